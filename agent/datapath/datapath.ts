@@ -1,0 +1,58 @@
+import type { CniResult, Owner, Pod } from "../../shared/cni/types.ts";
+
+/** What a sandbox gets: the request of one ADD with the addresses that IPAM gave. */
+export interface AttachRequest {
+  readonly owner: Owner;
+  /** Path of the sandbox's network namespace. */
+  readonly netns: string;
+  readonly pod?: Pod;
+  /** The IPAM result: addresses, gateways, routes, DNS; no interfaces. */
+  readonly ipam: CniResult;
+  /** `true` where the address is a lease of our own allocator, `false` where another IPAM plugin keeps it. */
+  readonly ownLease: boolean;
+  /** Bytes; absent: the data path's own. */
+  readonly mtu?: number;
+  /** Asked-for hardware address; absent: derived from the owner. */
+  readonly mac?: string;
+}
+
+/** An interface of ours that stands on the node now, read back from the kernel (or HNS) alone. */
+export interface Attached {
+  readonly owner: Owner;
+  /** Name of the host's end. */
+  readonly hostIfname: string;
+  readonly ownLease: boolean;
+}
+
+/** Something that keeps the data path from working, for STATUS and diagnostics. */
+export interface Problem {
+  /** 50: no ADD can work. 51: pods that run are limited too (specification 1.1.0, "STATUS"). */
+  readonly code: 50 | 51;
+  readonly message: string;
+}
+
+/**
+ * How pods are wired: one implementation per folder below. Calls for one owner never overlap
+ * (the agent's lanes see to it); calls for different owners may.
+ */
+export interface DataPath extends AsyncDisposable {
+  /** Sets up what the node needs (bridge, masquerade, forwarding). Repeatable; finishes what a killed call left half done. */
+  start(): Promise<void>;
+  /**
+   * Wires the sandbox and answers the whole result: host interfaces and the sandbox's own, the addresses pointing
+   * at the latter. The same request again gives the same answer and leaves what stands as it is.
+   * @throws {CniError} code 4 (namespace cannot be entered, or is the host's), 102 (an interface that is someone else's, kernel refusals)
+   */
+  attach(request: AttachRequest): Promise<CniResult>;
+  /** Unwires; "is not there" is success, a namespace is not needed. When it answers, the address may be given to another. */
+  detach(owner: Owner): Promise<void>;
+  /**
+   * Compares what stands with `prevResult`: link, MAC, addresses, routes, bridge port.
+   * @throws {CniError} code 103 naming the first difference
+   */
+  check(owner: Owner, netns: string, prevResult: CniResult): Promise<void>;
+  /** Every interface of ours, whatever its state. */
+  list(): Promise<readonly Attached[]>;
+  /** What is wrong now; nothing when ADD can work. */
+  problems(): Promise<readonly Problem[]>;
+}

@@ -1,0 +1,33 @@
+import type { Owner, Pod } from "../shared/cni/types.ts";
+import type { Cidr, Ip } from "../shared/ip.ts";
+
+/**
+ * `allocated → releasing → cooling → free`: a free address has no lease.
+ *
+ * - `allocated`: belongs to its owner.
+ * - `releasing`: its owner has left, its interface may still stand. Only the agent ends this state.
+ * - `cooling`: nothing uses it any more; kept out of reuse for a while, given away early when nothing else is free.
+ */
+export const leaseStates = ["allocated", "releasing", "cooling"] as const;
+export type LeaseState = (typeof leaseStates)[number];
+
+/** One address in use, as the store keeps it. */
+export interface Lease {
+  readonly owner: Owner;
+  /** Index of the range set that it came from. */
+  readonly rangeSet: number;
+  /** The address with its subnet's prefix length. */
+  readonly address: Cidr;
+  /** Absent where the range has none. */
+  readonly gateway?: Ip;
+  readonly state: LeaseState;
+  readonly pod?: Pod;
+  /** The boot in which it was given out; another one makes it suspect. */
+  readonly bootId: string;
+  /** Counts upwards over the whole store: names this lease and no later one of the same owner. */
+  readonly generation: number;
+  /** Milliseconds since 1970. */
+  readonly allocatedAtMs: number;
+  /** Since when it is `releasing` or `cooling`; absent while allocated. */
+  readonly releasedAtMs?: number;
+}

@@ -1,0 +1,37 @@
+import { CniCode, CniError } from "../errors.ts";
+import type { Pod } from "./types.ts";
+
+/**
+ * Reads CNI_ARGS: `K=V;K=V`, each pair with exactly one `=`.
+ * @throws {CniError} code 4 for a pair of another form
+ */
+export function parseArgs(text: string): ReadonlyMap<string, string> {
+  const args = new Map<string, string>();
+  if (text === "") return args;
+  for (const pair of text.split(";")) {
+    const equals = pair.indexOf("=");
+    if (equals < 1 || pair.indexOf("=", equals + 1) >= 0) {
+      throw new CniError(
+        CniCode.invalidEnvironment,
+        `Cannot read CNI_ARGS: "${pair}" is one of its parts, wanted KEY=VALUE`,
+      );
+    }
+    args.set(pair.slice(0, equals), pair.slice(equals + 1));
+  }
+  return args;
+}
+
+/**
+ * Who the sandbox is for, where the runtime told. Never fails: a DEL must not depend on CNI_ARGS,
+ * and a pair that cannot be read says nothing about the pod.
+ */
+export function podOf(text: string): Pod | undefined {
+  const args = new Map<string, string>();
+  for (const pair of text.split(";")) {
+    const equals = pair.indexOf("=");
+    if (equals > 0) args.set(pair.slice(0, equals), pair.slice(equals + 1));
+  }
+  const name = args.get("K8S_POD_NAME") ?? "";
+  if (name === "") return undefined;
+  return { name, namespace: args.get("K8S_POD_NAMESPACE") ?? "", uid: args.get("K8S_POD_UID") ?? "" };
+}

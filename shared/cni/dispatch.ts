@@ -1,0 +1,114 @@
+import { CniCode, CniError } from "../errors.ts";
+import { Fields } from "../json-fields.ts";
+import { limits } from "../limits.ts";
+import { type CniEnvironment, parseEnvironment, type Verb } from "./environment.ts";
+import { networkNameRule, wrongNetworkName } from "./names.ts";
+import { atLeast, type CniVersion, latestVersion, parseVersion, supportedVersions } from "./versions.ts";
+
+/** Everything that a call gets from and gives to the process around it. */
+export interface PluginIo {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The whole of standard input; a closed one reads as empty. */
+  readStdin(): Promise<Uint8Array>;
+  /** Standard output: called once at most, with the one JSON text. */
+  writeResult(text: string): Promise<void>;
+  /** Standard error: free-form lines for the runtime's log. */
+  log(line: string): void;
+}
+
+/** One call, checked as far as the specification goes. */
+export interface CniRequest {
+  readonly env: CniEnvironment;
+  readonly version: CniVersion;
+  /** Network name, `name` of the configuration. */
+  readonly network: string;
+  readonly conf: Fields;
+  /** The configuration as it came in, for passing it on. */
+  readonly stdin: string;
+  readonly io: PluginIo;
+}
+
+/** A verb answers with the result text for stdout, or with nothing. */
+export type VerbHandler = (request: CniRequest) => Promise<string | undefined>;
+
+export type VerbTable = Readonly<Record<Exclude<Verb, "VERSION">, VerbHandler>>;
+
+/** The version in which the specification introduced a verb; earlier configurations cannot ask for it. */
+const verbSince: Partial<Record<Verb, CniVersion>> = { CHECK: "0.4.0", GC: "1.1.0", STATUS: "1.1.0" };
+
+/**
+ * Runs one CNI call from environment and stdin to stdout and the exit status: the specification's
+ * "Execution protocol". Nothing but one JSON object is ever written to stdout, and any failure,
+ * our own faults included, is such an object together with a status other than zero.
+ */
+export async function runPlugin(verbTable: VerbTable, io: PluginIo): Promise<number> {
+  let version: string = latestVersion;
+  try {
+    const env = parseEnvironment(io.env);
+    const stdin = await readText(io);
+    const conf = stdin.trim() === "" && env.command === "VERSION" ? new Fields({}) : Fields.parse(stdin);
+    const given = conf.string("cniVersion") ?? "";
+    if (env.command === "VERSION") {
+      // An unknown version is echoed all the same: the caller asks what we speak ("VERSION").
+      await io.writeResult(JSON.stringify({ cniVersion: given || latestVersion, supportedVersions }));
+      return 0;
+    }
+    const checked = supported(given);
+    version = checked;
+    const request: CniRequest = { env, io, conf, stdin, version: checked, network: networkName(conf) };
+    const since = verbSince[env.command];
+    if (since !== undefined && !atLeast(request.version, since)) throw tooOld(env.command, request.version, since);
+    const text = await verbTable[env.command](request);
+    if (text !== undefined) await io.writeResult(text);
+    return 0;
+  } catch (caught) {
+    const error = CniError.from(caught);
+    // A stdout that is gone leaves nothing to say; the status still tells.
+    await io.writeResult(encodeError(error, version)).catch(() => undefined);
+    return 1;
+  }
+}
+
+/** The specification's "Error" object. */
+export function encodeError(error: CniError, cniVersion: string): string {
+  return JSON.stringify({ cniVersion, code: error.code, msg: error.message, details: error.details });
+}
+
+async function readText(io: PluginIo): Promise<string> {
+  const bytes = await io.readStdin();
+  if (bytes.length > limits.stdinBytes) {
+    throw new CniError(
+      CniCode.decode,
+      `Cannot read the network configuration: it is ${bytes.length} bytes long, wanted at most ${limits.stdinBytes}`,
+    );
+  }
+  return new TextDecoder().decode(bytes);
+}
+
+function supported(given: string): CniVersion {
+  const version = parseVersion(given);
+  if (version !== undefined) return version;
+  throw new CniError(
+    CniCode.incompatibleVersion,
+    `Cannot serve the network configuration: "cniVersion" is "${given}", wanted one of ${supportedVersions.join(", ")}`,
+  );
+}
+
+function networkName(conf: Fields): string {
+  const name = conf.string("name");
+  const problem = name === undefined ? "missing" : wrongNetworkName(name);
+  if (name === undefined || problem !== undefined) {
+    throw new CniError(
+      CniCode.invalidConfig,
+      `Cannot read the network configuration: "name" is ${problem}, wanted ${networkNameRule}`,
+    );
+  }
+  return name;
+}
+
+function tooOld(verb: Verb, version: CniVersion, since: CniVersion): CniError {
+  return new CniError(
+    CniCode.incompatibleVersion,
+    `Cannot run ${verb}: "cniVersion" is "${version}", wanted "${since}" or later`,
+  );
+}

@@ -1,0 +1,49 @@
+import { limits } from "../limits.ts";
+
+/**
+ * Names that end up in paths, interface aliases and the data base. Each check answers what is
+ * wrong with the text, or `undefined` where it will do.
+ */
+
+const isAlnum = (code: number): boolean =>
+  (code >= 48 && code <= 57) || (code >= 65 && code <= 90) || (code >= 97 && code <= 122);
+
+/** Specification 1.1.0, "Network configuration" and "Parameters": starts alphanumeric, then alphanumerics, `_`, `.`, `-`. */
+function wrongIdentifier(text: string, mostChars: number): string | undefined {
+  if (text === "") return "empty";
+  if (text.length > mostChars) return `${text.length} characters long`;
+  if (!isAlnum(text.charCodeAt(0))) return `"${text}"`;
+  for (let i = 1; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (!isAlnum(code) && code !== 95 && code !== 46 && code !== 45) return `"${text}"`;
+  }
+  return undefined;
+}
+
+const identifierRule = (mostChars: number): string =>
+  `1 to ${mostChars} characters: a letter or digit, then letters, digits, "_", "." or "-"`;
+
+export const containerIdRule = identifierRule(limits.containerIdChars);
+export const networkNameRule = identifierRule(limits.networkNameChars);
+export const ifnameRule = `1 to ${limits.ifnameBytes} bytes without "/", ":" or blanks, and neither "." nor ".."`;
+export const pluginTypeRule = 'the name of an executable without "/", "\\" or ".."';
+
+export const wrongContainerId = (text: string): string | undefined => wrongIdentifier(text, limits.containerIdChars);
+
+export const wrongNetworkName = (text: string): string | undefined => wrongIdentifier(text, limits.networkNameChars);
+
+export function wrongIfname(text: string): string | undefined {
+  if (text === "") return "empty";
+  const bytes = new TextEncoder().encode(text).length;
+  if (bytes > limits.ifnameBytes) return `"${text}" of ${bytes} bytes`;
+  if (text === "." || text === ".." || /[/:\s\0]/.test(text)) return `"${text}"`;
+  return undefined;
+}
+
+/** `type` and `ipam.type` name an executable inside CNI_PATH and must not lead out of it (CVE-2021-20206). */
+export function wrongPluginType(text: string): string | undefined {
+  if (text === "") return "empty";
+  if (text.includes("/") || text.includes("\\") || text.includes("\0") || text === "." || text === "..")
+    return `"${text}"`;
+  return undefined;
+}

@@ -1,0 +1,192 @@
+import { CniCode, CniError } from "../errors.ts";
+import { type Cidr, firstOf, formatCidr, formatIp, type Ip, ipOf, parseCidr, parseIp } from "../ip.ts";
+import { Fields } from "../json-fields.ts";
+import type { CniDns, CniInterface, CniIp, CniResult, CniRoute } from "./types.ts";
+import { atLeast, type CniVersion } from "./versions.ts";
+
+/**
+ * Results on the wire, in each version's own shape.
+ *
+ * 0.1.0 and 0.2.0: `ip4`, `ip6`, the first address of each family with the routes of that family.
+ * 0.3.0 to 0.4.0: `interfaces`, `ips` with `version`, `routes`.
+ * 1.0.0: no `version` any more. 1.1.0: `mtu`, `socketPath`, `pciID` of interfaces and more route fields.
+ */
+export function encodeResult(result: CniResult, version: CniVersion): string {
+  const body = atLeast(version, "0.3.0") ? modern(result, version) : legacy(result);
+  return JSON.stringify({ cniVersion: version, ...body });
+}
+
+function modern(result: CniResult, version: CniVersion): Record<string, unknown> {
+  const with11 = atLeast(version, "1.1.0");
+  const body: Record<string, unknown> = {};
+  if (result.interfaces.length > 0) {
+    body["interfaces"] = result.interfaces.map(({ name, mac, sandbox, mtu, socketPath, pciID }) => ({
+      name,
+      mac,
+      sandbox,
+      ...(with11 ? { mtu, socketPath, pciID } : {}),
+    }));
+  }
+  body["ips"] = result.ips.map((ip) => ({
+    version: atLeast(version, "1.0.0") ? undefined : String(ip.address.ip.family),
+    interface: ip.interface,
+    address: formatCidr(ip.address),
+    gateway: ip.gateway === undefined ? undefined : formatIp(ip.gateway),
+  }));
+  if (result.routes.length > 0) {
+    body["routes"] = result.routes.map((route) => {
+      const { mtu, advmss, priority, table, scope } = route;
+      return { ...plainRoute(route), ...(with11 ? { mtu, advmss, priority, table, scope } : {}) };
+    });
+  }
+  // Before 1.0.0 `dns` was always there; from 1.0.0 on it is left out when it says nothing.
+  const dns = dnsOf(result.dns);
+  if (!atLeast(version, "1.0.0") || Object.keys(dns).length > 0) body["dns"] = dns;
+  return body;
+}
+
+function legacy(result: CniResult): Record<string, unknown> {
+  const family = (wanted: 4 | 6): Record<string, unknown> | undefined => {
+    const ip = result.ips.find((candidate) => candidate.address.ip.family === wanted);
+    if (ip === undefined) return undefined;
+    const routes = result.routes.filter((route) => route.dst.ip.family === wanted).map(plainRoute);
+    return {
+      ip: formatCidr(ip.address),
+      gateway: ip.gateway === undefined ? undefined : formatIp(ip.gateway),
+      routes: routes.length > 0 ? routes : undefined,
+    };
+  };
+  return { ip4: family(4), ip6: family(6), dns: dnsOf(result.dns) };
+}
+
+const plainRoute = (route: CniRoute): Record<string, unknown> => ({
+  dst: formatCidr(route.dst),
+  gw: route.gw === undefined ? undefined : formatIp(route.gw),
+});
+
+function dnsOf(dns: CniDns): Record<string, unknown> {
+  const out: Record<string, unknown> = {};
+  if (dns.nameservers !== undefined && dns.nameservers.length > 0) out["nameservers"] = dns.nameservers;
+  if (dns.domain !== undefined && dns.domain !== "") out["domain"] = dns.domain;
+  if (dns.search !== undefined && dns.search.length > 0) out["search"] = dns.search;
+  if (dns.options !== undefined && dns.options.length > 0) out["options"] = dns.options;
+  return out;
+}
+
+/**
+ * Reads a result or a `prevResult` by the *configuration's* version: its own version key may be odd
+ * or missing, because the runtime's library writes it from elsewhere.
+ * @throws {CniError} code 6 or 7, naming the field
+ */
+export function parseResult(fields: Fields, version: CniVersion): CniResult {
+  const dns = parseDns(fields.object("dns"));
+  if (!atLeast(version, "0.3.0")) return parseLegacy(fields, dns);
+  return {
+    interfaces: (fields.objects("interfaces") ?? []).map(parseInterface),
+    ips: (fields.objects("ips") ?? []).map(parseIpEntry),
+    routes: (fields.objects("routes") ?? []).map(parseRoute),
+    dns,
+  };
+}
+
+function parseLegacy(fields: Fields, dns: CniDns): CniResult {
+  const ips: CniIp[] = [];
+  const routes: CniRoute[] = [];
+  for (const key of ["ip4", "ip6"] as const) {
+    const entry = fields.object(key);
+    if (entry === undefined) continue;
+    const gateway = optionalIp(entry, "gateway");
+    ips.push({ address: requiredCidr(entry, "ip"), ...(gateway === undefined ? {} : { gateway }) });
+    routes.push(...(entry.objects("routes") ?? []).map(parseRoute));
+  }
+  return { interfaces: [], ips, routes, dns };
+}
+
+function parseInterface(fields: Fields): CniInterface {
+  const name = fields.string("name");
+  if (name === undefined) throw fields.wrong("name", undefined, "an interface name");
+  const mac = fields.string("mac");
+  const mtu = fields.integer("mtu", 0, 1 << 30);
+  const sandbox = fields.string("sandbox");
+  const socketPath = fields.string("socketPath");
+  const pciID = fields.string("pciID");
+  return {
+    name,
+    ...(mac === undefined ? {} : { mac }),
+    ...(mtu === undefined ? {} : { mtu }),
+    ...(sandbox === undefined ? {} : { sandbox }),
+    ...(socketPath === undefined ? {} : { socketPath }),
+    ...(pciID === undefined ? {} : { pciID }),
+  };
+}
+
+function parseIpEntry(fields: Fields): CniIp {
+  const gateway = optionalIp(fields, "gateway");
+  const index = fields.integer("interface", 0, 1 << 16);
+  return {
+    address: requiredCidr(fields, "address"),
+    ...(gateway === undefined ? {} : { gateway }),
+    ...(index === undefined ? {} : { interface: index }),
+  };
+}
+
+/** One route of a result or of a configuration's `routes`. */
+export function parseRoute(fields: Fields): CniRoute {
+  const gw = optionalIp(fields, "gw");
+  const route: Record<string, unknown> = { dst: requiredCidr(fields, "dst"), ...(gw === undefined ? {} : { gw }) };
+  for (const key of ["mtu", "advmss", "priority", "table", "scope"] as const) {
+    const value = fields.integer(key, 0, 2 ** 32 - 1);
+    if (value !== undefined) route[key] = value;
+  }
+  return route as unknown as CniRoute;
+}
+
+/** `dns` of a configuration, a result, or `runtimeConfig` (where containerd spells the keys `Servers`, `Searches`, `Options`). */
+export function parseDns(fields: Fields | undefined): CniDns {
+  if (fields === undefined) return {};
+  const nameservers = fields.strings("nameservers") ?? fields.strings("servers");
+  const search = fields.strings("search") ?? fields.strings("searches");
+  const domain = fields.string("domain");
+  const options = fields.strings("options");
+  return {
+    ...(nameservers === undefined ? {} : { nameservers }),
+    ...(domain === undefined ? {} : { domain }),
+    ...(search === undefined ? {} : { search }),
+    ...(options === undefined ? {} : { options }),
+  };
+}
+
+function requiredCidr(fields: Fields, key: string): Cidr {
+  const text = fields.string(key);
+  const cidr = text === undefined ? undefined : parseCidr(text);
+  if (cidr === undefined) throw fields.wrong(key, text, 'an address with its prefix length, such as "10.1.2.3/24"');
+  return cidr;
+}
+
+function optionalIp(fields: Fields, key: string): Ip | undefined {
+  const text = fields.string(key);
+  if (text === undefined || text === "") return undefined;
+  const ip = parseIp(text);
+  if (ip === undefined) throw fields.wrong(key, text, "an IPv4 or IPv6 address");
+  return ip;
+}
+
+/** Result text from a delegated plugin. */
+export function parseResultText(text: string, version: CniVersion, what: string): CniResult {
+  return parseResult(Fields.parse(text, what, CniCode.decode), version);
+}
+
+/** The network of an interface address, for a route that a result leaves to the reader. */
+export function networkOf(cidr: Cidr): Cidr {
+  return { ip: ipOf(cidr.ip.family, firstOf(cidr).value), prefix: cidr.prefix };
+}
+
+/** An ADD result must have an address: the runtimes fail on one without, far from the cause. */
+export function requireAddress(result: CniResult, source: string): void {
+  if (result.ips.length === 0) {
+    throw new CniError(
+      CniCode.ipamFailure,
+      `Cannot use the result of "${source}": it holds no address, wanted at least one`,
+    );
+  }
+}

@@ -1,0 +1,60 @@
+/**
+ * The one error class of Pipette and its closed set of codes.
+ *
+ * Codes 1 to 99 belong to the CNI specification (1.1.0, section "Error"); ours start at 100 and
+ * follow the numbers of the reference system's `Cni` service, so that both sides mean the same.
+ */
+export const CniCode = {
+  incompatibleVersion: 1,
+  unsupportedField: 2,
+  unknownContainer: 3,
+  invalidEnvironment: 4,
+  io: 5,
+  decode: 6,
+  invalidConfig: 7,
+  tryAgainLater: 11,
+  notAvailable: 50,
+  limitedConnectivity: 51,
+  internal: 100,
+  ipamFailure: 101,
+  interfaceFailure: 102,
+  checkFailure: 103,
+  unknownRpc: 201,
+  incompatibleApi: 202,
+} as const;
+
+export type CniCode = (typeof CniCode)[keyof typeof CniCode];
+
+export interface ErrorOptions {
+  /** More about the cause: numbers, holders, what to do. Becomes `details` on stdout. */
+  readonly details?: string | undefined;
+  readonly cause?: unknown;
+}
+
+/**
+ * A failure that the caller of a verb gets to see.
+ *
+ * `message` follows one grammar: `Cannot <action>: <what is>, wanted <what should be>`, in
+ * sentence case without a full stop, values in double quotes. A message of a DEL that must be
+ * retried never contains the words "not found": the runtime takes them for success.
+ */
+export class CniError extends Error {
+  override readonly name = "CniError";
+  /** One of `CniCode`, or the code that a delegated plugin or an agent of another make answered. */
+  readonly code: number;
+  readonly details: string;
+
+  constructor(code: number, message: string, options: ErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.details = options.details ?? "";
+  }
+
+  /** The only way in for what was caught: a `CniError` stays as it is, anything else becomes an internal one. */
+  static from(caught: unknown, action = "finish the call"): CniError {
+    if (caught instanceof CniError) return caught;
+    const text = caught instanceof Error ? caught.message : String(caught);
+    const stack = caught instanceof Error ? (caught.stack ?? "") : "";
+    return new CniError(CniCode.internal, `Cannot ${action}: ${text}`, { cause: caught, details: stack });
+  }
+}

@@ -1,0 +1,58 @@
+import { isObject } from "./json-fields.ts";
+
+export const logLevels = ["debug", "info", "warn", "error"] as const;
+export type LogLevel = (typeof logLevels)[number];
+
+export type LogFields = Readonly<Record<string, unknown>>;
+
+/** JSON lines: `{"time":…,"level":…,"message":…,…}`. Where they go is the caller's. */
+export interface Logger {
+  debug(message: string, fields?: LogFields): void;
+  info(message: string, fields?: LogFields): void;
+  warn(message: string, fields?: LogFields): void;
+  error(message: string, fields?: LogFields): void;
+  /** The same logger with these fields on every line, such as the id of a request. */
+  with(fields: LogFields): Logger;
+}
+
+export function createLogger(level: LogLevel, write: (line: string) => void, base: LogFields = {}): Logger {
+  const least = logLevels.indexOf(level);
+  const emit = (at: LogLevel, message: string, fields: LogFields = {}): void => {
+    if (logLevels.indexOf(at) < least) return;
+    write(JSON.stringify({ time: new Date().toISOString(), level: at, message, ...base, ...fields }));
+  };
+  return {
+    debug: (message, fields) => emit("debug", message, fields),
+    info: (message, fields) => emit("info", message, fields),
+    warn: (message, fields) => emit("warn", message, fields),
+    error: (message, fields) => emit("error", message, fields),
+    with: (fields) => createLogger(level, write, { ...base, ...fields }),
+  };
+}
+
+/** Configuration keys whose values are known to hold no secret. Everything else is logged as `"…"`. */
+const harmlessKeys = new Set(
+  "cniversion name type ipam ranges subnet rangestart rangeend gateway routes dst gw datadir mtu bridge dns nameservers search domain capabilities logfile loglevel socket timeoutms".split(
+    " ",
+  ),
+);
+
+/** A configuration for the log: known keys with their values, of the others the name only. */
+export function redactConf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(redactConf);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [key, harmlessKeys.has(key.toLowerCase()) ? redactConf(inner) : "…"]),
+  );
+}
+
+/** CNI_ARGS for the log: the keys that Kubernetes defines with their values, of the others the name only. */
+export function redactArgs(args: string): string {
+  return args
+    .split(";")
+    .map((pair) => {
+      const key = pair.slice(0, Math.max(0, pair.indexOf("=")));
+      return key.startsWith("K8S_POD_") || key === "IgnoreUnknown" || key === "IP" ? pair : `${key}=…`;
+    })
+    .join(";");
+}

@@ -1,0 +1,10 @@
+export const linuxPaths = {
+  /** Directory 0750, socket 0700. */
+  agentSocket: "/var/run/pipette/cni.sock",
+  dataDir: "/var/lib/pipette",
+  agentConfig: "/etc/pipette/agent.yaml",
+  cniConfDir: "/etc/cni/net.d",
+  /** Between the directories in CNI_PATH. */
+  pathListSeparator: ":",
+  directorySeparator: "/",
+} as const;
