@@ -1,0 +1,16 @@
+export interface Summary {
+  readonly n: number;
+  readonly median: number;
+  readonly p90: number;
+  readonly min: number;
+}
+
+/** The value below which the share `q` of the sorted values lies (nearest rank). */
+function quantile(sorted: readonly number[], q: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN;
+}
+
+export function summarize(values: readonly number[]): Summary {
+  const sorted = [...values].sort((a, b) => a - b);
+  return { n: sorted.length, median: quantile(sorted, 0.5), p90: quantile(sorted, 0.9), min: sorted[0] ?? Number.NaN };
+}
