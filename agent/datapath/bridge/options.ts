@@ -1,0 +1,23 @@
+import type { Cidr } from "../../../shared/ip.ts";
+import type { Logger } from "../../../shared/log.ts";
+
+/** One network on this node: a kernel bridge that carries the gateway addresses. */
+export interface BridgeNetwork {
+  /** `name` of the network configuration. */
+  readonly name: string;
+  /** One block per family at most; the first address of each is the gateway, on the bridge. */
+  readonly subnets: readonly Cidr[];
+  /** Interface name of the bridge: made when missing, taken when it is a bridge already. */
+  readonly bridge: string;
+  /** Bytes, of the bridge and of pods whose request names none; 1500 when absent. */
+  readonly mtu?: number;
+  /** Lets a pod reach itself by way of a service address: frames may leave by the port that they came from. */
+  readonly hairpin: boolean;
+  /** Hides pod addresses behind the node's own on the way out of the network. */
+  readonly masquerade: boolean;
+}
+
+export interface BridgeDataPathOptions {
+  readonly networks: readonly BridgeNetwork[];
+  readonly logger: Logger;
+}
