@@ -1,0 +1,41 @@
+/** gRPC's status codes (grpc/grpc, doc/statuscodes.md): 17 and the numbers above it are not assigned. */
+export const GrpcCode = {
+  ok: 0,
+  cancelled: 1,
+  unknown: 2,
+  invalidArgument: 3,
+  deadlineExceeded: 4,
+  notFound: 5,
+  alreadyExists: 6,
+  permissionDenied: 7,
+  resourceExhausted: 8,
+  failedPrecondition: 9,
+  aborted: 10,
+  outOfRange: 11,
+  unimplemented: 12,
+  internal: 13,
+  unavailable: 14,
+  dataLoss: 15,
+  unauthenticated: 16,
+} as const;
+
+export type GrpcCode = (typeof GrpcCode)[keyof typeof GrpcCode];
+
+export interface RpcErrorOptions {
+  readonly unreachable?: boolean;
+  readonly cause?: unknown;
+}
+
+/** A call that ended without an answer: by the server's status, or by what happened on the way to it. */
+export class RpcError extends Error {
+  override readonly name = "RpcError";
+  readonly grpcCode: GrpcCode;
+  /** `true` where nobody listens: no server has seen the call. `false` says nothing about that. */
+  readonly unreachable: boolean;
+
+  constructor(grpcCode: GrpcCode, message: string, options: RpcErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.grpcCode = grpcCode;
+    this.unreachable = options.unreachable ?? false;
+  }
+}
