@@ -1,0 +1,32 @@
+import { type Family, type Ip, ipOf } from "../../shared/ip.ts";
+
+/** An address as the wire has it: 4 or 16 bytes, highest first. */
+export function ipBytes(ip: Ip): Uint8Array {
+  const bytes = new Uint8Array(ip.family === 4 ? 4 : 16);
+  let rest = ip.value;
+  for (let i = bytes.length - 1; i >= 0; i--) {
+    bytes[i] = Number(rest & 0xffn);
+    rest >>= 8n;
+  }
+  return bytes;
+}
+
+/** `undefined` where the length fits no family. */
+export function ipFromBytes(bytes: Uint8Array): Ip | undefined {
+  const family: Family | undefined = bytes.length === 4 ? 4 : bytes.length === 16 ? 6 : undefined;
+  if (family === undefined) return undefined;
+  let value = 0n;
+  for (const byte of bytes) value = (value << 8n) | BigInt(byte);
+  return ipOf(family, value);
+}
+
+/** `02:00:5e:10:00:ff`, lower case. */
+export function formatMac(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join(":");
+}
+
+/** Reads six hex pairs with ":" or "-" between them; `undefined` where the text is something else. */
+export function parseMac(text: string): Uint8Array | undefined {
+  if (!/^[0-9a-f]{2}([:-][0-9a-f]{2}){5}$/i.test(text)) return undefined;
+  return Uint8Array.from(text.split(/[:-]/), (pair) => Number.parseInt(pair, 16));
+}

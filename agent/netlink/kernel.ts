@@ -1,0 +1,59 @@
+import { closeSync, writeSync } from "node:fs";
+import { errnoName } from "./errno.ts";
+import { Libc, pinned } from "./libc.ts";
+import { insideNamespace, type NetworkNamespace, type OpenedNamespace, openHome, openNamespace } from "./namespace.ts";
+import { NetlinkError } from "./netlink-error.ts";
+import { NetlinkBuffers, NetlinkSocket, openDescriptor } from "./netlink-socket.ts";
+
+const O_WRONLY_CLOEXEC = 0o1 | 0o2000000;
+
+/** The way from one thread to the kernel's network configuration, in its own namespace and in others. */
+export class Kernel implements Disposable {
+  readonly #libc = new Libc();
+  readonly #buffers = new NetlinkBuffers();
+  readonly #home: NetworkNamespace = openHome();
+
+  /** Tells the states of a path apart; the caller disposes what is open. */
+  namespaceAt(path: string): OpenedNamespace {
+    return openNamespace(this.#libc, path);
+  }
+
+  /** A socket in this process's own namespace. @throws {NetlinkError} */
+  openSocket(): NetlinkSocket {
+    return this.#socket(openDescriptor(this.#libc), "open a netlink socket");
+  }
+
+  /** A socket inside `namespace`; while it is open it keeps the namespace alive. @throws {NetlinkError | SetnsError} */
+  openSocketIn(namespace: NetworkNamespace): NetlinkSocket {
+    const libc = this.#libc;
+    const fd = insideNamespace(libc, this.#home, namespace, () => openDescriptor(libc));
+    return this.#socket(fd, `open a netlink socket in "${namespace.path}"`);
+  }
+
+  /**
+   * Writes a file of `/proc/sys/net` inside `namespace`: which namespace such a file speaks of is settled
+   * when it is opened.
+   * @throws {NetlinkError | SetnsError}
+   */
+  writeSysctlIn(namespace: NetworkNamespace, path: string, value: string): void {
+    const name = pinned(path.length + 1);
+    name.bytes.set(new TextEncoder().encode(path));
+    const { open } = this.#libc.calls;
+    const fd = insideNamespace(this.#libc, this.#home, namespace, () => open(name.address, O_WRONLY_CLOEXEC, 0));
+    if (fd < 0) throw new NetlinkError(`open "${path}" in "${namespace.path}"`, this.#libc.errno());
+    try {
+      writeSync(fd, value);
+    } finally {
+      closeSync(fd);
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#home[Symbol.dispose]();
+  }
+
+  #socket(fd: number, action: string): NetlinkSocket {
+    if (fd < 0) throw new NetlinkError(action, this.#libc.errno(), errnoName(this.#libc.errno()));
+    return new NetlinkSocket(this.#libc, this.#buffers, fd);
+  }
+}

@@ -1,0 +1,133 @@
+import { MessageType } from "./constants.ts";
+
+/** A datagram from the kernel that breaks its own framing: never expected, never trusted. */
+export class MalformedMessage extends Error {
+  override readonly name = "MalformedMessage";
+}
+
+/** One message of a datagram; `body` starts behind struct nlmsghdr and lies in the socket's buffer. */
+export interface RawMessage {
+  readonly type: number;
+  readonly flags: number;
+  readonly sequence: number;
+  readonly body: Uint8Array;
+}
+
+const headerBytes = 16;
+
+const align = (length: number): number => (length + 3) & ~3;
+
+const viewOf = (bytes: Uint8Array): DataView => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+
+/** Splits a datagram into its messages. @throws {MalformedMessage} */
+export function* readMessages(datagram: Uint8Array): Generator<RawMessage> {
+  const view = viewOf(datagram);
+  let at = 0;
+  while (at < datagram.length) {
+    const left = datagram.length - at;
+    if (left < headerBytes) throw new MalformedMessage(`A netlink message ends after ${left} bytes of its header`);
+    const length = view.getUint32(at, true);
+    if (length < headerBytes || length > left) {
+      throw new MalformedMessage(`A netlink message says ${length} bytes where ${left} are left`);
+    }
+    yield {
+      type: view.getUint16(at + 4, true),
+      flags: view.getUint16(at + 6, true),
+      sequence: view.getUint32(at + 8, true),
+      body: datagram.subarray(at + headerBytes, at + length),
+    };
+    at += align(length);
+  }
+}
+
+/** The attributes of one level, the last of each type winning, as in the kernel. */
+export class Attributes {
+  readonly #values = new Map<number, Uint8Array>();
+
+  /** @throws {MalformedMessage} where a length leads out of `bytes` */
+  constructor(bytes: Uint8Array) {
+    const view = viewOf(bytes);
+    let at = 0;
+    while (at < bytes.length) {
+      const left = bytes.length - at;
+      if (left < 4) throw new MalformedMessage(`A netlink attribute ends after ${left} bytes of its header`);
+      const length = view.getUint16(at, true);
+      if (length < 4 || length > left) {
+        throw new MalformedMessage(`A netlink attribute says ${length} bytes where ${left} are left`);
+      }
+      // The two high bits are flags: nested, and network byte order.
+      this.#values.set(view.getUint16(at + 2, true) & 0x3fff, bytes.subarray(at + 4, at + length));
+      at += align(length);
+    }
+  }
+
+  bytes(type: number): Uint8Array | undefined {
+    return this.#values.get(type);
+  }
+
+  u32(type: number): number | undefined {
+    const value = this.#sized(type, 4);
+    return value === undefined ? undefined : viewOf(value).getUint32(0, true);
+  }
+
+  i32(type: number): number | undefined {
+    const value = this.#sized(type, 4);
+    return value === undefined ? undefined : viewOf(value).getInt32(0, true);
+  }
+
+  u8(type: number): number | undefined {
+    return this.#sized(type, 1)?.[0];
+  }
+
+  /** Without its final zero, if it has one. */
+  text(type: number): string | undefined {
+    const value = this.#values.get(type);
+    if (value === undefined) return undefined;
+    const zero = value.indexOf(0);
+    return new TextDecoder().decode(zero < 0 ? value : value.subarray(0, zero));
+  }
+
+  nested(type: number): Attributes | undefined {
+    const value = this.#values.get(type);
+    return value === undefined ? undefined : new Attributes(value);
+  }
+
+  #sized(type: number, size: number): Uint8Array | undefined {
+    const value = this.#values.get(type);
+    if (value === undefined) return undefined;
+    if (value.length < size) {
+      throw new MalformedMessage(`Netlink attribute ${type} has ${value.length} bytes, wanted ${size}`);
+    }
+    return value;
+  }
+}
+
+/** The fixed header at the front of a message's body. @throws {MalformedMessage} where it is cut short */
+export function fixedHeader(body: Uint8Array, size: number): { readonly view: DataView; readonly rest: Uint8Array } {
+  if (body.length < size) throw new MalformedMessage(`A netlink message has ${body.length} bytes, wanted ${size}`);
+  return { view: viewOf(body), rest: body.subarray(align(size)) };
+}
+
+export interface Answer {
+  /** 0 for an acknowledgement. */
+  readonly errno: number;
+  readonly kernelText: string;
+}
+
+const flagCapped = 0x100;
+const flagTlvs = 0x200;
+const tlvText = 1;
+
+/** Reads NLMSG_ERROR (acknowledgements too) and the closing NLMSG_DONE of a dump. */
+export function readAnswer(message: RawMessage): Answer {
+  const { view } = fixedHeader(message.body, 4);
+  const errno = -view.getInt32(0, true);
+  if ((message.flags & flagTlvs) === 0) return { errno, kernelText: "" };
+  let tlvsAt = 4;
+  if (message.type === MessageType.ERROR) {
+    const inner = fixedHeader(message.body, 4 + headerBytes).view.getUint32(4, true);
+    tlvsAt += (message.flags & flagCapped) !== 0 ? headerBytes : align(inner);
+  }
+  const tlvs = new Attributes(message.body.subarray(Math.min(tlvsAt, message.body.length)));
+  return { errno, kernelText: tlvs.text(tlvText) ?? "" };
+}

@@ -1,0 +1,29 @@
+/**
+ * rtnetlink, spoken directly: requests and answers, sockets in this and in other network namespaces.
+ * No policy: what to make of it is the data paths'. Linux only; `bun:ffi` is used in `libc.ts` alone.
+ */
+export { addAddress, forgetNeighbour, type LinkAddress, listAddresses, readAddress } from "./address.ts";
+export { formatMac, parseMac } from "./bytes.ts";
+export { Errno, errnoName } from "./errno.ts";
+export { Kernel } from "./kernel.ts";
+export {
+  addAltName,
+  announceOnUp,
+  createBridge,
+  createVeth,
+  deleteLinksOfGroup,
+  getLink,
+  type Link,
+  type LinkChange,
+  type LinkKey,
+  listLinks,
+  readLink,
+  setHairpin,
+  setLink,
+} from "./link.ts";
+export type { Message } from "./message-writer.ts";
+export { type NetworkNamespace, type OpenedNamespace, SetnsError } from "./namespace.ts";
+export { getNamespaceId, readNamespaceId } from "./namespace-id.ts";
+export { isRefusal, NetlinkError } from "./netlink-error.ts";
+export type { NetlinkSocket } from "./netlink-socket.ts";
+export { addRoute, listRoutes, type NewRoute, type Route, readRoute } from "./route.ts";

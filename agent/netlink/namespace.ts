@@ -1,0 +1,98 @@
+import { closeSync, constants, fstatSync, openSync } from "node:fs";
+import type { Libc } from "./libc.ts";
+
+/** A network namespace, held open. */
+export interface NetworkNamespace extends Disposable {
+  readonly path: string;
+  readonly fd: number;
+}
+
+/** What a path turned out to be. */
+export type OpenedNamespace =
+  | { readonly t: "open"; readonly namespace: NetworkNamespace }
+  /** Nothing lies there. */
+  | { readonly t: "missing" }
+  /** A file, or a namespace of another kind; what is left of `/run/netns/x` when its namespace was unmounted. */
+  | { readonly t: "other" }
+  /** The namespace that this process itself lives in. */
+  | { readonly t: "own" }
+  /** The file system refuses, with its reason. */
+  | { readonly t: "refused"; readonly reason: string };
+
+const NS_GET_NSTYPE = 0xb703;
+const CLONE_NEWNET = 0x40000000;
+const O_CLOEXEC = 0o2000000;
+
+/** Opens the network namespace at `path`, an absolute path such as `/run/netns/x` or `/proc/123/ns/net`. */
+export function openNamespace(libc: Libc, path: string): OpenedNamespace {
+  let fd: number;
+  try {
+    // Without O_NONBLOCK a FIFO at the path would hold the whole process.
+    fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | O_CLOEXEC);
+  } catch (caught) {
+    const code = caught instanceof Error && "code" in caught ? caught.code : undefined;
+    if (code === "ENOENT" || code === "ENOTDIR") return { t: "missing" };
+    return { t: "refused", reason: String(code ?? caught) };
+  }
+  const isNetwork = libc.calls.ioctl(fd, NS_GET_NSTYPE, 0) === CLONE_NEWNET;
+  if (isNetwork && !sameNamespace(fd)) return { t: "open", namespace: held(path, fd) };
+  closeSync(fd);
+  return { t: isNetwork ? "own" : "other" };
+}
+
+function sameNamespace(fd: number): boolean {
+  const home = openHome();
+  const [a, b] = [fstatSync(fd, { bigint: true }), fstatSync(home.fd, { bigint: true })];
+  home[Symbol.dispose]();
+  return a.dev === b.dev && a.ino === b.ino;
+}
+
+/** The calling thread's namespace: `/proc/self` would be the main thread's. */
+export function openHome(): NetworkNamespace {
+  const path = "/proc/thread-self/ns/net";
+  return held(path, openSync(path, constants.O_RDONLY | O_CLOEXEC));
+}
+
+function held(path: string, fd: number): NetworkNamespace {
+  let open = true;
+  return {
+    path,
+    fd,
+    [Symbol.dispose]() {
+      if (open) closeSync(fd);
+      open = false;
+    },
+  };
+}
+
+/** The kernel refused to enter a namespace. */
+export class SetnsError extends Error {
+  override readonly name = "SetnsError";
+  readonly errno: number;
+  constructor(path: string, errno: number) {
+    super(`Cannot enter the network namespace "${path}": errno ${errno}`);
+    this.errno = errno;
+  }
+}
+
+/**
+ * Makes one system call inside another network namespace.
+ *
+ * A thread that the runtime starts meanwhile would stay there for life, and so would what it opens: `call`
+ * must be one FFI call that allocates nothing. A thread that cannot come back would program the pod in place
+ * of the node from then on, so the process ends instead.
+ */
+export function insideNamespace(
+  libc: Libc,
+  home: NetworkNamespace,
+  target: NetworkNamespace,
+  call: () => number,
+): number {
+  const { setns } = libc.calls;
+  if (setns(target.fd, CLONE_NEWNET) !== 0) throw new SetnsError(target.path, libc.errno());
+  try {
+    return call();
+  } finally {
+    if (setns(home.fd, CLONE_NEWNET) !== 0) process.abort();
+  }
+}

@@ -1,0 +1,193 @@
+import { write } from "node:fs";
+import { Flag, MessageType } from "./constants.ts";
+import { Errno } from "./errno.ts";
+import { type Libc, pinned } from "./libc.ts";
+import { MalformedMessage, type RawMessage, readAnswer, readMessages } from "./message-reader.ts";
+import { type Message, MessageWriter } from "./message-writer.ts";
+import { NetlinkError } from "./netlink-error.ts";
+
+const AF_NETLINK = 16;
+const SOCK_RAW_CLOEXEC = 3 | 0o2000000;
+const NETLINK_ROUTE = 0;
+const SOL_NETLINK = 270;
+/** EXT_ACK: sentences with errors. CAP_ACK: do not send the request back. GET_STRICT_CHK: filters in dumps count. */
+const options = [11, 10, 12];
+const MSG_DONTWAIT = 0x40;
+const MSG_TRUNC = 0x20;
+
+/** The kernel cuts dumps into datagrams of 32 KiB at most when the reader has that much room. */
+const receiveBytes = 64 * 1024;
+/** One batch for a pod with many addresses and routes is a few kB. */
+const sendBytes = 32 * 1024;
+/** A dump is disturbed only by changes during it; a table that never holds still is reported. */
+const dumpAttempts = 10;
+
+/** Buffers for all sockets of one thread: a request and its answers never interleave with another's. */
+export class NetlinkBuffers {
+  readonly out = pinned(sendBytes);
+  readonly in = pinned(receiveBytes);
+  readonly writer = new MessageWriter(this.out.bytes);
+}
+
+/**
+ * Opens a NETLINK_ROUTE socket in the calling thread's network namespace and answers the descriptor, or a
+ * negative number with errno set. Nothing but the one call: it runs inside another namespace too.
+ */
+export function openDescriptor(libc: Libc): number {
+  return libc.calls.socket(AF_NETLINK, SOCK_RAW_CLOEXEC, NETLINK_ROUTE);
+}
+
+/**
+ * One rtnetlink socket. It stays in the namespace where it was opened. The kernel does all work inside
+ * the send, so the answers are there when it returns and nothing here ever waits, `post` apart.
+ */
+export class NetlinkSocket implements Disposable {
+  readonly #libc: Libc;
+  readonly #buffers: NetlinkBuffers;
+  #fd: number;
+  #sequence = 0;
+
+  /** Takes over `fd`. */
+  constructor(libc: Libc, buffers: NetlinkBuffers, fd: number) {
+    this.#libc = libc;
+    this.#buffers = buffers;
+    this.#fd = fd;
+    const one = pinned(4);
+    one.bytes[0] = 1;
+    // A kernel without one of these answers poorer errors or longer dumps, no wrong ones.
+    for (const option of options) libc.calls.setsockopt(fd, SOL_NETLINK, option, one.address, 4);
+  }
+
+  /**
+   * Sends all messages at once; each is carried out, also behind one that failed.
+   * @returns per message `undefined`, or why the kernel refused it
+   */
+  batch(messages: readonly Message[]): readonly (NetlinkError | undefined)[] {
+    const results: (NetlinkError | undefined)[] = messages.map(() => undefined);
+    if (messages.length === 0) return results;
+    const { writer } = this.#buffers;
+    const first = this.#sequence + 1;
+    writer.reset();
+    // Errors are answered in any case; the acknowledgement of the last message says that all are done.
+    messages.forEach((message, i) => {
+      const ack = i === messages.length - 1 ? Flag.ACK : 0;
+      writer.message(message.type, Flag.REQUEST | ack | (message.flags ?? 0), this.#next(), message.body);
+    });
+    const action = messages[0]?.action ?? "";
+    this.#send(action);
+    for (;;) {
+      for (const answer of this.#receive(action)) {
+        const i = answer.sequence - first;
+        if (i < 0 || i >= messages.length || answer.type !== MessageType.ERROR) continue;
+        const { errno, kernelText } = readAnswer(answer);
+        if (errno !== 0) results[i] = new NetlinkError(messages[i]?.action ?? action, errno, kernelText);
+        if (i === messages.length - 1) return results;
+      }
+    }
+  }
+
+  /** One message. @throws {NetlinkError} */
+  run(message: Message): void {
+    const [refusal] = this.batch([message]);
+    if (refusal !== undefined) throw refusal;
+  }
+
+  /** Asks for one object and answers its message, read by `read`. @throws {NetlinkError} */
+  get<T>(message: Message, read: (answer: RawMessage) => T): T {
+    const { writer } = this.#buffers;
+    writer.reset();
+    const sequence = this.#next();
+    writer.message(message.type, Flag.REQUEST | (message.flags ?? 0), sequence, message.body);
+    this.#send(message.action);
+    for (;;) {
+      for (const answer of this.#receive(message.action)) {
+        if (answer.sequence !== sequence) continue;
+        if (answer.type !== MessageType.ERROR) return read(answer);
+        const { errno, kernelText } = readAnswer(answer);
+        throw new NetlinkError(message.action, errno, kernelText);
+      }
+    }
+  }
+
+  /** Asks for all objects that match, `read` answering `undefined` for those to leave out. @throws {NetlinkError} */
+  dump<T>(message: Message, read: (answer: RawMessage) => T | undefined): T[] {
+    for (let attempt = 1; ; attempt++) {
+      const found = this.#dumpOnce(message, read);
+      if (found !== undefined) return found;
+      if (attempt === dumpAttempts) throw new NetlinkError(message.action, Errno.EBUSY, "the table keeps changing");
+    }
+  }
+
+  /** `undefined` where changes in between made the answer inconsistent. */
+  #dumpOnce<T>(message: Message, read: (answer: RawMessage) => T | undefined): T[] | undefined {
+    const { writer } = this.#buffers;
+    writer.reset();
+    const sequence = this.#next();
+    writer.message(message.type, Flag.REQUEST | Flag.DUMP, sequence, message.body);
+    this.#send(message.action);
+    const found: T[] = [];
+    let disturbed = false;
+    for (;;) {
+      for (const answer of this.#receive(message.action)) {
+        if (answer.sequence !== sequence) continue;
+        disturbed ||= (answer.flags & Flag.DUMP_INTR) !== 0;
+        if (answer.type === MessageType.ERROR || answer.type === MessageType.DONE) {
+          const { errno, kernelText } = readAnswer(answer);
+          if (errno !== 0) throw new NetlinkError(message.action, errno, kernelText);
+          return disturbed ? undefined : found;
+        }
+        const object = read(answer);
+        if (object !== undefined) found.push(object);
+      }
+    }
+  }
+
+  /**
+   * Sends one message from the runtime's thread pool: for what keeps the kernel busy for long. At most one
+   * per socket at a time, and no other call of this socket meanwhile.
+   * @throws {NetlinkError}
+   */
+  async post(message: Message): Promise<void> {
+    const bytes = new Uint8Array(new ArrayBuffer(1024));
+    const writer = new MessageWriter(bytes);
+    const sequence = this.#next();
+    writer.message(message.type, Flag.REQUEST | Flag.ACK | (message.flags ?? 0), sequence, message.body);
+    await new Promise<void>((resolve, reject) => {
+      write(this.#fd, bytes, 0, writer.length, null, (error) => (error === null ? resolve() : reject(error)));
+    });
+    for (;;) {
+      for (const answer of this.#receive(message.action)) {
+        if (answer.sequence !== sequence || answer.type !== MessageType.ERROR) continue;
+        const { errno, kernelText } = readAnswer(answer);
+        if (errno === 0) return;
+        throw new NetlinkError(message.action, errno, kernelText);
+      }
+    }
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#fd < 0) return;
+    this.#libc.calls.close(this.#fd);
+    this.#fd = -1;
+  }
+
+  #next(): number {
+    this.#sequence = (this.#sequence + 1) >>> 0;
+    return this.#sequence;
+  }
+
+  #send(action: string): void {
+    const { out, writer } = this.#buffers;
+    const sent = Number(this.#libc.calls.send(this.#fd, out.address, writer.length, 0));
+    if (sent < 0) throw new NetlinkError(action, this.#libc.errno(), "while sending");
+  }
+
+  #receive(action: string): Iterable<RawMessage> {
+    const { bytes, address } = this.#buffers.in;
+    const size = Number(this.#libc.calls.recv(this.#fd, address, bytes.length, MSG_DONTWAIT | MSG_TRUNC));
+    if (size < 0) throw new NetlinkError(action, this.#libc.errno(), "while waiting for the answer");
+    if (size > bytes.length)
+      throw new MalformedMessage(`A netlink datagram has ${size} bytes, room is ${bytes.length}`);
+    return readMessages(bytes.subarray(0, size));
+  }
+}
