@@ -21,6 +21,13 @@ export const limits = {
   headerTableBytes: 4096,
   /** A header block over HEADERS and CONTINUATION frames. */
   headerBlockBytes: 64 * 1024,
+  /** What a server may send ahead on one call: a quarter of the longest answer, so most answers need no update. */
+  receiveWindowBytes: 1024 * 1024,
+  /** PING and SETTINGS frames on one call, each of which wants an acknowledgement; a real server sends a few. */
+  controlFrames: 1000,
+  /** Between two attempts to connect while the listener's queue is full: doubles from the first to the second. */
+  connectRetryFirstMs: 1,
+  connectRetryMostMs: 32,
   /** A range smaller than this holds no address to give: host-local's rule. */
   smallestRangePrefix4: 30,
   smallestRangePrefix6: 126,

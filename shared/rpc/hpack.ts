@@ -1,0 +1,192 @@
+import { createHuffmanDecoder } from "./huffman.ts";
+
+/** Header compression for HTTP/2 (RFC 7541). Names and values are strings of one character per byte. */
+export type Header = readonly [name: string, value: string];
+
+/** A header block that is not one, or that would grow beyond its bound. The connection cannot go on. */
+export class HpackError extends Error {
+  override readonly name = "HpackError";
+}
+
+/** Appendix A, entries 1 to 61: a name, and behind the first blank a value. */
+const staticEntries =
+  ":authority|:method GET|:method POST|:path /|:path /index.html|:scheme http|:scheme https|:status 200|:status 204|" +
+  ":status 206|:status 304|:status 400|:status 404|:status 500|accept-charset|accept-encoding gzip, deflate|" +
+  "accept-language|accept-ranges|accept|access-control-allow-origin|age|allow|authorization|cache-control|" +
+  "content-disposition|content-encoding|content-language|content-length|content-location|content-range|content-type|" +
+  "cookie|date|etag|expect|expires|from|host|if-match|if-modified-since|if-none-match|if-range|if-unmodified-since|" +
+  "last-modified|link|location|max-forwards|proxy-authenticate|proxy-authorization|range|referer|refresh|retry-after|" +
+  "server|set-cookie|strict-transport-security|transfer-encoding|user-agent|vary|via|www-authenticate";
+
+function staticTable(): readonly Header[] {
+  return staticEntries.split("|").map((entry): Header => {
+    const blank = entry.indexOf(" ");
+    return blank < 0 ? [entry, ""] : [entry.slice(0, blank), entry.slice(blank + 1)];
+  });
+}
+
+/** What an entry counts for, in the table and in a list (sections 4.1; RFC 9113, 6.5.2). */
+const sizeOf = (header: Header): number => header[0].length + header[1].length + 32;
+
+/**
+ * Writes a block of literals that touch no table, so the peer's table size does not matter.
+ * @throws {RangeError} never for printable ASCII; other characters are the caller's to keep out
+ */
+export function encodeHeaders(headers: readonly Header[]): Uint8Array {
+  const table = staticTable();
+  const out: number[] = [];
+  for (const header of headers) {
+    const same = table.findIndex(([name, value]) => name === header[0] && value === header[1] && value !== "");
+    if (same >= 0) {
+      writeInteger(out, same + 1, 7, 0x80);
+      continue;
+    }
+    const index = table.findIndex(([name]) => name === header[0]) + 1;
+    writeInteger(out, index, 4, 0);
+    if (index === 0) writeString(out, header[0]);
+    writeString(out, header[1]);
+  }
+  return new Uint8Array(out);
+}
+
+function writeInteger(out: number[], value: number, prefixBits: number, mark: number): void {
+  const most = 2 ** prefixBits - 1;
+  if (value < most) {
+    out.push(mark | value);
+    return;
+  }
+  out.push(mark | most);
+  let rest = value - most;
+  for (; rest > 127; rest = Math.floor(rest / 128)) out.push((rest % 128) | 128);
+  out.push(rest);
+}
+
+function writeString(out: number[], text: string): void {
+  writeInteger(out, text.length, 7, 0);
+  for (let i = 0; i < text.length; i++) out.push(text.charCodeAt(i));
+}
+
+/** Reads the blocks of one connection, in order: each may change the table for the next. */
+export class HpackDecoder {
+  readonly #static = staticTable();
+  readonly #huffman = createHuffmanDecoder();
+  readonly #mostTableBytes: number;
+  readonly #mostListBytes: number;
+  /** Newest first. */
+  #dynamic: Header[] = [];
+  #dynamicBytes = 0;
+  #tableBytes: number;
+  #block: Uint8Array = new Uint8Array(0);
+  #at = 0;
+
+  /**
+   * @param tableBytes the SETTINGS_HEADER_TABLE_SIZE that the peer was told
+   * @param listBytes bound for a decoded block: a few bytes can name a long entry many times
+   */
+  constructor(tableBytes: number, listBytes: number) {
+    this.#mostTableBytes = tableBytes;
+    this.#tableBytes = tableBytes;
+    this.#mostListBytes = listBytes;
+  }
+
+  /** @throws {HpackError} for a block that breaks the format or the bound; the decoder is of no use then */
+  decode(block: Uint8Array): Header[] {
+    this.#block = block;
+    this.#at = 0;
+    const headers: Header[] = [];
+    let bytes = 0;
+    while (this.#at < block.length) {
+      const header = this.#next(headers.length === 0);
+      if (header === undefined) continue;
+      bytes += sizeOf(header);
+      if (bytes > this.#mostListBytes)
+        throw new HpackError(`the headers are longer than ${this.#mostListBytes} bytes, wanted less`);
+      headers.push(header);
+    }
+    return headers;
+  }
+
+  /** One representation (section 6); `undefined` for a size update. */
+  #next(first: boolean): Header | undefined {
+    const byte = this.#block[this.#at] ?? 0;
+    if (byte & 0x80) return this.#entry(this.#integer(7));
+    if (byte & 0x40) return this.#insert(this.#literal(6));
+    if (byte & 0x20) {
+      if (!first) throw new HpackError("a table size update follows a header, wanted it at the beginning");
+      this.#resize(this.#integer(5));
+      return undefined;
+    }
+    return this.#literal(4);
+  }
+
+  #literal(prefixBits: number): Header {
+    const index = this.#integer(prefixBits);
+    const name = index === 0 ? this.#string() : this.#entry(index)[0];
+    return [name, this.#string()];
+  }
+
+  #entry(index: number): Header {
+    const entry = this.#static[index - 1] ?? this.#dynamic[index - 1 - this.#static.length];
+    if (entry === undefined) throw new HpackError(`entry ${index} is not in the tables, wanted one that is`);
+    return entry;
+  }
+
+  #insert(header: Header): Header {
+    this.#dynamic.unshift(header);
+    this.#dynamicBytes += sizeOf(header);
+    this.#evict();
+    return header;
+  }
+
+  #resize(bytes: number): void {
+    if (bytes > this.#mostTableBytes)
+      throw new HpackError(`the table's new size is ${bytes} bytes, wanted at most ${this.#mostTableBytes}`);
+    this.#tableBytes = bytes;
+    this.#evict();
+  }
+
+  /** An entry larger than the table empties it, which is no error (section 4.4). */
+  #evict(): void {
+    while (this.#dynamicBytes > this.#tableBytes) {
+      const oldest = this.#dynamic.pop();
+      if (oldest === undefined) return;
+      this.#dynamicBytes -= sizeOf(oldest);
+    }
+  }
+
+  #byte(): number {
+    const byte = this.#block[this.#at++];
+    if (byte === undefined) throw new HpackError("the header block ends inside a header, wanted all of it");
+    return byte;
+  }
+
+  #integer(prefixBits: number): number {
+    const most = 2 ** prefixBits - 1;
+    let value = this.#byte() & most;
+    if (value < most) return value;
+    for (let shift = 0; shift < 28; shift += 7) {
+      const byte = this.#byte();
+      value += (byte & 127) << shift;
+      if (byte < 128) return value;
+    }
+    throw new HpackError("a number is beyond 2^28, wanted less");
+  }
+
+  #string(): string {
+    const huffman = ((this.#block[this.#at] ?? 0) & 0x80) !== 0;
+    const length = this.#integer(7);
+    const end = this.#at + length;
+    if (end > this.#block.length)
+      throw new HpackError(`a string has ${length} bytes, wanted at most ${this.#block.length - this.#at}`);
+    const bytes = this.#block.subarray(this.#at, end);
+    this.#at = end;
+    if (huffman) {
+      const text = this.#huffman(bytes);
+      if (text === undefined) throw new HpackError("a string is not in the Huffman code, wanted it so");
+      return text;
+    }
+    let text = "";
+    for (let i = 0; i < bytes.length; i++) text += String.fromCharCode(bytes[i] ?? 0);
+    return text;
+  }
+}
