@@ -4,4 +4,17 @@
  * The plugin and the agent open the same file, each in its own process; every call is one
  * transaction. Others use what is listed here and nothing else of this folder.
  */
+export { type Allocation, Allocator, type Attachment, type LeftState, type RangeUsage } from "./allocator.ts";
+export { type CommandIo, runIpamCommand } from "./cli/command.ts";
+export {
+  dataDirOf,
+  type IpamConfig,
+  type IpamRequest,
+  ownsIpam,
+  parseIpamConfig,
+  type Range,
+  type RangeSet,
+} from "./config.ts";
 export type { Lease, LeaseState } from "./lease.ts";
+export { runIpamPlugin } from "./plugin.ts";
+export { ipamResult, readDns } from "./result.ts";
