@@ -20,7 +20,7 @@ export class Libc {
 
   constructor() {
     const at = this.calls.__errno_location();
-    if (at === null) throw new Error("Broken invariant: the C library has no errno");
+    if (at === null || typeof at === "bigint") throw new Error("Broken invariant: the C library has no errno");
     this.#errno = at;
   }
 

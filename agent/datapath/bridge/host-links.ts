@@ -1,0 +1,59 @@
+import type { Owner } from "../../../shared/cni/types.ts";
+import {
+  Errno,
+  getLink,
+  isRefusal,
+  type Link,
+  type LinkKey,
+  listLinks,
+  type NetlinkSocket,
+  readLink,
+  setLink,
+} from "../../netlink/mod.ts";
+import { parseAlias, sameOwner } from "./alias.ts";
+import { ownerAltName } from "./names.ts";
+
+/**
+ * Interface groups that say in which state an interface of ours is. They outlive the agent: what a killed one
+ * left half made or half deleted is seen by the next. The numbers spell "pip" and are else without meaning.
+ */
+export const linkGroup = { standing: 0, arriving: 0x70697001, leaving: 0x70697002 } as const;
+
+export function linkOrNone(socket: NetlinkSocket, key: LinkKey): Link | undefined {
+  try {
+    return socket.get(getLink(key), readLink);
+  } catch (caught) {
+    if (isRefusal(caught, Errno.ENODEV)) return undefined;
+    throw caught;
+  }
+}
+
+/** The host's end of the owner's pair, also one that is leaving. Asks the kernel each time: no memory to be wrong. */
+export function findHostLink(socket: NetlinkSocket, owner: Owner): Link | undefined {
+  const named = linkOrNone(socket, { altName: ownerAltName(owner) });
+  if (named !== undefined && isOf(named, owner)) return named;
+  // The second name can be taken off by anybody; the alias counts.
+  return allLinks(socket).find((link) => isOf(link, owner));
+}
+
+function isOf(link: Link, owner: Owner): boolean {
+  const alias = parseAlias(link.alias);
+  return alias !== undefined && sameOwner(alias.owner, owner);
+}
+
+export function allLinks(socket: NetlinkSocket): Link[] {
+  return socket.dump(listLinks(), readLink);
+}
+
+/**
+ * Takes an interface out of service for good: down, out of its bridge, and in the group that the sweeper
+ * deletes. From then on nothing reaches the pod by its address. One that is gone already is no error.
+ * @throws {NetlinkError}
+ */
+export function retire(socket: NetlinkSocket, link: Link): void {
+  try {
+    socket.run(setLink(link.name, link.index, { up: false, master: 0, group: linkGroup.leaving }));
+  } catch (caught) {
+    if (!isRefusal(caught, Errno.ENODEV)) throw caught;
+  }
+}

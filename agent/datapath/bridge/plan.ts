@@ -1,0 +1,80 @@
+import type { CniInterface, CniResult, CniRoute, Owner } from "../../../shared/cni/types.ts";
+import { CniCode, CniError } from "../../../shared/errors.ts";
+import { contains, type Ip } from "../../../shared/ip.ts";
+import { parseMac } from "../../netlink/mod.ts";
+import type { AttachRequest } from "../datapath.ts";
+import { formatAlias } from "./alias.ts";
+import { hostIfname, hostMac, ownerAltName, podMac } from "./names.ts";
+import type { BridgeNetwork } from "./options.ts";
+
+/** The kernel's own for Ethernet; also what most underlays carry. */
+export const defaultMtu = 1500;
+
+/** Everything that one attachment should come to be, settled before anything is touched. */
+export interface Plan {
+  readonly owner: Owner;
+  readonly network: BridgeNetwork;
+  readonly hostIfname: string;
+  readonly hostMac: Uint8Array;
+  readonly podMac: Uint8Array;
+  /** Asked for: it replaces another one that stands. A derived one does not. */
+  readonly macRequested: boolean;
+  readonly mtu: number;
+  readonly alias: string;
+  readonly altName: string;
+  readonly ipam: CniResult;
+}
+
+/** @throws {CniError} code 7 where the MAC will not do */
+export function planOf(network: BridgeNetwork, request: AttachRequest): Plan {
+  const { owner, pod, ipam, ownLease } = request;
+  return {
+    owner,
+    network,
+    hostIfname: hostIfname(owner, pod),
+    hostMac: hostMac(owner),
+    podMac: request.mac === undefined ? podMac(owner) : requestedMac(request.mac),
+    macRequested: request.mac !== undefined,
+    mtu: request.mtu ?? network.mtu ?? defaultMtu,
+    alias: formatAlias({ owner, ownLease }),
+    altName: ownerAltName(owner),
+    ipam,
+  };
+}
+
+function requestedMac(text: string): Uint8Array {
+  const mac = parseMac(text);
+  const first = mac?.[0];
+  if (mac !== undefined && first !== undefined && (first & 1) === 0 && mac.some((byte) => byte !== 0)) return mac;
+  throw new CniError(
+    CniCode.invalidConfig,
+    `Cannot use the hardware address "${text}": it is not one of a single interface, wanted six bytes such as "02:00:5e:10:00:01"`,
+  );
+}
+
+/** Where a route leads: its own gateway, else the gateway of the first address of its family that has one. */
+export function gatewayOf(route: CniRoute, ips: CniResult["ips"]): Ip | undefined {
+  if (route.gw !== undefined) return route.gw;
+  return ips.find((ip) => ip.address.ip.family === route.dst.ip.family && ip.gateway !== undefined)?.gateway;
+}
+
+/** Addresses that belong to this network by their block. */
+export function isOfNetwork(network: BridgeNetwork, ip: Ip): boolean {
+  return network.subnets.some((subnet) => contains(subnet, ip));
+}
+
+/** The whole answer of an ADD: bridge, the host's end, the sandbox's own; the addresses are on the third. */
+export function resultOf(
+  ipam: CniResult,
+  bridge: CniInterface,
+  host: CniInterface,
+  pod: CniInterface & { readonly sandbox: string },
+): CniResult {
+  const interfaces = [bridge, host, pod];
+  return {
+    interfaces,
+    ips: ipam.ips.map((ip) => ({ ...ip, interface: interfaces.indexOf(pod) })),
+    routes: ipam.routes,
+    dns: ipam.dns,
+  };
+}

@@ -1,0 +1,99 @@
+import { CniCode, CniError } from "../../../shared/errors.ts";
+import {
+  addAddress,
+  addRoute,
+  announceOnUp,
+  Errno,
+  type Kernel,
+  type Link,
+  type LinkAddress,
+  listAddresses,
+  listRoutes,
+  type Message,
+  type NetlinkError,
+  type NetlinkSocket,
+  type NetworkNamespace,
+  type Route,
+  readAddress,
+  readRoute,
+  setLink,
+} from "../../netlink/mod.ts";
+import { linkOrNone } from "./host-links.ts";
+import { gatewayOf, type Plan } from "./plan.ts";
+
+const loopbackIndex = 1;
+
+/** The sandbox's side of an attachment: one socket inside its namespace, for as long as one call lasts. */
+export class PodEnd implements Disposable {
+  readonly #kernel: Kernel;
+  readonly #namespace: NetworkNamespace;
+  readonly #socket: NetlinkSocket;
+
+  constructor(kernel: Kernel, namespace: NetworkNamespace) {
+    this.#kernel = kernel;
+    this.#namespace = namespace;
+    this.#socket = kernel.openSocketIn(namespace);
+  }
+
+  /** The sandbox's interface of that name, if it has one. */
+  link(ifname: string): Link | undefined {
+    return linkOrNone(this.#socket, { name: ifname });
+  }
+
+  addresses(link: Link): readonly LinkAddress[] {
+    return this.#socket.dump(listAddresses(link.index), readAddress).filter(({ index }) => index === link.index);
+  }
+
+  /** Of both families, in every table: chained plugins move routes to tables of their own. */
+  routes(): readonly Route[] {
+    return [...this.#socket.dump(listRoutes(4), readRoute), ...this.#socket.dump(listRoutes(6), readRoute)];
+  }
+
+  /**
+   * Gives the interface its addresses and routes and brings it up. What is there already stays.
+   * @throws {NetlinkError | CniError}
+   */
+  configure(link: Link, plan: Plan): void {
+    const first = this.#apply(link, plan);
+    if (first === undefined) return;
+    // Runtimes hand over namespaces with IPv6 turned off (net.ipv6.conf.default), also where the pod gets such an address.
+    const wantsIpv6 = plan.ipam.ips.some((ip) => ip.address.ip.family === 6);
+    if (first.errno !== Errno.EACCES || !wantsIpv6) throw first;
+    this.#turnOnIpv6(link.name);
+    const second = this.#apply(link, plan);
+    if (second !== undefined) throw second;
+  }
+
+  /** The first refusal that matters. Nothing of it is undone: whoever made the interface deletes it. */
+  #apply(link: Link, plan: Plan): NetlinkError | undefined {
+    const { index, name } = link;
+    const { ips, routes } = plan.ipam;
+    const mac = plan.macRequested ? { mac: plan.podMac } : {};
+    const setup: Message[] = [
+      setLink("lo", loopbackIndex, { up: true }),
+      announceOnUp(name, index),
+      ...ips.map((ip) => addAddress(name, index, ip.address)),
+      setLink(name, index, { ...mac, up: true }),
+      ...routes.map((route) => addRoute({ ...route, index, gateway: gatewayOf(route, ips) })),
+    ];
+    return this.#socket.batch(setup).find((refusal) => refusal !== undefined && refusal.errno !== Errno.EEXIST);
+  }
+
+  #turnOnIpv6(ifname: string): void {
+    for (const name of ["lo", ifname]) {
+      try {
+        this.#kernel.writeSysctlIn(this.#namespace, `/proc/sys/net/ipv6/conf/${name}/disable_ipv6`, "0");
+      } catch (cause) {
+        throw new CniError(
+          CniCode.interfaceFailure,
+          `Cannot turn on IPv6 for "${name}" in "${this.#namespace.path}": ${cause instanceof Error ? cause.message : String(cause)}, wanted a writable /proc/sys`,
+          { cause },
+        );
+      }
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#socket[Symbol.dispose]();
+  }
+}

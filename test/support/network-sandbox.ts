@@ -1,0 +1,95 @@
+import { dlopen } from "bun:ffi";
+import { closeSync, openSync, readdirSync, readlinkSync } from "node:fs";
+import { execa } from "execa";
+
+const CLONE_NEWNET = 0x40000000;
+const libcSymbols = {
+  unshare: { args: ["i32"], returns: "i32" },
+  setns: { args: ["i32", "i32"], returns: "i32" },
+} as const;
+
+/** Why network sandboxes cannot be made here; `undefined` where they can. */
+export function whyNoSandbox(): string | undefined {
+  return process.getuid?.() === 0 ? undefined : "network namespaces need root";
+}
+
+/**
+ * A network of its own for one test file. The calling thread moves into a fresh, anonymous network namespace,
+ * "the node", and everything that it opens or starts from then on sees only that: bridges, nftables, sysctls.
+ * Disposing moves it back and removes the pods' namespaces.
+ */
+export class NetworkSandbox implements AsyncDisposable {
+  readonly #prefix: string;
+  readonly #pods: string[] = [];
+  readonly #libc = dlopen("libc.so.6", libcSymbols).symbols;
+  readonly #home: number;
+
+  /** `prefix` is the start of the namespaces' names in /run/netns; the process id follows. */
+  private constructor(prefix: string) {
+    this.#prefix = `${prefix}${process.pid}-`;
+    this.#home = openSync("/proc/thread-self/ns/net", "r");
+    if (this.#libc.unshare(CLONE_NEWNET) !== 0) throw new Error("Cannot make a network namespace: not allowed");
+  }
+
+  static async enter(prefix: string): Promise<NetworkSandbox> {
+    const sandbox = new NetworkSandbox(prefix);
+    await execa("ip", ["link", "set", "lo", "up"]);
+    return sandbox;
+  }
+
+  /** A new namespace, down to its loopback, under /run/netns. Answers its path. */
+  async addPod(name = `p${this.#pods.length}`): Promise<string> {
+    const full = `${this.#prefix}${name}`;
+    await execa("ip", ["netns", "add", full]);
+    this.#pods.push(full);
+    return `/run/netns/${full}`;
+  }
+
+  async removePod(path: string): Promise<void> {
+    const name = nameOf(path);
+    this.#pods.splice(this.#pods.indexOf(name), 1);
+    await execa("ip", ["netns", "del", name]);
+  }
+
+  /** Runs a command line, split at blanks, in the node's namespace; answers its output. */
+  async node(command: string): Promise<string> {
+    const [file = "", ...args] = command.split(" ");
+    return (await execa(file, args)).stdout;
+  }
+
+  /** The same in a pod's. */
+  pod(path: string, command: string): Promise<string> {
+    return this.node(`ip netns exec ${nameOf(path)} ${command}`);
+  }
+
+  /** Whether one of three pings comes back, from a pod or (no path) from the node. */
+  async ping(path: string | undefined, address: string): Promise<boolean> {
+    const command = `ping -n -q -c 3 -i 0.2 -w 3 ${address}`;
+    try {
+      await (path === undefined ? this.node(command) : this.pod(path, command));
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** The network namespaces that threads of this process live in, each once. */
+  threadNamespaces(): readonly string[] {
+    const all = readdirSync("/proc/self/task").flatMap((thread) => {
+      try {
+        return [readlinkSync(`/proc/self/task/${thread}/ns/net`)];
+      } catch {
+        return []; // The thread has ended since.
+      }
+    });
+    return [...new Set(all)];
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const name of this.#pods.splice(0)) await execa("ip", ["netns", "del", name], { reject: false });
+    if (this.#libc.setns(this.#home, CLONE_NEWNET) !== 0) process.abort();
+    closeSync(this.#home);
+  }
+}
+
+const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
