@@ -13,6 +13,21 @@ export const limits = {
   delTimeoutMs: 10_000,
   /** STATUS is polled every few seconds by the kubelet. */
   statusTimeoutMs: 5_000,
+  /** The most that a configuration may ask for; no runtime waits longer. */
+  longestTimeoutMs: 600_000,
+  /** RFC 791: what every link must carry. The most: a length field of 16 bits. */
+  smallestMtu: 68,
+  largestMtu: 65_535,
+  /** What a delegated plugin may say on stderr before it is cut off; the runtime's log takes it all. */
+  delegateLogBytes: 64 * 1024,
+  /** Of that, what goes into the details of its error. */
+  delegateDetailChars: 500,
+  /** A plugin's log file; as much again is kept from before. */
+  logFileBytes: 5 * 1024 * 1024,
+  /** A process that rotates the log holds its lock for a millisecond; an older lock has lost its holder. */
+  logLockMs: 10_000,
+  /** W3C Trace Context and Baggage: what every party must pass on. */
+  traceHeaderBytes: 8 * 1024,
   /** How long a writer waits for another process's SQLite transaction, which lasts about a millisecond. */
   storeLockMs: 5_000,
   /** One gRPC message either way; the same bound that grpc-js has by default. */
@@ -25,6 +40,8 @@ export const limits = {
   receiveWindowBytes: 1024 * 1024,
   /** PING and SETTINGS frames on one call, each of which wants an acknowledgement; a real server sends a few. */
   controlFrames: 1000,
+  /** Connections that may wait to be accepted: more than the pods of a node; also net.core.somaxconn's usual value. */
+  listenBacklog: 4096,
   /** Between two attempts to connect while the listener's queue is full: doubles from the first to the second. */
   connectRetryFirstMs: 1,
   connectRetryMostMs: 32,

@@ -1,4 +1,4 @@
-import { createHuffmanDecoder } from "./huffman.ts";
+import { createHuffmanCode, type HuffmanCode } from "./huffman.ts";
 
 /** Header compression for HTTP/2 (RFC 7541). Names and values are strings of one character per byte. */
 export type Header = readonly [name: string, value: string];
@@ -30,7 +30,7 @@ const sizeOf = (header: Header): number => header[0].length + header[1].length +
 
 /**
  * Writes a block of literals that touch no table, so the peer's table size does not matter.
- * @throws {RangeError} never for printable ASCII; other characters are the caller's to keep out
+ * Names and values are printable ASCII: the caller keeps everything else out.
  */
 export function encodeHeaders(headers: readonly Header[]): Uint8Array {
   const table = staticTable();
@@ -69,13 +69,13 @@ function writeString(out: number[], text: string): void {
 /** Reads the blocks of one connection, in order: each may change the table for the next. */
 export class HpackDecoder {
   readonly #static = staticTable();
-  readonly #huffman = createHuffmanDecoder();
   readonly #mostTableBytes: number;
   readonly #mostListBytes: number;
   /** Newest first. */
   #dynamic: Header[] = [];
   #dynamicBytes = 0;
   #tableBytes: number;
+  #huffman: HuffmanCode | undefined;
   #block: Uint8Array = new Uint8Array(0);
   #at = 0;
 
@@ -180,13 +180,16 @@ export class HpackDecoder {
       throw new HpackError(`a string has ${length} bytes, wanted at most ${this.#block.length - this.#at}`);
     const bytes = this.#block.subarray(this.#at, end);
     this.#at = end;
-    if (huffman) {
-      const text = this.#huffman(bytes);
-      if (text === undefined) throw new HpackError("a string is not in the Huffman code, wanted it so");
+    let text = "";
+    if (!huffman) {
+      for (let i = 0; i < bytes.length; i++) text += String.fromCharCode(bytes[i] ?? 0);
       return text;
     }
-    let text = "";
-    for (let i = 0; i < bytes.length; i++) text += String.fromCharCode(bytes[i] ?? 0);
+    this.#huffman ??= createHuffmanCode();
+    const valid = this.#huffman.walk(bytes, (symbol) => {
+      text += String.fromCharCode(symbol);
+    });
+    if (!valid) throw new HpackError("a string is not in the Huffman code, wanted it so");
     return text;
   }
 }

@@ -11,63 +11,61 @@ const codeLengths =
 const longestCode = 30;
 const endOfString = 256;
 
-interface CodeTable {
-  /** By length: the first code of that length, how many there are, and where their symbols begin. */
-  readonly first: readonly number[];
-  readonly count: readonly number[];
-  readonly start: readonly number[];
-  readonly symbols: readonly number[];
+/** The code of HTTP/2 header strings. Made when the first string needs it, for it costs more than a short string. */
+export interface HuffmanCode {
+  /**
+   * Calls `visit` with each byte of the string and the place of its code in bits. `false` for what is no such
+   * string: the end symbol in it, or wrong padding (section 5.2).
+   */
+  walk(bytes: Uint8Array, visit: (symbol: number, atBit: number, bits: number) => void): boolean;
+  /** The code of a byte, and its length in bits. */
+  codeOf(symbol: number): { readonly code: number; readonly bits: number };
 }
 
-/** A decoder that builds its table when the first string needs it. */
-export function createHuffmanDecoder(): (bytes: Uint8Array) => string | undefined {
-  let table: CodeTable | undefined;
-  return (bytes) => {
-    table ??= buildTable();
-    return decodeWith(table, bytes);
+export function createHuffmanCode(): HuffmanCode {
+  const { first, start, symbols } = buildTables();
+  return {
+    walk(bytes, visit) {
+      let code = 0;
+      let bits = 0;
+      for (let at = 0; at < bytes.length * 8; at++) {
+        code = code * 2 + (((bytes[at >> 3] ?? 0) >> (7 - (at & 7))) & 1);
+        bits++;
+        // Codes of one length follow each other, and the next length begins right behind them.
+        const place = (start[bits] ?? 0) + code - (first[bits] ?? 0);
+        if (place >= (start[bits + 1] ?? 0)) continue;
+        const symbol = symbols[place] ?? endOfString;
+        if (symbol === endOfString) return false;
+        visit(symbol, at + 1 - bits, bits);
+        code = 0;
+        bits = 0;
+      }
+      return bits < 8 && code === 2 ** bits - 1;
+    },
+    codeOf(symbol) {
+      const bits = lengthOf(symbol);
+      return { code: (first[bits] ?? 0) + symbols.indexOf(symbol) - (start[bits] ?? 0), bits };
+    },
   };
 }
 
-function buildTable(): CodeTable {
-  const byLength: number[][] = Array.from({ length: longestCode + 1 }, () => []);
-  for (let symbol = 0; symbol < endOfString; symbol++)
-    byLength[Number.parseInt(codeLengths.charAt(symbol), 36)]?.push(symbol);
-  byLength[longestCode]?.push(endOfString);
+const lengthOf = (symbol: number): number => Number.parseInt(codeLengths.charAt(symbol), 36);
+
+/** By length: the first code, and where its symbols begin among all of them in the order of their codes. */
+function buildTables(): { first: number[]; start: number[]; symbols: number[] } {
+  const groups: number[][] = Array.from({ length: longestCode + 1 }, () => []);
+  for (let symbol = 0; symbol < endOfString; symbol++) groups[lengthOf(symbol)]?.push(symbol);
+  groups[longestCode]?.push(endOfString);
   const first: number[] = [];
-  const count: number[] = [];
   const start: number[] = [];
   const symbols: number[] = [];
   let code = 0;
-  for (const group of byLength) {
+  for (const group of groups) {
     first.push(code);
-    count.push(group.length);
     start.push(symbols.length);
     for (const symbol of group) symbols.push(symbol);
     code = (code + group.length) * 2;
   }
-  return { first, count, start, symbols };
-}
-
-/** One character per byte; `undefined` for a string with the end symbol in it, or with wrong padding (section 5.2). */
-function decodeWith(table: CodeTable, bytes: Uint8Array): string | undefined {
-  const { first, count, start, symbols } = table;
-  let text = "";
-  let code = 0;
-  let length = 0;
-  for (let i = 0; i < bytes.length; i++) {
-    const byte = bytes[i] ?? 0;
-    for (let bit = 7; bit >= 0; bit--) {
-      code = code * 2 + ((byte >> bit) & 1);
-      length++;
-      const offset = code - (first[length] ?? 0);
-      if (offset < (count[length] ?? 0)) {
-        const symbol = symbols[(start[length] ?? 0) + offset] ?? endOfString;
-        if (symbol === endOfString) return undefined;
-        text += String.fromCharCode(symbol);
-        code = 0;
-        length = 0;
-      }
-    }
-  }
-  return length < 8 && code === 2 ** length - 1 ? text : undefined;
+  start.push(symbols.length);
+  return { first, start, symbols };
 }
