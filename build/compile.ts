@@ -24,7 +24,10 @@ const targets: readonly Target[] = [
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const entryPoints = ["main.ts"];
 /** What ends up in the executable, or decides how: a change in any of it compiles again. */
-const inputs = ["main.ts", "cni", "ipam", "agent", "shared", "package.json", "package-lock.json", "build/compile.ts"];
+const inputs = [
+  ...["main.ts", "terminal.ts", "cni", "ipam", "agent", "shared"],
+  ...["package.json", "package-lock.json", "build/compile.ts"],
+];
 
 const flags = [
   "--compile",

@@ -7,4 +7,5 @@ export const linuxPaths = {
   /** Between the directories in CNI_PATH. */
   pathListSeparator: ":",
   directorySeparator: "/",
+  isAbsolute: (path: string): boolean => path.startsWith("/"),
 } as const;

@@ -6,4 +6,6 @@ export const windowsPaths = {
   /** Between the directories in CNI_PATH. */
   pathListSeparator: ";",
   directorySeparator: "\\",
+  /** With a drive or a share; `\dir` would mean another place on every drive. */
+  isAbsolute: (path: string): boolean => /^[A-Za-z]:[\\/]|^\\\\[^\\]/.test(path),
 } as const;

@@ -1,0 +1,114 @@
+import type { CniRequest } from "../shared/cni/dispatch.ts";
+import type { Verb } from "../shared/cni/environment.ts";
+import { CniCode, CniError } from "../shared/errors.ts";
+import { isObject, show } from "../shared/json-fields.ts";
+import { limits } from "../shared/limits.ts";
+import { paths } from "../shared/paths.ts";
+import { isWindows } from "../shared/platform.ts";
+
+/**
+ * Runs the IPAM plugin `type` as the specification has it (1.1.0, section 4 "Plugin Delegation"):
+ * the complete configuration on its stdin, our whole environment with the verb to run, its stderr
+ * passed on.
+ * @returns its stdout
+ * @throws {CniError} its own error with its own code; 4, 5, 11 or 101 where it has none
+ */
+export async function delegate(request: CniRequest, type: string, verb: Verb, timeoutMs: number): Promise<string> {
+  const file = await find(request.env.path, type);
+  const what = `Cannot run ${verb} of the IPAM plugin "${type}"`;
+  const child = start(file, request, verb, what);
+  const out = collect(child.stdout, limits.messageBytes);
+  const err = collect(child.stderr, limits.delegateLogBytes);
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const timeout = new Promise<"late">((resolve) => {
+    timer = setTimeout(() => resolve("late"), timeoutMs);
+  });
+  // Its output ends when its last process has ended, which may be later than itself.
+  const ended = await Promise.race([Promise.all([child.exited, out.ended, err.ended]), timeout]);
+  clearTimeout(timer);
+  if (ended === "late") child.kill("SIGKILL");
+  const said = err.text().trimEnd();
+  if (said !== "") request.io.log(said);
+  if (ended === "late") {
+    const message = `${what}: it has not ended after ${timeoutMs} ms, wanted an end by then`;
+    throw new CniError(CniCode.tryAgainLater, message, { details: said.slice(-limits.delegateDetailChars) });
+  }
+  const text = out.text();
+  if (child.exitCode === 0) return text;
+  throw errorOf(text, type) ?? noError(what, child, text, said);
+}
+
+type Child = Bun.Subprocess<Uint8Array, "pipe", "pipe">;
+
+function start(file: string, request: CniRequest, verb: Verb, what: string): Child {
+  const env: Record<string, string> = {};
+  for (const [name, value] of Object.entries(request.io.env)) if (value !== undefined) env[name] = value;
+  env["CNI_COMMAND"] = verb;
+  try {
+    const stdin = new TextEncoder().encode(request.stdin);
+    return Bun.spawn([file], { env, stdin, stdout: "pipe", stderr: "pipe" });
+  } catch (cause) {
+    const is = cause instanceof Error ? cause.message : String(cause);
+    throw new CniError(CniCode.io, `${what}: "${file}" does not start, wanted an executable`, { cause, details: is });
+  }
+}
+
+/** The first of CNI_PATH's directories that has it; relative ones would depend on the runtime's working directory. */
+async function find(path: string, type: string): Promise<string> {
+  const directories = path.split(paths.pathListSeparator).filter(paths.isAbsolute);
+  for (const directory of directories) {
+    for (const suffix of isWindows ? ["", ".exe"] : [""]) {
+      const file = `${directory}${paths.directorySeparator}${type}${suffix}`;
+      if (await Bun.file(file).exists()) return file;
+    }
+  }
+  throw new CniError(
+    CniCode.invalidEnvironment,
+    `Cannot run the IPAM plugin "${type}": CNI_PATH is "${path}", wanted absolute directories of which one holds it`,
+  );
+}
+
+interface Collected {
+  readonly ended: Promise<void>;
+  /** What has come so far, as text. */
+  text(): string;
+}
+
+/** Reads to the end and keeps the first `mostBytes`: one who writes more must not block on a full pipe. */
+function collect(stream: ReadableStream<Uint8Array>, mostBytes: number): Collected {
+  const decoder = new TextDecoder();
+  let text = "";
+  let kept = 0;
+  const read = async (): Promise<void> => {
+    const reader = stream.getReader();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      if (kept < mostBytes) text += decoder.decode(value.subarray(0, mostBytes - kept), { stream: true });
+      kept += value.length;
+    }
+  };
+  return { ended: read(), text: () => text };
+}
+
+/** The error object of a plugin; one of a version before 0.3.0 has no `details`. */
+function errorOf(stdout: string, type: string): CniError | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(stdout);
+  } catch {
+    return undefined;
+  }
+  if (!isObject(value)) return undefined;
+  const { code, msg, details } = value;
+  if (typeof code !== "number" || !Number.isInteger(code) || typeof msg !== "string") return undefined;
+  const from = `reported by the IPAM plugin "${type}"`;
+  const more = typeof details === "string" && details !== "" ? `${details} (${from})` : from;
+  return new CniError(code, msg, { details: more });
+}
+
+function noError(what: string, child: Child, stdout: string, stderr: string): CniError {
+  const end = child.signalCode === null ? `with status ${child.exitCode}` : `by ${child.signalCode}`;
+  const message = `${what}: it ended ${end} and wrote ${show(stdout)} to standard output, wanted a CNI error`;
+  return new CniError(CniCode.ipamFailure, message, { details: stderr.slice(-limits.delegateDetailChars) });
+}

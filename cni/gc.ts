@@ -1,0 +1,77 @@
+import { Allocator } from "../ipam/mod.ts";
+import { CniCode, CniError } from "../shared/errors.ts";
+import type { Fields } from "../shared/json-fields.ts";
+import type { Attachment } from "../shared/proto/pipette-messages.ts";
+import { nodeService } from "../shared/proto/services.ts";
+import { GrpcCode, RpcError } from "../shared/rpc/rpc-error.ts";
+import { callAgent } from "./agent-call.ts";
+import type { Call } from "./call.ts";
+import { leaseDirOf } from "./del.ts";
+import { delegate } from "./delegate.ts";
+import { fromRpcError } from "./rpc-errors.ts";
+
+/**
+ * GC (specification 1.1.0, "GC: Clean up any stale resources"): gives up every attachment of this
+ * network that the runtime does not list. Goes on past errors and reports them at the end.
+ */
+export async function gc(call: Call): Promise<undefined> {
+  const { request, conf } = call;
+  const valid = validAttachments(request.conf);
+  const failures: CniError[] = [];
+  const step = async (run: () => Promise<unknown>): Promise<void> => {
+    try {
+      await run();
+    } catch (caught) {
+      failures.push(CniError.from(caught));
+    }
+  };
+  const { ipam } = conf;
+  if (ipam.kind === "own") await step(() => retainLeases(call, valid));
+  await step(() => tellAgent(call, valid));
+  if (ipam.kind === "delegated") await step(() => delegate(request, ipam.type, "GC", conf.delTimeoutMs));
+  const [first] = failures;
+  if (first === undefined) return;
+  if (failures.length === 1) throw first;
+  throw new CniError(first.code, first.message, { details: failures.map((failure) => failure.message).join("; ") });
+}
+
+/**
+ * A list that is missing must not be read as an empty one, which would give up every pod of the node.
+ * @throws {CniError} code 7
+ */
+export function validAttachments(conf: Fields): readonly Attachment[] {
+  const entries = conf.objects("cni.dev/valid-attachments");
+  if (entries === undefined) throw conf.wrong("cni.dev/valid-attachments", undefined, "the attachments to keep");
+  return entries.map((entry) => ({ containerId: required(entry, "containerID"), ifname: required(entry, "ifname") }));
+}
+
+function required(entry: Fields, key: string): string {
+  const text = entry.string(key);
+  if (text === undefined || text === "") throw entry.wrong(key, text, "a name");
+  return text;
+}
+
+async function retainLeases(call: Call, valid: readonly Attachment[]): Promise<void> {
+  using allocator = await Allocator.open(leaseDirOf(call));
+  const given = allocator.retain(call.request.network, valid, "releasing");
+  if (given.length > 0) call.log.info("Gave up attachments that the runtime does not know", { attachments: given });
+}
+
+async function tellAgent(call: Call, valid: readonly Attachment[]): Promise<void> {
+  const { request, conf } = call;
+  try {
+    const { failures } = await callAgent(call, nodeService.gc, { network: request.network, valid }, conf.delTimeoutMs);
+    if (failures.length === 0) return;
+    const is = failures.length === 1 ? "1 attachment stands" : `${failures.length} attachments stand`;
+    throw new CniError(CniCode.tryAgainLater, `Cannot collect all garbage: ${is} still, wanted none`, {
+      details: failures.join("; "),
+    });
+  } catch (caught) {
+    if (!(caught instanceof RpcError)) throw caught;
+    // A server of another make has nothing to collect for us.
+    if (caught.grpcCode === GrpcCode.unimplemented) return;
+    call.log.error("The agent has not collected the garbage", { code: caught.grpcCode, reason: caught.message });
+    // Leases that were given up tell the agent when it is back. Without them nothing does but the next GC.
+    if (conf.ipam.kind !== "own") throw fromRpcError(caught);
+  }
+}

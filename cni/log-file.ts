@@ -1,0 +1,51 @@
+import { closeSync, constants, fstatSync, openSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
+import { limits } from "../shared/limits.ts";
+
+/**
+ * Appends one line to a log that many processes write at once, and that takes up twice
+ * `limits.logFileBytes`: a full one becomes `<file>.1`.
+ * @returns what went wrong, for stderr
+ */
+export function appendToLog(file: string, line: string): string | undefined {
+  try {
+    if (append(file, line) >= limits.logFileBytes) rotate(file);
+    return undefined;
+  } catch (caught) {
+    const is = caught instanceof Error ? caught.message : String(caught);
+    return `Cannot write the log "${file}": ${is}, wanted a file that can be appended to`;
+  }
+}
+
+/** One write in append mode: lines of several processes do not mix. Answers the file's length before it. */
+function append(file: string, line: string): number {
+  // A link could lead root's writes elsewhere. Windows knows no such flag.
+  const noFollow = constants.O_NOFOLLOW ?? 0;
+  const fd = openSync(file, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | noFollow, 0o600);
+  try {
+    const { size } = fstatSync(fd);
+    writeSync(fd, `${line}\n`);
+    return size;
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** One process at a time: of two that saw the file full, the second would throw away what the first kept. */
+function rotate(file: string): void {
+  const lock = `${file}.lock`;
+  let fd: number;
+  try {
+    fd = openSync(lock, "wx", 0o600);
+  } catch {
+    // Somebody is at it, or was killed over it: then the next call finds no lock.
+    const age = Date.now() - (statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
+    if (age > limits.logLockMs) rmSync(lock, { force: true });
+    return;
+  }
+  try {
+    if (statSync(file).size >= limits.logFileBytes) renameSync(file, `${file}.1`);
+  } finally {
+    closeSync(fd);
+    rmSync(lock, { force: true });
+  }
+}

@@ -1,0 +1,102 @@
+import { ownsIpam } from "../ipam/mod.ts";
+import { pluginTypeRule, wrongPluginType } from "../shared/cni/names.ts";
+import { parseDns } from "../shared/cni/result.ts";
+import { CniError } from "../shared/errors.ts";
+import type { Fields } from "../shared/json-fields.ts";
+import { limits } from "../shared/limits.ts";
+import { type LogLevel, logLevels } from "../shared/log.ts";
+import { paths } from "../shared/paths.ts";
+
+/** Who gives out the addresses: this process, another IPAM plugin, or the agent from its own configuration. */
+export type IpamChoice = { readonly kind: "own" | "agent" } | { readonly kind: "delegated"; readonly type: string };
+
+/** The keys of the network configuration that the plugin itself goes by; the rest is the allocator's and the agent's. */
+export interface NetConf {
+  /** Where the agent listens. */
+  readonly socket: string;
+  readonly addTimeoutMs: number;
+  readonly delTimeoutMs: number;
+  readonly ipam: IpamChoice;
+  /** Where a DEL leaves word for the agent when another IPAM plugin keeps the address; the agent's `dataDir`. */
+  readonly dataDir: string;
+}
+
+/**
+ * Reads every key strictly, also those that only the agent goes by: what is wrong is said before anything is touched.
+ * @throws {CniError} code 7, naming the field, its value and what is wanted
+ */
+export function parseNetConf(conf: Fields): NetConf {
+  requireHarmless(conf);
+  return read(conf, (field, otherwise) => field() ?? otherwise);
+}
+
+/**
+ * Reads what can be read and takes the default for the rest: DEL and GC must always be able to finish.
+ * @param complain hears about every field that will not do
+ */
+export function parseNetConfLeniently(conf: Fields, complain: (problem: string) => void): NetConf {
+  return read(conf, (field, otherwise) => {
+    try {
+      return field() ?? otherwise;
+    } catch (caught) {
+      complain(CniError.from(caught).message);
+      return otherwise;
+    }
+  });
+}
+
+type Reader = <T>(field: () => T | undefined, otherwise: T) => T;
+
+function read(conf: Fields, reader: Reader): NetConf {
+  const timeout = (key: string): number | undefined => conf.integer(key, 1, limits.longestTimeoutMs);
+  return {
+    socket: reader(() => absolutePath(conf, "socket"), paths.agentSocket as string),
+    addTimeoutMs: reader(() => timeout("addTimeoutMs"), limits.addTimeoutMs as number),
+    delTimeoutMs: reader(() => timeout("delTimeoutMs"), limits.delTimeoutMs as number),
+    ipam: reader((): IpamChoice => ipamChoice(conf), { kind: "own" }),
+    dataDir: reader(() => absolutePath(conf, "dataDir"), paths.dataDir as string),
+  };
+}
+
+function ipamChoice(conf: Fields): IpamChoice {
+  const kind = ownsIpam(conf);
+  if (kind !== "delegated") return { kind };
+  const ipam = conf.object("ipam");
+  const type = ipam?.string("type") ?? "";
+  if (ipam !== undefined && wrongPluginType(type) !== undefined) throw ipam.wrong("type", type, pluginTypeRule);
+  return { kind, type };
+}
+
+function requireHarmless(conf: Fields): void {
+  const type = conf.string("type");
+  if (type !== undefined && wrongPluginType(type) !== undefined) throw conf.wrong("type", type, pluginTypeRule);
+  // Between plugin and agent this key carries the addresses, so it cannot come from outside.
+  if (conf.has("ipamResult")) throw conf.wrong("ipamResult", conf.get("ipamResult"), "no such key");
+  conf.integer("mtu", limits.smallestMtu, limits.largestMtu);
+  parseDns(conf.object("dns"));
+  logFileOf(conf);
+  logLevelOf(conf);
+  const runtime = conf.object("runtimeConfig");
+  if (runtime === undefined) return;
+  parseDns(runtime.object("dns"));
+  const mac = runtime.string("mac");
+  if (mac !== undefined && mac !== "" && !/^([0-9a-f]{2}[:-]){5}[0-9a-f]{2}$/i.test(mac))
+    throw runtime.wrong("mac", mac, 'a hardware address, such as "0a:58:0a:f4:01:02"');
+}
+
+export const logFileOf = (conf: Fields): string | undefined => absolutePath(conf, "logFile");
+
+export function logLevelOf(conf: Fields): LogLevel | undefined {
+  const text = conf.string("logLevel");
+  if (text === undefined) return undefined;
+  const level = logLevels.find((known) => known === text.toLowerCase());
+  if (level === undefined) throw conf.wrong("logLevel", text, `one of ${logLevels.join(", ")}`);
+  return level;
+}
+
+/** A relative path would mean something else in every runtime's working directory. */
+function absolutePath(conf: Fields, key: string): string | undefined {
+  const text = conf.string(key);
+  if (text === undefined || (paths.isAbsolute(text) && !text.includes("\0"))) return text;
+  throw conf.wrong(key, text, "an absolute path");
+}

@@ -1,0 +1,16 @@
+import { CniCode, CniError } from "../shared/errors.ts";
+import { GrpcCode, type RpcError } from "../shared/rpc/rpc-error.ts";
+
+/** What the reference system's plugin makes of a call that got no answer, so that runtimes see the same from both. */
+export function fromRpcError(error: RpcError): CniError {
+  return new CniError(codeOf(error), error.message, { cause: error });
+}
+
+function codeOf(error: RpcError): CniCode {
+  // Nobody there, or nobody in time: the agent restarts, and the next attempt may find it.
+  if (error.unreachable || error.grpcCode === GrpcCode.unavailable || error.grpcCode === GrpcCode.deadlineExceeded)
+    return CniCode.tryAgainLater;
+  // A server that does not know the method is of another make or age.
+  if (error.grpcCode === GrpcCode.unimplemented) return CniCode.incompatibleApi;
+  return CniCode.unknownRpc;
+}

@@ -1,0 +1,68 @@
+import { Allocator, parseIpamConfig } from "../ipam/mod.ts";
+import { CniCode, CniError } from "../shared/errors.ts";
+import { limits } from "../shared/limits.ts";
+import { nodeService } from "../shared/proto/services.ts";
+import { GrpcCode, RpcError } from "../shared/rpc/rpc-error.ts";
+import { callAgent } from "./agent-call.ts";
+import type { Call } from "./call.ts";
+import { delegate } from "./delegate.ts";
+
+/**
+ * STATUS (specification 1.1.0, "STATUS: Check plugin status"): succeeds when an ADD can work now,
+ * else says why. Code 51 where pods that run are limited too, as only the agent can know.
+ */
+export async function status(call: Call): Promise<undefined> {
+  const { request, conf } = call;
+  const problems: CniError[] = [];
+  const step = async (run: () => Promise<unknown>): Promise<void> => {
+    try {
+      await run();
+    } catch (caught) {
+      problems.push(CniError.from(caught));
+    }
+  };
+  if (conf.ipam.kind === "own") await ownPool(call, problems);
+  await step(() => agentWorks(call, problems));
+  const { ipam } = conf;
+  if (ipam.kind === "delegated") await step(() => delegate(request, ipam.type, "STATUS", limits.statusTimeoutMs));
+  const worst = problems.find((problem) => problem.code === CniCode.limitedConnectivity) ?? problems[0];
+  if (worst === undefined) return;
+  const others = problems.filter((problem) => problem !== worst).map((problem) => problem.message);
+  const details = [worst.details, ...others].filter((text) => text !== "").join("; ");
+  throw new CniError(worst.code, worst.message, { details });
+}
+
+async function ownPool(call: Call, problems: CniError[]): Promise<void> {
+  const { conf, network, version } = call.request;
+  // A configuration that no ADD can use is said to be wrong, not to be out of order.
+  const config = parseIpamConfig({ conf, network, version, args: "" });
+  try {
+    using allocator = await Allocator.open(config.dataDir);
+    allocator.requireWritable();
+    for (const { range, total, free, cooling } of allocator.usage(network, config)) {
+      // An address that cools is given out when there is no other.
+      if (free + BigInt(cooling) > 0n) continue;
+      const is = `all of the ${total} addresses of "${range}" are in use`;
+      problems.push(new CniError(CniCode.notAvailable, `Cannot give addresses out: ${is}, wanted a free one`));
+    }
+  } catch (caught) {
+    const error = CniError.from(caught);
+    problems.push(new CniError(CniCode.notAvailable, error.message, { details: error.details, cause: caught }));
+  }
+}
+
+async function agentWorks(call: Call, problems: CniError[]): Promise<void> {
+  const { network } = call.request;
+  try {
+    const answer = await callAgent(call, nodeService.status, { network }, limits.statusTimeoutMs);
+    for (const problem of answer.problems) problems.push(new CniError(codeOf(problem.code), problem.message));
+  } catch (caught) {
+    if (!(caught instanceof RpcError)) throw caught;
+    // It answers, and is of another make: what it can do only an ADD can tell.
+    if (caught.grpcCode === GrpcCode.unimplemented) return;
+    problems.push(new CniError(CniCode.notAvailable, caught.message, { cause: caught }));
+  }
+}
+
+const codeOf = (code: number): CniCode =>
+  code === CniCode.limitedConnectivity ? CniCode.limitedConnectivity : CniCode.notAvailable;

@@ -1,0 +1,51 @@
+import type { CniRequest, VerbHandler } from "../shared/cni/dispatch.ts";
+import { CniError } from "../shared/errors.ts";
+import { redactArgs, redactConf } from "../shared/log.ts";
+import { add } from "./add.ts";
+import type { Call } from "./call.ts";
+import { check } from "./check.ts";
+import { del } from "./del.ts";
+import { gc } from "./gc.ts";
+import { type NetConf, parseNetConf, parseNetConfLeniently } from "./net-conf.ts";
+import { openPluginLog } from "./plugin-log.ts";
+import { status } from "./status.ts";
+
+type Run = (call: Call) => Promise<string | undefined>;
+
+/** Every verb as the dispatcher calls it: with its log, and its part of the configuration read. */
+export const verbs = {
+  add: handler(add, "strictly"),
+  check: handler(check, "strictly"),
+  status: handler(status, "strictly"),
+  // These two must be able to finish whatever has become of the configuration.
+  del: handler(del, "leniently"),
+  gc: handler(gc, "leniently"),
+} as const;
+
+function handler(run: Run, manner: "strictly" | "leniently"): VerbHandler {
+  return async (request) => {
+    const log = (await openPluginLog(request)).with(fieldsOf(request));
+    const started = performance.now();
+    const sinceMs = (): number => Math.round((performance.now() - started) * 1000) / 1000;
+    log.debug("Called", { args: redactArgs(request.env.args), conf: redactConf(request.conf.raw) });
+    try {
+      const conf: NetConf =
+        manner === "strictly"
+          ? parseNetConf(request.conf)
+          : parseNetConfLeniently(request.conf, (problem) => log.warn(problem));
+      const text = await run({ request, conf, log });
+      log.info("Done", { ms: sinceMs() });
+      return text;
+    } catch (caught) {
+      const error = CniError.from(caught);
+      log.error(error.message, { code: error.code, details: error.details, ms: sinceMs() });
+      throw error;
+    }
+  };
+}
+
+function fieldsOf({ env, network }: CniRequest): Record<string, unknown> {
+  const { command, containerId, ifname, netns } = env;
+  const sandbox = containerId === "" ? {} : { containerId, ifname, netns };
+  return { verb: command, network, ...sandbox, pid: process.pid };
+}
