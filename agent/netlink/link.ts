@@ -1,5 +1,14 @@
 import { formatMac } from "./bytes.ts";
-import { EXT_FILTER_SKIP_STATS, Family, Flag, Iff, Ifla, InetConf, MessageType } from "./constants.ts";
+import {
+  BR_STATE_FORWARDING,
+  EXT_FILTER_SKIP_STATS,
+  Family,
+  Flag,
+  Iff,
+  Ifla,
+  InetConf,
+  MessageType,
+} from "./constants.ts";
 import { Attributes, fixedHeader, type RawMessage } from "./message-reader.ts";
 import type { Message, MessageWriter } from "./message-writer.ts";
 
@@ -165,22 +174,32 @@ export function addAltName(what: string, index: number, altName: string): Messag
   };
 }
 
-export function setHairpin(what: string, index: number, hairpin: boolean): Message {
+export interface BridgePortOptions {
+  readonly hairpin?: boolean;
+  /**
+   * Forward from now on: without spanning tree a port does so soon after its carrier comes up, but not before
+   * a work queue got round to it. ENETDOWN: there is no carrier.
+   */
+  readonly forwarding?: true;
+}
+
+export function setBridgePort(what: string, index: number, options: BridgePortOptions): Message {
   return {
     action: `set the bridge port options of "${what}"`,
     type: MessageType.NEWLINK,
     body: (writer) => {
       ifinfo(writer, index).nest(Ifla.LINKINFO, () => {
         writer.attrText(Ifla.INFO_SLAVE_KIND, "bridge").nest(Ifla.INFO_SLAVE_DATA, () => {
-          writer.attrU8(Ifla.BRPORT_MODE, hairpin ? 1 : 0);
+          if (options.hairpin !== undefined) writer.attrU8(Ifla.BRPORT_MODE, options.hairpin ? 1 : 0);
+          if (options.forwarding) writer.attrU8(Ifla.BRPORT_STATE, BR_STATE_FORWARDING);
         });
       });
     },
   };
 }
 
-/** Lets the kernel tell the neighbours when this interface comes up (gratuitous ARP). Before it is up. */
-export function announceOnUp(what: string, index: number): Message {
+/** Lets the kernel tell the neighbours (gratuitous ARP) when this interface comes up or gets its MAC set. */
+export function announceIpv4(what: string, index: number): Message {
   return {
     action: `set the IPv4 options of "${what}"`,
     type: MessageType.NEWLINK,

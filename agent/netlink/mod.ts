@@ -8,7 +8,8 @@ export { Errno, errnoName } from "./errno.ts";
 export { Kernel } from "./kernel.ts";
 export {
   addAltName,
-  announceOnUp,
+  announceIpv4,
+  type BridgePortOptions,
   createBridge,
   createVeth,
   deleteLinksOfGroup,
@@ -18,7 +19,7 @@ export {
   type LinkKey,
   listLinks,
   readLink,
-  setHairpin,
+  setBridgePort,
   setLink,
 } from "./link.ts";
 export type { Message } from "./message-writer.ts";

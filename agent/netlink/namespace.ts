@@ -1,4 +1,5 @@
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
+import { errnoName } from "./errno.ts";
 import type { Libc } from "./libc.ts";
 
 /** A network namespace, held open. */
@@ -70,7 +71,7 @@ export class SetnsError extends Error {
   override readonly name = "SetnsError";
   readonly errno: number;
   constructor(path: string, errno: number) {
-    super(`Cannot enter the network namespace "${path}": errno ${errno}`);
+    super(`Cannot enter the network namespace "${path}": the kernel answers ${errnoName(errno)}`);
     this.errno = errno;
   }
 }

@@ -62,9 +62,9 @@ export class NetworkSandbox implements AsyncDisposable {
     return this.node(`ip netns exec ${nameOf(path)} ${command}`);
   }
 
-  /** Whether one of three pings comes back, from a pod or (no path) from the node. */
-  async ping(path: string | undefined, address: string): Promise<boolean> {
-    const command = `ping -n -q -c 3 -i 0.2 -w 3 ${address}`;
+  /** Whether one of `count` pings comes back within two seconds, from a pod or (no path) from the node. */
+  async ping(path: string | undefined, address: string, count: "one" | "many" = "many"): Promise<boolean> {
+    const command = `ping -n -q -c 1 ${count === "one" ? "-W 2" : "-i 0.2 -w 2"} ${address}`;
     try {
       await (path === undefined ? this.node(command) : this.pod(path, command));
       return true;

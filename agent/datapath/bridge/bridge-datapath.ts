@@ -1,6 +1,6 @@
 import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { Kernel, type Link, type NetlinkSocket, setHairpin, setLink } from "../../netlink/mod.ts";
+import { Kernel, type Link, type NetlinkSocket, setBridgePort, setLink } from "../../netlink/mod.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
 import { type Alias, parseAlias } from "./alias.ts";
 import { compareHostEnd, comparePodEnd, differs } from "./compare.ts";
@@ -131,17 +131,11 @@ class BridgeDataPath implements DataPath {
   }
 
   async problems(): Promise<readonly Problem[]> {
-    const attachments = this.#attachments();
-    const problems: Problem[] = [];
-    for (const network of this.#networks.values()) {
-      const hasPods = attachments.some(({ alias }) => alias.owner.network === network.name);
-      for (const message of missingFromBridge(this.#socket, network))
-        problems.push({ code: hasPods ? 51 : 50, message });
+    try {
+      return this.#findProblems();
+    } catch (caught) {
+      throw interfaceError("look for problems", caught);
     }
-    for (const family of familiesNotForwarded([...this.#networks.values()])) {
-      problems.push({ code: attachments.length > 0 ? 51 : 50, message: `IPv${family} forwarding is off on the node` });
-    }
-    return problems;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -163,7 +157,7 @@ class BridgeDataPath implements DataPath {
       if (link.up && link.master === bridge.index && link.hairpin === hairpin) continue;
       const refusals = this.#socket.batch([
         setLink(link.name, link.index, { up: true, master: bridge.index }),
-        setHairpin(link.name, link.index, hairpin),
+        setBridgePort(link.name, link.index, { hairpin }),
       ]);
       const refusal = refusals.find((one) => one !== undefined);
       if (refusal === undefined) continue;
@@ -190,6 +184,19 @@ class BridgeDataPath implements DataPath {
     return found;
   }
 
+  #findProblems(): Problem[] {
+    const networks = [...this.#networks.values()];
+    const attachments = this.#attachments();
+    const problems = networks.flatMap((network) => {
+      const hasPods = attachments.some(({ alias }) => alias.owner.network === network.name);
+      return missingFromBridge(this.#socket, network).map((message) => problem(hasPods, message));
+    });
+    for (const family of familiesNotForwarded(networks)) {
+      problems.push(problem(attachments.length > 0, `IPv${family} forwarding is off on the node`));
+    }
+    return problems;
+  }
+
   #networkOf(owner: Owner, action: string): BridgeNetwork {
     const network = this.#networks.get(owner.network);
     if (network !== undefined) return network;
@@ -200,3 +207,5 @@ class BridgeDataPath implements DataPath {
     );
   }
 }
+
+const problem = (hasPods: boolean, message: string): Problem => ({ code: hasPods ? 51 : 50, message });

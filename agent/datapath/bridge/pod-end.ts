@@ -2,7 +2,7 @@ import { CniCode, CniError } from "../../../shared/errors.ts";
 import {
   addAddress,
   addRoute,
-  announceOnUp,
+  announceIpv4,
   Errno,
   type Kernel,
   type Link,
@@ -13,6 +13,7 @@ import {
   type NetlinkError,
   type NetlinkSocket,
   type NetworkNamespace,
+  parseMac,
   type Route,
   readAddress,
   readRoute,
@@ -71,12 +72,28 @@ export class PodEnd implements Disposable {
     const mac = plan.macRequested ? { mac: plan.podMac } : {};
     const setup: Message[] = [
       setLink("lo", loopbackIndex, { up: true }),
-      announceOnUp(name, index),
+      announceIpv4(name, index),
       ...ips.map((ip) => addAddress(name, index, ip.address)),
       setLink(name, index, { ...mac, up: true }),
       ...routes.map((route) => addRoute({ ...route, index, gateway: gatewayOf(route, ips) })),
     ];
     return this.#socket.batch(setup).find((refusal) => refusal !== undefined && refusal.errno !== Errno.EEXIST);
+  }
+
+  /**
+   * Tells everybody on the bridge which hardware address these addresses are at now: caches may still hold that
+   * of a pod which had them before. Setting the MAC once more makes the kernel announce all addresses.
+   */
+  announce(link: Link, plan: Plan): void {
+    if (plan.ipam.ips.some((ip) => ip.address.ip.family === 6)) {
+      try {
+        this.#kernel.writeSysctlIn(this.#namespace, `/proc/sys/net/ipv6/conf/${link.name}/ndisc_notify`, "1");
+      } catch {
+        // A read-only /proc/sys: neighbours find out by themselves within seconds.
+      }
+    }
+    const mac = parseMac(link.mac);
+    if (mac !== undefined) this.#socket.run(setLink(link.name, link.index, { mac }));
   }
 
   #turnOnIpv6(ifname: string): void {

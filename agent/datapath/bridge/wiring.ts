@@ -15,7 +15,7 @@ import {
   type NetlinkSocket,
   type NetworkNamespace,
   readNamespaceId,
-  setHairpin,
+  setBridgePort,
   setLink,
 } from "../../netlink/mod.ts";
 import { findHostLink, linkGroup, linkOrNone, retire } from "./host-links.ts";
@@ -48,11 +48,13 @@ export async function wire(
     runAll(tools.socket, [
       setLink(made.name, made.index, { alias: plan.alias, group: linkGroup.standing }),
       addAltName(made.name, made.index, plan.altName),
-      setHairpin(made.name, made.index, plan.network.hairpin),
+      setBridgePort(made.name, made.index, { hairpin: plan.network.hairpin }),
     ]);
     return configure(tools, plan, namespace, made, bridge);
   } catch (caught) {
-    await remove(tools, made);
+    await remove(tools, made).catch((error: unknown) => {
+      tools.logger.error("cannot undo a failed attach", { interface: made.name, error: String(error) });
+    });
     throw caught;
   }
 }
@@ -137,7 +139,7 @@ function completeHostEnd({ socket }: WiringTools, plan: Plan, link: Link, bridge
   if (!isRight) {
     runAll(socket, [
       setLink(link.name, link.index, { alias, up: true, master: bridge.index }),
-      setHairpin(link.name, link.index, network.hairpin),
+      setBridgePort(link.name, link.index, { hairpin: network.hairpin }),
     ]);
   }
   const named = linkOrNone(socket, { altName });
@@ -158,7 +160,10 @@ function configure(
     throw new CniError(CniCode.interfaceFailure, `Cannot set up "${ifname}": somebody deleted it just now`);
   }
   pod.configure(before, plan);
+  const after = pod.link(ifname) ?? before;
   forgetFormerHolders(socket, plan, bridge);
+  startForwarding(socket, host);
+  pod.announce(after, plan);
   const outside = plan.ipam.ips.filter((ip) => !isOfNetwork(plan.network, ip.address.ip));
   for (const { address } of outside) {
     logger.warn("a pod's address is outside its network's subnets, so that it cannot reach the gateway", {
@@ -167,7 +172,6 @@ function configure(
       sandbox: plan.owner.sandboxId,
     });
   }
-  const after = pod.link(ifname) ?? before;
   return resultOf(
     plan.ipam,
     { name: bridge.name, mac: bridge.mac },
@@ -181,6 +185,13 @@ function forgetFormerHolders(socket: NetlinkSocket, plan: Plan, bridge: Link): v
   const messages = plan.ipam.ips.map(({ address }) => forgetNeighbour(bridge.name, bridge.index, address.ip));
   const refusal = socket.batch(messages).find((one) => one !== undefined && one.errno !== Errno.ENOENT);
   if (refusal !== undefined) throw refusal;
+}
+
+/** The announcement that follows would else be lost. */
+function startForwarding(socket: NetlinkSocket, host: Link): void {
+  const [refusal] = socket.batch([setBridgePort(host.name, host.index, { forwarding: true })]);
+  // A bridge that speaks the spanning tree protocol (EBUSY) decides by itself.
+  if (refusal !== undefined && refusal.errno !== Errno.EBUSY && refusal.errno !== Errno.ENETDOWN) throw refusal;
 }
 
 function runAll(socket: NetlinkSocket, messages: readonly Message[]): void {
