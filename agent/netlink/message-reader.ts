@@ -121,7 +121,7 @@ const tlvText = 1;
 /** Reads NLMSG_ERROR (acknowledgements too) and the closing NLMSG_DONE of a dump. */
 export function readAnswer(message: RawMessage): Answer {
   const { view } = fixedHeader(message.body, 4);
-  const errno = -view.getInt32(0, true);
+  const errno = 0 - view.getInt32(0, true);
   if ((message.flags & flagTlvs) === 0) return { errno, kernelText: "" };
   let tlvsAt = 4;
   if (message.type === MessageType.ERROR) {

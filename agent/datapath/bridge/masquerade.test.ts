@@ -1,0 +1,30 @@
+import { expect, test } from "vitest";
+import { parseCidr } from "../../../shared/ip.ts";
+import { masqueradeRules } from "./masquerade.ts";
+
+const network = {
+  name: "pods",
+  subnets: [parseCidr("10.1.2.0/24")!, parseCidr("fd00:1::/64")!],
+  bridge: "br-pods",
+  hairpin: true,
+  masquerade: true,
+};
+
+test("replaces the table of its bridge in one go, with one rule per subnet", () => {
+  expect(masqueradeRules(network)).toBe(`table inet pipette-br-pods
+delete table inet pipette-br-pods
+table inet pipette-br-pods {
+  chain postrouting {
+    type nat hook postrouting priority srcnat; policy accept;
+    ip saddr 10.1.2.0/24 ip daddr != { 10.1.2.0/24, 224.0.0.0/4 } oifname != "br-pods" masquerade;
+    ip6 saddr fd00:1::/64 ip6 daddr != { fd00:1::/64, ff00::/8 } oifname != "br-pods" masquerade;
+  }
+}
+`);
+});
+
+test("takes the table away where nothing is to be masqueraded", () => {
+  expect(masqueradeRules({ ...network, masquerade: false })).toBe(
+    "table inet pipette-br-pods\ndelete table inet pipette-br-pods\n",
+  );
+});

@@ -1,0 +1,77 @@
+import { expect, test } from "vitest";
+import { limits } from "../../../shared/limits.ts";
+import { aliasBytes, formatAlias, longestAlias, parseAlias } from "./alias.ts";
+import { hostIfname, hostMac, ownerAltName, podMac } from "./names.ts";
+
+const owner = { network: "pods", sandboxId: "3f2a91bc77", ifname: "eth0" };
+const pod = (name: string, namespace = "default") => ({ namespace, name, uid: "" });
+
+test.each([
+  ["coredns-5d78c9869d-abcde", /^coredns-[a-z0-9]{6}$/],
+  ["a", /^a-[a-z0-9]{6}$/],
+  ["web-frontend-7", /^web-fron-[a-z0-9]{6}$/],
+  ["cache-1-x", /^cache-1-[a-z0-9]{6}$/],
+  ["kafka.broker/../x", /^kafka-br-[a-z0-9]{6}$/],
+  ["ÄÖÜ", /^pod-[a-z0-9]{6}$/],
+  ["", /^3f2a91bc-[a-z0-9]{6}$/],
+])('a pod "%s" gets a readable, safe name of 15 bytes at most', (name, expected) => {
+  const ifname = hostIfname(owner, pod(name));
+  expect(ifname).toMatch(expected);
+  expect(ifname.length).toBeLessThanOrEqual(limits.ifnameBytes);
+});
+
+test("names are stable, and differ with every part of what they are made of", () => {
+  const names = [
+    hostIfname(owner, pod("web")),
+    hostIfname(owner, pod("web", "other")),
+    hostIfname({ ...owner, sandboxId: "3f2a91bc78" }, pod("web")),
+    hostIfname({ ...owner, ifname: "net1" }, pod("web")),
+    hostIfname({ ...owner, network: "storage" }, pod("web")),
+  ];
+  expect(new Set(names).size).toBe(names.length);
+  expect(hostIfname({ ...owner }, pod("web"))).toBe(names[0]);
+  // Parts must not run into each other.
+  expect(hostIfname(owner, pod("b", "a"))).not.toBe(hostIfname(owner, pod("", "ab")));
+});
+
+test("fixed names: an upgrade must find what an earlier release made", () => {
+  expect(ownerAltName(owner)).toBe("pipette-b0eb39ed587be1546d835827ed694ae2020a8b39");
+  expect(hostIfname(owner, pod("web"))).toBe("web-grejfl");
+});
+
+test("hardware addresses are of one interface, locally administered, and differ", () => {
+  const macs = [podMac(owner), hostMac(owner), podMac({ ...owner, ifname: "net1" })];
+  for (const mac of macs) {
+    expect(mac).toHaveLength(6);
+    expect(mac[0]! & 3).toBe(2);
+  }
+  expect(new Set(macs.map(String)).size).toBe(3);
+});
+
+test("the alias says whose an interface is, and fits with the longest names", () => {
+  for (const ownLease of [true, false]) {
+    expect(parseAlias(formatAlias({ owner, ownLease }))).toEqual({ owner, ownLease });
+  }
+  const longest = formatAlias({
+    owner: {
+      network: "n".repeat(limits.networkNameChars),
+      sandboxId: "s".repeat(limits.containerIdChars),
+      ifname: "i".repeat(limits.ifnameBytes),
+    },
+    ownLease: false,
+  });
+  expect(longest).toHaveLength(longestAlias);
+  expect(longestAlias).toBeLessThanOrEqual(aliasBytes);
+});
+
+test.each([
+  "",
+  "pipette",
+  "pipette:own:a:b",
+  "pipette:own:a:b:c:d",
+  "pipette:mine:a:b:c",
+  "other:own:a:b:c",
+  "pipette:own::b:c",
+])('the alias "%s" is not ours', (text) => {
+  expect(parseAlias(text)).toBeUndefined();
+});

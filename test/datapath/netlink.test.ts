@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  createBridge,
+  deleteLinksOfGroup,
+  Errno,
+  getLink,
+  Kernel,
+  listLinks,
+  NetlinkError,
+  readLink,
+  setLink,
+} from "../../agent/netlink/mod.ts";
+import { NetworkSandbox, whyNoSandbox } from "../support/network-sandbox.ts";
+
+describe.skipIf(whyNoSandbox() !== undefined)(`rtnetlink against the kernel ${whyNoSandbox() ?? ""}`, () => {
+  let sandbox: NetworkSandbox;
+  const kernel = new DisposableStack();
+  let opened: Kernel;
+
+  beforeAll(async () => {
+    sandbox = await NetworkSandbox.enter("pt-cn-");
+    opened = kernel.use(new Kernel());
+  });
+  afterAll(async () => {
+    kernel.dispose();
+    await sandbox[Symbol.asyncDispose]();
+  });
+
+  const bridge = (name: string, mac: number) =>
+    createBridge({ name, mac: Uint8Array.of(2, 0, 0, 0, mac >> 8, mac & 255), mtu: 1500 });
+
+  const refusalOf = (call: () => unknown): NetlinkError => {
+    try {
+      call();
+    } catch (caught) {
+      if (caught instanceof NetlinkError) return caught;
+      throw caught;
+    }
+    throw new Error("It succeeded");
+  };
+
+  test("a batch says per message what became of it, and goes on behind a refusal", () => {
+    using socket = opened.openSocket();
+    const results = socket.batch([
+      bridge("ptn0", 1),
+      bridge("ptn0", 2),
+      setLink("ptn9", 9999, { up: true }),
+      bridge("ptn1", 3),
+    ]);
+    expect(results.map((refusal) => refusal?.errno)).toEqual([undefined, Errno.EEXIST, Errno.ENODEV, undefined]);
+    expect(socket.get(getLink({ name: "ptn1" }), readLink)).toMatchObject({ kind: "bridge", mac: "02:00:00:00:00:03" });
+    expect(socket.batch([])).toEqual([]);
+  });
+
+  test("a refusal carries the kernel's own sentence", () => {
+    using socket = opened.openSocket();
+    const refusal = refusalOf(() => socket.run(bridge("name-of-sixteen!", 1)));
+    expect(refusal.errno).toBe(Errno.ERANGE);
+    expect(refusal.message).toBe(
+      'Cannot create the bridge "name-of-sixteen!": the kernel answers ERANGE (Attribute failed policy validation)',
+    );
+    expect(refusalOf(() => socket.get(getLink({ name: "ptn7" }), readLink)).errno).toBe(Errno.ENODEV);
+  });
+
+  test("a dump over many datagrams is complete, and the group is deleted at once", async () => {
+    using socket = opened.openSocket();
+    using sweeper = opened.openSocket();
+    const names = Array.from({ length: 60 }, (_, i) => `ptm${i}`);
+    for (const [i, name] of names.entries()) {
+      socket.run(bridge(name, 1000 + i));
+      const { index } = socket.get(getLink({ name }), readLink);
+      socket.run(setLink(name, index, { group: 4711 }));
+    }
+    const dumped = (): string[] =>
+      socket
+        .dump(listLinks(), readLink)
+        .map((link) => link.name)
+        .filter((name) => name.startsWith("ptm"));
+    expect(dumped().sort()).toEqual([...names].sort());
+    const deletion = sweeper.post(deleteLinksOfGroup(4711));
+    // The other socket goes on working meanwhile.
+    expect(socket.get(getLink({ name: "lo" }), readLink).index).toBe(1);
+    await deletion;
+    expect(dumped()).toEqual([]);
+    await expect(sweeper.post(deleteLinksOfGroup(4711))).rejects.toMatchObject({ errno: Errno.ENODEV });
+  });
+
+  test("the thread comes home from every namespace, and takes no other thread along", async () => {
+    const path = await sandbox.addPod();
+    const before = sandbox.threadNamespaces();
+    const target = opened.namespaceAt(path);
+    if (target.t !== "open") throw new Error(target.t);
+    using namespace = target.namespace;
+    let garbage: unknown[] = [];
+    for (let i = 0; i < 5000; i++) {
+      using socket = opened.openSocketIn(namespace);
+      // Garbage collection starts threads: they must not be born in the pod.
+      garbage.push(new Array(2000).fill(i));
+      if (i % 500 === 0) {
+        expect(socket.dump(listLinks(), readLink)).toHaveLength(1);
+        garbage = [];
+        Bun.gc(false);
+      }
+    }
+    expect(before).toEqual(expect.arrayContaining([...sandbox.threadNamespaces()]));
+  });
+
+  test("a closed socket lets the namespace go, and is closed only once", async () => {
+    const path = await sandbox.addPod();
+    const target = opened.namespaceAt(path);
+    if (target.t !== "open") throw new Error(target.t);
+    const socket = opened.openSocketIn(target.namespace);
+    target.namespace[Symbol.dispose]();
+    target.namespace[Symbol.dispose]();
+    socket[Symbol.dispose]();
+    socket[Symbol.dispose]();
+    expect(refusalOf(() => socket.run(bridge("ptn5", 5))).errno).toBe(Errno.EBADF);
+    await sandbox.removePod(path);
+    expect(opened.namespaceAt(path)).toEqual({ t: "missing" });
+  });
+});
