@@ -50,6 +50,14 @@ export const limits = {
   smallestRangePrefix6: 126,
   /** A released address stays out of use this long: conntrack entries and ARP caches of peers age out meanwhile. */
   cooldownMs: 30_000,
+  /** A configuration may ask for this much at most: longer is a slip of units. */
+  longestCooldownMs: 24 * 3600_000,
+  /** Cooled-down leases that one allocation clears away: more than come in per allocation, and little enough to stay flat. */
+  cooledPerAllocation: 32,
+  /** Pages in the write-ahead log before it goes into the database: each process reads them at its start, each move costs syncs. */
+  walPages: 128,
+  /** A resolv.conf has a few lines. */
+  resolvConfBytes: 64 * 1024,
   /** A lease of an earlier boot may be taken away after this long without any sign of its owner. */
   suspectGraceMs: 5 * 60_000,
 } as const;

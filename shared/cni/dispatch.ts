@@ -79,7 +79,8 @@ async function readText(io: PluginIo): Promise<string> {
   if (bytes.length > limits.stdinBytes) {
     throw new CniError(
       CniCode.decode,
-      `Cannot read the network configuration: it is ${bytes.length} bytes long, wanted at most ${limits.stdinBytes}`,
+      // Reading stops soon after the bound, so the whole length is not known.
+      `Cannot read the network configuration: it is longer than ${limits.stdinBytes} bytes, wanted no more than that`,
     );
   }
   return new TextDecoder().decode(bytes);

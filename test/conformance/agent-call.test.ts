@@ -1,0 +1,272 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer, type Server } from "node:net";
+import { afterEach, beforeAll, describe, expect, test } from "vitest";
+import { departuresIn, leasesIn } from "./leases.ts";
+import { compileExecutables, errorOf, resultOf, run, scratch, variables } from "./plugin.ts";
+import { obliging, refusing, type ScriptedAgent, startScriptedAgent } from "./scripted-agent.ts";
+
+beforeAll(compileExecutables);
+
+const undo: (() => void)[] = [];
+afterEach(() => {
+  for (const step of undo.splice(0).reverse()) step();
+});
+
+/** A network whose leases lie inside a directory of the test. */
+function network(socket: string, more: object = {}) {
+  const directory = scratch();
+  undo.push(() => directory[Symbol.dispose]());
+  const dataDir = `${directory.path}/leases`;
+  const conf = {
+    cniVersion: "1.1.0",
+    name: "n",
+    type: "pipette",
+    socket,
+    dataDir: directory.path,
+    ipam: { type: "pipette-ipam", dataDir, ranges: [[{ subnet: "10.1.0.0/24" }]] },
+    ...more,
+  };
+  return { conf, dataDir, path: directory.path };
+}
+
+const stateOf = async (dataDir: string): Promise<string[]> =>
+  (await leasesIn(dataDir)).map(({ address, state, containerId }) => `${address} ${state} ${containerId}`);
+
+describe("the call to the agent", () => {
+  test("ADD sends every argument of the runtime, and the addresses beside the configuration", async () => {
+    await using agent = await startScriptedAgent();
+    const { conf } = network(agent.socket);
+    const env = variables("ADD");
+    resultOf(await run({ env, stdin: conf }));
+    expect(agent.asked).toHaveLength(1);
+    const { method, request } = agent.asked[0]!;
+    expect(method).toBe("CmdAdd");
+    const { network_configuration, ...rest } = request;
+    expect(rest).toEqual({
+      container_id: env.CNI_CONTAINERID,
+      netns: env.CNI_NETNS,
+      ifname: env.CNI_IFNAME,
+      args: env.CNI_ARGS,
+      path: env.CNI_PATH,
+    });
+    const { ipamResult, ...sent } = JSON.parse(String(network_configuration));
+    expect(sent).toEqual(conf);
+    expect(ipamResult).toEqual({ cniVersion: "1.1.0", ips: [{ address: "10.1.0.2/24", gateway: "10.1.0.1" }] });
+  });
+
+  test("the agent answers with what it likes: code and message are passed on, the address cools", async () => {
+    await using agent = await startScriptedAgent(refusing(102, "Cannot make the interface: the bridge is down"));
+    const { conf, dataDir } = network(agent.socket);
+    const failed = errorOf(await run({ env: variables("ADD"), stdin: conf }));
+    expect(failed).toMatchObject({ code: 102, msg: "Cannot make the interface: the bridge is down" });
+    expect(await stateOf(dataDir)).toEqual(["10.1.0.2/24 cooling c1"]);
+  });
+
+  test.each([
+    ["UNAVAILABLE", 14, 11],
+    ["DEADLINE_EXCEEDED", 4, 11],
+    ["UNIMPLEMENTED", 12, 202],
+    ["INTERNAL", 13, 201],
+    ["PERMISSION_DENIED", 7, 201],
+  ])("a status of %s becomes the reference plugin's code", async (_, grpcCode, code) => {
+    await using agent = await startScriptedAgent(() => ({ grpcCode, message: "Because of the moon" }));
+    const { conf } = network(agent.socket);
+    const failed = errorOf(await run({ env: variables("ADD"), stdin: conf }));
+    expect(failed.code).toBe(code);
+    expect(failed.msg).toContain("Because of the moon");
+    expect(failed.msg).toContain(agent.socket);
+  });
+
+  test.each([
+    ["empty", ""],
+    ["no JSON", "{"],
+    ["a list", "[]"],
+  ])("a result that is %s is refused, and its address not given away", async (_, text) => {
+    await using agent = await startScriptedAgent(() => ({ cni_result: text }));
+    const { conf, dataDir } = network(agent.socket);
+    expect(errorOf(await run({ env: variables("ADD"), stdin: conf })).code).toBe(201);
+    expect(await stateOf(dataDir)).toEqual(["10.1.0.2/24 releasing c1"]);
+  });
+
+  test("an ADD that fails gives back only what it took: the lease of an earlier one stays", async () => {
+    await using agent = await startScriptedAgent();
+    const { conf, dataDir } = network(agent.socket);
+    resultOf(await run({ env: variables("ADD"), stdin: conf }));
+    agent.follow(refusing(102, "no"));
+    errorOf(await run({ env: variables("ADD"), stdin: conf }));
+    expect(await stateOf(dataDir)).toEqual(["10.1.0.2/24 allocated c1"]);
+  });
+
+  test("ADD again gives the same answer", async () => {
+    await using agent = await startScriptedAgent();
+    const { conf } = network(agent.socket);
+    const first = resultOf(await run({ env: variables("ADD"), stdin: conf }));
+    expect(resultOf(await run({ env: variables("ADD"), stdin: conf }))).toEqual(first);
+  });
+
+  test("the trace of the runtime is passed on as metadata", async () => {
+    await using agent = await startScriptedAgent();
+    const { conf } = network(agent.socket);
+    const trace = {
+      TRACEPARENT: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+      TRACESTATE: "vendor=1",
+      BAGGAGE: "user=é",
+    };
+    resultOf(await run({ env: { ...variables("ADD"), ...trace }, stdin: conf }));
+    const metadata = agent.asked[0]!.metadata;
+    expect(metadata.get("traceparent")).toEqual([trace.TRACEPARENT]);
+    expect(metadata.get("tracestate")).toEqual([trace.TRACESTATE]);
+    // What no header can carry must not stop the call.
+    expect(metadata.get("baggage")).toEqual([]);
+  });
+});
+
+describe("without an agent", () => {
+  test("ADD is answered with code 11 at once, and its address cools", async () => {
+    const { conf, dataDir, path } = network("", { addTimeoutMs: 5000 });
+    const ended = await run({ env: variables("ADD"), stdin: { ...conf, socket: `${path}/none.sock` } });
+    expect(errorOf(ended)).toMatchObject({ code: 11, msg: expect.stringContaining(`${path}/none.sock`) });
+    expect(ended.ms).toBeLessThan(5000 / 5);
+    expect(await stateOf(dataDir)).toEqual(["10.1.0.2/24 cooling c1"]);
+  });
+
+  test("ADD is answered at once where a stopped agent left its socket behind", async () => {
+    const stopped = await startScriptedAgent();
+    stopped.stop();
+    undo.push(() => void stopped[Symbol.asyncDispose]());
+    const { conf } = network(stopped.socket, { addTimeoutMs: 5000 });
+    const ended = await run({ env: variables("ADD"), stdin: conf });
+    expect(errorOf(ended).code).toBe(11);
+    expect(ended.ms).toBeLessThan(5000 / 5);
+  });
+
+  test("section 2 DEL: succeeds durably, and the lease waits for the agent", async () => {
+    await using agent = await startScriptedAgent();
+    const { conf, dataDir } = network(agent.socket);
+    resultOf(await run({ env: variables("ADD"), stdin: conf }));
+    agent.stop();
+    const ended = await run({ env: variables("DEL"), stdin: { ...conf, delTimeoutMs: 5000 } });
+    expect([ended.status, ended.stdout]).toEqual([0, ""]);
+    expect(ended.stderr).toContain("has not unwired the sandbox");
+    expect(ended.ms).toBeLessThan(5000 / 5);
+    expect(await stateOf(dataDir)).toEqual(["10.1.0.2/24 releasing c1"]);
+    expect((await run({ env: variables("DEL"), stdin: conf })).status).toBe(0);
+    expect(await stateOf(dataDir)).toEqual(["10.1.0.2/24 releasing c1"]);
+  });
+
+  test("section 2 CHECK: an agent that is away is code 11, not a failed check", async () => {
+    await using agent = await startScriptedAgent();
+    const { conf } = network(agent.socket);
+    const prevResult = resultOf(await run({ env: variables("ADD"), stdin: conf }));
+    agent.stop();
+    const failed = errorOf(await run({ env: variables("CHECK"), stdin: { ...conf, prevResult } }));
+    expect(failed.code).toBe(11);
+  });
+
+  test("section 2 GC: succeeds durably, and the leases wait for the agent", async () => {
+    await using agent = await startScriptedAgent();
+    const { conf, dataDir } = network(agent.socket);
+    for (const id of ["c1", "c2"]) resultOf(await run({ env: variables("ADD", { CNI_CONTAINERID: id }), stdin: conf }));
+    agent.stop();
+    const valid = [{ containerID: "c2", ifname: "eth0" }];
+    const ended = await run({ env: variables("GC"), stdin: { ...conf, "cni.dev/valid-attachments": valid } });
+    expect([ended.status, ended.stdout]).toEqual([0, ""]);
+    expect(await stateOf(dataDir)).toEqual(["10.1.0.2/24 releasing c1", "10.1.0.3/24 allocated c2"]);
+  });
+
+  test("section 2 STATUS: code 50 says that the agent is away, and where it was looked for", async () => {
+    const { conf, path } = network("");
+    const socket = `${path}/none.sock`;
+    const failed = errorOf(await run({ env: variables("STATUS"), stdin: { ...conf, socket } }));
+    expect(failed).toMatchObject({ code: 50, msg: expect.stringContaining(socket) });
+  });
+
+  test("where another IPAM plugin keeps the address, DEL leaves word for the agent", async () => {
+    const { conf, path } = network("", { ipam: { type: "static", addresses: [{ address: "10.9.0.9/24" }] } });
+    const stdin = { ...conf, cniVersion: "1.0.0", socket: `${path}/none.sock` };
+    expect((await run({ env: variables("DEL"), stdin })).status).toBe(0);
+    expect(await departuresIn(path)).toEqual([{ network: "n", sandboxId: "c1", ifname: "eth0" }]);
+  });
+});
+
+describe("with an agent that accepts and never answers", () => {
+  const deadlineMs = 1000;
+
+  test("ADD ends at its deadline with code 11, and its address waits for the agent", async () => {
+    await using agent = await startScriptedAgent(() => "silence");
+    const { conf, dataDir } = network(agent.socket, { addTimeoutMs: deadlineMs });
+    const ended = await run({ env: variables("ADD"), stdin: conf });
+    const failed = errorOf(ended);
+    expect(failed.code).toBe(11);
+    expect(failed.msg).toContain(`${deadlineMs} ms`);
+    expect(ended.ms).toBeGreaterThanOrEqual(deadlineMs * 0.9);
+    expect(await stateOf(dataDir)).toEqual(["10.1.0.2/24 releasing c1"]);
+  });
+
+  test("DEL ends at its deadline with success, and the lease waits for the agent", async () => {
+    await using agent = await startScriptedAgent();
+    const { conf, dataDir } = network(agent.socket, { delTimeoutMs: deadlineMs });
+    resultOf(await run({ env: variables("ADD"), stdin: conf }));
+    agent.follow(() => "silence");
+    const ended = await run({ env: variables("DEL"), stdin: conf });
+    expect(ended.status).toBe(0);
+    expect(ended.ms).toBeGreaterThanOrEqual(deadlineMs * 0.9);
+    expect(await stateOf(dataDir)).toEqual(["10.1.0.2/24 releasing c1"]);
+  });
+
+  test("the same holds where the whole process is frozen", async () => {
+    const { conf, dataDir, path } = network("", { addTimeoutMs: deadlineMs, delTimeoutMs: deadlineMs });
+    const socket = `${path}/frozen.sock`;
+    const listen = `require("node:net").createServer(() => {}).listen(${JSON.stringify(socket)}, () => console.log("up"))`;
+    const frozen = spawn(process.execPath, ["-e", listen], { stdio: ["ignore", "pipe", "inherit"] });
+    undo.push(() => frozen.kill("SIGKILL"));
+    await once(frozen.stdout!, "data");
+    frozen.kill("SIGSTOP");
+    expect(errorOf(await run({ env: variables("ADD"), stdin: { ...conf, socket } })).code).toBe(11);
+    expect((await run({ env: variables("DEL"), stdin: { ...conf, socket } })).status).toBe(0);
+    expect(await stateOf(dataDir)).toEqual(["10.1.0.2/24 releasing c1"]);
+  });
+});
+
+describe("with something else behind the socket", () => {
+  test.each([
+    ["that closes at once", ""],
+    ["that speaks HTTP/1.1", "HTTP/1.1 400 Bad Request\r\n\r\n"],
+    ["that sends noise", "\u0000\u0001".repeat(5000)],
+  ])("one %s is an error of its own, and DEL succeeds durably", async (_, says) => {
+    const { conf, dataDir, path } = network("");
+    const socket = `${path}/other.sock`;
+    const server: Server = createServer((peer) => peer.on("error", () => undefined).end(says));
+    undo.push(() => server.close());
+    await once(server.listen(socket), "listening");
+    const failed = errorOf(await run({ env: variables("ADD"), stdin: { ...conf, socket } }));
+    expect([11, 201]).toContain(failed.code);
+    expect(failed.msg).toContain(socket);
+    expect(await stateOf(dataDir)).toEqual(["10.1.0.2/24 releasing c1"]);
+    expect((await run({ env: variables("DEL"), stdin: { ...conf, socket } })).status).toBe(0);
+  });
+});
+
+describe("with an agent of the reference system's kind, which has the Cni service only", () => {
+  const only = (agent: ScriptedAgent) => network(agent.socket).conf;
+
+  test.each([
+    ["GC", { "cni.dev/valid-attachments": [] }],
+    ["STATUS", {}],
+  ])("UNIMPLEMENTED is no error for %s", async (verb, more) => {
+    await using agent = await startScriptedAgent(obliging, "cni");
+    const ended = await run({ env: variables(verb), stdin: { ...only(agent), ...more } });
+    expect([ended.status, ended.stdout, ended.stderr]).toEqual([0, "", ""]);
+  });
+
+  test("without an ipam section the configuration reaches it byte for byte", async () => {
+    const text = '{ "name":"n","cniVersion":"0.4.0",\n "type":"antrea", "keep":  1.0 }\n';
+    await using agent = await startScriptedAgent(() => ({ cni_result: '{"cniVersion":"0.4.0"}' }));
+    using directory = scratch();
+    const stdin = text.replace('"keep"', `"socket":"${agent.socket}","dataDir":"${directory.path}","keep"`);
+    resultOf(await run({ env: variables("ADD"), stdin }));
+    expect(agent.asked[0]!.request["network_configuration"]).toBe(stdin);
+    expect(directory.files()).toEqual([]);
+  });
+});
