@@ -188,9 +188,15 @@ describe.skipIf(whyNoSandbox() !== undefined)(`bridge data path: life of a pod $
 
   test("a second name that somebody took off is no way to lose an interface", async () => {
     const pod = await sandbox.addPod();
-    const { interfaces } = await dataPath.attach(requestFor("a", pod, 10));
-    const name = interfaces[1]?.name;
+    const result = await dataPath.attach(requestFor("a", pod, 10));
+    const name = result.interfaces[1]?.name;
     const [link] = JSON.parse(await sandbox.node(`ip -j link show ${name}`));
+    await sandbox.node(`ip link property del dev ${name} altname ${link.altnames[0]}`);
+    expect(await dataPath.attach(requestFor("a", pod, 10))).toEqual(result);
+    expect(await sandbox.node(`ip link show ${name}`)).toContain(link.altnames[0]);
+    await sandbox.node(`ip link property del dev ${name} altname ${link.altnames[0]}`);
+    await dataPath.attach(requestFor("a", pod, 12));
+    expect(await sandbox.ping(pod, "10.77.0.1")).toBe(true);
     await sandbox.node(`ip link property del dev ${name} altname ${link.altnames[0]}`);
     await dataPath.detach(ownerOf("a"));
     expect(await dataPath.list()).toEqual([]);

@@ -83,7 +83,7 @@ class BridgeDataPath implements DataPath {
     const plan = planOf(this.#networkOf(owner, action), request);
     using namespace = openSandbox(this.#tools.kernel, request.netns);
     try {
-      return await wire(this.#tools, plan, namespace, this.#bridgeOf(plan.network));
+      return await wire(this.#tools, plan, namespace, this.#bridgeFor(plan.network));
     } catch (caught) {
       throw interfaceError(action, caught);
     }
@@ -142,6 +142,12 @@ class BridgeDataPath implements DataPath {
     if (this.#resources.disposed) return;
     await this.#tools.sweeper.sweep();
     this.#resources.dispose();
+  }
+
+  /** For one more pod: nothing is looked at twice while the bridge stands; `problems` tells what else it lacks. */
+  #bridgeFor(network: BridgeNetwork): Link {
+    const standing = linkOrNone(this.#socket, { name: network.bridge });
+    return standing?.kind === "bridge" && standing.up ? standing : this.#bridgeOf(network);
   }
 
   /** The network's bridge; one that had to be made gets its ports back. */

@@ -28,12 +28,18 @@ export function linkOrNone(socket: NetlinkSocket, key: LinkKey): Link | undefine
   }
 }
 
-/** The host's end of the owner's pair, also one that is leaving. Asks the kernel each time: no memory to be wrong. */
-export function findHostLink(socket: NetlinkSocket, owner: Owner): Link | undefined {
+/** The host's end of the owner's pair by its second name, also one that is leaving. One look-up, however many there are. */
+export function findNamed(socket: NetlinkSocket, owner: Owner): Link | undefined {
   const named = linkOrNone(socket, { altName: ownerAltName(owner) });
-  if (named !== undefined && isOf(named, owner)) return named;
-  // The second name can be taken off by anybody; the alias counts.
-  return allLinks(socket).find((link) => isOf(link, owner));
+  return named !== undefined && isOf(named, owner) ? named : undefined;
+}
+
+/**
+ * The same, with the alias as the last word: anybody can take the second name off. Asks the kernel each time:
+ * there is no memory here that could be wrong.
+ */
+export function findHostLink(socket: NetlinkSocket, owner: Owner): Link | undefined {
+  return findNamed(socket, owner) ?? allLinks(socket).find((link) => isOf(link, owner));
 }
 
 function isOf(link: Link, owner: Owner): boolean {

@@ -13,7 +13,6 @@ import {
   type NetlinkError,
   type NetlinkSocket,
   type NetworkNamespace,
-  parseMac,
   type Route,
   readAddress,
   readRoute,
@@ -84,7 +83,7 @@ export class PodEnd implements Disposable {
    * Tells everybody on the bridge which hardware address these addresses are at now: caches may still hold that
    * of a pod which had them before. Setting the MAC once more makes the kernel announce all addresses.
    */
-  announce(link: Link, plan: Plan): void {
+  announce(link: Link, mac: Uint8Array, plan: Plan): void {
     if (plan.ipam.ips.some((ip) => ip.address.ip.family === 6)) {
       try {
         this.#kernel.writeSysctlIn(this.#namespace, `/proc/sys/net/ipv6/conf/${link.name}/ndisc_notify`, "1");
@@ -92,8 +91,7 @@ export class PodEnd implements Disposable {
         // A read-only /proc/sys: neighbours find out by themselves within seconds.
       }
     }
-    const mac = parseMac(link.mac);
-    if (mac !== undefined) this.#socket.run(setLink(link.name, link.index, { mac }));
+    this.#socket.run(setLink(link.name, link.index, { mac }));
   }
 
   #turnOnIpv6(ifname: string): void {

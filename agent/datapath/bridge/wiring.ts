@@ -7,6 +7,7 @@ import {
   createVeth,
   Errno,
   forgetNeighbour,
+  formatMac,
   getNamespaceId,
   isRefusal,
   type Kernel,
@@ -14,11 +15,12 @@ import {
   type Message,
   type NetlinkSocket,
   type NetworkNamespace,
+  parseMac,
   readNamespaceId,
   setBridgePort,
   setLink,
 } from "../../netlink/mod.ts";
-import { findHostLink, linkGroup, linkOrNone, retire } from "./host-links.ts";
+import { findHostLink, findNamed, linkGroup, linkOrNone, retire } from "./host-links.ts";
 import { isOfNetwork, type Plan, resultOf } from "./plan.ts";
 import { PodEnd } from "./pod-end.ts";
 import type { Sweeper } from "./sweeper.ts";
@@ -38,12 +40,27 @@ export async function wire(
   namespace: NetworkNamespace,
   bridge: Link,
 ): Promise<CniResult> {
-  const standing = await reusable(tools, plan, namespace);
-  if (standing !== undefined) {
-    completeHostEnd(tools, plan, standing, bridge);
-    return configure(tools, plan, namespace, standing, bridge);
+  const named = await reusable(tools, plan, namespace, findNamed(tools.socket, plan.owner));
+  if (named !== undefined) return complete(tools, plan, namespace, named, bridge);
+  let made = await create(tools, plan, namespace, bridge);
+  if (made === undefined) {
+    // Somebody's, or ours without the second name that it should be found by.
+    const unnamed = await reusable(tools, plan, namespace, findHostLink(tools.socket, plan.owner));
+    if (unnamed !== undefined) return complete(tools, plan, namespace, unnamed, bridge);
+    made = await create(tools, plan, namespace, bridge);
   }
-  const made = await create(tools, plan, namespace, bridge);
+  if (made === undefined) throw nameTaken(tools, plan, namespace);
+  return finish(tools, plan, namespace, made, bridge);
+}
+
+/** Names the new pair and sets up both ends; a refusal takes the pair away again. */
+async function finish(
+  tools: WiringTools,
+  plan: Plan,
+  namespace: NetworkNamespace,
+  made: Link,
+  bridge: Link,
+): Promise<CniResult> {
   try {
     runAll(tools.socket, [
       setLink(made.name, made.index, { alias: plan.alias, group: linkGroup.standing }),
@@ -60,8 +77,12 @@ export async function wire(
 }
 
 /** What stands for this owner and can be kept. A pair into another namespace, or with an address that IPAM has given away since, is removed. */
-async function reusable(tools: WiringTools, plan: Plan, namespace: NetworkNamespace): Promise<Link | undefined> {
-  const link = findHostLink(tools.socket, plan.owner);
+async function reusable(
+  tools: WiringTools,
+  plan: Plan,
+  namespace: NetworkNamespace,
+  link: Link | undefined,
+): Promise<Link | undefined> {
   if (link === undefined) return undefined;
   if (link.group === linkGroup.leaving) {
     await tools.sweeper.sweep();
@@ -97,8 +118,14 @@ async function remove({ socket, sweeper }: WiringTools, link: Link): Promise<voi
 /**
  * Both ends, the host's still without a name tag: it is in the group of those that arrive, so that the next
  * start removes it if this process ends here.
+ * @returns `undefined` where one of the two names is taken
  */
-async function create(tools: WiringTools, plan: Plan, namespace: NetworkNamespace, bridge: Link): Promise<Link> {
+async function create(
+  tools: WiringTools,
+  plan: Plan,
+  namespace: NetworkNamespace,
+  bridge: Link,
+): Promise<Link | undefined> {
   const pair = createVeth({
     host: { name: plan.hostIfname, mac: plan.hostMac, master: bridge.index, group: linkGroup.arriving },
     pod: { name: plan.owner.ifname, mac: plan.podMac, namespaceFd: namespace.fd },
@@ -113,7 +140,7 @@ async function create(tools: WiringTools, plan: Plan, namespace: NetworkNamespac
   // An interface that is leaving keeps its name until it is swept, on the node and in the sandbox.
   if (taken()) {
     await tools.sweeper.sweep();
-    if (taken()) throw nameTaken(tools, plan, namespace);
+    if (taken()) return undefined;
   }
   const link = linkOrNone(tools.socket, { name: plan.hostIfname });
   if (link !== undefined) return link;
@@ -132,8 +159,9 @@ function nameTaken({ socket, kernel }: WiringTools, plan: Plan, namespace: Netwo
   );
 }
 
-/** What a killed call, or somebody else, left wrong with the host's end. */
-function completeHostEnd({ socket }: WiringTools, plan: Plan, link: Link, bridge: Link): void {
+/** Puts right what a killed call, or somebody else, left wrong with a pair that stands. */
+function complete(tools: WiringTools, plan: Plan, namespace: NetworkNamespace, link: Link, bridge: Link): CniResult {
+  const { socket } = tools;
   const { alias, altName, network } = plan;
   const isRight = link.up && link.master === bridge.index && link.alias === alias && link.hairpin === network.hairpin;
   if (!isRight) {
@@ -144,6 +172,7 @@ function completeHostEnd({ socket }: WiringTools, plan: Plan, link: Link, bridge
   }
   const named = linkOrNone(socket, { altName });
   if (named === undefined) socket.run(addAltName(link.name, link.index, altName));
+  return configure(tools, plan, namespace, link, bridge);
 }
 
 function configure(
@@ -160,10 +189,9 @@ function configure(
     throw new CniError(CniCode.interfaceFailure, `Cannot set up "${ifname}": somebody deleted it just now`);
   }
   pod.configure(before, plan);
-  const after = pod.link(ifname) ?? before;
-  forgetFormerHolders(socket, plan, bridge);
-  startForwarding(socket, host);
-  pod.announce(after, plan);
+  const mac = plan.macRequested ? plan.podMac : (parseMac(before.mac) ?? plan.podMac);
+  openPort(socket, plan, bridge, host);
+  pod.announce(before, mac, plan);
   const outside = plan.ipam.ips.filter((ip) => !isOfNetwork(plan.network, ip.address.ip));
   for (const { address } of outside) {
     logger.warn("a pod's address is outside its network's subnets, so that it cannot reach the gateway", {
@@ -176,22 +204,23 @@ function configure(
     plan.ipam,
     { name: bridge.name, mac: bridge.mac },
     { name: host.name, mac: host.mac },
-    { name: ifname, mac: after.mac, mtu: after.mtu, sandbox: namespace.path },
+    { name: ifname, mac: formatMac(mac), mtu: before.mtu, sandbox: namespace.path },
   );
 }
 
-/** The node may still know an address under the hardware address of the pod that had it before. */
-function forgetFormerHolders(socket: NetlinkSocket, plan: Plan, bridge: Link): void {
-  const messages = plan.ipam.ips.map(({ address }) => forgetNeighbour(bridge.name, bridge.index, address.ip));
-  const refusal = socket.batch(messages).find((one) => one !== undefined && one.errno !== Errno.ENOENT);
+/**
+ * Lets frames through from now on, so that the announcement that follows is not lost, and makes the node itself
+ * forget under which hardware addresses it knew these addresses.
+ */
+function openPort(socket: NetlinkSocket, plan: Plan, bridge: Link, host: Link): void {
+  const messages = [
+    setBridgePort(host.name, host.index, { forwarding: true }),
+    ...plan.ipam.ips.map(({ address }) => forgetNeighbour(bridge.name, bridge.index, address.ip)),
+  ];
+  // A bridge that speaks the spanning tree protocol (EBUSY) decides by itself; ENOENT: it knew none.
+  const harmless: readonly number[] = [Errno.EBUSY, Errno.ENETDOWN, Errno.ENOENT];
+  const refusal = socket.batch(messages).find((one) => one !== undefined && !harmless.includes(one.errno));
   if (refusal !== undefined) throw refusal;
-}
-
-/** The announcement that follows would else be lost. */
-function startForwarding(socket: NetlinkSocket, host: Link): void {
-  const [refusal] = socket.batch([setBridgePort(host.name, host.index, { forwarding: true })]);
-  // A bridge that speaks the spanning tree protocol (EBUSY) decides by itself.
-  if (refusal !== undefined && refusal.errno !== Errno.EBUSY && refusal.errno !== Errno.ENETDOWN) throw refusal;
 }
 
 function runAll(socket: NetlinkSocket, messages: readonly Message[]): void {
