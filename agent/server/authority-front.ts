@@ -1,5 +1,4 @@
 import net from "node:net";
-import { Duplex } from "node:stream";
 import type { Server } from "@grpc/grpc-js";
 import { ServerCredentials } from "@grpc/grpc-js";
 import { limits } from "../../shared/limits.ts";
@@ -29,7 +28,7 @@ export interface UnixListener {
  */
 export async function listenUnix(server: Server, path: string, options: ListenOptions = {}): Promise<UnixListener> {
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
-  const listener = net.createServer((socket) => injector.injectConnection(new FrontedConnection(socket)));
+  const listener = net.createServer((socket) => injector.injectConnection(fronted(socket)));
   await listen(listener, path, options.mode ?? 0o700);
   if (!isWindows) await lengthenQueue(listener, options.backlog ?? limits.listenBacklog);
   return { close: () => close(listener) };
@@ -68,42 +67,23 @@ function close(listener: net.Server): Promise<void> {
   });
 }
 
-/** A connection whose incoming side passes through the rewriter. */
-class FrontedConnection extends Duplex {
-  readonly #socket: net.Socket;
-
-  constructor(socket: net.Socket) {
-    super();
-    this.#socket = socket;
-    const rewriter = new AuthorityRewriter();
-    socket.on("data", (chunk: Uint8Array) => this.#hand(rewriter.push(chunk)));
-    socket.on("end", () => {
-      this.#hand(rewriter.end());
-      this.push(null);
-    });
-    socket.on("error", (error) => this.destroy(error));
-    socket.on("close", () => this.destroy());
-  }
-
-  #hand(parts: readonly Uint8Array[]): void {
-    const more = parts.map((part) => this.push(part)).every((wanted) => wanted);
-    if (!more) this.#socket.pause();
-  }
-
-  override _read(): void {
-    this.#socket.resume();
-  }
-
-  override _write(chunk: Uint8Array, _encoding: string, callback: (error?: Error | null) => void): void {
-    this.#socket.write(chunk, callback);
-  }
-
-  override _final(callback: () => void): void {
-    this.#socket.end(callback);
-  }
-
-  override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
-    this.#socket.destroy();
-    callback(error);
-  }
+/**
+ * The socket, its incoming bytes rewritten on their way to whoever listens. Not a stream around it, which would be
+ * the usual way: Bun's HTTP/2 says GOAWAY only on a socket of its own, and writes faster there.
+ */
+function fronted(socket: net.Socket): net.Socket {
+  const rewriter = new AuthorityRewriter();
+  const emit = socket.emit.bind(socket);
+  const hand = (parts: readonly Uint8Array[]): boolean => {
+    let heard = false;
+    for (const part of parts) heard = emit("data", Buffer.from(part.buffer, part.byteOffset, part.length)) || heard;
+    return heard;
+  };
+  socket.emit = (event: string | symbol, ...values: unknown[]): boolean => {
+    const [chunk] = values;
+    if (event === "data" && chunk instanceof Uint8Array) return hand(rewriter.push(chunk));
+    if (event === "end") hand(rewriter.end());
+    return emit(event, ...values);
+  };
+  return socket;
 }
