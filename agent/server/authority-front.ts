@@ -1,4 +1,5 @@
 import net from "node:net";
+import { Duplex } from "node:stream";
 import type { Server } from "@grpc/grpc-js";
 import { ServerCredentials } from "@grpc/grpc-js";
 import { limits } from "../../shared/limits.ts";
@@ -28,7 +29,7 @@ export interface UnixListener {
  */
 export async function listenUnix(server: Server, path: string, options: ListenOptions = {}): Promise<UnixListener> {
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
-  const listener = net.createServer((socket) => injector.injectConnection(fronted(socket)));
+  const listener = net.createServer((socket) => injector.injectConnection(new FrontedConnection(socket)));
   await listen(listener, path, options.mode ?? 0o700);
   if (!isWindows) await lengthenQueue(listener, options.backlog ?? limits.listenBacklog);
   return { close: () => close(listener) };
@@ -68,22 +69,47 @@ function close(listener: net.Server): Promise<void> {
 }
 
 /**
- * The socket, its incoming bytes rewritten on their way to whoever listens. Not a stream around it, which would be
- * the usual way: Bun's HTTP/2 says GOAWAY only on a socket of its own, and writes faster there.
+ * A connection whose incoming bytes pass through the rewriter. It has to be a stream of its own: Bun reads a plain
+ * socket behind JavaScript's back. The price: over such a stream Bun closes on a client that breaks HTTP/2 without
+ * saying GOAWAY first.
  */
-function fronted(socket: net.Socket): net.Socket {
-  const rewriter = new AuthorityRewriter();
-  const emit = socket.emit.bind(socket);
-  const hand = (parts: readonly Uint8Array[]): boolean => {
-    let heard = false;
-    for (const part of parts) heard = emit("data", Buffer.from(part.buffer, part.byteOffset, part.length)) || heard;
-    return heard;
-  };
-  socket.emit = (event: string | symbol, ...values: unknown[]): boolean => {
-    const [chunk] = values;
-    if (event === "data" && chunk instanceof Uint8Array) return hand(rewriter.push(chunk));
-    if (event === "end") hand(rewriter.end());
-    return emit(event, ...values);
-  };
-  return socket;
+class FrontedConnection extends Duplex {
+  readonly #socket: net.Socket;
+
+  constructor(socket: net.Socket) {
+    super();
+    this.#socket = socket;
+    const rewriter = new AuthorityRewriter();
+    socket.on("data", (chunk: Uint8Array) => this.#hand(rewriter.push(chunk)));
+    socket.on("end", () => {
+      this.#hand(rewriter.end());
+      this.push(null);
+    });
+    socket.on("error", (error) => this.destroy(error));
+    socket.on("close", () => this.destroy());
+  }
+
+  #hand(parts: readonly Uint8Array[]): void {
+    const wanted = parts.map((part) => this.push(part));
+    if (wanted.includes(false)) this.#socket.pause();
+  }
+
+  override _read(): void {
+    this.#socket.resume();
+  }
+
+  override _write(chunk: Uint8Array, _encoding: string, callback: (error?: Error | null) => void): void {
+    // Not the write's own callback: what waits for that is lost when the server destroys the connection.
+    if (this.#socket.write(chunk)) callback();
+    else this.#socket.once("drain", callback);
+  }
+
+  override _final(callback: () => void): void {
+    this.#socket.end(callback);
+  }
+
+  override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
+    this.#socket.destroy();
+    callback(error);
+  }
 }
