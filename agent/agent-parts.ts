@@ -1,0 +1,22 @@
+import type { Allocator } from "../ipam/mod.ts";
+import type { Owner } from "../shared/cni/types.ts";
+import type { Logger } from "../shared/log.ts";
+import type { AgentConfig } from "./config/agent-config.ts";
+import type { DataPath } from "./datapath/datapath.ts";
+import type { Lanes } from "./lanes.ts";
+
+/** What the verbs, the janitor and the services of one agent work with. */
+export interface AgentParts {
+  readonly config: AgentConfig;
+  readonly allocator: Allocator;
+  readonly dataPath: DataPath;
+  readonly lanes: Lanes;
+  /**
+   * `ownerKey`s of the attachments that stood at the start or were made since. It only ever decides
+   * what a *failed ADD* may take away; no DEL is spared because of it.
+   */
+  readonly attached: Set<string>;
+  /** Interfaces that this agent could not take away, by `ownerKey`: the janitor goes on with them. A restart finds them again. */
+  readonly leftover: Map<string, Owner>;
+  readonly logger: Logger;
+}

@@ -1,0 +1,149 @@
+import { join } from "node:path";
+import { Allocator } from "../ipam/mod.ts";
+import { CniCode, CniError } from "../shared/errors.ts";
+import { limits } from "../shared/limits.ts";
+import type { Logger } from "../shared/log.ts";
+import { version } from "../shared/version.ts";
+import type { AgentParts } from "./agent-parts.ts";
+import type { AgentConfig } from "./config/agent-config.ts";
+import { conflistPath, conflistText, writeAtomically } from "./conflist.ts";
+import type { DataPath } from "./datapath/datapath.ts";
+import { Lanes } from "./lanes.ts";
+import { CallTracker } from "./server/call-tracker.ts";
+import { RpcServer } from "./server/rpc-server.ts";
+import { clearStaleSocket, makeSocketDirectory } from "./server/socket-place.ts";
+import { cniRpcs } from "./services/cni-service.ts";
+import { ipamRpcs } from "./services/ipam-service.ts";
+import { nodeRpcs } from "./services/node-service.ts";
+import { Janitor } from "./state/janitor.ts";
+import { reconcile } from "./state/reconcile.ts";
+import { InstanceLock } from "./system/instance-lock.ts";
+import type { Libc } from "./system/libc.linux.ts";
+
+/** A container has one call at a time by the specification; a few more come from repeats after timeouts. */
+const longestQueue = 64;
+
+export interface AgentDependencies {
+  readonly logger: Logger;
+  readonly libc: Libc;
+  /** Called once the locks are ours. */
+  createDataPath(): DataPath;
+  /** Its name for `Status`. */
+  readonly dataPathName: string;
+}
+
+/** `starting`: listens, answers 11. `ready`: serves. `stopping`: finishes what is in flight. */
+type State = { t: "starting" } | { t: "ready" } | { t: "stopping" };
+
+/**
+ * The running agent. The order of its start is its promise: locks, store, socket, data path, reconciled,
+ * and only then the file that turns the runtime ready.
+ */
+export class Agent {
+  readonly #parts: AgentParts;
+  readonly #janitor: Janitor;
+  readonly #tracker = new CallTracker();
+  #server: RpcServer | undefined;
+  /** Empty until the start has succeeded. */
+  #resources = new AsyncDisposableStack();
+  #state: State = { t: "starting" };
+
+  private constructor(parts: AgentParts) {
+    this.#parts = parts;
+    const { janitorIntervalMs: intervalMs } = parts.config;
+    this.#janitor = new Janitor(parts, { intervalMs, suspectGraceMs: limits.suspectGraceMs });
+  }
+
+  /**
+   * Starts and answers once calls are served and the runtime's file is written.
+   * @throws {CniError} naming what is in the way; nothing stays locked or listening then
+   */
+  static async start(config: AgentConfig, dependencies: AgentDependencies): Promise<Agent> {
+    const { logger, libc } = dependencies;
+    await using resources = new AsyncDisposableStack();
+    makeSocketDirectory(config.socket);
+    resources.use(InstanceLock.take(`${config.socket}.lock`, `socket "${config.socket}"`, libc));
+    const allocator = resources.use(await Allocator.open(config.dataDir));
+    // Two agents with one store would each take the other's interfaces for leftovers.
+    const lockFile = join(config.dataDir, "agent.lock");
+    resources.use(InstanceLock.take(lockFile, `data directory "${config.dataDir}"`, libc));
+    const parts: AgentParts = {
+      config,
+      allocator,
+      dataPath: resources.use(dependencies.createDataPath()),
+      lanes: new Lanes(longestQueue),
+      attached: new Set(),
+      leftover: new Map(),
+      logger,
+    };
+    const agent = new Agent(parts);
+    try {
+      await agent.#begin(dependencies.dataPathName);
+    } catch (caught) {
+      await agent.#server?.close(0);
+      await agent.#janitor.stop();
+      throw caught;
+    }
+    agent.#resources = resources.move();
+    return agent;
+  }
+
+  /** Finishes the calls in flight within the configured bound, keeps the runtime's file, releases everything else. */
+  async stop(): Promise<void> {
+    if (this.#state.t === "stopping") return;
+    this.#state = { t: "stopping" };
+    const { logger, config } = this.#parts;
+    logger.info("stopping", { callsInFlight: this.#tracker.inFlight });
+    const ended = await this.#server?.close(config.drainTimeoutMs);
+    if (ended === false) logger.warn("calls were cut off", { after: config.drainTimeoutMs });
+    await this.#janitor.stop();
+    if (ended !== false) await this.#parts.lanes.idle();
+    await this.#resources.disposeAsync();
+    logger.info("stopped");
+  }
+
+  async #begin(dataPathName: string): Promise<void> {
+    const { config, dataPath, logger } = this.#parts;
+    await clearStaleSocket(config.socket);
+    const gate = { requireReady: () => this.#requireReady() };
+    const info = {
+      version,
+      dataPath: dataPathName,
+      startedAtMs: Date.now(),
+      callsInFlight: () => this.#tracker.inFlight,
+      notReady: () => this.#notReady(),
+    };
+    const services = [
+      cniRpcs(this.#parts, gate),
+      nodeRpcs(this.#parts, this.#janitor, gate, info),
+      ipamRpcs(this.#parts, this.#janitor),
+    ];
+    this.#server = await RpcServer.listen(config.socket, services, this.#tracker, logger);
+    await dataPath.start();
+    await reconcile(this.#parts);
+    this.#state = { t: "ready" };
+    this.#janitor.start();
+    this.#writeConflist();
+    logger.info("ready", { socket: config.socket, networks: config.networks.map((network) => network.name) });
+  }
+
+  #writeConflist(): void {
+    const { config, logger } = this.#parts;
+    const path = conflistPath(config);
+    const [network] = config.networks;
+    if (path === undefined || network === undefined) return;
+    const written = writeAtomically(path, conflistText(config, network));
+    logger.info(written ? "wrote the network configuration" : "the network configuration is up to date", { path });
+  }
+
+  #notReady(): string | undefined {
+    if (this.#state.t === "ready") return undefined;
+    const is = this.#state.t === "starting" ? "the agent is still starting" : "the agent stops";
+    return `Cannot serve the node: ${is}, wanted it ready`;
+  }
+
+  #requireReady(): void {
+    // A call that was in flight when the stop began is finished all the same.
+    if (this.#state.t === "starting") throw new CniError(CniCode.tryAgainLater, this.#notReady() ?? "");
+  }
+}

@@ -1,0 +1,99 @@
+import {
+  networkNameRule,
+  pluginTypeRule,
+  wrongIfname,
+  wrongNetworkName,
+  wrongPluginType,
+} from "../../shared/cni/names.ts";
+import { supportedVersions } from "../../shared/cni/versions.ts";
+import { firstOf, parseCidr, sameIp } from "../../shared/ip.ts";
+import { limits } from "../../shared/limits.ts";
+import { logLevels } from "../../shared/log.ts";
+import { paths } from "../../shared/paths.ts";
+import type { Shape } from "./yaml-shape.ts";
+
+const path: Shape = {
+  t: "string",
+  wanted: "an absolute path",
+  wrong: (text) => (paths.isAbsolute(text) && !text.includes("\0") ? undefined : "relative"),
+};
+
+const oneOf = (values: readonly string[]): Shape => ({
+  t: "string",
+  wanted: `one of ${values.map((value) => `"${value}"`).join(", ")}`,
+  wrong: (text) => (values.includes(text) ? undefined : "another"),
+});
+
+const milliseconds = (least: number, most: number): Shape => ({ t: "integer", least, most });
+
+const fileName: Shape = {
+  t: "string",
+  wanted: 'a file name ending in ".conflist", or "" for none',
+  wrong: (text) => (text === "" || /^[A-Za-z0-9][A-Za-z0-9_.-]*\.conflist$/.test(text) ? undefined : "another"),
+};
+
+const subnet: Shape = {
+  t: "string",
+  wanted: `a network such as "10.244.1.0/24" or "fd00:244:1::/64" without host bits, not smaller than /${limits.smallestRangePrefix4} or /${limits.smallestRangePrefix6}`,
+  wrong: (text) => {
+    const cidr = parseCidr(text);
+    if (cidr === undefined || !sameIp(firstOf(cidr), cidr.ip)) return "no network";
+    const smallest = cidr.ip.family === 4 ? limits.smallestRangePrefix4 : limits.smallestRangePrefix6;
+    return cidr.prefix < 1 || cidr.prefix > smallest ? "of a wrong size" : undefined;
+  },
+};
+
+const network: Shape = {
+  t: "map",
+  required: ["name", "subnets", "bridge"],
+  keys: {
+    name: { t: "string", wanted: networkNameRule, wrong: wrongNetworkName },
+    subnets: { t: "list", of: subnet, least: 1, most: 2 },
+    bridge: {
+      t: "string",
+      wanted: `an interface name of at most ${limits.ifnameBytes} bytes`,
+      wrong: wrongIfname,
+    },
+    // RFC 791 asks 576 of every IPv4 host, RFC 8200 asks 1280 of every IPv6 link; 65535 is the kernel's most.
+    mtu: { t: "integer", least: 576, most: limits.largestMtu },
+    hairpin: { t: "boolean" },
+    masquerade: { t: "boolean" },
+  },
+};
+
+const chained: Shape = {
+  t: "foreign",
+  wanted: `a plugin's configuration whose "type" is ${pluginTypeRule}`,
+  wrong: (value) => {
+    const type = "type" in value ? value.type : undefined;
+    if (typeof type !== "string") return `"$.type" is ${type === undefined ? "missing" : "no text"}`;
+    return wrongPluginType(type) === undefined ? undefined : `"$.type" is "${type}"`;
+  },
+};
+
+/** Every key of `agent.yaml`. */
+export const agentShape: Shape = {
+  t: "map",
+  required: ["networks"],
+  keys: {
+    socket: path,
+    dataDir: path,
+    logLevel: oneOf(logLevels),
+    cni: {
+      t: "map",
+      required: [],
+      keys: {
+        confDir: path,
+        fileName,
+        cniVersion: oneOf(supportedVersions),
+        cniVersions: { t: "list", of: oneOf(supportedVersions), least: 0, most: supportedVersions.length },
+        plugins: { t: "list", of: chained, least: 0, most: 16 },
+      },
+    },
+    networks: { t: "list", of: network, least: 1, most: 64 },
+    callTimeoutMs: milliseconds(100, limits.longestTimeoutMs),
+    drainTimeoutMs: milliseconds(0, limits.longestTimeoutMs),
+    janitorIntervalMs: milliseconds(100, 3_600_000),
+    cooldownMs: milliseconds(0, limits.longestCooldownMs),
+  },
+};

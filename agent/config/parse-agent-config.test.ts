@@ -1,0 +1,152 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { agentShape } from "./agent-shape.ts";
+import { parseAgentConfig } from "./parse-agent-config.ts";
+import { keysOf } from "./yaml-shape.ts";
+
+const sample = readFileSync(new URL("../../conf/agent.yaml", import.meta.url), "utf8");
+const least = "networks:\n  - { name: pods, subnets: [10.1.0.0/24], bridge: br0 }\n";
+
+const problemsOf = (text: string): readonly string[] => {
+  const parsed = parseAgentConfig(text, "agent.yaml");
+  return parsed.t === "wrong" ? parsed.problems : [];
+};
+
+describe("the sample file", () => {
+  test("is in order and says what the defaults are", () => {
+    const parsed = parseAgentConfig(sample, "conf/agent.yaml");
+    const short = parseAgentConfig(least, "least");
+    if (parsed.t !== "ok" || short.t !== "ok") throw new Error(JSON.stringify([parsed, short]));
+    const { networks, cni, ...others } = parsed.config;
+    const { networks: _, cni: cniDefaults, ...defaults } = short.config;
+    expect(others).toEqual(defaults);
+    expect({ ...cni, plugins: [] }).toEqual(cniDefaults);
+    expect(networks[0]?.subnets).toHaveLength(2);
+  });
+
+  test("has every key that the parser knows", () => {
+    const keys = keysOf(agentShape);
+    expect(keys).toContain("networks.subnets");
+    for (const key of keys) expect(sample).toMatch(new RegExp(`^\\s*(- )?${key.split(".").at(-1)}:`, "m"));
+  });
+});
+
+describe("what is wrong is named with its place, its value and what was wanted", () => {
+  test.each([
+    [
+      "an unknown key",
+      `${least}sockt: /x\n`,
+      ['agent.yaml:3:1: "sockt" is an unknown key, wanted one of socket, dataDir'],
+    ],
+    [
+      "a key that every JavaScript object has",
+      `${least}constructor: {}\n`,
+      ['agent.yaml:3:1: "constructor" is an unknown key'],
+    ],
+    ["a wrong type", `${least}socket: 7\n`, ['agent.yaml:3:9: "socket" is 7, wanted an absolute path']],
+    ["a relative path", `${least}dataDir: lib\n`, ['agent.yaml:3:10: "dataDir" is "lib", wanted an absolute path']],
+    [
+      "a wrong word",
+      `${least}logLevel: loud\n`,
+      ['"logLevel" is "loud", wanted one of "debug", "info", "warn", "error"'],
+    ],
+    [
+      "a number out of bounds",
+      `${least}cooldownMs: -1\n`,
+      ['"cooldownMs" is -1, wanted a whole number from 0 to 86400000'],
+    ],
+    ["a fraction", `${least}cooldownMs: 1.5\n`, ['"cooldownMs" is 1.5, wanted a whole number']],
+    ["an empty value", `${least}socket:\n`, ['agent.yaml:3:8: "socket" is empty, wanted an absolute path']],
+    ["no networks", "socket: /x\n", ['agent.yaml:1:1: "networks" is missing, wanted it set']],
+    ["an empty document", "", ['agent.yaml:1:1: "networks" is missing']],
+    ["a document of another type", "- 1\n", ["the document is a list of 1 entries, wanted a map with the keys socket"]],
+    ["an empty list", "networks: []\n", ['"networks" is a list of 0 entries, wanted a list of 1 to 64 entries']],
+    ["broken YAML", "networks: [\n", ["agent.yaml:2:1: "]],
+    ["a repeated key", `${least}socket: /a\nsocket: /b\n`, ["agent.yaml:4:1: "]],
+    [
+      "no name",
+      "networks:\n  - { subnets: [10.1.0.0/24], bridge: br0 }\n",
+      ['agent.yaml:2:5: "networks[0].name" is missing'],
+    ],
+    [
+      "host bits in a subnet",
+      "networks:\n  - name: pods\n    subnets:\n      - 10.1.0.1/24\n    bridge: br0\n",
+      ['agent.yaml:4:9: "networks[0].subnets[0]" is "10.1.0.1/24", wanted a network such as'],
+    ],
+    [
+      "a subnet too small",
+      "networks: [{ name: pods, subnets: [10.1.0.0/31], bridge: br0 }]\n",
+      ['"networks[0].subnets[0]" is "10.1.0.0/31", wanted a network'],
+    ],
+    [
+      "two subnets of one family",
+      "networks: [{ name: pods, subnets: [10.1.0.0/24, 10.2.0.0/24], bridge: br0 }]\n",
+      ['"networks[0].subnets[1]" is "10.2.0.0/24" of the same family'],
+    ],
+    [
+      "a small MTU with IPv6",
+      "networks: [{ name: pods, subnets: ['fd00::/64'], bridge: br0, mtu: 1000 }]\n",
+      ['"networks[0].mtu" is 1000, wanted at least 1280 for IPv6'],
+    ],
+    [
+      "networks in each other's way, all of it",
+      `${least}  - { name: pods, subnets: [10.1.0.128/25], bridge: br0 }\n`,
+      [
+        'agent.yaml:3:13: "networks[1].name" is "pods" for the second time',
+        'agent.yaml:3:29: "networks[1].subnets[0]" is "10.1.0.128/25", a part of network "pods"',
+        'agent.yaml:3:53: "networks[1].bridge" is "br0" for the second time',
+      ],
+    ],
+    [
+      "a chained plugin that leads out of the directory",
+      `${least}cni: { plugins: [{ type: ../evil }] }\n`,
+      ['"cni.plugins[0].type" is "../evil", wanted a plugin\'s configuration'],
+    ],
+    [
+      "a chained plugin without a type",
+      `${least}cni: { plugins: [{ snat: true }] }\n`,
+      ['"cni.plugins[0].type" is missing'],
+    ],
+    [
+      "a file name that leads elsewhere",
+      `${least}cni: { fileName: ../x.conflist }\n`,
+      ['"cni.fileName" is "../x.conflist", wanted a file name ending in ".conflist"'],
+    ],
+    [
+      "versions without the one for everybody",
+      `${least}cni: { cniVersion: "0.4.0", cniVersions: ["1.0.0"] }\n`,
+      ['"cni.cniVersions" is without "0.4.0", wanted "cniVersion" among them'],
+    ],
+    [
+      "every fault, in the order of the lines",
+      "socket: 1\nbogus: 2\nnetworks: [{ name: -x, subnets: [x], bridge: a/b, hairpin: maybe }]\n",
+      ["agent.yaml:1:9:", "agent.yaml:2:1:", "networks[0].name", "subnets[0]", "bridge", "hairpin"],
+    ],
+  ])("%s", (_name, text, wanted) => {
+    const problems = problemsOf(text);
+    expect(problems).toHaveLength(wanted.length);
+    wanted.forEach((part, i) => {
+      expect(problems[i]).toContain(part);
+    });
+  });
+
+  test("a bomb of aliases is refused, not unfolded", () => {
+    const lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"];
+    for (let i = 1; i < 10; i++)
+      lines.push(
+        `a${i}: &a${i} [${Array(10)
+          .fill(`*a${i - 1}`)
+          .join(", ")}]`,
+      );
+    const text = `${least}cni:\n  plugins:\n    - type: x\n${lines.map((line) => `      ${line}`).join("\n")}\n`;
+    expect(problemsOf(text)).toHaveLength(1);
+  });
+});
+
+test("an alias stands for what it names", () => {
+  const parsed = parseAgentConfig(
+    "networks:\n  - { name: pods, subnets: &s [10.1.0.0/24], bridge: &b br0 }\nsocket: &p /run/x\ndataDir: *p\n",
+    "a",
+  );
+  expect(parsed.t === "ok" && parsed.config.dataDir).toBe("/run/x");
+});

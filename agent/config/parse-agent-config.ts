@@ -1,0 +1,135 @@
+import { LineCounter, parseDocument } from "yaml";
+import { atLeast, type CniVersion, supportedVersions } from "../../shared/cni/versions.ts";
+import { type Cidr, contains, formatCidr, parseCidr } from "../../shared/ip.ts";
+import { limits } from "../../shared/limits.ts";
+import type { LogLevel } from "../../shared/log.ts";
+import { paths } from "../../shared/paths.ts";
+import type { AgentConfig, NetworkConfig } from "./agent-config.ts";
+import { agentShape } from "./agent-shape.ts";
+import { readShape, type Shaped, type ShapeProblem } from "./yaml-shape.ts";
+
+/** The configuration, or every fault of it as `file:line:column: "path" is value, wanted …`. */
+export type ParsedConfig =
+  | { readonly t: "ok"; readonly config: AgentConfig }
+  | { readonly t: "wrong"; readonly problems: readonly string[] };
+
+/** What the shape guarantees: every key is absent or of its type. */
+interface RawConfig {
+  readonly socket?: string;
+  readonly dataDir?: string;
+  readonly logLevel?: LogLevel;
+  readonly cni?: {
+    readonly confDir?: string;
+    readonly fileName?: string;
+    readonly cniVersion?: CniVersion;
+    readonly cniVersions?: readonly CniVersion[];
+    readonly plugins?: readonly Readonly<Record<string, unknown>>[];
+  };
+  readonly networks: readonly RawNetwork[];
+  readonly callTimeoutMs?: number;
+  readonly drainTimeoutMs?: number;
+  readonly janitorIntervalMs?: number;
+  readonly cooldownMs?: number;
+}
+
+interface RawNetwork {
+  readonly name: string;
+  readonly subnets: readonly string[];
+  readonly bridge: string;
+  readonly mtu?: number;
+  readonly hairpin?: boolean;
+  readonly masquerade?: boolean;
+}
+
+/** The newest that containerd 1.6 takes: it refuses results of 1.1.0. Newer runtimes choose from `cniVersions`. */
+const defaultVersion: CniVersion = "1.0.0";
+
+/** Reads the text of `agent.yaml`; `file` is for the messages only. Nothing else is touched. */
+export function parseAgentConfig(text: string, file: string): ParsedConfig {
+  const lines = new LineCounter();
+  const doc = parseDocument(text, { lineCounter: lines, prettyErrors: false, logLevel: "silent", version: "1.2" });
+  const place = (offset: number): string => {
+    const { line, col } = lines.linePos(offset);
+    return `${file}:${line}:${col}`;
+  };
+  if (doc.errors.length > 0) {
+    const problems = doc.errors.map((error) => `${place(error.pos[0])}: ${firstLine(error.message)}, wanted YAML 1.2`);
+    return { t: "wrong", problems };
+  }
+  const shaped = readShape(doc, agentShape);
+  // Checks across keys read values, so they only run once every value has its type.
+  const found = shaped.problems.length > 0 ? shaped.problems : contradictions(shaped.value as RawConfig, shaped);
+  if (found.length === 0) return { t: "ok", config: withDefaults(shaped.value as RawConfig) };
+  const sorted = [...found].sort((a, b) => a.offset - b.offset);
+  return { t: "wrong", problems: sorted.map(({ offset, text }) => `${place(offset)}: ${text}`) };
+}
+
+const firstLine = (text: string): string => text.split("\n", 1)[0] ?? "";
+
+function withDefaults(raw: RawConfig): AgentConfig {
+  const cniVersion = raw.cni?.cniVersion ?? defaultVersion;
+  return {
+    socket: raw.socket ?? paths.agentSocket,
+    dataDir: raw.dataDir ?? paths.dataDir,
+    logLevel: raw.logLevel ?? "info",
+    cni: {
+      confDir: raw.cni?.confDir ?? paths.cniConfDir,
+      fileName: raw.cni?.fileName ?? "10-pipette.conflist",
+      cniVersion,
+      cniVersions: raw.cni?.cniVersions ?? supportedVersions.filter((version) => atLeast(version, cniVersion)),
+      plugins: raw.cni?.plugins ?? [],
+    },
+    networks: raw.networks.map(toNetwork),
+    callTimeoutMs: raw.callTimeoutMs ?? limits.addTimeoutMs,
+    drainTimeoutMs: raw.drainTimeoutMs ?? 10_000,
+    janitorIntervalMs: raw.janitorIntervalMs ?? 10_000,
+    cooldownMs: raw.cooldownMs ?? limits.cooldownMs,
+  };
+}
+
+function toNetwork(raw: RawNetwork): NetworkConfig {
+  return {
+    name: raw.name,
+    subnets: blocksOf(raw),
+    bridge: raw.bridge,
+    ...(raw.mtu === undefined ? {} : { mtu: raw.mtu }),
+    hairpin: raw.hairpin ?? false,
+    masquerade: raw.masquerade ?? true,
+  };
+}
+
+const blocksOf = (raw: RawNetwork): Cidr[] =>
+  raw.subnets.map((text) => parseCidr(text)).filter((cidr): cidr is Cidr => cidr !== undefined);
+
+/** Faults that no single key shows. */
+function contradictions(raw: RawConfig, shaped: Shaped): ShapeProblem[] {
+  const problems: ShapeProblem[] = [];
+  const say = (path: string, text: string): void => {
+    problems.push({ offset: shaped.offsets.get(path) ?? 0, text: `"${path}" is ${text}` });
+  };
+  raw.networks.forEach((network, i) => {
+    const at = `networks[${i}]`;
+    const earlier = raw.networks.slice(0, i);
+    if (earlier.some((other) => other.name === network.name))
+      say(`${at}.name`, `"${network.name}" for the second time, wanted another name`);
+    if (earlier.some((other) => other.bridge === network.bridge))
+      say(`${at}.bridge`, `"${network.bridge}" for the second time, wanted a bridge for each network`);
+    const blocks = blocksOf(network);
+    if (blocks.length === 2 && blocks[0]?.ip.family === blocks[1]?.ip.family)
+      say(`${at}.subnets[1]`, `"${network.subnets[1]}" of the same family, wanted one IPv4 and one IPv6 block`);
+    if (network.mtu !== undefined && network.mtu < 1280 && blocks.some((block) => block.ip.family === 6))
+      say(`${at}.mtu`, `${network.mtu}, wanted at least 1280 for IPv6`);
+    blocks.forEach((block, k) => {
+      const hit = earlier.find((other) => blocksOf(other).some((theirs) => overlap(block, theirs)));
+      if (hit !== undefined)
+        say(`${at}.subnets[${k}]`, `"${formatCidr(block)}", a part of network "${hit.name}", wanted one that is free`);
+    });
+  });
+  const versions = raw.cni?.cniVersions ?? [];
+  const least = raw.cni?.cniVersion ?? defaultVersion;
+  if (versions.length > 0 && !versions.includes(least))
+    say("cni.cniVersions", `without "${least}", wanted "cniVersion" among them`);
+  return problems;
+}
+
+const overlap = (a: Cidr, b: Cidr): boolean => contains(a, b.ip) || contains(b, a.ip);

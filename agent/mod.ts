@@ -1,0 +1,6 @@
+/**
+ * The node agent: serves the CNI and IPAM services on a unix socket, has the data path wire the
+ * pods, finishes what plugins could not, and brings store and kernel into agreement at its start.
+ */
+export { type CommandIo, runAgentCommand } from "./agent-command.ts";
+export { runStatusCommand } from "./status-command.ts";

@@ -1,0 +1,41 @@
+import { CniCode, CniError } from "../../shared/errors.ts";
+
+/** Counts the calls in flight, so that a stop can wait for them and turn away what comes after. */
+export class CallTracker {
+  #inFlight = 0;
+  #closed = false;
+  #whenDone: (() => void)[] = [];
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  /** @throws {CniError} code 11 once the tracker is closed */
+  async track<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#closed)
+      throw new CniError(CniCode.tryAgainLater, "Cannot serve the call: the agent stops, wanted it running");
+    this.#inFlight++;
+    try {
+      return await work();
+    } finally {
+      this.#inFlight--;
+      if (this.#inFlight === 0) for (const done of this.#whenDone.splice(0)) done();
+    }
+  }
+
+  /** From now on calls are turned away. Resolves with `true` when the last one has ended, `false` when the time is up before. */
+  async close(withinMs: number): Promise<boolean> {
+    this.#closed = true;
+    if (this.#inFlight === 0) return true;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<boolean>((resolve) => {
+      timer = setTimeout(() => resolve(false), withinMs);
+    });
+    const done = new Promise<boolean>((resolve) => {
+      this.#whenDone.push(() => resolve(true));
+    });
+    const ended = await Promise.race([done, late]);
+    clearTimeout(timer);
+    return ended;
+  }
+}

@@ -1,0 +1,150 @@
+import { parseIpamConfig } from "../../ipam/mod.ts";
+import { containerIdRule, networkNameRule, wrongContainerId, wrongNetworkName } from "../../shared/cni/names.ts";
+import type { Owner } from "../../shared/cni/types.ts";
+import { latestVersion } from "../../shared/cni/versions.ts";
+import { CniCode, CniError } from "../../shared/errors.ts";
+import { Fields, show } from "../../shared/json-fields.ts";
+import type { GcRequest, GcResponse, NodeProblem } from "../../shared/proto/pipette-messages.ts";
+import { nodeService } from "../../shared/proto/services.ts";
+import type { AgentParts } from "../agent-parts.ts";
+import type { NetworkConfig } from "../config/agent-config.ts";
+import { type CallContext, type Rpc, rpc } from "../server/handlers.ts";
+import { departedOwners, detachAndSettle, finishDeparted } from "../state/departed.ts";
+import type { Janitor } from "../state/janitor.ts";
+import { ownerFields, ownerKey } from "../state/owner-key.ts";
+import { ipamSection } from "../verbs/network.ts";
+import type { Gate } from "./cni-service.ts";
+
+/** What `Status` tells about the agent itself. */
+export interface NodeInfo {
+  readonly version: string;
+  readonly dataPath: string;
+  readonly startedAtMs: number;
+  callsInFlight(): number;
+  /** Why no ADD can work yet, or no more; nothing while the agent is ready. */
+  notReady(): string | undefined;
+}
+
+/** Our own service beside the reference system's: GC, STATUS and what people ask. Failures are gRPC statuses. */
+export function nodeRpcs(parts: AgentParts, janitor: Janitor, gate: Gate, info: NodeInfo): readonly Rpc[] {
+  return [
+    rpc(nodeService.gc, async (request, call) => {
+      gate.requireReady();
+      const response = await collect(parts, request, call);
+      const { removed, failures } = response;
+      call.log.info("served", { verb: "GC", network: request.network, removed: removed.length, failures });
+      return response;
+    }),
+    rpc(nodeService.status, async (request, call) => {
+      const problems = await findProblems(parts, info, request.network);
+      call.log.debug("served", { verb: "STATUS", network: request.network, problems });
+      return {
+        problems,
+        version: info.version,
+        pid: process.pid,
+        startedAtMs: info.startedAtMs,
+        dataPath: info.dataPath,
+        networks: parts.config.networks.map((network) => network.name),
+        // This call is one of them, and nobody means it.
+        callsInFlight: Math.max(0, info.callsInFlight() - 1),
+        departing: janitor.departing(),
+      };
+    }),
+    rpc(nodeService.listInterfaces, async () => {
+      const interfaces = await parts.dataPath.list();
+      return {
+        interfaces: interfaces.map(({ owner, hostIfname, ownLease }) => ({
+          network: owner.network,
+          containerId: owner.sandboxId,
+          ifname: owner.ifname,
+          hostIfname,
+          ownLease,
+        })),
+      };
+    }),
+  ];
+}
+
+/**
+ * GC: what the runtime does not list goes. Goes on after a failure and reports it (specification
+ * 1.1.0, "GC"); the janitor tries again what failed.
+ */
+async function collect(parts: AgentParts, request: GcRequest, call: CallContext): Promise<GcResponse> {
+  const { network } = request;
+  if (wrongNetworkName(network) !== undefined) throw wrong("network", network, networkNameRule);
+  const keep = new Set<string>();
+  for (const { containerId, ifname } of request.valid) {
+    if (wrongContainerId(containerId) !== undefined) throw wrong("container_id", containerId, containerIdRule);
+    keep.add(ownerKey({ network, sandboxId: containerId, ifname }));
+  }
+  // A request that waited in a frozen agent speaks of pods of long ago.
+  if (call.signal.aborted)
+    throw new CniError(CniCode.tryAgainLater, "Cannot run GC: its caller has gone, wanted it to wait for the answer");
+  const valid = request.valid.map(({ containerId, ifname }) => ({ containerId, ifname }));
+  parts.allocator.retain(network, valid, "releasing");
+  const stale = (await parts.dataPath.list())
+    .filter(({ owner }) => owner.network === network && !keep.has(ownerKey(owner)))
+    .map(({ owner }) => owner);
+  const removed: Owner[] = [];
+  const failures: string[] = [];
+  const attempt = async (owner: Owner, work: () => Promise<boolean>): Promise<void> => {
+    try {
+      if (await work()) removed.push(owner);
+    } catch (caught) {
+      const text = caught instanceof Error ? caught.message : String(caught);
+      failures.push(`${owner.sandboxId} ${owner.ifname}: ${text}`);
+      call.log.error("GC could not take an attachment away", { ...ownerFields(owner), error: text });
+    }
+  };
+  for (const owner of stale) await attempt(owner, () => removeStale(parts, owner));
+  for (const owner of departedOwners(parts, network)) await attempt(owner, () => finishDeparted(parts, owner));
+  return { removed: removed.map(({ sandboxId, ifname }) => ({ containerId: sandboxId, ifname })), failures };
+}
+
+function removeStale(parts: AgentParts, owner: Owner): Promise<boolean> {
+  return parts.lanes.run(ownerKey(owner), { what: `GC of "${owner.sandboxId}"` }, async () => {
+    // Taken again since the list was made: then it is no leftover.
+    if (parts.allocator.find(owner).length > 0) return false;
+    parts.leftover.set(ownerKey(owner), owner);
+    await detachAndSettle(parts, owner);
+    return true;
+  });
+}
+
+async function findProblems(parts: AgentParts, info: NodeInfo, asked: string): Promise<NodeProblem[]> {
+  const notReady = info.notReady();
+  if (notReady !== undefined) return [{ code: CniCode.notAvailable, message: notReady }];
+  const networks = parts.config.networks.filter((network) => asked === "" || network.name === asked);
+  const problems: NodeProblem[] = [];
+  if (networks.length === 0) {
+    const names = parts.config.networks.map((network) => `"${network.name}"`).join(", ");
+    problems.push({
+      code: CniCode.notAvailable,
+      message: `Cannot serve network "${asked}": the agent has ${names}, wanted one of these`,
+    });
+  }
+  problems.push(...(await parts.dataPath.problems()));
+  try {
+    parts.allocator.requireWritable();
+    for (const network of networks) problems.push(...exhausted(parts, network));
+  } catch (caught) {
+    problems.push({ code: CniCode.notAvailable, message: CniError.from(caught).message });
+  }
+  return problems;
+}
+
+/** A range set without a free address: specification 1.1.0, "STATUS", asks to report it. */
+function exhausted(parts: AgentParts, network: NetworkConfig): NodeProblem[] {
+  const conf = new Fields({ name: network.name, ipam: ipamSection(parts.config, network) });
+  const config = parseIpamConfig({ conf, network: network.name, version: latestVersion, args: "" });
+  return parts.allocator
+    .usage(network.name, config)
+    .filter((usage) => usage.free <= 0n && usage.cooling === 0)
+    .map((usage) => ({
+      code: CniCode.notAvailable,
+      message: `Cannot serve network "${network.name}": all ${usage.total} addresses of ${usage.range} are taken, wanted a free one`,
+    }));
+}
+
+const wrong = (name: string, value: string, wanted: string): CniError =>
+  new CniError(CniCode.invalidEnvironment, `Cannot read the GC request: "${name}" is ${show(value)}, wanted ${wanted}`);

@@ -1,0 +1,141 @@
+import type { Owner } from "../../shared/cni/types.ts";
+import type { AgentParts } from "../agent-parts.ts";
+import { departedOwners, finishDeparted } from "./departed.ts";
+import { ownerFields, ownerKey, sameOwner } from "./owner-key.ts";
+import { ofAnotherBoot } from "./reconcile-plan.ts";
+
+export interface JanitorOptions {
+  readonly intervalMs: number;
+  /** How long a lease of an earlier boot is left to its owner after the agent's start. */
+  readonly suspectGraceMs: number;
+}
+
+interface Failure {
+  readonly times: number;
+  /** On the monotonic clock: a stepped clock must not stop the janitor. */
+  readonly notBeforeMs: number;
+}
+
+/** Even what fails again and again is tried this often. */
+const longestPauseMs = 5 * 60_000;
+/** A bound of one round, so that stopping never waits long; the next round goes on. */
+const mostPerRound = 256;
+
+/**
+ * Finishes what plugins could not: leases left in `releasing`, departures of delegated attachments,
+ * leases of an earlier boot that nobody claims. It looks at the store again and again, because the
+ * plugin's processes write there without asking the agent, and at once when it is told to.
+ */
+export class Janitor {
+  readonly #parts: AgentParts;
+  readonly #options: JanitorOptions;
+  readonly #startedAtMs = performance.now();
+  readonly #failures = new Map<string, Failure>();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #round: Promise<void> | undefined;
+  #again = false;
+  #stopped = false;
+
+  constructor(parts: AgentParts, options: JanitorOptions) {
+    this.#parts = parts;
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#schedule(this.#options.intervalMs);
+  }
+
+  /** A round now, or right after the one that runs. */
+  poke(): void {
+    if (this.#round !== undefined) this.#again = true;
+    else if (!this.#stopped) this.#schedule(0);
+  }
+
+  /** No round begins any more; waits for the one that runs. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+    await this.#round;
+  }
+
+  /** Attachments that are given up and not finished. */
+  departing(): number {
+    return departedOwners(this.#parts).length;
+  }
+
+  #schedule(afterMs: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#round = this.round().finally(() => {
+        this.#round = undefined;
+        if (this.#stopped) return;
+        this.#schedule(this.#again ? 0 : this.#options.intervalMs);
+        this.#again = false;
+      });
+    }, afterMs);
+  }
+
+  /** One look at everything that may be due. Never throws: what fails is logged and comes again, later each time. */
+  async round(): Promise<void> {
+    try {
+      const due = this.#due(departedOwners(this.#parts));
+      for (const owner of due.slice(0, mostPerRound)) {
+        if (this.#stopped) return;
+        await this.#attempt(owner, () => finishDeparted(this.#parts, owner));
+      }
+      for (const owner of await this.#abandoned()) await this.#attempt(owner, () => this.#giveBack(owner));
+    } catch (caught) {
+      this.#parts.logger.error("the janitor could not look at the store", { error: String(caught) });
+    }
+  }
+
+  #due(owners: readonly Owner[]): Owner[] {
+    const known = new Set(owners.map(ownerKey));
+    for (const key of this.#failures.keys()) if (!known.has(key)) this.#failures.delete(key);
+    const now = performance.now();
+    return owners.filter((owner) => (this.#failures.get(ownerKey(owner))?.notBeforeMs ?? 0) <= now);
+  }
+
+  async #attempt(owner: Owner, work: () => Promise<boolean>): Promise<void> {
+    const key = ownerKey(owner);
+    try {
+      if (await work()) this.#parts.logger.info("tidied up", ownerFields(owner));
+      this.#failures.delete(key);
+    } catch (caught) {
+      const times = (this.#failures.get(key)?.times ?? 0) + 1;
+      const pauseMs = Math.min(this.#options.intervalMs * 2 ** Math.min(times, 20), longestPauseMs);
+      this.#failures.set(key, { times, notBeforeMs: performance.now() + pauseMs });
+      this.#parts.logger.error("tidying up failed and is tried again", {
+        ...ownerFields(owner),
+        error: caught instanceof Error ? caught.message : String(caught),
+        times,
+        pauseMs,
+      });
+    }
+  }
+
+  /** Owners of leases of an earlier boot without an interface, once their grace is over. */
+  async #abandoned(): Promise<Owner[]> {
+    if (performance.now() - this.#startedAtMs < this.#options.suspectGraceMs) return [];
+    const networks = this.#parts.config.networks.map((network) => network.name);
+    const suspects = this.#parts.allocator
+      .list()
+      .filter((lease) => lease.state === "allocated" && ofAnotherBoot(lease, this.#parts.allocator.bootId))
+      .filter((lease) => networks.includes(lease.owner.network));
+    if (suspects.length === 0) return [];
+    const standing = new Set((await this.#parts.dataPath.list()).map((attached) => ownerKey(attached.owner)));
+    return suspects.map((lease) => lease.owner).filter((owner) => !standing.has(ownerKey(owner)));
+  }
+
+  #giveBack(owner: Owner): Promise<boolean> {
+    return this.#parts.lanes.run(ownerKey(owner), { what: `giving back "${owner.sandboxId}"` }, async () => {
+      const leases = this.#parts.allocator.find(owner);
+      // Claimed meanwhile: an ADD renews the boot of its lease.
+      if (leases.length === 0 || !leases.every((lease) => ofAnotherBoot(lease, this.#parts.allocator.bootId)))
+        return false;
+      if ((await this.#parts.dataPath.list()).some((attached) => sameOwner(attached.owner, owner))) return false;
+      this.#parts.allocator.release(owner, "cooling");
+      return true;
+    });
+  }
+}

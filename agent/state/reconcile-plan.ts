@@ -1,0 +1,81 @@
+import type { Lease } from "../../ipam/mod.ts";
+import type { Owner } from "../../shared/cni/types.ts";
+import type { Attached } from "../datapath/datapath.ts";
+import { ownerKey } from "./owner-key.ts";
+
+/** What is known of a node at the agent's start. An interface's namespace lives as long as the interface does. */
+export interface NodeState {
+  /** Of every network, in every state. */
+  readonly leases: readonly Lease[];
+  readonly interfaces: readonly Attached[];
+  readonly departures: readonly Owner[];
+  /** Names of the configured networks. */
+  readonly networks: readonly string[];
+  readonly bootId: string;
+}
+
+export interface ReconcilePlan {
+  /** Right as they are. */
+  readonly adopt: readonly Attached[];
+  /** Owners that have left: their interface goes, their addresses cool. */
+  readonly finish: readonly Owner[];
+  /** Interfaces of ours on a lease that is nobody's any more. */
+  readonly orphans: readonly Attached[];
+  /** Interfaces that are left alone, with the reason, because nobody can be sure. */
+  readonly doubtful: readonly { readonly attached: Attached; readonly reason: string }[];
+  /** Allocated in this boot, without an interface: their runtime will send DEL. */
+  readonly missing: readonly Lease[];
+  /** Allocated in an earlier boot, without an interface: given back when nobody claims them for a while. */
+  readonly suspect: readonly Lease[];
+}
+
+/** Decides, and does nothing. What is of a network that this agent does not serve is never touched. */
+export function planReconcile(node: NodeState): ReconcilePlan {
+  const departed = new Map<string, Owner>();
+  const allocated = new Set<string>();
+  const networksWithLeases = new Set<string>();
+  for (const lease of node.leases) {
+    networksWithLeases.add(lease.owner.network);
+    if (lease.state === "allocated") allocated.add(ownerKey(lease.owner));
+    if (lease.state === "releasing") departed.set(ownerKey(lease.owner), lease.owner);
+  }
+  // An ADD that came after the DEL has the lease again; the interface is then its own.
+  for (const key of allocated) departed.delete(key);
+  // An ADD strikes an earlier departure off before it begins: what is on record came after it.
+  for (const owner of node.departures) departed.set(ownerKey(owner), owner);
+
+  const adopt: Attached[] = [];
+  const orphans: Attached[] = [];
+  const doubtful: { attached: Attached; reason: string }[] = [];
+  for (const attached of node.interfaces) {
+    const key = ownerKey(attached.owner);
+    const { network } = attached.owner;
+    if (departed.has(key)) continue;
+    if (!attached.ownLease || allocated.has(key)) adopt.push(attached);
+    else if (!node.networks.includes(network))
+      doubtful.push({ attached, reason: `network "${network}" is not configured here` });
+    else if (!networksWithLeases.has(network))
+      // A pod that lives must not lose its network because a database was lost.
+      doubtful.push({ attached, reason: `the store has no lease at all of network "${network}"` });
+    else orphans.push(attached);
+  }
+  const standing = new Set(node.interfaces.map((attached) => ownerKey(attached.owner)));
+  const bare = node.leases.filter(
+    (lease) =>
+      lease.state === "allocated" &&
+      node.networks.includes(lease.owner.network) &&
+      !standing.has(ownerKey(lease.owner)),
+  );
+  return {
+    adopt,
+    finish: [...departed.values()],
+    orphans,
+    doubtful,
+    missing: bare.filter((lease) => !ofAnotherBoot(lease, node.bootId)),
+    suspect: bare.filter((lease) => ofAnotherBoot(lease, node.bootId)),
+  };
+}
+
+/** Where a boot has no name (`""`) nothing is held against a lease. */
+export const ofAnotherBoot = (lease: Lease, bootId: string): boolean =>
+  bootId !== "" && lease.bootId !== "" && lease.bootId !== bootId;

@@ -1,0 +1,77 @@
+import { formatCidr } from "../../shared/ip.ts";
+import type { AgentParts } from "../agent-parts.ts";
+import { detachAndSettle, finishDeparted } from "./departed.ts";
+import { ownerFields, ownerKey } from "./owner-key.ts";
+import { planReconcile, type ReconcilePlan } from "./reconcile-plan.ts";
+
+/** How many interfaces are taken away at the same time: each costs the kernel about a millisecond. */
+const atOnce = 8;
+
+/**
+ * Brings store and kernel into agreement after a start, before the first call is served. A single
+ * failure is logged and left to the janitor; the agent starts all the same.
+ */
+export async function reconcile(parts: AgentParts): Promise<ReconcilePlan> {
+  const plan = planReconcile({
+    leases: parts.allocator.list(),
+    interfaces: await parts.dataPath.list(),
+    departures: parts.allocator.departures(),
+    networks: parts.config.networks.map((network) => network.name),
+    bootId: parts.allocator.bootId,
+  });
+  for (const attached of plan.adopt) parts.attached.add(ownerKey(attached.owner));
+  report(parts, plan);
+  const jobs: (() => Promise<unknown>)[] = [
+    ...plan.finish.map((owner) => () => finishDeparted(parts, owner)),
+    ...plan.orphans.map((attached) => () => removeOrphan(parts, attached.owner)),
+  ];
+  await inBatches(jobs, (caught) => {
+    parts.logger.error("tidying up failed, the janitor goes on with it", { error: String(caught) });
+  });
+  return plan;
+}
+
+/** An ADD whose plugin runs just now may have taken the lease since the plan was made, so look again. */
+function removeOrphan(parts: AgentParts, owner: ReconcilePlan["finish"][number]): Promise<void> {
+  return parts.lanes.run(ownerKey(owner), { what: `removing the orphan of "${owner.sandboxId}"` }, async () => {
+    if (parts.allocator.find(owner).length > 0) return;
+    parts.leftover.set(ownerKey(owner), owner);
+    await detachAndSettle(parts, owner);
+  });
+}
+
+function report(parts: AgentParts, plan: ReconcilePlan): void {
+  const { logger } = parts;
+  for (const { owner, hostIfname } of plan.orphans)
+    logger.warn("an interface of ours has no lease and is removed", { ...ownerFields(owner), hostIfname });
+  for (const { attached, reason } of plan.doubtful)
+    logger.warn("an interface of ours has no lease and is kept", {
+      ...ownerFields(attached.owner),
+      hostIfname: attached.hostIfname,
+      reason,
+    });
+  for (const lease of plan.missing)
+    logger.warn("a lease has no interface and is kept until its runtime sends DEL", {
+      ...ownerFields(lease.owner),
+      address: formatCidr(lease.address),
+    });
+  for (const lease of plan.suspect)
+    logger.warn("a lease of an earlier boot has no interface and is given back unless an ADD claims it", {
+      ...ownerFields(lease.owner),
+      address: formatCidr(lease.address),
+    });
+  logger.info("reconciled", {
+    adopted: plan.adopt.length,
+    finished: plan.finish.length,
+    orphans: plan.orphans.length,
+    doubtful: plan.doubtful.length,
+    missing: plan.missing.length,
+    suspect: plan.suspect.length,
+  });
+}
+
+async function inBatches(jobs: readonly (() => Promise<unknown>)[], failed: (caught: unknown) => void): Promise<void> {
+  for (let at = 0; at < jobs.length; at += atOnce) {
+    await Promise.all(jobs.slice(at, at + atOnce).map((job) => job().catch(failed)));
+  }
+}

@@ -1,0 +1,92 @@
+import { encodeResult } from "../../shared/cni/result.ts";
+import type { CniResult } from "../../shared/cni/types.ts";
+import { CniCode, CniError } from "../../shared/errors.ts";
+import { limits } from "../../shared/limits.ts";
+import type { AgentParts } from "../agent-parts.ts";
+import type { CallContext } from "../server/handlers.ts";
+import { ownerFields, ownerKey, sameOwner } from "../state/owner-key.ts";
+import { type AddressClaim, claimAddresses, givenUp, stillClaimed } from "./address-claim.ts";
+import type { CmdRequest } from "./cmd-request.ts";
+import { requestedMac, requireNetwork } from "./network.ts";
+
+/**
+ * ADD: the addresses, then the wiring, in the owner's lane. The same call again gives the same
+ * answer. A call that fails has taken its own part back before it answers, since the plugin lets the
+ * addresses cool on an answer of ours; what stood before the call stays as it was.
+ */
+export async function runAdd(parts: AgentParts, request: CmdRequest, call: CallContext): Promise<string> {
+  const { owner } = request;
+  const network = requireNetwork(parts.config, owner.network);
+  const mac = requestedMac(request);
+  const mtu = request.conf.integer("mtu", limits.smallestMtu, limits.largestMtu);
+  const what = { what: `ADD of "${owner.sandboxId}"`, signal: call.signal, timeoutMs: parts.config.callTimeoutMs };
+  return parts.lanes.run(ownerKey(owner), what, async () => {
+    const stood = parts.attached.has(ownerKey(owner));
+    await endEarlierLife(parts, request);
+    const claim = await claimAddresses(parts, network, request);
+    let result: CniResult;
+    try {
+      result = await parts.dataPath.attach({
+        owner,
+        netns: request.netns,
+        ...(request.pod === undefined ? {} : { pod: request.pod }),
+        ipam: claim.ipam,
+        ownLease: claim.leases.length > 0,
+        ...(mtu === undefined ? {} : { mtu }),
+        ...(mac === undefined ? {} : { mac }),
+      });
+    } catch (caught) {
+      await takeBack(parts, request, claim, call, stood);
+      throw caught;
+    }
+    if (!stillClaimed(parts, owner, claim)) {
+      // Whoever gave the addresses up waits for the interface to go, whether it stood before or not.
+      await takeBack(parts, request, claim, call, false);
+      throw givenUp(owner);
+    }
+    if (call.signal.aborted && !stood) {
+      await takeBack(parts, request, claim, call, false);
+      throw new CniError(
+        CniCode.tryAgainLater,
+        `Cannot finish ADD of "${owner.sandboxId}": its caller has gone, wanted it to wait for the answer`,
+      );
+    }
+    parts.attached.add(ownerKey(owner));
+    parts.leftover.delete(ownerKey(owner));
+    return encodeResult(result, request.version);
+  });
+}
+
+/** A DEL that never reached this agent, then an ADD of the same sandbox (podman does so): the old interface goes first. */
+async function endEarlierLife(parts: AgentParts, { owner }: CmdRequest): Promise<void> {
+  if (!parts.allocator.departures().some((departed) => sameOwner(departed, owner))) return;
+  await parts.dataPath.detach(owner);
+  parts.attached.delete(ownerKey(owner));
+  parts.allocator.forgetDeparture(owner);
+}
+
+/** Undoes what this call did. Whatever cannot be undone now is put on record for the janitor. */
+async function takeBack(
+  parts: AgentParts,
+  { owner }: CmdRequest,
+  claim: AddressClaim,
+  call: CallContext,
+  stood: boolean,
+): Promise<void> {
+  let clean = true;
+  if (!stood) {
+    try {
+      await parts.dataPath.detach(owner);
+      parts.attached.delete(ownerKey(owner));
+      parts.leftover.delete(ownerKey(owner));
+    } catch (caught) {
+      clean = false;
+      parts.leftover.set(ownerKey(owner), owner);
+      call.log.error("a failed ADD could not be undone, the janitor goes on with it", {
+        ...ownerFields(owner),
+        error: caught instanceof Error ? caught.message : String(caught),
+      });
+    }
+  }
+  claim.undo(clean ? "cooling" : "releasing");
+}

@@ -1,0 +1,38 @@
+import { parseResult } from "../../shared/cni/result.ts";
+import { atLeast } from "../../shared/cni/versions.ts";
+import { CniCode, CniError } from "../../shared/errors.ts";
+import { formatIp, sameIp } from "../../shared/ip.ts";
+import type { AgentParts } from "../agent-parts.ts";
+import type { CallContext } from "../server/handlers.ts";
+import { ownerKey } from "../state/owner-key.ts";
+import type { CmdRequest } from "./cmd-request.ts";
+import { requireNetwork } from "./network.ts";
+
+/**
+ * CHECK: the kernel against `prevResult` (specification 1.1.0, "CHECK").
+ * @throws {CniError} code 7 without `prevResult`, 103 naming the first difference
+ */
+export async function runCheck(parts: AgentParts, request: CmdRequest, call: CallContext): Promise<undefined> {
+  const { owner, conf, version } = request;
+  requireNetwork(parts.config, owner.network);
+  if (!atLeast(version, "0.4.0")) {
+    throw new CniError(
+      CniCode.incompatibleVersion,
+      `Cannot run CHECK: "cniVersion" is "${version}", wanted "0.4.0" or later`,
+    );
+  }
+  const fields = conf.object("prevResult");
+  if (fields === undefined) throw conf.wrong("prevResult", undefined, "the result of the ADD");
+  const prevResult = parseResult(fields, version);
+  const what = { what: `CHECK of "${owner.sandboxId}"`, signal: call.signal, timeoutMs: parts.config.callTimeoutMs };
+  await parts.lanes.run(ownerKey(owner), what, async () => {
+    for (const lease of parts.allocator.find(owner)) {
+      if (prevResult.ips.some((entry) => sameIp(entry.address.ip, lease.address.ip))) continue;
+      throw new CniError(
+        CniCode.checkFailure,
+        `Cannot confirm "${owner.sandboxId}": it holds address "${formatIp(lease.address.ip)}", wanted an address of "prevResult"`,
+      );
+    }
+    await parts.dataPath.check(owner, request.netns, prevResult);
+  });
+}

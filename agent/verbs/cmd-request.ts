@@ -1,0 +1,79 @@
+import { podOf } from "../../shared/cni/args.ts";
+import {
+  containerIdRule,
+  ifnameRule,
+  networkNameRule,
+  wrongContainerId,
+  wrongIfname,
+  wrongNetworkName,
+} from "../../shared/cni/names.ts";
+import type { Owner, Pod } from "../../shared/cni/types.ts";
+import { type CniVersion, latestVersion, parseVersion, supportedVersions } from "../../shared/cni/versions.ts";
+import { CniCode, CniError } from "../../shared/errors.ts";
+import { Fields, show } from "../../shared/json-fields.ts";
+import type { CniCmdRequest } from "../../shared/proto/cni-messages.ts";
+
+export type CmdVerb = "ADD" | "CHECK" | "DEL";
+
+/** One call of the `Cni` service, checked: what comes over the socket is trusted no more than a stranger's file. */
+export interface CmdRequest {
+  readonly owner: Owner;
+  /** Empty where a DEL came without. */
+  readonly netns: string;
+  /** CNI_ARGS as it came. */
+  readonly args: string;
+  readonly pod?: Pod;
+  readonly conf: Fields;
+  readonly version: CniVersion;
+}
+
+/** The kernel's PATH_MAX. */
+const longestPathBytes = 4096;
+
+/**
+ * Reads a request as strictly as its verb allows: DEL must always be able to finish, so it asks for
+ * nothing but the owner.
+ * @throws {CniError} codes 1, 4, 6, 7, as the plugin itself would answer
+ */
+export function parseCmdRequest(message: CniCmdRequest, verb: CmdVerb): CmdRequest {
+  const given = message.cniArgs;
+  if (given === undefined) throw invalid(verb, '"cni_args" is missing, wanted the arguments of the call');
+  const problem = wrongContainerId(given.containerId);
+  if (problem !== undefined) throw invalid(verb, `"container_id" is ${problem}, wanted ${containerIdRule}`);
+  const ifnameProblem = wrongIfname(given.ifname);
+  if (ifnameProblem !== undefined) throw invalid(verb, `"ifname" is ${ifnameProblem}, wanted ${ifnameRule}`);
+  if (verb !== "DEL") requireNetns(verb, given.netns);
+  const conf = Fields.parse(new TextDecoder().decode(given.networkConfiguration));
+  const network = conf.string("name") ?? "";
+  const nameProblem = wrongNetworkName(network);
+  if (nameProblem !== undefined) throw conf.wrong("name", conf.get("name"), networkNameRule);
+  const pod = podOf(given.args);
+  return {
+    owner: { network, sandboxId: given.containerId, ifname: given.ifname },
+    netns: given.netns,
+    args: given.args,
+    ...(pod === undefined ? {} : { pod }),
+    conf,
+    version: versionOf(conf, verb),
+  };
+}
+
+function requireNetns(verb: CmdVerb, netns: string): void {
+  const bytes = new TextEncoder().encode(netns).length;
+  if (netns.startsWith("/") && !netns.includes("\0") && bytes < longestPathBytes) return;
+  throw invalid(verb, `"netns" is ${show(netns)}, wanted the absolute path of a network namespace`);
+}
+
+function versionOf(conf: Fields, verb: CmdVerb): CniVersion {
+  if (verb === "DEL") return latestVersion;
+  const text = conf.string("cniVersion") ?? "";
+  const version = parseVersion(text);
+  if (version !== undefined) return version;
+  throw new CniError(
+    CniCode.incompatibleVersion,
+    `Cannot serve the network configuration: "cniVersion" is "${text}", wanted one of ${supportedVersions.join(", ")}`,
+  );
+}
+
+const invalid = (verb: CmdVerb, problem: string): CniError =>
+  new CniError(CniCode.invalidEnvironment, `Cannot read the ${verb} request: ${problem}`);
