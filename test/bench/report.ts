@@ -1,7 +1,8 @@
 import os from "node:os";
 import { passes, type Row } from "./row.ts";
 
-const digits = (value: number): string => (value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2));
+const digits = (value: number): string =>
+  value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
 
 /** The table for people. */
 export function table(rows: readonly Row[]): string {
@@ -12,14 +13,23 @@ export function table(rows: readonly Row[]): string {
     row.ours === undefined ? "" : digits(row.ours.p90),
     row.peer === undefined ? "" : `${digits(row.peer.median)} ms`,
     row.peer === undefined ? "" : digits(row.peer.p90),
-    row.unit === "ratio" ? `x ${digits(row.value)}` : row.unit === "count" ? String(row.value) : `${digits(row.value)} ${row.unit}`,
+    row.unit === "ratio"
+      ? `x ${digits(row.value)}`
+      : row.unit === "count"
+        ? String(row.value)
+        : `${digits(row.value)} ${row.unit}`,
     String(row.budget),
     String(row.aim),
     passes(row) ? (row.value <= row.aim ? "pass, aim met" : "pass") : "FAIL",
   ]);
   const widths = head.map((_, column) => Math.max(...[head, ...body].map((line) => (line[column] ?? "").length)));
   return [head, ...body]
-    .map((line) => line.map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0))).join("  ").trimEnd())
+    .map((line) =>
+      line
+        .map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0)))
+        .join("  ")
+        .trimEnd(),
+    )
     .join("\n");
 }
 

@@ -1,0 +1,83 @@
+#!/bin/sh
+# Brings a machine to where it can build, demonstrate or test Pipette.
+#
+#   sh build/setup.sh npm          npm packages only
+#   sh build/setup.sh demo|bench|test   npm packages, and the Debian packages of that use
+#
+# Says nothing when there is nothing to do. Debian packages are installed when root; otherwise, or
+# with PIPETTE_NO_APT=1, the missing ones are named and the script ends with status 1.
+set -eu
+cd "$(dirname "$0")/.."
+use=${1:-test}
+
+say() { printf '%s\n' "$*" >&2; }
+
+# --- npm ---------------------------------------------------------------------------------------
+
+if [ ! -d node_modules ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
+  say "Installing the npm packages of package-lock.json"
+  npm ci --no-audit --no-fund --loglevel=error >&2
+  # npm leaves the file as old as its packages: without this the next run would install again.
+  touch node_modules/.package-lock.json
+fi
+
+# Where npm runs no install scripts, the command "bun" is a placeholder: the program itself lies in
+# the package for this machine.
+if ! node_modules/.bin/bun --version >/dev/null 2>&1; then
+  real=$(ls node_modules/@oven/bun-linux-*/bin/bun 2>/dev/null | head -n 1)
+  if [ -z "$real" ]; then
+    say "Cannot set up: npm installed no Bun for this machine, wanted one of the packages @oven/bun-*; run \"npm ci\" and look at its output"
+    exit 1
+  fi
+  ln -sf "../../$real" node_modules/.bin/bun
+fi
+
+[ "$use" = npm ] && exit 0
+
+# --- Debian ------------------------------------------------------------------------------------
+
+# What each use needs beyond Debian's base system, and what for.
+demo="iproute2 nftables iputils-ping util-linux"      # namespaces, masquerade, ping, unshare
+bench="$demo containernetworking-plugins"             # the peer
+test="$bench
+  containerd runc podman                              # the runtimes
+  iptables                                            # portmap and podman call it
+  busybox-static gcc libc6-dev                        # container images made offline
+  strace                                              # kills at chosen system calls
+  procps
+  golang-go golang-google-grpc-dev golang-goprotobuf-dev protobuf-compiler   # grpc-go as a peer"
+
+case $use in
+  demo) wanted=$demo ;;
+  bench) wanted=$bench ;;
+  test) wanted=$test ;;
+  *) say "Cannot set up: the use is \"$use\", wanted npm, demo, bench or test"; exit 2 ;;
+esac
+wanted=$(printf '%s\n' "$wanted" | sed 's/#.*//')
+
+if ! command -v dpkg-query >/dev/null 2>&1; then
+  say "Cannot look for Debian packages: there is no dpkg here, wanted Debian 12; going on with what is installed"
+  exit 0
+fi
+
+missing=
+for package in $wanted; do
+  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+  [ "$status" = installed ] || missing="$missing $package"
+done
+[ -z "$missing" ] && exit 0
+
+if [ "$(id -u)" != 0 ] || [ "${PIPETTE_NO_APT:-}" = 1 ]; then
+  say "Cannot go on: these Debian packages are missing and are not installed without root or with PIPETTE_NO_APT=1, wanted: apt-get install$missing"
+  exit 1
+fi
+
+say "Installing the Debian packages$missing"
+log=$(mktemp)
+export DEBIAN_FRONTEND=noninteractive
+if ! { apt-get update && apt-get install -y --no-install-recommends -o Dpkg::Options::=--force-confold $missing; } >"$log" 2>&1 </dev/null; then
+  tail -n 20 "$log" >&2
+  say "Cannot install the Debian packages: apt-get failed, its whole output is in \"$log\""
+  exit 1
+fi
+rm -f "$log"

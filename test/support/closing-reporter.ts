@@ -1,0 +1,73 @@
+import type { Reporter, TestCase, TestModule } from "vitest/node";
+
+interface Tally {
+  passed: number;
+  failed: number;
+  skipped: { name: string; reason: string }[];
+}
+
+/**
+ * Says one line per file while the run goes on, then what failed, what was skipped and why, and
+ * closes with `N passed, N failed, N skipped` alone on the last line.
+ */
+export class ClosingReporter implements Reporter {
+  readonly #tally: Tally = { passed: 0, failed: 0, skipped: [] };
+  readonly #failures: string[] = [];
+  readonly #print: (text: string) => void;
+
+  constructor(print: (text: string) => void) {
+    this.#print = print;
+  }
+
+  onTestModuleEnd(module: TestModule): void {
+    const seconds = (module.diagnostic().duration / 1000).toFixed(1);
+    const before = this.#tally.failed;
+    for (const test of module.children.allTests()) this.#count(test);
+    // A file that cannot even be loaded has no tests, and is a failure all the same.
+    for (const error of module.errors()) this.#fail(module.relativeModuleId, error.stack ?? error.message);
+    for (const suite of module.children.allSuites()) {
+      for (const error of suite.errors())
+        this.#fail(`${module.relativeModuleId} > ${suite.fullName}`, error.stack ?? error.message);
+    }
+    const count = [...module.children.allTests()].length;
+    const verdict = this.#tally.failed === before ? "ok  " : "FAIL";
+    this.#print(`${verdict} ${module.relativeModuleId} (${count} tests, ${seconds} s)`);
+  }
+
+  #count(test: TestCase): void {
+    const result = test.result();
+    if (result.state === "passed") this.#tally.passed++;
+    else if (result.state === "skipped") {
+      this.#tally.skipped.push({
+        name: `${test.module.relativeModuleId} > ${test.fullName}`,
+        reason: result.note ?? "no reason was given",
+      });
+    } else {
+      const text = (result.errors ?? []).map((error) => error.stack ?? error.message).join("\n");
+      this.#fail(`${test.module.relativeModuleId} > ${test.fullName}`, text || `it ended as "${result.state}"`);
+    }
+  }
+
+  #fail(name: string, text: string): void {
+    this.#tally.failed++;
+    this.#failures.push(`FAIL ${name}\n${text}`);
+  }
+
+  onTestRunEnd(_modules: readonly TestModule[], unhandled: readonly { message?: string; stack?: string }[]): void {
+    for (const error of unhandled) this.#fail("outside any test", error.stack ?? error.message ?? String(error));
+  }
+
+  get failed(): boolean {
+    return this.#tally.failed > 0 || this.#tally.passed === 0;
+  }
+
+  /** What the run has to say at its end; `also` are lines of other checks. */
+  close(alsoFailed: readonly string[]): void {
+    const { passed, failed, skipped } = this.#tally;
+    for (const failure of this.#failures) this.#print(`\n${failure}`);
+    for (const check of alsoFailed) this.#print(`\nFAIL ${check}`);
+    if (skipped.length > 0) this.#print("\nSkipped:");
+    for (const { name, reason } of skipped) this.#print(`  ${name}: ${reason}`);
+    this.#print(`\n${passed} passed, ${failed + alsoFailed.length} failed, ${skipped.length} skipped`);
+  }
+}

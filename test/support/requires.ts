@@ -1,0 +1,50 @@
+import { accessSync, constants } from "node:fs";
+import { describe, test } from "vitest";
+
+/** What a system test may need of the machine, and the sentence that its absence gives. */
+const needs = {
+  root: () => (process.getuid?.() === 0 ? undefined : "it is not run as root"),
+  "cni-plugins": () => missingFile("/usr/lib/cni/host-local", "containernetworking-plugins"),
+  containerd: () => missingFile("/usr/bin/containerd", "containerd"),
+  podman: () => missingFile("/usr/bin/podman", "podman"),
+  go: () => missingFile("/usr/bin/go", "golang-go"),
+  "go-grpc": () => missingFile("/usr/share/gocode/src/google.golang.org/grpc", "golang-google-grpc-dev"),
+  gcc: () => missingFile("/usr/bin/gcc", "gcc"),
+  strace: () => missingFile("/usr/bin/strace", "strace"),
+  nft: () => missingFile("/usr/sbin/nft", "nftables"),
+} as const;
+
+export type Need = keyof typeof needs;
+
+function missingFile(path: string, debianPackage: string): string | undefined {
+  try {
+    accessSync(path, constants.R_OK);
+    return undefined;
+  } catch {
+    return `"${path}" is missing (Debian package ${debianPackage})`;
+  }
+}
+
+/** Why a test with these needs cannot run here; `undefined` where it can. */
+export function whyNot(...wanted: readonly Need[]): string | undefined {
+  for (const need of wanted) {
+    const reason = needs[need]();
+    if (reason !== undefined) return reason;
+  }
+  return undefined;
+}
+
+/**
+ * A group of tests that needs something of the machine. Where that is missing the group counts as
+ * one skipped test, which the run lists at its end with the reason.
+ */
+export function describeWith(name: string, wanted: readonly Need[], body: () => void): void {
+  const reason = whyNot(...wanted);
+  if (reason === undefined) {
+    describe(name, body);
+    return;
+  }
+  describe(name, () => {
+    test("cannot run on this machine", (context) => context.skip(reason));
+  });
+}
