@@ -23,6 +23,10 @@ export async function runTerminal(isIpam: boolean, args: readonly string[]): Pro
   }
   const io = { stdout: write("stdout"), stderr: write("stderr"), env: process.env };
   switch (command) {
+    case "agent":
+      return (await import("./agent/mod.ts")).runAgentCommand(rest, io);
+    case "status":
+      return (await import("./agent/mod.ts")).runStatusCommand(rest, io);
     case "ipam":
       return (await import("./ipam/mod.ts")).runIpamCommand(rest, io);
     case "version":
