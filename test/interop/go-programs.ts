@@ -1,0 +1,85 @@
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { cpSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+/** Go programs against the proto file's text, made with Debian's packages alone: no module is ever downloaded. */
+
+const here = new URL(".", import.meta.url).pathname;
+const root = join(here, "../..");
+const programs = ["client", "server", "headers"] as const;
+
+/** Debian's own compiler, whatever else the PATH may have: its grpc package is of the same age. */
+const compiler = globSync("/usr/lib/go-*/bin/go").sort().at(-1) ?? "/usr/bin/go";
+const sources = "/usr/share/gocode";
+
+/** What a machine needs for these tests, by the package that has it. */
+const needs: readonly (readonly [packageName: string, path: string])[] = [
+  ["golang-go", compiler],
+  ["golang-google-grpc-dev", join(sources, "src/google.golang.org/grpc/server.go")],
+  ["golang-goprotobuf-dev", "/usr/bin/protoc-gen-go"],
+  ["protobuf-compiler", "/usr/bin/protoc"],
+  ["libprotobuf-dev", "/usr/include/google/protobuf/any.proto"],
+];
+
+/** The Debian packages that are missing here; none where the programs can be compiled. */
+export const missingPackages = (): string[] =>
+  needs.filter(([, path]) => !existsSync(path)).map(([packageName]) => packageName);
+
+export type GoPrograms = Readonly<Record<(typeof programs)[number], string>>;
+
+/** Compiles the programs, once for each state of their sources, and answers where they are. */
+export function compileGoPrograms(): GoPrograms {
+  const folder = join(root, "node_modules/.cache/pipette-interop", sourceHash());
+  const paths = Object.fromEntries(programs.map((name) => [name, join(folder, name)])) as GoPrograms;
+  if (programs.every((name) => existsSync(paths[name]))) return paths;
+  mkdirSync(dirname(folder), { recursive: true });
+  const scratch = mkdtempSync(join(dirname(folder), "making-"));
+  try {
+    compileIn(scratch);
+    // In one step, so that a killed run leaves nothing that looks finished, and two runs do not meet.
+    if (!existsSync(folder)) renameSync(join(scratch, "bin"), folder);
+  } finally {
+    rmSync(scratch, { recursive: true });
+  }
+  return paths;
+}
+
+function compileIn(scratch: string): void {
+  const source = join(scratch, "src/interop");
+  cpSync(join(here, "go"), source, { recursive: true });
+  mkdirSync(join(source, "cnipb"));
+  const options = [
+    "plugins=grpc",
+    "import_path=cnipb",
+    "Mgoogle/protobuf/any.proto=github.com/golang/protobuf/ptypes/any",
+  ].join(",");
+  const generated = `--go_out=${options}:${join(source, "cnipb")}`;
+  run("/usr/bin/protoc", ["-I", join(root, "shared/proto"), "-I", "/usr/include", generated, "cni.proto"], {});
+  const bin = join(scratch, "bin");
+  mkdirSync(bin);
+  run(compiler, ["build", "-o", `${bin}/`, ...programs.map((name) => `interop/${name}`)], {
+    GO111MODULE: "off",
+    GOPATH: `${scratch}:${sources}`,
+    GOCACHE: join(scratch, "cache"),
+    GOFLAGS: "",
+    GOPROXY: "off",
+    CGO_ENABLED: "0",
+  });
+}
+
+function run(command: string, args: readonly string[], env: Readonly<Record<string, string>>): void {
+  execFileSync(command, args, { env: { PATH: "/usr/bin:/bin", ...env }, stdio: ["ignore", "ignore", "pipe"] });
+}
+
+function sourceHash(): string {
+  const hash = createHash("sha256").update(compiler);
+  const files = globSync("go/*/main.go", { cwd: here }).sort();
+  for (const path of [
+    ...files.map((file) => join(here, file)),
+    join(root, "shared/proto/cni.proto"),
+    import.meta.filename,
+  ])
+    hash.update(readFileSync(path)).update("\0");
+  return hash.digest("hex").slice(0, 16);
+}
