@@ -38,7 +38,7 @@ export async function callCni(
     return problem === undefined ? { t: "result", text } : { t: "lost", error: problem, seen: true };
   } catch (caught) {
     if (!(caught instanceof RpcError)) throw caught;
-    return { t: "lost", error: fromRpcError(caught), seen: !caught.unreachable };
+    return { t: "lost", error: fromRpcError(caught, call.conf.socket), seen: !caught.unreachable };
   }
 }
 

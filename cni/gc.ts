@@ -72,6 +72,6 @@ async function tellAgent(call: Call, valid: readonly Attachment[]): Promise<void
     if (caught.grpcCode === GrpcCode.unimplemented) return;
     call.log.error("The agent has not collected the garbage", { code: caught.grpcCode, reason: caught.message });
     // Leases that were given up tell the agent when it is back. Without them nothing does but the next GC.
-    if (conf.ipam.kind !== "own") throw fromRpcError(caught);
+    if (conf.ipam.kind !== "own") throw fromRpcError(caught, conf.socket);
   }
 }

@@ -6,10 +6,13 @@ test("every status has the code that the reference system's plugin gives it", ()
   const again: GrpcCode[] = [GrpcCode.unavailable, GrpcCode.deadlineExceeded];
   for (const code of Object.values(GrpcCode)) {
     const wanted = again.includes(code) ? 11 : code === GrpcCode.unimplemented ? 202 : 201;
-    expect([code, fromRpcError(new RpcError(code, "why"))]).toMatchObject([code, { code: wanted, message: "why" }]);
+    expect([code, fromRpcError(new RpcError(code, "why"), "/a.sock")]).toMatchObject([
+      code,
+      { code: wanted, message: "why" },
+    ]);
   }
 });
 
 test("a server that no call has reached is one to try again", () => {
-  expect(fromRpcError(new RpcError(GrpcCode.unknown, "why", { unreachable: true })).code).toBe(11);
+  expect(fromRpcError(new RpcError(GrpcCode.unknown, "why", { unreachable: true }), "/a.sock").code).toBe(11);
 });

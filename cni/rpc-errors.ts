@@ -2,8 +2,10 @@ import { CniCode, CniError } from "../shared/errors.ts";
 import { GrpcCode, type RpcError } from "../shared/rpc/rpc-error.ts";
 
 /** What the reference system's plugin makes of a call that got no answer, so that runtimes see the same from both. */
-export function fromRpcError(error: RpcError): CniError {
-  return new CniError(codeOf(error), error.message, { cause: error });
+export function fromRpcError(error: RpcError, socket: string): CniError {
+  // The text may be the server's own, which does not say who speaks.
+  const details = `gRPC status ${error.grpcCode} of the agent at "${socket}"`;
+  return new CniError(codeOf(error), error.message, { cause: error, details });
 }
 
 function codeOf(error: RpcError): CniCode {

@@ -75,7 +75,7 @@ describe("the call to the agent", () => {
     const failed = errorOf(await run({ env: variables("ADD"), stdin: conf }));
     expect(failed.code).toBe(code);
     expect(failed.msg).toContain("Because of the moon");
-    expect(failed.msg).toContain(agent.socket);
+    expect(failed.details).toContain(agent.socket);
   });
 
   test.each([

@@ -43,8 +43,14 @@ export interface Ended {
   readonly ms: number;
 }
 
-/** Runs one verb the way a runtime does, without blocking this process: the scripted agent lives in it. */
-export function run(started: Started): Promise<Ended> {
+/** A call that runs. */
+export interface Running {
+  readonly pid: number;
+  readonly ended: Promise<Ended>;
+}
+
+/** Starts one verb the way a runtime does, without blocking this process: the scripted agent lives in it. */
+export function start(started: Started): Running {
   const file = join(executables, started.executable ?? "pipette");
   const command = started.redirect === undefined ? [file] : ["/bin/sh", "-c", `exec "$0" ${started.redirect}`, file];
   const env: Record<string, string> = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" };
@@ -55,15 +61,27 @@ export function run(started: Started): Promise<Ended> {
   const child = spawn(command[0]!, command.slice(1), { env, cwd: started.cwd ?? "/" });
   let stdout = "";
   let stderr = "";
-  child.stdout.on("data", (chunk) => (stdout += chunk));
-  child.stderr.on("data", (chunk) => (stderr += chunk));
+  child.stdout.on("data", (chunk) => {
+    stdout += chunk;
+  });
+  child.stderr.on("data", (chunk) => {
+    stderr += chunk;
+  });
   // One who does not read all of its stdin ends before we have written it.
   child.stdin.on("error", () => undefined);
   child.stdin.end(typeof stdin === "string" ? stdin : JSON.stringify(stdin));
   child.on("error", reject);
   child.on("close", (status) => resolve({ status, stdout, stderr, ms: performance.now() - from }));
-  return promise;
+  return { pid: child.pid!, ended: promise };
 }
+
+/** As the runtime does it when its own deadline has passed. */
+export function kill(running: Running): void {
+  process.kill(running.pid, "SIGKILL");
+}
+
+/** Runs one verb to its end. */
+export const run = (started: Started): Promise<Ended> => start(started).ended;
 
 /** The variables of one verb, all of them, as containerd sets them. */
 export function variables(verb: string, more: Readonly<Record<string, string | undefined>> = {}) {

@@ -103,7 +103,7 @@ type Done = (error: { code: number; details: string } | null, response?: unknown
 
 /** The `Cni` service, and `Node` unless only the reference system's is asked for. */
 function definitions(services: string): [ServiceDefinition, string[]][] {
-  const options = { keepCase: true, longs: Number };
+  const options = { keepCase: true, longs: Number, defaults: true };
   const wanted: [string, string[]][] = [
     ["cni.proto", ["antrea_io", "antrea", "pkg", "apis", "cni", "v1beta1", "Cni"]],
     ["pipette.proto", ["pipette", "v1", "Node"]],
