@@ -43,7 +43,10 @@ export class ClosingReporter implements Reporter {
         reason: result.note ?? "no reason was given",
       });
     } else {
-      const text = (result.errors ?? []).map((error) => error.stack ?? error.message).join("\n");
+      // The stack alone may lack the message, and the message alone says not where.
+      const text = (result.errors ?? [])
+        .map((error) => `${error.message}\n${error.diff ?? ""}\n${error.stack ?? ""}`)
+        .join("\n");
       this.#fail(`${test.module.relativeModuleId} > ${test.fullName}`, text || `it ended as "${result.state}"`);
     }
   }

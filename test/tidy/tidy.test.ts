@@ -1,0 +1,173 @@
+import { describe, expect, test } from "vitest";
+import { functionsOf, importsOf, isTest, roomOf, type Source, sources } from "./sources.ts";
+
+const typescript = sources("*.ts", "*.mts");
+const product = typescript.filter(({ path }) => !isTest(path) && !path.startsWith("build/"));
+
+/** Which rooms a room may import from, itself aside. */
+const below: Readonly<Record<string, readonly string[]>> = {
+  "": ["cni", "ipam", "agent", "shared"],
+  cni: ["ipam", "shared"],
+  agent: ["ipam", "shared"],
+  ipam: ["shared"],
+  shared: [],
+};
+
+interface Ban {
+  readonly pattern: RegExp;
+  readonly instead: string;
+  /** Rooms or files in which the ban holds; absent: everywhere. */
+  readonly within?: readonly string[];
+  /** The exceptions, by name. */
+  readonly except?: readonly string[];
+}
+
+/** Rooms and files that a plugin process loads at its start, where each import costs milliseconds. */
+const execPath = ["main.ts", "cni/", "ipam/", "shared/"];
+
+const bans: readonly Ban[] = [
+  {
+    pattern: /process\.platform/,
+    instead: "shared/platform.ts",
+    within: ["main.ts", "cni/", "ipam/", "agent/", "shared/"],
+    except: ["shared/platform.ts"],
+  },
+  { pattern: /process\.stdout\.write/, instead: "the PluginIo of the call (16 to 21 ms at the first use)" },
+  {
+    pattern: /console\.\w+\(/,
+    instead: "the Logger or the io that was passed in",
+    within: ["cni/", "ipam/", "agent/", "shared/"],
+    // The one place where the plugin meets its process.
+    except: ["cni/process-io.ts"],
+  },
+  {
+    pattern: /\bexecSync\(|child_process/,
+    instead: "execa, or Bun.spawn on the exec'd path",
+    within: ["cni/", "ipam/", "agent/", "shared/"],
+  },
+  {
+    pattern: /^import (?!type).* from "(node:(?!sqlite)|@grpc|execa|yaml)/m,
+    instead: "a Bun call, or await import() where it is needed",
+    within: execPath,
+    // Loaded by await import() only.
+    except: ["cni/log-file.ts"],
+  },
+  {
+    pattern: /\bBuffer\b/,
+    instead: "Uint8Array with TextEncoder and TextDecoder (0.2 ms at the first touch)",
+    within: ["main.ts", "cni/", "shared/"],
+  },
+  { pattern: /^export \* /m, instead: "exports by name" },
+  { pattern: /^export default /m, instead: "an export by name", except: ["vitest.config.mts"] },
+  { pattern: /^(export )?(const )?enum /m, instead: "an object `as const`" },
+  {
+    pattern: /\b(it|test|describe)\.(only|todo|skip)\(/,
+    instead: "a test that runs",
+    except: ["test/tidy/tidy.test.ts"],
+  },
+  { pattern: /\b(TODO|FIXME|XXX)\b/, instead: "doing it, or an issue", except: ["test/tidy/tidy.test.ts"] },
+];
+
+const applies = (ban: Ban, path: string): boolean =>
+  (ban.within === undefined || (ban.within.some((start) => path.startsWith(start)) && !isTest(path))) &&
+  !(ban.except ?? []).includes(path) &&
+  path !== "test/tidy/tidy.test.ts";
+
+describe("the repository's own rules", () => {
+  test.each(bans)("no $pattern: $instead", (ban) => {
+    const offenders = typescript.filter(
+      ({ path, text }) => applies(ban, path) && ban.pattern.test(withoutComments(text)),
+    );
+    expect(offenders.map(({ path }) => path)).toEqual([]);
+  });
+
+  test("imports go down only", () => {
+    const upward = product.flatMap((source) => {
+      const room = roomOf(source.path);
+      return importsOf(source)
+        .filter(
+          (target) =>
+            target.endsWith(".ts") && roomOf(target) !== room && !(below[room] ?? []).includes(roomOf(target)),
+        )
+        .map((target) => `${source.path} imports ${target}`);
+    });
+    expect(upward).toEqual([]);
+  });
+
+  test("the allocator is used through its public face", () => {
+    const around = product.flatMap((source) =>
+      importsOf(source)
+        .filter((target) => roomOf(target) === "ipam" && roomOf(source.path) !== "ipam" && target !== "ipam/mod.ts")
+        .map((target) => `${source.path} imports ${target}`),
+    );
+    expect(around).toEqual([]);
+  });
+
+  test("files end at 400 lines", () => {
+    expect(
+      typescript.filter(({ lines }) => lines.length > 401).map(({ path, lines }) => `${path}: ${lines.length}`),
+    ).toEqual([]);
+  });
+
+  test("functions end at 70 lines", () => {
+    const long = product.flatMap((source) =>
+      functionsOf(source)
+        .filter(({ length }) => length > 70)
+        .map(({ name, line, length }) => `${source.path}:${line} ${name}: ${length}`),
+    );
+    expect(long).toEqual([]);
+  });
+
+  test("the function rule sees functions", () => {
+    const body = Array.from({ length: 80 }, () => "    x();");
+    const lines = [
+      "export async function long(",
+      "): Promise<void> {",
+      "}",
+      "class A {",
+      "  async #b(c: D): Promise<E> {",
+      ...body,
+      "  }",
+      "}",
+    ];
+    const source: Source = { path: "a.ts", text: lines.join("\n"), lines };
+    expect(functionsOf(source)).toEqual([{ name: "b", line: 5, length: 82 }]);
+  });
+
+  test("one first heading per document", () => {
+    const headings = ({ text }: Source): number => text.replace(/^```[\s\S]*?^```/gm, "").match(/^# /gm)?.length ?? 0;
+    expect(
+      sources("*.md")
+        .filter((page) => headings(page) !== 1)
+        .map(({ path }) => path),
+    ).toEqual([]);
+  });
+
+  test("links between documents lead somewhere", () => {
+    const known = new Set(sources(".").map(({ path }) => path));
+    const broken = sources("*.md").flatMap(({ path, text }) =>
+      [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)]
+        .map((match) => new URL(match[1] ?? "", `file:///${path}`).pathname.slice(1))
+        .filter((target) => !known.has(target))
+        .map((target) => `${path} leads to ${target}`),
+    );
+    expect(broken).toEqual([]);
+  });
+
+  test("every package stands in docs/dependencies.md, and no other", () => {
+    const manifest = JSON.parse(sources("package.json")[0]?.text ?? "{}") as Record<string, Record<string, string>>;
+    const wanted = [...Object.keys(manifest["dependencies"] ?? {}), ...Object.keys(manifest["devDependencies"] ?? {})];
+    const page = sources("docs/dependencies.md")[0]?.text ?? "";
+    const listed = [...page.matchAll(/^\| `([^`]+)` \|/gm)].map((match) => match[1]);
+    expect(listed.sort()).toEqual(wanted.sort());
+  });
+
+  test("the lock file names no download address", () => {
+    expect(sources("package-lock.json")[0]?.text).not.toContain('"resolved"');
+  });
+});
+
+/** Comments may name what the code may not do. */
+function withoutComments(text: string): string {
+  return text.replace(/\/\*[\s\S]*?\*\//g, "").replace(/^\s*\/\/.*$/gm, "");
+}
