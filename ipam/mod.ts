@@ -12,9 +12,8 @@ export {
   type IpamRequest,
   ownsIpam,
   parseIpamConfig,
-  type Range,
-  type RangeSet,
 } from "./config.ts";
-export type { Lease, LeaseState } from "./lease.ts";
+export { type Lease, type LeaseState, leaseStates } from "./lease.ts";
 export { runIpamPlugin } from "./plugin.ts";
+export type { Range, RangeSet } from "./ranges.ts";
 export { ipamResult, readDns } from "./result.ts";

@@ -1,6 +1,97 @@
-import type { PluginIo } from "../shared/cni/dispatch.ts";
+import { podOf } from "../shared/cni/args.ts";
+import { type CniRequest, type PluginIo, runPlugin, type VerbTable } from "../shared/cni/dispatch.ts";
+import { encodeResult, parseResult } from "../shared/cni/result.ts";
+import type { Owner } from "../shared/cni/types.ts";
+import { validAttachments } from "../shared/cni/valid-attachments.ts";
+import { CniCode, CniError } from "../shared/errors.ts";
+import { formatCidr, sameIp } from "../shared/ip.ts";
+import { Allocator } from "./allocator.ts";
+import { dataDirOf, parseAnyRanges, parseIpamConfig } from "./config.ts";
+import { ipamResult, readDns } from "./result.ts";
 
-/** The `pipette-ipam` face: one CNI call as an IPAM plugin; answers the exit status. */
-export async function runIpamPlugin(_io: PluginIo): Promise<number> {
-  throw new Error("Broken invariant: the IPAM plugin is not wired up yet");
+/**
+ * The `pipette-ipam` face: one CNI call as an IPAM plugin, a drop-in for host-local; answers the exit status.
+ *
+ * Unlike host-local a repeated ADD gives the same answer, GC and STATUS do something, and DEL needs
+ * nothing but the names. The allocator is left open: the process ends next, which closes the file without waiting
+ * for the disk.
+ */
+export function runIpamPlugin(io: PluginIo): Promise<number> {
+  return runPlugin(verbTable, io);
+}
+
+const verbTable: VerbTable = { ADD: add, DEL: del, CHECK: check, GC: gc, STATUS: status };
+
+const ownerOf = ({ network, env }: CniRequest): Owner => ({
+  network,
+  sandboxId: env.containerId,
+  ifname: env.ifname,
+});
+
+async function add(request: CniRequest): Promise<string> {
+  const config = parseIpamConfig({ ...request, args: request.env.args });
+  const dns = await readDns(config);
+  const allocator = await Allocator.open(config.dataDir);
+  const { leases } = allocator.allocate(ownerOf(request), config, podOf(request.env.args));
+  return encodeResult(await ipamResult(config, leases, dns), request.version);
+}
+
+/**
+ * Straight to `cooling`: there is no agent here that could end `releasing`. The main plugin that runs us takes the
+ * interface away in the same call, some before and some after this; meanwhile the cooling keeps the
+ * address from the next pod.
+ */
+async function del(request: CniRequest): Promise<undefined> {
+  const allocator = await Allocator.openExisting(dataDirOf(request.conf));
+  allocator?.release(ownerOf(request), "cooling");
+}
+
+async function check(request: CniRequest): Promise<undefined> {
+  const allocator = await Allocator.openExisting(dataDirOf(request.conf));
+  const leases = allocator?.find(ownerOf(request)) ?? [];
+  const { containerId, ifname } = request.env;
+  const who = `"${ifname}" of sandbox "${containerId}"`;
+  if (leases.length === 0)
+    throw new CniError(CniCode.checkFailure, `Cannot confirm the address of ${who}: it has none, wanted a lease`);
+  const previous = request.conf.object("prevResult");
+  if (previous === undefined) return;
+  const { ips } = parseResult(previous, request.version);
+  const strayed = leases.find(({ address }) => !ips.some((ip) => sameIp(ip.address.ip, address.ip)));
+  if (strayed === undefined) return;
+  const listed = ips.map((ip) => `"${formatCidr(ip.address)}"`).join(", ") || "no address";
+  throw new CniError(
+    CniCode.checkFailure,
+    `Cannot confirm the address of ${who}: "prevResult" has ${listed}, wanted "${formatCidr(strayed.address)}", which it holds`,
+  );
+}
+
+async function gc(request: CniRequest): Promise<undefined> {
+  const valid = validAttachments(request.conf);
+  const allocator = await Allocator.openExisting(dataDirOf(request.conf));
+  const given = allocator?.retain(request.network, valid, "cooling") ?? [];
+  for (const owner of given) {
+    request.io.log(
+      `Gave up the address of "${owner.ifname}" of sandbox "${owner.sandboxId}": it is not among the attachments to keep`,
+    );
+  }
+}
+
+/** Whether the next ADD would find a place to write to and an address in every range set. */
+async function status(request: CniRequest): Promise<undefined> {
+  const config = parseAnyRanges({ ...request, args: "" });
+  try {
+    const allocator = await Allocator.open(config.dataDir);
+    allocator.requireWritable();
+    const empty = allocator.usage(request.network, config).find(({ free, cooling }) => free === 0n && cooling === 0);
+    if (empty === undefined) return;
+    throw new CniError(
+      CniCode.notAvailable,
+      `Cannot give out addresses: range set "${empty.range}" of network "${request.network}" has 0 of ${empty.total} free, wanted at least 1`,
+      { details: `${empty.used} in use; "pipette ipam list --network ${request.network}" shows them` },
+    );
+  } catch (caught) {
+    // Whatever the reason, the runtime is to hear that no ADD can work now (specification 1.1.0, "STATUS").
+    const { message, details } = CniError.from(caught);
+    throw new CniError(CniCode.notAvailable, message, { details, cause: caught });
+  }
 }

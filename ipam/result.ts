@@ -1,4 +1,6 @@
 import type { CniDns, CniResult } from "../shared/cni/types.ts";
+import { CniCode, CniError } from "../shared/errors.ts";
+import { limits } from "../shared/limits.ts";
 import type { IpamConfig } from "./config.ts";
 import type { Lease } from "./lease.ts";
 
@@ -7,14 +9,58 @@ import type { Lease } from "./lease.ts";
  * allocated: a file that is missing must not cost an address.
  * @throws {CniError} code 5 naming the path
  */
-export async function readDns(_config: IpamConfig): Promise<CniDns> {
-  throw new Error("Broken invariant: resolvConf is not wired up yet");
+export async function readDns(config: IpamConfig): Promise<CniDns> {
+  return config.resolvConf === undefined ? {} : parseResolvConf(await readText(config.resolvConf));
+}
+
+async function readText(path: string): Promise<string> {
+  const most = limits.resolvConfBytes;
+  let bytes: Uint8Array;
+  try {
+    // One byte more than is allowed, so that an endless file shows.
+    bytes = await Bun.file(path)
+      .slice(0, most + 1)
+      .bytes();
+  } catch (cause) {
+    const is = cause instanceof Error ? cause.message : String(cause);
+    throw unreadable(path, is, "a readable file", cause);
+  }
+  if (bytes.length > most) throw unreadable(path, `it is longer than ${most} bytes`, "a file in resolv.conf format");
+  return new TextDecoder().decode(bytes);
+}
+
+function unreadable(path: string, is: string, wanted: string, cause?: unknown): CniError {
+  return new CniError(CniCode.io, `Cannot read "ipam.resolvConf" "${path}": ${is}, wanted ${wanted}`, { cause });
+}
+
+/** resolv.conf(5) as host-local reads it: servers, searches and options add up, the last domain counts, nothing is validated. */
+export function parseResolvConf(text: string): CniDns {
+  const nameservers: string[] = [];
+  const search: string[] = [];
+  const options: string[] = [];
+  let domain: string | undefined;
+  for (const line of text.split("\n")) {
+    if (line.startsWith("#") || line.startsWith(";")) continue;
+    const [key, ...values] = line.trim().split(/\s+/);
+    const [first] = values;
+    if (first === undefined) continue;
+    if (key === "nameserver") nameservers.push(first);
+    else if (key === "domain") domain = first;
+    else if (key === "search") search.push(...values);
+    else if (key === "options") options.push(...values);
+  }
+  return { nameservers, search, options, ...(domain === undefined ? {} : { domain }) };
 }
 
 /**
  * An IPAM plugin's result: addresses, routes and DNS, no interfaces (specification 1.1.0, section 4).
  * @param dns what `readDns` answered; read here when absent
  */
-export async function ipamResult(config: IpamConfig, _leases: readonly Lease[], dns?: CniDns): Promise<CniResult> {
-  return { interfaces: [], ips: [], routes: config.routes, dns: dns ?? (await readDns(config)) };
+export async function ipamResult(config: IpamConfig, leases: readonly Lease[], dns?: CniDns): Promise<CniResult> {
+  return {
+    interfaces: [],
+    ips: leases.map(({ address, gateway }) => ({ address, ...(gateway === undefined ? {} : { gateway }) })),
+    routes: config.routes,
+    dns: dns ?? (await readDns(config)),
+  };
 }

@@ -1,0 +1,36 @@
+import { type Ip, ipOf } from "../shared/ip.ts";
+
+/**
+ * Addresses as the database keeps them: 16 bytes, high byte first, IPv4 in its IPv4-mapped place
+ * (`::ffff:a.b.c.d`, which `parseIp` never answers as IPv6). SQLite compares blobs byte by byte, so
+ * both families sort by value, in half the room that text of fixed width would take in every index.
+ */
+export type AddressKey = Uint8Array;
+
+const mapped = 0xffffn << 32n;
+
+export const keyOf = (ip: Ip): AddressKey => keyOfNumber(numberOf(ip));
+
+/** The 128-bit number behind a key. */
+export const numberOf = (ip: Ip): bigint => (ip.family === 4 ? ip.value + mapped : ip.value);
+
+export function keyOfNumber(number: bigint): AddressKey {
+  const view = new DataView(new ArrayBuffer(16));
+  view.setBigUint64(0, number >> 64n);
+  view.setBigUint64(8, number & 0xffff_ffff_ffff_ffffn);
+  return new Uint8Array(view.buffer);
+}
+
+export function numberOfKey(key: AddressKey): bigint {
+  const view = new DataView(key.buffer, key.byteOffset, 16);
+  return (view.getBigUint64(0) << 64n) | view.getBigUint64(8);
+}
+
+export function ipOfKey(key: AddressKey): Ip {
+  const number = numberOfKey(key);
+  return number >> 32n === 0xffffn ? ipOf(4, number - mapped) : ipOf(6, number);
+}
+
+/** The address of this number in the family that it was counted from; may lie beyond that family's last. */
+export const ipOfNumber = (family: Ip["family"], number: bigint): Ip =>
+  ipOf(family, family === 4 ? number - mapped : number);

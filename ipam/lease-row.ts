@@ -1,0 +1,49 @@
+import type { SQLInputValue } from "node:sqlite";
+import { type AddressKey, ipOfKey, keyOf } from "./address-key.ts";
+import type { Lease, LeaseState } from "./lease.ts";
+
+/** A row of the table `lease`. */
+export interface LeaseRow {
+  readonly network: string;
+  readonly address: AddressKey;
+  readonly prefix: number;
+  readonly gateway: AddressKey | null;
+  readonly range_set: number;
+  readonly sandbox_id: string;
+  readonly ifname: string;
+  readonly state: LeaseState;
+  readonly pod_namespace: string | null;
+  readonly pod_name: string | null;
+  readonly pod_uid: string | null;
+  readonly boot_id: string;
+  readonly generation: number;
+  readonly allocated_at_ms: number;
+  readonly released_at_ms: number | null;
+}
+
+export function leaseOf(row: LeaseRow): Lease {
+  const { pod_namespace: namespace, pod_name: name, pod_uid: uid } = row;
+  return {
+    owner: { network: row.network, sandboxId: row.sandbox_id, ifname: row.ifname },
+    rangeSet: row.range_set,
+    address: { ip: ipOfKey(row.address), prefix: row.prefix },
+    ...(row.gateway === null ? {} : { gateway: ipOfKey(row.gateway) }),
+    state: row.state,
+    ...(name === null ? {} : { pod: { namespace: namespace ?? "", name, uid: uid ?? "" } }),
+    bootId: row.boot_id,
+    generation: row.generation,
+    allocatedAtMs: row.allocated_at_ms,
+    ...(row.released_at_ms === null ? {} : { releasedAtMs: row.released_at_ms }),
+  };
+}
+
+/** All columns after the key, `network` and `address`, in the table's order. */
+export function columnsOf({ owner, address, gateway, rangeSet, state, pod, ...rest }: Lease): readonly SQLInputValue[] {
+  const gatewayKey = gateway === undefined ? null : keyOf(gateway);
+  const podColumns = [pod?.namespace ?? null, pod?.name ?? null, pod?.uid ?? null];
+  const times = [rest.allocatedAtMs, rest.releasedAtMs ?? null];
+  return [
+    ...[address.prefix, gatewayKey, rangeSet, owner.sandboxId, owner.ifname, state],
+    ...[...podColumns, rest.bootId, rest.generation, ...times],
+  ];
+}

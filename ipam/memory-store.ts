@@ -1,0 +1,122 @@
+import { assert } from "../shared/assert.ts";
+import type { Owner } from "../shared/cni/types.ts";
+import { formatIp, type Ip, ipOf, sameIp } from "../shared/ip.ts";
+import { numberOf } from "./address-key.ts";
+import type { Lease } from "./lease.ts";
+import { type LeaseQuery, refuseAsync, refusePromise, type Store, type Synchronous, type TakenCount } from "./store.ts";
+
+/**
+ * Leases in memory, in the plainest way: what the database must agree with, and a store for
+ * whoever wants the allocator without a file. Its cost grows with the number of leases.
+ */
+export class MemoryStore implements Store {
+  #leases = new Map<string, Lease>();
+  #marks = new Map<string, string>();
+  #departures: readonly Owner[] = [];
+  #inTransaction = false;
+
+  transaction<T>(work: () => Synchronous<T>): T {
+    refuseAsync(work);
+    assert(!this.#inTransaction, "transactions do not nest");
+    const before = { leases: new Map(this.#leases), marks: new Map(this.#marks), departures: this.#departures };
+    this.#inTransaction = true;
+    try {
+      return refusePromise(work());
+    } catch (caught) {
+      this.#leases = before.leases;
+      this.#marks = before.marks;
+      this.#departures = before.departures;
+      throw caught;
+    } finally {
+      this.#inTransaction = false;
+    }
+  }
+
+  select(query: LeaseQuery): readonly Lease[] {
+    const all = [...this.#leases.values()].sort(byNetworkAndAddress);
+    switch (query.by) {
+      case "owner":
+        return all.filter((lease) => sameOwner(lease.owner, query.owner));
+      case "address":
+        return all.filter((lease) => lease.owner.network === query.network && sameIp(lease.address.ip, query.ip));
+      case "window":
+        return all
+          .filter((lease) => lease.owner.network === query.network && within(lease, query))
+          .slice(0, query.limit);
+      case "network":
+        return query.network === undefined ? all : all.filter((lease) => lease.owner.network === query.network);
+      case "cooling":
+        return all
+          .filter((lease) => lease.owner.network === query.network && lease.state === "cooling")
+          .filter((lease) => query.within === undefined || within(lease, query.within))
+          .filter((lease) => releasedAt(lease) <= query.releasedByMs)
+          .sort((a, b) => releasedAt(a) - releasedAt(b) || a.generation - b.generation)
+          .slice(0, query.limit);
+    }
+  }
+
+  put(lease: Lease): void {
+    assert(this.#inTransaction, "leases change inside a transaction");
+    this.#leases.set(nameOf(lease.owner.network, lease.address.ip), lease);
+  }
+
+  remove(lease: Lease): void {
+    assert(this.#inTransaction, "leases change inside a transaction");
+    this.#leases.delete(nameOf(lease.owner.network, lease.address.ip));
+  }
+
+  nextFree(network: string, from: Ip): Ip {
+    let ip = from;
+    while (this.#leases.has(nameOf(network, ip))) ip = ipOf(ip.family, ip.value + 1n);
+    return ip;
+  }
+
+  count(network: string, from: Ip, to: Ip): TakenCount {
+    const taken = [...this.#leases.values()].filter(
+      (lease) => lease.owner.network === network && within(lease, { from, to }),
+    );
+    const inState = (state: Lease["state"]): number => taken.filter((lease) => lease.state === state).length;
+    return { taken: BigInt(taken.length), releasing: inState("releasing"), cooling: inState("cooling") };
+  }
+
+  mark(name: string): string | undefined {
+    return this.#marks.get(name);
+  }
+
+  setMark(name: string, value: string): void {
+    assert(this.#inTransaction, "marks change inside a transaction");
+    this.#marks.set(name, value);
+  }
+
+  departures(): readonly Owner[] {
+    return this.#departures;
+  }
+
+  setDeparture(owner: Owner, present: boolean): void {
+    assert(this.#inTransaction, "departures change inside a transaction");
+    const known = this.#departures.some((other) => sameOwner(other, owner));
+    if (present && !known) this.#departures = [...this.#departures, owner];
+    if (!present) this.#departures = this.#departures.filter((other) => !sameOwner(other, owner));
+  }
+
+  [Symbol.dispose](): void {
+    this.#leases.clear();
+  }
+}
+
+const nameOf = (network: string, ip: Ip): string => `${network} ${formatIp(ip)}`;
+
+const releasedAt = (lease: Lease): number => lease.releasedAtMs ?? Number.POSITIVE_INFINITY;
+
+const sameOwner = (a: Owner, b: Owner): boolean =>
+  a.network === b.network && a.sandboxId === b.sandboxId && a.ifname === b.ifname;
+
+function within(lease: Lease, window: { readonly from: Ip; readonly to: Ip }): boolean {
+  const number = numberOf(lease.address.ip);
+  return number >= numberOf(window.from) && number <= numberOf(window.to);
+}
+
+function byNetworkAndAddress(a: Lease, b: Lease): number {
+  if (a.owner.network !== b.owner.network) return a.owner.network < b.owner.network ? -1 : 1;
+  return numberOf(a.address.ip) < numberOf(b.address.ip) ? -1 : 1;
+}

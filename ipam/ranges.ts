@@ -1,0 +1,126 @@
+import { CniCode, CniError } from "../shared/errors.ts";
+import {
+  type Cidr,
+  contains,
+  firstOf,
+  formatCidr,
+  formatIp,
+  type Ip,
+  lastOf,
+  parseCidr,
+  parseIp,
+  plus,
+} from "../shared/ip.ts";
+import type { Fields } from "../shared/json-fields.ts";
+import { limits } from "../shared/limits.ts";
+
+/** One window of addresses to give out, both ends inclusive. */
+export interface Range {
+  readonly subnet: Cidr;
+  readonly start: Ip;
+  readonly end: Ip;
+  /** Never given out, whether it lies inside the window or not. */
+  readonly gateway: Ip;
+}
+
+/** One address is taken out of every set: windows of one family that do not overlap. */
+export type RangeSet = readonly [Range, ...Range[]];
+
+/**
+ * Reads one range: `subnet`, and where wanted `rangeStart`, `rangeEnd`, `gateway`, of which an empty
+ * text counts as absent. As host-local has it: the window is all of the subnet less its first address
+ * and, for IPv4, the last; the gateway is the subnet's second address and may be given from anywhere.
+ * @throws {CniError} code 7 naming the field
+ */
+export function parseRange(fields: Fields): Range {
+  const subnet = parseSubnet(fields);
+  const first = firstOf(subnet);
+  const last = lastOf(subnet);
+  const lastUsable = subnet.ip.family === 4 ? plus(last, -1n) : last;
+  const start = optionalIp(fields, "rangeStart") ?? plus(first, 1n);
+  const end = optionalIp(fields, "rangeEnd") ?? lastUsable;
+  const inside = `an address in "${formatCidr(subnet)}"`;
+  if (!contains(subnet, start)) throw fields.wrong("rangeStart", formatIp(start), inside);
+  if (!contains(subnet, end)) throw fields.wrong("rangeEnd", formatIp(end), inside);
+  if (start.value > end.value) throw fields.wrong("rangeStart", formatIp(start), `"${formatIp(end)}" or lower`);
+  return { subnet, start, end, gateway: optionalIp(fields, "gateway") ?? plus(first, 1n) };
+}
+
+function parseSubnet(fields: Fields): Cidr {
+  const text = fields.string("subnet");
+  const subnet = text === undefined ? undefined : parseCidr(text);
+  if (subnet === undefined) throw fields.wrong("subnet", text, 'a network, such as "10.1.2.0/24"');
+  const longest = subnet.ip.family === 4 ? limits.smallestRangePrefix4 : limits.smallestRangePrefix6;
+  if (subnet.prefix > longest)
+    throw fields.wrong("subnet", text, `a network with an address to give, /${longest} or larger`);
+  const network = firstOf(subnet);
+  if (network.value !== subnet.ip.value) {
+    throw fields.wrong("subnet", text, `"${formatCidr({ ip: network, prefix: subnet.prefix })}", without host bits`);
+  }
+  return subnet;
+}
+
+function optionalIp(fields: Fields, key: string): Ip | undefined {
+  const text = fields.string(key);
+  if (text === undefined || text === "") return undefined;
+  const ip = parseIp(text);
+  if (ip === undefined) throw fields.wrong(key, text, "an IPv4 or IPv6 address");
+  return ip;
+}
+
+/**
+ * Puts ranges together, one family in a set and no address twice.
+ * @param path of the set in the configuration, for errors
+ */
+export function rangeSetOf(ranges: readonly Range[], path: string): RangeSet {
+  const [first, ...others] = ranges;
+  if (first === undefined) throw wrongSet(path, "empty", "at least one range");
+  for (const [i, range] of others.entries()) {
+    if (range.subnet.ip.family !== first.subnet.ip.family)
+      throw wrongSet(path, `${formatRange(first)} and ${formatRange(range)}`, "ranges of one address family");
+    const clash = [first, ...others.slice(0, i)].find((earlier) => overlap(earlier, range));
+    if (clash !== undefined)
+      throw wrongSet(path, `${formatRange(clash)} and ${formatRange(range)}`, "ranges that do not overlap");
+  }
+  return [first, ...others];
+}
+
+/** @throws {CniError} code 7 where an address could come out of two sets */
+export function requireDisjoint(sets: readonly RangeSet[]): void {
+  for (const [i, set] of sets.entries()) {
+    for (const [j, earlier] of sets.slice(0, i).entries()) {
+      if (!earlier.some((a) => set.some((b) => overlap(a, b)))) continue;
+      const is = `range set ${j}, ${formatRangeSet(earlier)}, and range set ${i}, ${formatRangeSet(set)}, overlap`;
+      throw new CniError(
+        CniCode.invalidConfig,
+        `Cannot read the network configuration: ${is}, wanted every address in one set`,
+      );
+    }
+  }
+}
+
+const wrongSet = (path: string, is: string, wanted: string): CniError =>
+  new CniError(CniCode.invalidConfig, `Cannot read the network configuration: "${path}" is ${is}, wanted ${wanted}`);
+
+const overlap = (a: Range, b: Range): boolean =>
+  a.subnet.ip.family === b.subnet.ip.family && a.start.value <= b.end.value && b.start.value <= a.end.value;
+
+export const familyOf = (set: RangeSet): 4 | 6 => set[0].subnet.ip.family;
+
+/** The range of the set that has this address in its window. */
+export function rangeOf(set: RangeSet, ip: Ip): Range | undefined {
+  return set.find(({ start, end }) => ip.family === start.family && ip.value >= start.value && ip.value <= end.value);
+}
+
+/** `start-end`. */
+export const formatRange = (range: Range): string => `${formatIp(range.start)}-${formatIp(range.end)}`;
+
+/** `start-end[,start-end]`: also names the set in the store, where its place in the list may change. */
+export const formatRangeSet = (set: RangeSet): string => set.map(formatRange).join(",");
+
+/** Addresses that the set can give out at most. */
+export function sizeOf(set: RangeSet, reserved: readonly Ip[]): bigint {
+  const inWindows = reserved.filter((ip) => rangeOf(set, ip) !== undefined);
+  const distinct = new Set(inWindows.map((ip) => ip.value));
+  return set.reduce((sum, { start, end }) => sum + end.value - start.value + 1n, 0n) - BigInt(distinct.size);
+}

@@ -1,0 +1,64 @@
+import type { Owner } from "../shared/cni/types.ts";
+import { CniCode, CniError } from "../shared/errors.ts";
+import { formatIp, type Ip } from "../shared/ip.ts";
+import type { Lease } from "./lease.ts";
+import { formatRangeSet, type RangeSet, sizeOf } from "./ranges.ts";
+import type { Store } from "./store.ts";
+
+/** Why an address cannot be given: each names the range, the numbers, and who holds what is wanted. */
+
+export function exhausted(store: Store, network: string, set: RangeSet, reserved: readonly Ip[]): CniError {
+  const counts = set.map((range) => store.count(network, range.start, range.end));
+  const taken = counts.reduce((sum, count) => sum + count.taken, 0n);
+  const releasing = counts.reduce((sum, count) => sum + count.releasing, 0);
+  const [first] = set.flatMap(({ start, end }) =>
+    store.select({ by: "window", network, from: start, to: end, limit: 1 }),
+  );
+  const cooling = counts.reduce((sum, count) => sum + count.cooling, 0);
+  const numbers = `${taken - BigInt(releasing + cooling)} allocated, ${releasing} releasing, ${cooling} cooling`;
+  const holder = first === undefined ? "" : `; the first is ${holderOf(first)}`;
+  return refused(
+    `range set "${formatRangeSet(set)}" of network "${network}" has 0 of ${sizeOf(set, reserved)} addresses free`,
+    "at least 1",
+    `${numbers}${holder}; "pipette ipam list --network ${network}" shows them all`,
+  );
+}
+
+export function isGateway(ip: Ip, set: RangeSet): CniError {
+  return refused(
+    `the requested "${formatIp(ip)}" is a gateway`,
+    `another address of range set "${formatRangeSet(set)}"`,
+  );
+}
+
+export function isTaken(lease: Lease, set: RangeSet): CniError {
+  const wanted = `a free address of range set "${formatRangeSet(set)}"`;
+  if (lease.state === "allocated") return refused(`the requested address is taken: ${holderOf(lease)}`, wanted);
+  // The one state that ends by itself, and soon: the agent is about to take the interface away.
+  const is = `the requested address is about to be free: ${holderOf(lease)}`;
+  return new CniError(CniCode.tryAgainLater, `Cannot allocate an address: ${is}, wanted ${wanted}`);
+}
+
+export function notInRanges(ips: readonly Ip[], sets: readonly RangeSet[]): CniError {
+  const asked = ips.map((ip) => `"${formatIp(ip)}"`).join(", ");
+  const wanted = sets.map((set) => `"${formatRangeSet(set)}"`).join(", ");
+  return refused(`there is no range set left for the requested ${asked}`, `one address at most for each of ${wanted}`);
+}
+
+export function holdsOthers(owner: Owner, leases: readonly Lease[], asked: Ip): CniError {
+  const held = leases.map((lease) => `"${formatIp(lease.address.ip)}"`).join(", ");
+  return refused(
+    `sandbox "${owner.sandboxId}" already holds ${held} for "${owner.ifname}" and asks for "${formatIp(asked)}"`,
+    "the same request as before, or DEL first",
+  );
+}
+
+function refused(is: string, wanted: string, details?: string): CniError {
+  return new CniError(CniCode.ipamFailure, `Cannot allocate an address: ${is}, wanted ${wanted}`, { details });
+}
+
+function holderOf({ owner, pod, state, address, allocatedAtMs }: Lease): string {
+  const by = `sandbox "${owner.sandboxId}" (${owner.ifname})`;
+  const forPod = pod === undefined ? "" : ` of pod "${pod.namespace}/${pod.name}"`;
+  return `"${formatIp(address.ip)}", ${state}, ${by}${forPod}, since ${new Date(allocatedAtMs).toISOString()}`;
+}

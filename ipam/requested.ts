@@ -1,0 +1,64 @@
+import { parseArgs } from "../shared/cni/args.ts";
+import { CniCode, CniError } from "../shared/errors.ts";
+import { type Ip, parseIp, sameIp } from "../shared/ip.ts";
+import type { Fields } from "../shared/json-fields.ts";
+
+/** What an IPAM plugin understands of CNI_ARGS; the rest belongs to others and needs `IgnoreUnknown`. */
+const knownArgs = ["IgnoreUnknown", "IP"];
+
+/**
+ * The addresses that the runtime asks for, as host-local takes them: CNI_ARGS `IP`, then
+ * `args.cni.ips`, then `runtimeConfig.ips`, all of them, each once. A prefix length is allowed and ignored.
+ * @throws {CniError} code 4 for CNI_ARGS, 7 for the configuration
+ */
+export function requestedIps(conf: Fields, args: string): readonly Ip[] {
+  const requested = [
+    ...fromArgs(args),
+    ...fromList(conf.object("args")?.object("cni"), "ips"),
+    ...fromList(conf.object("runtimeConfig"), "ips"),
+  ];
+  return requested.filter((ip, i) => requested.findIndex((other) => sameIp(other, ip)) === i);
+}
+
+function fromArgs(text: string): readonly Ip[] {
+  const args = parseArgs(text);
+  const unknown = [...args.keys()].filter((key) => !knownArgs.includes(key));
+  if (unknown.length > 0 && !ignoresUnknown(args.get("IgnoreUnknown") ?? "")) {
+    throw wrongArgs(`"${unknown.join('", "')}" is unknown`, `IgnoreUnknown=1 beside it`);
+  }
+  const given = args.get("IP") ?? "";
+  if (given === "") return [];
+  const ip = parseIpLeniently(given);
+  if (ip === undefined) throw wrongArgs(`IP is "${given}"`, "an IPv4 or IPv6 address");
+  return [ip];
+}
+
+function ignoresUnknown(text: string): boolean {
+  const value = text.toLowerCase();
+  if (value === "1" || value === "true") return true;
+  if (value === "0" || value === "false" || value === "") return false;
+  throw wrongArgs(`IgnoreUnknown is "${text}"`, "1, true, 0 or false");
+}
+
+const wrongArgs = (is: string, wanted: string): CniError =>
+  new CniError(CniCode.invalidEnvironment, `Cannot read CNI_ARGS: ${is}, wanted ${wanted}`);
+
+function fromList(fields: Fields | undefined, key: string): readonly Ip[] {
+  return (
+    fields?.array(key, (value, path) => {
+      const ip = typeof value === "string" ? parseIpLeniently(value) : undefined;
+      if (ip === undefined) throw fields.wrongAt(path, value, "an IPv4 or IPv6 address");
+      return ip;
+    }) ?? []
+  );
+}
+
+/** With or without a prefix length, which counts for nothing: the subnet has its own. */
+function parseIpLeniently(text: string): Ip | undefined {
+  const slash = text.indexOf("/");
+  const ip = parseIp(slash < 0 ? text : text.slice(0, slash));
+  if (ip === undefined || slash < 0) return ip;
+  const prefix = text.slice(slash + 1);
+  const most = text.includes(":") ? 128 : 32;
+  return /^\d{1,3}$/.test(prefix) && Number(prefix) <= most ? ip : undefined;
+}

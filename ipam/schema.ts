@@ -1,0 +1,54 @@
+/** Marks the file as ours ("PIPE"), beside SQLite's own header. */
+export const applicationId = 0x50495045;
+
+/**
+ * How the database comes from each version to the next; its `user_version` is the number of steps
+ * taken. A step that was released never changes: a new one is added.
+ *
+ * `taken` holds the unbroken runs of addresses that have a lease, whatever its state, and follows
+ * from `lease`. The next free address is one past the run that holds the wanted one, so finding it
+ * is one look-up however full or broken up a network is, and changing ranges needs no conversion.
+ * `lease_left` finds what was released, oldest first; `mark` keeps the generation counter and, per
+ * network and range set, the address given out last.
+ */
+export const migrations: readonly string[] = [
+  `
+  CREATE TABLE lease (
+    network TEXT NOT NULL,
+    address BLOB NOT NULL CHECK (length(address) = 16),
+    prefix INTEGER NOT NULL,
+    gateway BLOB CHECK (length(gateway) = 16),
+    range_set INTEGER NOT NULL,
+    sandbox_id TEXT NOT NULL,
+    ifname TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('allocated', 'releasing', 'cooling')),
+    pod_namespace TEXT,
+    pod_name TEXT,
+    pod_uid TEXT,
+    boot_id TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    allocated_at_ms INTEGER NOT NULL,
+    released_at_ms INTEGER CHECK ((released_at_ms IS NULL) = (state = 'allocated')),
+    PRIMARY KEY (network, address)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX lease_owner ON lease (network, sandbox_id, ifname);
+  CREATE INDEX lease_left ON lease (network, state, released_at_ms) WHERE released_at_ms IS NOT NULL;
+  CREATE TABLE taken (
+    network TEXT NOT NULL,
+    first BLOB NOT NULL CHECK (length(first) = 16),
+    last BLOB NOT NULL CHECK (length(last) = 16 AND last >= first),
+    PRIMARY KEY (network, first)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE mark (
+    name TEXT NOT NULL PRIMARY KEY,
+    value TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE departure (
+    network TEXT NOT NULL,
+    sandbox_id TEXT NOT NULL,
+    ifname TEXT NOT NULL,
+    since_ms INTEGER NOT NULL,
+    PRIMARY KEY (network, sandbox_id, ifname)
+  ) STRICT, WITHOUT ROWID;
+  `,
+];

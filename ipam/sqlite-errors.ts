@@ -1,0 +1,96 @@
+import { CniCode, CniError } from "../shared/errors.ts";
+import { limits } from "../shared/limits.ts";
+
+/** What SQLite's primary result codes (sqlite.org/rescode.html) mean for someone who runs a node. */
+interface Meaning {
+  readonly code: CniCode;
+  readonly is: string;
+  readonly wanted: string;
+  readonly details?: string;
+}
+
+const lockedBy: Meaning = {
+  code: CniCode.tryAgainLater,
+  is: `other processes held its lock for ${limits.storeLockMs} ms`,
+  wanted: "it to be free sooner",
+  details:
+    "A transaction lasts about a millisecond; look for a process that is stopped, or a backup that holds the file",
+};
+
+const refused: Meaning = {
+  code: CniCode.ipamFailure,
+  is: "the system does not permit it",
+  wanted: "a directory and files that this process may read and write",
+};
+
+const damaged: Meaning = {
+  code: CniCode.ipamFailure,
+  is: "its content is damaged",
+  wanted: "an intact SQLite database",
+  details: "No address is given out from it, because one in use could be given out twice; nothing was changed",
+};
+
+const meanings: ReadonlyMap<number, Meaning> = new Map([
+  // PERM, AUTH: an operating system or a security module that says no.
+  [3, refused],
+  [23, refused],
+  // BUSY and LOCKED, and PROTOCOL: the same while the log's index is being set up.
+  [5, lockedBy],
+  [6, lockedBy],
+  [15, lockedBy],
+  [8, { code: CniCode.ipamFailure, is: "it is read-only", wanted: "a file and a file system that can be written" }],
+  [
+    10,
+    {
+      code: CniCode.ipamFailure,
+      is: "reading or writing it failed",
+      wanted: "a working disk",
+      details: "The kernel's log tells more",
+    },
+  ],
+  [11, damaged],
+  [26, damaged],
+  [
+    13,
+    {
+      code: CniCode.ipamFailure,
+      is: "the disk is full",
+      wanted: "some free kilobytes",
+      details: "Nothing was changed",
+    },
+  ],
+  [
+    14,
+    {
+      code: CniCode.ipamFailure,
+      is: "it cannot be opened",
+      wanted: "a directory that exists and files that this process may read and write",
+    },
+  ],
+]);
+
+/** The primary result code of an error of `node:sqlite`; `undefined` for any other error. */
+export function sqliteCode(caught: unknown): number | undefined {
+  const code = caught instanceof Error ? (caught as Error & { errcode?: unknown }).errcode : undefined;
+  // The upper bytes tell variants apart, such as BUSY_RECOVERY.
+  return typeof code === "number" ? code & 0xff : undefined;
+}
+
+/** What was caught around a use of the database at `path`. Errors that are not SQLite's stay as they are. */
+export function storeError(caught: unknown, path: string): unknown {
+  const code = sqliteCode(caught);
+  if (code === undefined) return caught;
+  const text = (caught as Error).message;
+  const meaning = meanings.get(code);
+  // What is left are our own mistakes, such as a statement that does not fit the schema.
+  if (meaning === undefined) {
+    return new CniError(CniCode.internal, `Cannot use the lease database "${path}": ${text}, wanted no error`, {
+      cause: caught,
+    });
+  }
+  return new CniError(
+    meaning.code,
+    `Cannot use the lease database "${path}": ${meaning.is} (${text}), wanted ${meaning.wanted}`,
+    { details: meaning.details, cause: caught },
+  );
+}

@@ -1,0 +1,127 @@
+import { DatabaseSync } from "node:sqlite";
+import { CniCode, CniError } from "../shared/errors.ts";
+import { limits } from "../shared/limits.ts";
+import { isWindows } from "../shared/platform.ts";
+import { applicationId, migrations } from "./schema.ts";
+import { sqliteCode, storeError } from "./sqlite-errors.ts";
+
+const cannotOpen = 14;
+const busy = 5;
+const betweenAttemptsMs = 5;
+
+/**
+ * Opens the database; `undefined` where there is no file.
+ * @throws {CniError} naming the path: refused by the system, damaged, another program's, or of a newer schema
+ */
+export async function openDatabase(path: string): Promise<DatabaseSync | undefined> {
+  let db: DatabaseSync;
+  try {
+    // `mode=rw` does not create: one system call answers what a look at the directory would have to ask first.
+    db = new DatabaseSync(uriOf(path), { timeout: limits.storeLockMs });
+  } catch (caught) {
+    // The same code stands for "is not there" and for "may not".
+    if (sqliteCode(caught) !== cannotOpen || (await Bun.file(path).exists())) throw storeError(caught, path);
+    return undefined;
+  }
+  return prepared(db, path);
+}
+
+/**
+ * Opens the database, and makes it and its directory when missing: both for this user alone.
+ * @throws {CniError} as `openDatabase`
+ */
+export async function openOrCreateDatabase(path: string, directory: string): Promise<DatabaseSync> {
+  const existing = await openDatabase(path);
+  if (existing !== undefined) return existing;
+  await makeDirectory(directory, path);
+  // SQLite gives its log and index the mode of the database.
+  const umask = process.umask(0o077);
+  try {
+    return prepared(new DatabaseSync(path, { timeout: limits.storeLockMs }), path);
+  } catch (caught) {
+    throw storeError(caught, path);
+  } finally {
+    process.umask(umask);
+  }
+}
+
+async function makeDirectory(directory: string, path: string): Promise<void> {
+  // Once in the life of a node, so the other calls need not pay for `node:fs`.
+  const { mkdirSync } = await import("node:fs");
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    const is = cause instanceof Error ? cause.message : String(cause);
+    throw new CniError(
+      CniCode.ipamFailure,
+      `Cannot create the lease database "${path}": its directory cannot be made (${is}), wanted a place to write to`,
+      { cause },
+    );
+  }
+}
+
+function prepared(db: DatabaseSync, path: string): DatabaseSync {
+  try {
+    db.exec(`PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = ${limits.walPages}`);
+    if (versionOf(db) !== migrations.length) upgrade(db, path);
+    return db;
+  } catch (caught) {
+    db.close();
+    throw storeError(caught, path);
+  }
+}
+
+function upgrade(db: DatabaseSync, path: string): void {
+  requireOurs(db, path);
+  retryBusy(() => db.exec("PRAGMA journal_mode = WAL"));
+  db.exec("BEGIN IMMEDIATE");
+  try {
+    // Another process may have been faster, so only now does the version count.
+    for (const step of migrations.slice(versionOf(db))) db.exec(step);
+    db.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${migrations.length}; COMMIT`);
+  } catch (caught) {
+    db.exec("ROLLBACK");
+    throw caught;
+  }
+}
+
+function requireOurs(db: DatabaseSync, path: string): void {
+  const version = versionOf(db);
+  const cannot = `Cannot use the lease database "${path}"`;
+  if (version > migrations.length) {
+    throw new CniError(
+      CniCode.ipamFailure,
+      `${cannot}: its schema version is ${version}, wanted ${migrations.length} or lower`,
+      { details: "A newer Pipette has written it; run that one, or a later one" },
+    );
+  }
+  const { application_id: application } = db.prepare("PRAGMA application_id").get() as { application_id: number };
+  const { tables } = db.prepare("SELECT count(*) AS tables FROM sqlite_schema").get() as { tables: number };
+  if (tables > 0 && application !== applicationId) {
+    throw new CniError(CniCode.ipamFailure, `${cannot}: another program's tables are in it, wanted Pipette's`);
+  }
+}
+
+function versionOf(db: DatabaseSync): number {
+  return (db.prepare("PRAGMA user_version").get() as { user_version: number }).user_version;
+}
+
+/** Changing the journal's kind does not wait for others as transactions do. */
+function retryBusy(attempt: () => void): void {
+  const deadline = performance.now() + limits.storeLockMs;
+  for (;;) {
+    try {
+      attempt();
+      return;
+    } catch (caught) {
+      if (sqliteCode(caught) !== busy || performance.now() > deadline) throw caught;
+      Bun.sleepSync(betweenAttemptsMs);
+    }
+  }
+}
+
+/** sqlite.org/uri.html. */
+function uriOf(path: string): string {
+  const slashes = isWindows ? `/${path.replaceAll("\\", "/")}` : path;
+  return `file:${encodeURI(slashes).replaceAll("?", "%3f").replaceAll("#", "%23")}?mode=rw`;
+}

@@ -1,0 +1,259 @@
+import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
+import { assert } from "../shared/assert.ts";
+import type { Owner } from "../shared/cni/types.ts";
+import type { Ip } from "../shared/ip.ts";
+import { type AddressKey, ipOfNumber, keyOf, keyOfNumber, numberOf, numberOfKey } from "./address-key.ts";
+import type { Lease, LeaseState } from "./lease.ts";
+import { columnsOf, type LeaseRow, leaseOf } from "./lease-row.ts";
+import { storeError } from "./sqlite-errors.ts";
+import { openDatabase, openOrCreateDatabase } from "./sqlite-open.ts";
+import { type LeaseQuery, refuseAsync, refusePromise, type Store, type Synchronous, type TakenCount } from "./store.ts";
+
+/** An unbroken run of addresses that have a lease, as numbers of `address-key.ts`. */
+interface Run {
+  readonly first: bigint;
+  readonly last: bigint;
+}
+
+const assignments =
+  "(prefix, gateway, range_set, sandbox_id, ifname, state, pod_namespace, pod_name, pod_uid, boot_id, generation, allocated_at_ms, released_at_ms) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+const lowest = keyOfNumber(0n);
+const highest = keyOfNumber((1n << 128n) - 1n);
+
+/** Leases in one SQLite file, shared by every process that opens it. */
+export class SqliteStore implements Store {
+  readonly #db: DatabaseSync;
+  readonly #path: string;
+  readonly #statements = new Map<string, StatementSync>();
+  #inTransaction = false;
+  #closed = false;
+
+  private constructor(db: DatabaseSync, path: string) {
+    this.#db = db;
+    this.#path = path;
+  }
+
+  /** Makes the file and its directory when missing. */
+  static async open(path: string, directory: string): Promise<SqliteStore> {
+    return new SqliteStore(await openOrCreateDatabase(path, directory), path);
+  }
+
+  /** `undefined` where there is no file. */
+  static async openExisting(path: string): Promise<SqliteStore | undefined> {
+    const db = await openDatabase(path);
+    return db === undefined ? undefined : new SqliteStore(db, path);
+  }
+
+  transaction<T>(work: () => Synchronous<T>): T {
+    refuseAsync(work);
+    assert(!this.#inTransaction, "transactions do not nest");
+    // IMMEDIATE takes the writer's lock now: a lock that is taken later could find its reads outdated, and fail.
+    this.#run("BEGIN IMMEDIATE");
+    this.#inTransaction = true;
+    try {
+      const value = refusePromise(work());
+      this.#run("COMMIT");
+      return value;
+    } catch (caught) {
+      this.#rollBack();
+      throw caught;
+    } finally {
+      this.#inTransaction = false;
+    }
+  }
+
+  /** SQLite has rolled back by itself after some errors, a full disk among them; then there is nothing to do. */
+  #rollBack(): void {
+    try {
+      this.#db.exec("ROLLBACK");
+    } catch {
+      // The error that led here tells more.
+    }
+  }
+
+  select(query: LeaseQuery): readonly Lease[] {
+    return this.#rows(query).map(leaseOf);
+  }
+
+  #rows(query: LeaseQuery): readonly LeaseRow[] {
+    const by = (where: string, ...values: SQLInputValue[]): readonly LeaseRow[] =>
+      this.#all<LeaseRow>(`SELECT * FROM lease ${where}`, ...values);
+    switch (query.by) {
+      case "owner": {
+        const { network, sandboxId, ifname } = query.owner;
+        return by("WHERE network = ? AND sandbox_id = ? AND ifname = ? ORDER BY address", network, sandboxId, ifname);
+      }
+      case "address":
+        return by("WHERE network = ? AND address = ?", query.network, keyOf(query.ip));
+      case "window":
+        return by(
+          "WHERE network = ? AND address BETWEEN ? AND ? ORDER BY address LIMIT ?",
+          query.network,
+          keyOf(query.from),
+          keyOf(query.to),
+          query.limit,
+        );
+      case "network":
+        return query.network === undefined
+          ? by("ORDER BY network, address")
+          : by("WHERE network = ? ORDER BY address", query.network);
+      case "cooling":
+        return by(
+          "WHERE network = ? AND state = 'cooling' AND released_at_ms <= ? AND address BETWEEN ? AND ? ORDER BY released_at_ms, generation LIMIT ?",
+          query.network,
+          query.releasedByMs,
+          query.within === undefined ? lowest : keyOf(query.within.from),
+          query.within === undefined ? highest : keyOf(query.within.to),
+          query.limit,
+        );
+    }
+  }
+
+  put(lease: Lease): void {
+    assert(this.#inTransaction, "leases change inside a transaction");
+    const { network } = lease.owner;
+    const key = keyOf(lease.address.ip);
+    const columns = columnsOf(lease);
+    const added = this.#changes(
+      "INSERT INTO lease VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+      ...[network, key, ...columns],
+    );
+    if (added > 0) this.#take(network, numberOf(lease.address.ip));
+    else this.#changes(`UPDATE lease SET ${assignments} WHERE network = ? AND address = ?`, ...columns, network, key);
+  }
+
+  remove(lease: Lease): void {
+    assert(this.#inTransaction, "leases change inside a transaction");
+    const { network } = lease.owner;
+    const { ip } = lease.address;
+    const removed = this.#changes("DELETE FROM lease WHERE network = ? AND address = ?", network, keyOf(ip));
+    if (removed > 0) this.#give(network, numberOf(ip));
+  }
+
+  nextFree(network: string, from: Ip): Ip {
+    const number = numberOf(from);
+    const [run] = this.#runsUpTo(network, number, 1);
+    return run === undefined || run.last < number ? from : ipOfNumber(from.family, run.last + 1n);
+  }
+
+  count(network: string, from: Ip, to: Ip): TakenCount {
+    const [low, high] = [numberOf(from), numberOf(to)];
+    let taken = 0n;
+    const [before] = this.#runsUpTo(network, low, 1);
+    if (before !== undefined && before.last >= low) taken += min(before.last, high) - low + 1n;
+    const inside = "SELECT first, last FROM taken WHERE network = ? AND first > ? AND first <= ?";
+    for (const run of this.#all<RunRow>(inside, network, keyOf(from), keyOf(to)).map(runOf))
+      taken += min(run.last, high) - run.first + 1n;
+    const left = this.#all<{ state: LeaseState; number: number }>(
+      "SELECT state, count(*) AS number FROM lease WHERE network = ? AND released_at_ms IS NOT NULL AND address BETWEEN ? AND ? GROUP BY state",
+      network,
+      keyOf(from),
+      keyOf(to),
+    );
+    const inState = (state: LeaseState): number => left.find((row) => row.state === state)?.number ?? 0;
+    return { taken, releasing: inState("releasing"), cooling: inState("cooling") };
+  }
+
+  mark(name: string): string | undefined {
+    return this.#all<{ value: string }>("SELECT value FROM mark WHERE name = ?", name)[0]?.value;
+  }
+
+  setMark(name: string, value: string): void {
+    assert(this.#inTransaction, "marks change inside a transaction");
+    this.#changes("INSERT OR REPLACE INTO mark VALUES (?, ?)", name, value);
+  }
+
+  departures(): readonly Owner[] {
+    const rows = this.#all<{ network: string; sandbox_id: string; ifname: string }>(
+      "SELECT network, sandbox_id, ifname FROM departure ORDER BY since_ms, network, sandbox_id, ifname",
+    );
+    return rows.map(({ network, sandbox_id, ifname }) => ({ network, sandboxId: sandbox_id, ifname }));
+  }
+
+  setDeparture({ network, sandboxId, ifname }: Owner, present: boolean): void {
+    assert(this.#inTransaction, "departures change inside a transaction");
+    if (present) {
+      const sql = "INSERT INTO departure VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING";
+      this.#changes(sql, network, sandboxId, ifname, Date.now());
+    } else {
+      const sql = "DELETE FROM departure WHERE network = ? AND sandbox_id = ? AND ifname = ?";
+      this.#changes(sql, network, sandboxId, ifname);
+    }
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#statements.clear();
+    this.#db.close();
+  }
+
+  /** The runs that begin at this address or before, the nearest first. */
+  #runsUpTo(network: string, number: bigint, limit: number): readonly Run[] {
+    const sql = "SELECT first, last FROM taken WHERE network = ? AND first <= ? ORDER BY first DESC LIMIT ?";
+    return this.#all<RunRow>(sql, network, keyOfNumber(number), limit).map(runOf);
+  }
+
+  /** A free address joins the runs on either side of it. */
+  #take(network: string, number: bigint): void {
+    const near = this.#runsUpTo(network, number + 1n, 2);
+    const after = near.find((run) => run.first === number + 1n);
+    const before = near.find((run) => run.last === number - 1n);
+    if (after !== undefined) this.#dropRun(network, after);
+    this.#setRun(network, { first: before?.first ?? number, last: after?.last ?? number });
+  }
+
+  /** An address leaves its run, which may fall into two. */
+  #give(network: string, number: bigint): void {
+    const [run] = this.#runsUpTo(network, number, 1);
+    assert(run !== undefined && run.last >= number, "an address with a lease is in a run");
+    if (run.first < number) this.#setRun(network, { first: run.first, last: number - 1n });
+    else this.#dropRun(network, run);
+    if (run.last > number) this.#setRun(network, { first: number + 1n, last: run.last });
+  }
+
+  #setRun(network: string, { first, last }: Run): void {
+    this.#changes("INSERT OR REPLACE INTO taken VALUES (?, ?, ?)", network, keyOfNumber(first), keyOfNumber(last));
+  }
+
+  #dropRun(network: string, { first }: Run): void {
+    this.#changes("DELETE FROM taken WHERE network = ? AND first = ?", network, keyOfNumber(first));
+  }
+
+  #run(sql: string): void {
+    this.#guarded(() => this.#db.exec(sql));
+  }
+
+  #all<Row>(sql: string, ...values: SQLInputValue[]): readonly Row[] {
+    return this.#guarded(() => this.#statement(sql).all(...values) as unknown as readonly Row[]);
+  }
+
+  #changes(sql: string, ...values: SQLInputValue[]): number {
+    return this.#guarded(() => Number(this.#statement(sql).run(...values).changes));
+  }
+
+  #statement(sql: string): StatementSync {
+    const known = this.#statements.get(sql);
+    if (known !== undefined) return known;
+    const statement = this.#db.prepare(sql);
+    this.#statements.set(sql, statement);
+    return statement;
+  }
+
+  #guarded<T>(use: () => T): T {
+    try {
+      return use();
+    } catch (caught) {
+      throw storeError(caught, this.#path);
+    }
+  }
+}
+
+interface RunRow {
+  readonly first: AddressKey;
+  readonly last: AddressKey;
+}
+
+const runOf = (row: RunRow): Run => ({ first: numberOfKey(row.first), last: numberOfKey(row.last) });
+
+const min = (a: bigint, b: bigint): bigint => (a < b ? a : b);

@@ -1,0 +1,31 @@
+import type { Fields } from "../json-fields.ts";
+
+/** What GC gets on stdin: the attachments that stand, by the names that the specification gives them. */
+export interface ValidAttachment {
+  readonly containerId: string;
+  readonly ifname: string;
+}
+
+/** The specification's key, and the one that its library also writes, because its first text had it so. */
+const keys = ["cni.dev/valid-attachments", "cni.dev/attachments"] as const;
+
+/**
+ * Reads what to keep (specification 1.1.0, "GC: Clean up any stale resources"). A key that is missing is refused:
+ * taken for an empty list it would give up every pod of the node. `null` is an empty list: so the
+ * reference library writes the list of a runtime that has nothing running.
+ * @throws {CniError} code 7
+ */
+export function validAttachments(conf: Fields): readonly ValidAttachment[] {
+  const key = keys.find((candidate) => Object.hasOwn(conf.raw, candidate));
+  if (key === undefined) throw conf.wrong(keys[0], undefined, "the attachments to keep");
+  return (conf.objects(key) ?? []).map((entry) => ({
+    containerId: required(entry, "containerID"),
+    ifname: required(entry, "ifname"),
+  }));
+}
+
+function required(entry: Fields, key: string): string {
+  const text = entry.string(key);
+  if (text === undefined || text === "") throw entry.wrong(key, text, "a name");
+  return text;
+}
