@@ -24,10 +24,12 @@ export const verbs = {
 
 function handler(run: Run, manner: "strictly" | "leniently"): VerbHandler {
   return async (request) => {
-    const log = (await openPluginLog(request)).with(fieldsOf(request));
+    const opened = await openPluginLog(request);
+    const log = opened.log.with(fieldsOf(request));
     const started = performance.now();
     const sinceMs = (): number => Math.round((performance.now() - started) * 1000) / 1000;
-    log.debug("Called", { args: redactArgs(request.env.args), conf: redactConf(request.conf.raw) });
+    if (opened.debugging)
+      log.debug("Called", { args: redactArgs(request.env.args), conf: redactConf(request.conf.raw) });
     try {
       const conf: NetConf =
         manner === "strictly"
