@@ -23,7 +23,7 @@ const mostPerRound = 256;
 
 /**
  * Finishes what plugins could not: leases left in `releasing`, departures of delegated attachments,
- * leases of an earlier boot that nobody claims. It looks at the store again and again, because the
+ * leases of an earlier boot that nobody claims; and mends the data path. It looks at the store again and again, because the
  * plugin's processes write there without asking the agent, and at once when it is told to.
  */
 export class Janitor {
@@ -77,6 +77,7 @@ export class Janitor {
 
   /** One look at everything that may be due. Never throws: what fails is logged and comes again, later each time. */
   async round(): Promise<void> {
+    await this.#repair();
     try {
       const due = this.#due(departedOwners(this.#parts));
       for (const owner of due.slice(0, mostPerRound)) {
@@ -86,6 +87,19 @@ export class Janitor {
       for (const owner of await this.#abandoned()) await this.#attempt(owner, () => this.#giveBack(owner));
     } catch (caught) {
       this.#parts.logger.error("the janitor could not look at the store", { error: String(caught) });
+    }
+  }
+
+  /** A bridge that somebody took down or away would keep STATUS failing, and without ADDs nothing else would mend it. */
+  async #repair(): Promise<void> {
+    const { dataPath, logger } = this.#parts;
+    try {
+      const problems = await dataPath.problems();
+      if (problems.length === 0) return;
+      logger.warn("repairing the data path", { problems: problems.map((problem) => problem.message) });
+      await dataPath.start();
+    } catch (caught) {
+      logger.error("the data path could not be repaired", { error: String(caught) });
     }
   }
 

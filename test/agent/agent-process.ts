@@ -1,0 +1,203 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Allocator } from "../../ipam/mod.ts";
+import { isObject } from "../../shared/json-fields.ts";
+import type { CniCmdResponse } from "../../shared/proto/cni-messages.ts";
+import type { StatusResponse } from "../../shared/proto/pipette-messages.ts";
+import { cniService, type Method, nodeService } from "../../shared/proto/services.ts";
+import { callUnary } from "../../shared/rpc/call.ts";
+
+/** The bridge of every agent under test: each has a network namespace of its own. */
+export const bridgeName = "ptd0";
+export const networkName = "pods";
+
+const readyWithinMs = 20_000;
+const main = new URL("../../main.ts", import.meta.url).pathname;
+
+export interface CmdOptions {
+  readonly netns?: string;
+  readonly ifname?: string;
+  readonly args?: string;
+  /** Keys to add to the configuration, or to replace. */
+  readonly conf?: Readonly<Record<string, unknown>>;
+  readonly timeoutMs?: number;
+}
+
+/** One line of an agent's log. */
+export type LogLine = Readonly<Record<string, unknown>>;
+
+/** A directory with everything that one agent needs; the agent itself may be started in it again and again. */
+export class AgentHome implements AsyncDisposable {
+  readonly directory = mkdtempSync(join(tmpdir(), "pipette-agent-"));
+  readonly socket = join(this.directory, "run", "cni.sock");
+  readonly dataDir = join(this.directory, "data");
+  readonly conflist = join(this.directory, "net.d", "10-pipette.conflist");
+  readonly configFile = join(this.directory, "agent.yaml");
+  readonly #running = new Set<AgentProcess>();
+
+  constructor(changes: Readonly<Record<string, unknown>> = {}) {
+    const config = {
+      socket: this.socket,
+      dataDir: this.dataDir,
+      cni: { confDir: join(this.directory, "net.d") },
+      networks: [{ name: networkName, subnets: ["10.78.0.0/16", "fd78::/64"], bridge: bridgeName, masquerade: false }],
+      janitorIntervalMs: 200,
+      ...changes,
+    };
+    // JSON is YAML too.
+    writeFileSync(this.configFile, JSON.stringify(config, null, 2));
+  }
+
+  /** Starts an agent and waits until it says that it is ready. */
+  async start(env: Readonly<Record<string, string>> = {}): Promise<AgentProcess> {
+    const agent = this.spawn(env);
+    await agent.logged((line) => line["message"] === "ready");
+    return agent;
+  }
+
+  spawn(env: Readonly<Record<string, string>> = {}): AgentProcess {
+    const agent = new AgentProcess(["agent", "--config", this.configFile], env);
+    this.#running.add(agent);
+    return agent;
+  }
+
+  /** A CmdAdd, CmdCheck or CmdDel for `containerId`. */
+  cmd(verb: keyof typeof cniService, containerId: string, options: CmdOptions = {}): Promise<CniCmdResponse> {
+    const conf = { cniVersion: "1.0.0", name: networkName, type: "pipette", ...options.conf };
+    const cniArgs = {
+      containerId,
+      netns: options.netns ?? "",
+      ifname: options.ifname ?? "eth0",
+      args: options.args ?? "",
+      path: "",
+      networkConfiguration: new TextEncoder().encode(JSON.stringify(conf)),
+    };
+    return this.call(cniService[verb], { cniArgs }, options.timeoutMs);
+  }
+
+  call<Req, Res>(method: Method<Req, Res>, request: Req, timeoutMs = 20_000): Promise<Res> {
+    return callUnary(this.socket, method, request, { timeoutMs });
+  }
+
+  status(): Promise<StatusResponse> {
+    return this.call(nodeService.status, { network: "" });
+  }
+
+  /** What stands, as the agent lists it: container ids, sorted. */
+  async containers(): Promise<string[]> {
+    const { interfaces } = await this.call(nodeService.listInterfaces, {});
+    return interfaces.map((entry) => entry.containerId).sort();
+  }
+
+  /** The store, as another process sees it. */
+  store(): Promise<Allocator> {
+    return Allocator.open(this.dataDir);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const agent of this.#running) await agent.end("SIGKILL");
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+}
+
+/** One process of `pipette`, with its output collected. */
+export class AgentProcess {
+  readonly lines: LogLine[] = [];
+  stdout = "";
+  stderr = "";
+  readonly #child: Bun.Subprocess<"ignore", "pipe", "pipe">;
+  readonly #read: Promise<unknown>;
+
+  constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+    this.#child = Bun.spawn([process.execPath, main, ...args], {
+      env: { ...process.env, ...env },
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    this.#read = Promise.all([
+      each(this.#child.stdout, (text) => {
+        this.stdout += text;
+      }),
+      each(this.#child.stderr, (text) => this.#take(text)),
+    ]);
+  }
+
+  get pid(): number {
+    return this.#child.pid;
+  }
+
+  /** Exit status once it has ended by itself; output is complete then. */
+  async ended(): Promise<number> {
+    const status = await this.#child.exited;
+    await this.#read;
+    return status;
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#child.kill(name);
+  }
+
+  /** Sends the signal and waits for the end. */
+  async end(name: NodeJS.Signals = "SIGTERM"): Promise<number> {
+    if (this.#child.exitCode === null) this.#child.kill(name);
+    return this.ended();
+  }
+
+  /** Waits for a line that `wanted` takes. */
+  async logged(wanted: (line: LogLine) => boolean): Promise<LogLine> {
+    return eventually(() => {
+      const line = this.lines.find(wanted);
+      if (line === undefined && this.#child.exitCode !== null) throw new Error(`The agent has ended: ${this.stderr}`);
+      return line;
+    }, "the line in the agent's log");
+  }
+
+  /** Resident memory in MB. */
+  residentMb(): number {
+    const status = readFileSync(`/proc/${this.pid}/status`, "utf8");
+    return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
+  }
+
+  #take(text: string): void {
+    const before = this.stderr.lastIndexOf("\n") + 1;
+    this.stderr += text;
+    const whole = this.stderr.lastIndexOf("\n") + 1;
+    for (const line of this.stderr.slice(before, whole).split("\n")) {
+      if (!line.startsWith("{")) continue;
+      const value: unknown = JSON.parse(line);
+      if (isObject(value)) this.lines.push(value);
+    }
+  }
+}
+
+/** Asks again until the answer is neither `undefined` nor `false`; fails only when it never is. */
+export async function eventually<T>(ask: () => T | Promise<T>, what: string): Promise<Exclude<T, undefined | false>> {
+  const until = performance.now() + readyWithinMs;
+  for (;;) {
+    const answer = await ask();
+    if (answer !== undefined && answer !== false) return answer as Exclude<T, undefined | false>;
+    if (performance.now() > until) throw new Error(`Waited in vain for ${what}`);
+    await Bun.sleep(10);
+  }
+}
+
+async function each(stream: ReadableStream<Uint8Array>, take: (text: string) => void): Promise<void> {
+  const decoder = new TextDecoder();
+  const reader = stream.getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    take(decoder.decode(value, { stream: true }));
+  }
+}
+
+/** The result of a call that must have succeeded. */
+export function resultOf(response: CniCmdResponse): {
+  readonly ips: readonly { readonly address: string }[];
+  readonly interfaces: readonly { readonly name: string; readonly mac: string; readonly sandbox?: string }[];
+} {
+  if (response.error !== undefined) throw new Error(`${response.error.code}: ${response.error.message}`);
+  return JSON.parse(new TextDecoder().decode(response.cniResult));
+}
