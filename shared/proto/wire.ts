@@ -33,33 +33,33 @@ export interface MessageCodec<T> extends Codec<T> {
 
 /** Fields are written in the order of the table, so list them by number, as other implementations write them. */
 export function message<T extends object>(table: { readonly [K in keyof T]-?: Field<T[K]> }): MessageCodec<T> {
-  type Line = readonly [keyof T, Field<T[keyof T]>];
-  // Built on first use: most messages are never seen by a process that lives for milliseconds.
-  let built: readonly Line[] | undefined;
-  const lines = (): readonly Line[] => {
-    built ??= (Object.keys(table) as (keyof T)[]).map((name): Line => [name, table[name]]);
-    return built;
-  };
+  // By plain loops over the table: a process that lives for milliseconds sees each message once.
   const absent = (): T => {
     const value = {} as T;
-    for (const [name, field] of lines()) value[name] = field.absent();
+    for (const name in table) value[name] = table[name].absent();
     return value;
   };
   const merge = (target: T, bytes: Uint8Array): T => {
     const input = new Reader(bytes);
     while (!input.ended()) {
       const tag = input.tag();
-      const line = lines().find(([, field]) => field.number === tag.number);
-      // A known number with another wire type counts as unknown, as in other implementations.
-      if (line === undefined || line[1].wireType !== tag.wireType) input.skip(tag.number, tag.wireType, 0);
-      else target[line[0]] = line[1].read(input, target[line[0]]);
+      let known = false;
+      for (const name in table) {
+        const field = table[name];
+        // A known number with another wire type counts as unknown, as in other implementations.
+        if (field.number !== tag.number || field.wireType !== tag.wireType) continue;
+        target[name] = field.read(input, target[name]);
+        known = true;
+        break;
+      }
+      if (!known) input.skip(tag.number, tag.wireType, 0);
     }
     return target;
   };
   return {
     encode(value) {
       const out = new Writer();
-      for (const [name, field] of lines()) field.write(out, value[name]);
+      for (const name in table) table[name].write(out, value[name]);
       return out.finish();
     },
     decode: (bytes) => merge(absent(), bytes),

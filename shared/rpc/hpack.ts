@@ -18,57 +18,41 @@ const staticEntries =
   "last-modified|link|location|max-forwards|proxy-authenticate|proxy-authorization|range|referer|refresh|retry-after|" +
   "server|set-cookie|strict-transport-security|transfer-encoding|user-agent|vary|via|www-authenticate";
 
-function staticTable(): readonly Header[] {
-  return staticEntries.split("|").map((entry): Header => {
-    const blank = entry.indexOf(" ");
-    return blank < 0 ? [entry, ""] : [entry.slice(0, blank), entry.slice(blank + 1)];
-  });
-}
-
 /** What an entry counts for, in the table and in a list (sections 4.1; RFC 9113, 6.5.2). */
 const sizeOf = (header: Header): number => header[0].length + header[1].length + 32;
 
 /**
- * Writes a block of literals that touch no table, so the peer's table size does not matter.
+ * Writes a block of literals that use no table at all, so neither side has to look anything up.
  * Names and values are printable ASCII: the caller keeps everything else out.
  */
 export function encodeHeaders(headers: readonly Header[]): Uint8Array {
-  const table = staticTable();
-  const out: number[] = [];
-  for (const header of headers) {
-    const same = table.findIndex(([name, value]) => name === header[0] && value === header[1] && value !== "");
-    if (same >= 0) {
-      writeInteger(out, same + 1, 7, 0x80);
-      continue;
-    }
-    const index = table.findIndex(([name]) => name === header[0]) + 1;
-    writeInteger(out, index, 4, 0);
-    if (index === 0) writeString(out, header[0]);
-    writeString(out, header[1]);
+  let most = 0;
+  for (const [name, value] of headers) most += name.length + value.length + 1 + 2 * longestInteger;
+  const block = new Uint8Array(most);
+  let at = 0;
+  for (const [name, value] of headers) {
+    // A literal without indexing whose name is written out: a zero byte (section 6.2.2).
+    at = writeString(block, at + 1, name);
+    at = writeString(block, at, value);
   }
-  return new Uint8Array(out);
+  return block.subarray(0, at);
 }
 
-function writeInteger(out: number[], value: number, prefixBits: number, mark: number): void {
-  const most = 2 ** prefixBits - 1;
-  if (value < most) {
-    out.push(mark | value);
-    return;
-  }
-  out.push(mark | most);
-  let rest = value - most;
-  for (; rest > 127; rest = Math.floor(rest / 128)) out.push((rest % 128) | 128);
-  out.push(rest);
-}
+/** The prefix and four more bytes: 28 bits. */
+const longestInteger = 5;
 
-function writeString(out: number[], text: string): void {
-  writeInteger(out, text.length, 7, 0);
-  for (let i = 0; i < text.length; i++) out.push(text.charCodeAt(i));
+function writeString(block: Uint8Array, from: number, text: string): number {
+  let at = from;
+  let rest = text.length - 127;
+  block[at++] = Math.min(text.length, 127);
+  for (; rest >= 0; rest = rest < 128 ? -1 : rest >> 7) block[at++] = rest < 128 ? rest : (rest & 127) | 128;
+  for (let i = 0; i < text.length; i++) block[at++] = text.charCodeAt(i);
+  return at;
 }
 
 /** Reads the blocks of one connection, in order: each may change the table for the next. */
 export class HpackDecoder {
-  readonly #static = staticTable();
+  #static: readonly string[] | undefined;
   readonly #mostTableBytes: number;
   readonly #mostListBytes: number;
   /** Newest first. */
@@ -126,7 +110,13 @@ export class HpackDecoder {
   }
 
   #entry(index: number): Header {
-    const entry = this.#static[index - 1] ?? this.#dynamic[index - 1 - this.#static.length];
+    this.#static ??= staticEntries.split("|");
+    const text = this.#static[index - 1];
+    if (text !== undefined) {
+      const blank = text.indexOf(" ");
+      return blank < 0 ? [text, ""] : [text.slice(0, blank), text.slice(blank + 1)];
+    }
+    const entry = this.#dynamic[index - 1 - this.#static.length];
     if (entry === undefined) throw new HpackError(`entry ${index} is not in the tables, wanted one that is`);
     return entry;
   }

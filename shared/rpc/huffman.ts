@@ -8,10 +8,14 @@ const codeLengths =
   "kmkkmmmnmnnnnnonoomnonnnnlmnmnnomlkmmnnlnmmolmnnllmlnmnnkmmmnmmn" +
   "qqkjmnmpqqqrrqopjlqrrqrollqqsrrrkoklmllnmmppooqnqrqqrrrrrsrrrrrq";
 
-const longestCode = 30;
-const endOfString = 256;
+/** How many codes there are of each length from 0 on, the end symbol's included. */
+const codeCounts = [
+  0, 0, 0, 0, 0, 10, 26, 32, 6, 0, 5, 3, 2, 6, 2, 3, 0, 0, 0, 3, 8, 13, 26, 29, 12, 4, 15, 19, 29, 0, 4,
+];
 
-/** The code of HTTP/2 header strings. Made when the first string needs it, for it costs more than a short string. */
+const shortestCode = 5;
+
+/** The code of HTTP/2 header strings. */
 export interface HuffmanCode {
   /**
    * Calls `visit` with each byte of the string and the place of its code in bits. `false` for what is no such
@@ -23,19 +27,27 @@ export interface HuffmanCode {
 }
 
 export function createHuffmanCode(): HuffmanCode {
-  const { first, start, symbols } = buildTables();
+  const firstCodes = firstCodesByLength();
+  /** The symbols of one length in the order of their codes, gathered when the first of them comes: few lengths do. */
+  const groups: number[][] = [];
+  const groupOf = (bits: number): number[] => {
+    groups[bits] ??= symbolsOf(bits);
+    return groups[bits];
+  };
   return {
     walk(bytes, visit) {
       let code = 0;
       let bits = 0;
-      for (let at = 0; at < bytes.length * 8; at++) {
+      const end = bytes.length * 8;
+      for (let at = 0; at < end; at++) {
         code = code * 2 + (((bytes[at >> 3] ?? 0) >> (7 - (at & 7))) & 1);
         bits++;
-        // Codes of one length follow each other, and the next length begins right behind them.
-        const place = (start[bits] ?? 0) + code - (first[bits] ?? 0);
-        if (place >= (start[bits + 1] ?? 0)) continue;
-        const symbol = symbols[place] ?? endOfString;
-        if (symbol === endOfString) return false;
+        if (bits < shortestCode) continue;
+        const place = code - (firstCodes[bits] ?? 0);
+        if (place >= (codeCounts[bits] ?? 0)) continue;
+        const symbol = groupOf(bits)[place];
+        // The last code of all is the end symbol's, which no string may hold.
+        if (symbol === undefined) return false;
         visit(symbol, at + 1 - bits, bits);
         code = 0;
         bits = 0;
@@ -43,29 +55,26 @@ export function createHuffmanCode(): HuffmanCode {
       return bits < 8 && code === 2 ** bits - 1;
     },
     codeOf(symbol) {
-      const bits = lengthOf(symbol);
-      return { code: (first[bits] ?? 0) + symbols.indexOf(symbol) - (start[bits] ?? 0), bits };
+      const bits = Number.parseInt(codeLengths.charAt(symbol), 36);
+      return { code: (firstCodes[bits] ?? 0) + groupOf(bits).indexOf(symbol), bits };
     },
   };
 }
 
-const lengthOf = (symbol: number): number => Number.parseInt(codeLengths.charAt(symbol), 36);
-
-/** By length: the first code, and where its symbols begin among all of them in the order of their codes. */
-function buildTables(): { first: number[]; start: number[]; symbols: number[] } {
-  const groups: number[][] = Array.from({ length: longestCode + 1 }, () => []);
-  for (let symbol = 0; symbol < endOfString; symbol++) groups[lengthOf(symbol)]?.push(symbol);
-  groups[longestCode]?.push(endOfString);
-  const first: number[] = [];
-  const start: number[] = [];
-  const symbols: number[] = [];
+/** Codes of one length follow each other; the next length begins behind the last one, with a bit more. */
+function firstCodesByLength(): number[] {
+  const firstCodes: number[] = [];
   let code = 0;
-  for (const group of groups) {
-    first.push(code);
-    start.push(symbols.length);
-    for (const symbol of group) symbols.push(symbol);
-    code = (code + group.length) * 2;
+  for (const count of codeCounts) {
+    firstCodes.push(code);
+    code = (code + count) * 2;
   }
-  start.push(symbols.length);
-  return { first, start, symbols };
+  return firstCodes;
+}
+
+function symbolsOf(bits: number): number[] {
+  const symbols: number[] = [];
+  const digit = bits.toString(36);
+  for (let at = codeLengths.indexOf(digit); at >= 0; at = codeLengths.indexOf(digit, at + 1)) symbols.push(at);
+  return symbols;
 }
