@@ -60,15 +60,12 @@ export const Ifla = {
   INFO_SLAVE_KIND: 4,
   INFO_SLAVE_DATA: 5,
   VETH_INFO_PEER: 1,
-  BRPORT_STATE: 1,
   BRPORT_MODE: 4,
   INET_CONF: 1,
 } as const;
 
 /** Indexes of IFLA_INET_CONF (linux/ip.h, IPV4_DEVCONF_*). */
 export const InetConf = { ARP_NOTIFY: 22 } as const;
-
-export const BR_STATE_FORWARDING = 3;
 
 export const Iff = { UP: 1 } as const;
 

@@ -7,7 +7,7 @@ const symbols = {
   send: { args: ["i32", "ptr", "usize", "i32"], returns: FFIType.i64_fast },
   recv: { args: ["i32", "ptr", "usize", "i32"], returns: FFIType.i64_fast },
   setns: { args: ["i32", "i32"], returns: "i32" },
-  ioctl: { args: ["i32", "u64", "u64"], returns: "i32" },
+  ioctl: { args: ["i32", "u64", "ptr"], returns: "i32" },
   open: { args: ["ptr", "i32", "i32"], returns: "i32" },
   close: { args: ["i32"], returns: "i32" },
   __errno_location: { args: [], returns: "ptr" },

@@ -1,14 +1,5 @@
 import { formatMac } from "./bytes.ts";
-import {
-  BR_STATE_FORWARDING,
-  EXT_FILTER_SKIP_STATS,
-  Family,
-  Flag,
-  Iff,
-  Ifla,
-  InetConf,
-  MessageType,
-} from "./constants.ts";
+import { EXT_FILTER_SKIP_STATS, Family, Flag, Iff, Ifla, InetConf, MessageType } from "./constants.ts";
 import { Attributes, fixedHeader, type RawMessage } from "./message-reader.ts";
 import type { Message, MessageWriter } from "./message-writer.ts";
 
@@ -174,24 +165,14 @@ export function addAltName(what: string, index: number, altName: string): Messag
   };
 }
 
-export interface BridgePortOptions {
-  readonly hairpin?: boolean;
-  /**
-   * Forward from now on: without spanning tree a port does so soon after its carrier comes up, but not before
-   * a work queue got round to it. ENETDOWN: there is no carrier.
-   */
-  readonly forwarding?: true;
-}
-
-export function setBridgePort(what: string, index: number, options: BridgePortOptions): Message {
+export function setHairpin(what: string, index: number, hairpin: boolean): Message {
   return {
     action: `set the bridge port options of "${what}"`,
     type: MessageType.NEWLINK,
     body: (writer) => {
       ifinfo(writer, index).nest(Ifla.LINKINFO, () => {
         writer.attrText(Ifla.INFO_SLAVE_KIND, "bridge").nest(Ifla.INFO_SLAVE_DATA, () => {
-          if (options.hairpin !== undefined) writer.attrU8(Ifla.BRPORT_MODE, options.hairpin ? 1 : 0);
-          if (options.forwarding) writer.attrU8(Ifla.BRPORT_STATE, BR_STATE_FORWARDING);
+          writer.attrU8(Ifla.BRPORT_MODE, hairpin ? 1 : 0);
         });
       });
     },

@@ -9,7 +9,6 @@ export { Kernel } from "./kernel.ts";
 export {
   addAltName,
   announceIpv4,
-  type BridgePortOptions,
   createBridge,
   createVeth,
   deleteLinksOfGroup,
@@ -19,7 +18,7 @@ export {
   type LinkKey,
   listLinks,
   readLink,
-  setBridgePort,
+  setHairpin,
   setLink,
 } from "./link.ts";
 export type { Message } from "./message-writer.ts";

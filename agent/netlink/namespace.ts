@@ -35,7 +35,7 @@ export function openNamespace(libc: Libc, path: string): OpenedNamespace {
     if (code === "ENOENT" || code === "ENOTDIR") return { t: "missing" };
     return { t: "refused", reason: String(code ?? caught) };
   }
-  const isNetwork = libc.calls.ioctl(fd, NS_GET_NSTYPE, 0) === CLONE_NEWNET;
+  const isNetwork = libc.calls.ioctl(fd, NS_GET_NSTYPE, null) === CLONE_NEWNET;
   if (isNetwork && !sameNamespace(fd)) return { t: "open", namespace: held(path, fd) };
   closeSync(fd);
   return { t: isNetwork ? "own" : "other" };

@@ -1,4 +1,5 @@
 import { write } from "node:fs";
+import { limits } from "../../shared/limits.ts";
 import { Flag, MessageType } from "./constants.ts";
 import { Errno } from "./errno.ts";
 import { type Libc, pinned } from "./libc.ts";
@@ -15,6 +16,12 @@ const options = [11, 10, 12];
 const MSG_DONTWAIT = 0x40;
 const MSG_TRUNC = 0x20;
 
+const SIOCETHTOOL = 0x8946;
+const ETHTOOL_GLINK = 0x0a;
+/** struct ifreq: the name in 16 bytes, then a union. */
+const ifreqBytes = 40;
+const ifreqDataAt = 16;
+
 /** The kernel cuts dumps into datagrams of 32 KiB at most when the reader has that much room. */
 const receiveBytes = 64 * 1024;
 /** One batch for a pod with many addresses and routes is a few kB. */
@@ -27,6 +34,10 @@ export class NetlinkBuffers {
   readonly out = pinned(sendBytes);
   readonly in = pinned(receiveBytes);
   readonly writer = new MessageWriter(this.out.bytes);
+  /** struct ifreq, its union holding a pointer to the next. */
+  readonly ifreq = pinned(ifreqBytes);
+  /** struct ethtool_value: command and answer. */
+  readonly ethtool = pinned(8);
 }
 
 /**
@@ -162,6 +173,22 @@ export class NetlinkSocket implements Disposable {
         if (errno === 0) return;
         throw new NetlinkError(message.action, errno, kernelText);
       }
+    }
+  }
+
+  /**
+   * Makes the kernel act on an interface's carrier now. A bridge else lets frames through only when a work queue
+   * got round to it, which under load is after the first ones are lost. To be asked for the link state does it.
+   * @throws {NetlinkError}
+   */
+  settleCarrier(ifname: string): void {
+    const { ifreq, ethtool } = this.#buffers;
+    ifreq.bytes.fill(0);
+    new TextEncoder().encodeInto(ifname, ifreq.bytes.subarray(0, limits.ifnameBytes));
+    new DataView(ifreq.bytes.buffer).setBigUint64(ifreqDataAt, BigInt(ethtool.address), true);
+    new DataView(ethtool.bytes.buffer).setUint32(0, ETHTOOL_GLINK, true);
+    if (this.#libc.calls.ioctl(this.#fd, SIOCETHTOOL, ifreq.address) < 0) {
+      throw new NetlinkError(`look at the carrier of "${ifname}"`, this.#libc.errno());
     }
   }
 

@@ -114,6 +114,17 @@ describe.skipIf(whyNoSandbox() !== undefined)(`bridge data path: who reaches who
     expect(await sandbox.ping(ends[0], "10.77.0.51")).toBe(hairpin);
   });
 
+  test("the node forgets what it knew of an address, even by hand", async () => {
+    const dataPath = await started();
+    const pod = await sandbox.addPod();
+    for (const address of ["10.77.0.70", "fd77::70"]) {
+      await sandbox.node(`ip neigh add ${address} lladdr 02:00:00:00:00:70 dev ${bridgeName} nud permanent`);
+    }
+    await dataPath.attach(requestFor("a", pod, 70));
+    expect(await sandbox.ping(undefined, "10.77.0.70")).toBe(true);
+    expect(await sandbox.ping(undefined, "fd77::70")).toBe(true);
+  });
+
   test("an address given to another pod at once is reached at once", async () => {
     const dataPath = await started();
     const [first, second, neighbour] = [await sandbox.addPod(), await sandbox.addPod(), await sandbox.addPod()];

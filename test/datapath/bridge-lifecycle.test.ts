@@ -186,6 +186,14 @@ describe.skipIf(whyNoSandbox() !== undefined)(`bridge data path: life of a pod $
     expect(await pairs()).toHaveLength(1);
   });
 
+  test("another sandbox in the same namespace gets the interface name right after DEL", async () => {
+    const pod = await sandbox.addPod();
+    await dataPath.attach(requestFor("a", pod, 10));
+    await dataPath.detach(ownerOf("a"));
+    await dataPath.attach(requestFor("b", pod, 10));
+    expect(await sandbox.ping(pod, "10.77.0.1")).toBe(true);
+  });
+
   test("a second name that somebody took off is no way to lose an interface", async () => {
     const pod = await sandbox.addPod();
     const result = await dataPath.attach(requestFor("a", pod, 10));

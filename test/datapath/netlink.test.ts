@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { linkGroup, retire } from "../../agent/datapath/bridge/host-links.ts";
 import {
   createBridge,
   deleteLinksOfGroup,
@@ -60,6 +61,24 @@ describe.skipIf(whyNoSandbox() !== undefined)(`rtnetlink against the kernel ${wh
       'Cannot create the bridge "name-of-sixteen!": the kernel answers ERANGE (Attribute failed policy validation)',
     );
     expect(refusalOf(() => socket.get(getLink({ name: "ptn7" }), readLink)).errno).toBe(Errno.ENODEV);
+  });
+
+  test("a retired interface is down, out of its bridge, and in the group that is swept", async () => {
+    using socket = opened.openSocket();
+    socket.run(bridge("ptr0", 6));
+    await sandbox.node("ip link add ptr1 up master ptr0 type veth peer name ptr2");
+    const before = socket.get(getLink({ name: "ptr1" }), readLink);
+    expect(before).toMatchObject({ up: true, group: 0 });
+    expect(before.master).not.toBe(0);
+    retire(socket, before);
+    expect(socket.get(getLink({ name: "ptr1" }), readLink)).toMatchObject({
+      up: false,
+      master: 0,
+      group: linkGroup.leaving,
+    });
+    await sandbox.node("ip link del ptr1");
+    // Gone is as good.
+    retire(socket, before);
   });
 
   test("a dump over many datagrams is complete, and the group is deleted at once", async () => {

@@ -1,6 +1,6 @@
 import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { Kernel, type Link, type NetlinkSocket, setBridgePort, setLink } from "../../netlink/mod.ts";
+import { Kernel, type Link, type NetlinkSocket, setHairpin, setLink } from "../../netlink/mod.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
 import { type Alias, parseAlias } from "./alias.ts";
 import { compareHostEnd, comparePodEnd, differs } from "./compare.ts";
@@ -163,7 +163,7 @@ class BridgeDataPath implements DataPath {
       if (link.up && link.master === bridge.index && link.hairpin === hairpin) continue;
       const refusals = this.#socket.batch([
         setLink(link.name, link.index, { up: true, master: bridge.index }),
-        setBridgePort(link.name, link.index, { hairpin }),
+        setHairpin(link.name, link.index, hairpin),
       ]);
       const refusal = refusals.find((one) => one !== undefined);
       if (refusal === undefined) continue;

@@ -17,7 +17,7 @@ import {
   type NetworkNamespace,
   parseMac,
   readNamespaceId,
-  setBridgePort,
+  setHairpin,
   setLink,
 } from "../../netlink/mod.ts";
 import { findHostLink, findNamed, linkGroup, linkOrNone, retire } from "./host-links.ts";
@@ -65,7 +65,7 @@ async function finish(
     runAll(tools.socket, [
       setLink(made.name, made.index, { alias: plan.alias, group: linkGroup.standing }),
       addAltName(made.name, made.index, plan.altName),
-      setBridgePort(made.name, made.index, { hairpin: plan.network.hairpin }),
+      setHairpin(made.name, made.index, plan.network.hairpin),
     ]);
     return configure(tools, plan, namespace, made, bridge);
   } catch (caught) {
@@ -167,7 +167,7 @@ function complete(tools: WiringTools, plan: Plan, namespace: NetworkNamespace, l
   if (!isRight) {
     runAll(socket, [
       setLink(link.name, link.index, { alias, up: true, master: bridge.index }),
-      setBridgePort(link.name, link.index, { hairpin: network.hairpin }),
+      setHairpin(link.name, link.index, network.hairpin),
     ]);
   }
   const named = linkOrNone(socket, { altName });
@@ -210,16 +210,13 @@ function configure(
 
 /**
  * Lets frames through from now on, so that the announcement that follows is not lost, and makes the node itself
- * forget under which hardware addresses it knew these addresses.
+ * forget under which hardware addresses it knew these addresses, entries that somebody made by hand included.
  */
 function openPort(socket: NetlinkSocket, plan: Plan, bridge: Link, host: Link): void {
-  const messages = [
-    setBridgePort(host.name, host.index, { forwarding: true }),
-    ...plan.ipam.ips.map(({ address }) => forgetNeighbour(bridge.name, bridge.index, address.ip)),
-  ];
-  // A bridge that speaks the spanning tree protocol (EBUSY) decides by itself; ENOENT: it knew none.
-  const harmless: readonly number[] = [Errno.EBUSY, Errno.ENETDOWN, Errno.ENOENT];
-  const refusal = socket.batch(messages).find((one) => one !== undefined && !harmless.includes(one.errno));
+  socket.settleCarrier(host.name);
+  const messages = plan.ipam.ips.map(({ address }) => forgetNeighbour(bridge.name, bridge.index, address.ip));
+  // ENOENT: it knew none.
+  const refusal = socket.batch(messages).find((one) => one !== undefined && one.errno !== Errno.ENOENT);
   if (refusal !== undefined) throw refusal;
 }
 
