@@ -7,7 +7,7 @@ import { CniError } from "./shared/errors.ts";
 // at a terminal the arguments choose. What a face needs is imported when it is shown: the plugin
 // starts for every verb, and everything imported up front is paid each time.
 
-const isIpam = /[/\\]?pipette-ipam(\.exe)?$/i.test(process.argv0);
+const isIpam = /(^|[/\\])pipette-ipam(\.exe)?$/i.test(process.argv0);
 
 if (process.env["CNI_COMMAND"] === undefined) {
   const { runTerminal } = await import("./terminal.ts");

@@ -26,7 +26,7 @@ export async function gc(call: Call): Promise<undefined> {
     }
   };
   const { ipam } = conf;
-  if (ipam.kind === "own") await step(() => retainLeases(call, valid));
+  if (ipam.kind === "own") await step(() => retainLeases(call, leaseDirOf(call), valid));
   await step(() => tellAgent(call, valid));
   if (ipam.kind === "delegated") await step(() => delegate(request, ipam.type, "GC", conf.delTimeoutMs));
   const [first] = failures;
@@ -51,8 +51,8 @@ function required(entry: Fields, key: string): string {
   return text;
 }
 
-async function retainLeases(call: Call, valid: readonly Attachment[]): Promise<void> {
-  using allocator = await Allocator.open(leaseDirOf(call));
+async function retainLeases(call: Call, dataDir: string, valid: readonly Attachment[]): Promise<void> {
+  using allocator = await Allocator.open(dataDir);
   const given = allocator.retain(call.request.network, valid, "releasing");
   if (given.length > 0) call.log.info("Gave up attachments that the runtime does not know", { attachments: given });
 }
@@ -71,7 +71,9 @@ async function tellAgent(call: Call, valid: readonly Attachment[]): Promise<void
     // A server of another make has nothing to collect for us.
     if (caught.grpcCode === GrpcCode.unimplemented) return;
     call.log.error("The agent has not collected the garbage", { code: caught.grpcCode, reason: caught.message });
-    // Leases that were given up tell the agent when it is back. Without them nothing does but the next GC.
-    if (conf.ipam.kind !== "own") throw fromRpcError(caught, conf.socket);
+    // Leases that were given up tell the agent when it is back, also those that it gave out itself.
+    if (conf.ipam.kind === "agent") await retainLeases(call, conf.dataDir, valid);
+    // Where another IPAM plugin keeps the addresses there are none: the runtime has to come again.
+    if (conf.ipam.kind === "delegated") throw fromRpcError(caught, conf.socket);
   }
 }

@@ -10,6 +10,7 @@ import { readStdin } from "./stdin.linux.ts";
  * failures, `process.stdout.write` alone costs more than the rest of the call).
  */
 export function processIo(): PluginIo {
+  let written = false;
   return {
     env: process.env,
     readStdin: async () => {
@@ -20,6 +21,9 @@ export function processIo(): PluginIo {
       }
     },
     writeResult: async (text) => {
+      // Two objects would be none: a fault that comes after the result is told by the status alone.
+      if (written) return;
+      written = true;
       try {
         await Bun.write(Bun.stdout, `${text}\n`);
       } catch (cause) {
