@@ -1,0 +1,103 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Allocator, type IpamConfig, parseIpamConfig } from "../../ipam/mod.ts";
+import type { CniResult, Owner } from "../../shared/cni/types.ts";
+import { parseCidr } from "../../shared/ip.ts";
+import { Fields } from "../../shared/json-fields.ts";
+import { createLogger } from "../../shared/log.ts";
+import type { AgentParts } from "../agent-parts.ts";
+import type { Attached, AttachRequest, DataPath, Problem } from "../datapath/datapath.ts";
+import { Lanes } from "../lanes.ts";
+import { ownerKey } from "./owner-key.ts";
+
+/**
+ * For unit tests only: a data path whose kernel is a map, for what a real one does not do on request
+ * (refuse, hang, be overtaken at an exact point). The allocator is the real one.
+ */
+export class DataPathInMemory implements DataPath {
+  readonly standing = new Map<string, Attached>();
+  /** Runs inside of every attach or detach, before it has an effect; what it throws is the kernel's refusal. */
+  before: (action: "attach" | "detach", owner: Owner) => void | Promise<void> = () => undefined;
+  wrong: Problem[] = [];
+  starts = 0;
+
+  async start(): Promise<void> {
+    this.starts++;
+    this.wrong = [];
+  }
+
+  async attach(request: AttachRequest): Promise<CniResult> {
+    await this.before("attach", request.owner);
+    const { owner, ownLease, ipam } = request;
+    this.standing.set(ownerKey(owner), { owner, ownLease, hostIfname: `ve-${owner.sandboxId}` });
+    return { ...ipam, interfaces: [{ name: owner.ifname, sandbox: request.netns }] };
+  }
+
+  async detach(owner: Owner): Promise<void> {
+    await this.before("detach", owner);
+    this.standing.delete(ownerKey(owner));
+  }
+
+  async check(): Promise<void> {}
+
+  async list(): Promise<readonly Attached[]> {
+    return [...this.standing.values()];
+  }
+
+  async problems(): Promise<readonly Problem[]> {
+    return this.wrong;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {}
+
+  containers(): string[] {
+    return [...this.standing.values()].map((attached) => attached.owner.sandboxId).sort();
+  }
+}
+
+export interface PartsInMemory extends AgentParts, Disposable {
+  readonly dataPath: DataPathInMemory;
+  /** The agent's log. */
+  readonly lines: string[];
+  /** Ranges as our plugin would have them in its configuration. */
+  readonly ipam: IpamConfig;
+  readonly conf: Readonly<Record<string, unknown>>;
+}
+
+export const ownerOf = (sandboxId: string): Owner => ({ network: "pods", sandboxId, ifname: "eth0" });
+
+export async function partsInMemory(): Promise<PartsInMemory> {
+  const dataDir = mkdtempSync(join(tmpdir(), "pipette-parts-"));
+  const allocator = await Allocator.open(dataDir);
+  const lines: string[] = [];
+  const subnet = parseCidr("10.9.0.0/24");
+  if (subnet === undefined) throw new Error("Broken invariant: the subnet is one");
+  const conf = { name: "pods", ipam: { type: "pipette-ipam", dataDir, ranges: [[{ subnet: "10.9.0.0/24" }]] } };
+  return {
+    config: {
+      socket: join(dataDir, "cni.sock"),
+      dataDir,
+      logLevel: "debug",
+      cni: { confDir: dataDir, fileName: "", cniVersion: "1.0.0", cniVersions: [], plugins: [] },
+      networks: [{ name: "pods", subnets: [subnet], bridge: "br0", hairpin: false, masquerade: false }],
+      callTimeoutMs: 1_000,
+      drainTimeoutMs: 1_000,
+      janitorIntervalMs: 1_000,
+      cooldownMs: 0,
+    },
+    allocator,
+    dataPath: new DataPathInMemory(),
+    lanes: new Lanes(8),
+    attached: new Set(),
+    leftover: new Map(),
+    logger: createLogger("debug", (line) => lines.push(line)),
+    lines,
+    ipam: parseIpamConfig({ conf: new Fields(conf), network: "pods", version: "1.1.0", args: "" }),
+    conf,
+    [Symbol.dispose]() {
+      allocator[Symbol.dispose]();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,188 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { formatCidr } from "../../shared/ip.ts";
+import { createLogger } from "../../shared/log.ts";
+import { Janitor } from "../state/janitor.ts";
+import { ownerKey } from "../state/owner-key.ts";
+import { ownerOf, type PartsInMemory, partsInMemory } from "../state/parts-in-memory.ts";
+import { runAdd } from "./add.ts";
+import { type CmdRequest, type CmdVerb, parseCmdRequest } from "./cmd-request.ts";
+import { runDel } from "./del.ts";
+
+let parts: PartsInMemory;
+
+beforeEach(async () => {
+  parts = await partsInMemory();
+});
+afterEach(() => parts[Symbol.dispose]());
+
+const silent = createLogger("error", () => undefined);
+const call = (signal = new AbortController().signal) => ({ signal, log: silent });
+
+function request(verb: CmdVerb, id: string, conf: Readonly<Record<string, unknown>> = { name: "pods" }): CmdRequest {
+  const networkConfiguration = new TextEncoder().encode(JSON.stringify({ cniVersion: "1.1.0", ...conf }));
+  const rest = { netns: "/run/netns/x", ifname: "eth0", args: "", path: "" };
+  return parseCmdRequest({ cniArgs: { containerId: id, ...rest, networkConfiguration } }, verb);
+}
+
+/** What our plugin does first: a lease of its own, which the request brings along. */
+function ownRequest(id: string): CmdRequest {
+  const { leases } = parts.allocator.allocate(ownerOf(id), parts.ipam);
+  const ips = leases.map((lease) => ({ address: formatCidr(lease.address) }));
+  return request("ADD", id, { ...parts.conf, ipamResult: { ips } });
+}
+
+const states = (id: string): string[] =>
+  parts.allocator
+    .list()
+    .filter((lease) => lease.owner.sandboxId === id)
+    .map((lease) => lease.state);
+
+describe("ADD", () => {
+  test("that fails takes back what it did, and its addresses cool", async () => {
+    parts.dataPath.before = (action) => {
+      if (action === "attach") throw new Error("refused");
+    };
+    await expect(runAdd(parts, request("ADD", "a"), call())).rejects.toThrow("refused");
+    expect([parts.dataPath.containers(), states("a")]).toEqual([[], ["cooling"]]);
+  });
+
+  test("again, that fails, leaves what stands as it is", async () => {
+    await runAdd(parts, request("ADD", "a"), call());
+    parts.dataPath.before = () => {
+      throw new Error("refused");
+    };
+    await expect(runAdd(parts, request("ADD", "a"), call())).rejects.toThrow("refused");
+    expect([parts.dataPath.containers(), states("a")]).toEqual([["a"], ["allocated"]]);
+    expect(parts.leftover.size).toBe(0);
+  });
+
+  test("that can neither be done nor undone is left to the janitor, its address withheld until then", async () => {
+    parts.dataPath.before = () => {
+      throw new Error("refused");
+    };
+    await expect(runAdd(parts, request("ADD", "a"), call())).rejects.toThrow("refused");
+    expect(states("a")).toEqual(["releasing"]);
+    expect([...parts.leftover.keys()]).toEqual([ownerKey(ownerOf("a"))]);
+    parts.dataPath.before = () => undefined;
+    await new Janitor(parts, { intervalMs: 1, suspectGraceMs: 60_000 }).round();
+    expect([states("a"), parts.leftover.size]).toEqual([["cooling"], 0]);
+  });
+
+  test("whose plugin gives up during the wiring is undone", async () => {
+    const add = ownRequest("a");
+    parts.dataPath.before = (action) => {
+      if (action === "attach") parts.allocator.release(ownerOf("a"), "releasing");
+    };
+    await expect(runAdd(parts, add, call())).rejects.toMatchObject({ code: 11 });
+    expect([parts.dataPath.containers(), states("a")]).toEqual([[], ["releasing"]]);
+  });
+
+  test("whose plugin gave up and began anew meanwhile is undone too: the generation tells", async () => {
+    const add = ownRequest("a");
+    parts.dataPath.before = (action) => {
+      if (action !== "attach") return;
+      parts.allocator.release(ownerOf("a"), "cooling");
+      parts.allocator.allocate(ownerOf("a"), parts.ipam);
+    };
+    await expect(runAdd(parts, add, call())).rejects.toMatchObject({ code: 11 });
+    expect(parts.dataPath.containers()).toEqual([]);
+    expect(states("a")).toEqual(["allocated"]);
+  });
+
+  test("whose caller goes during the wiring is undone, one that stood before is not", async () => {
+    const gone = new AbortController();
+    parts.dataPath.before = (action) => {
+      if (action === "attach") gone.abort();
+    };
+    await expect(runAdd(parts, request("ADD", "a"), call(gone.signal))).rejects.toMatchObject({ code: 11 });
+    expect([parts.dataPath.containers(), states("a")]).toEqual([[], ["cooling"]]);
+
+    parts.dataPath.before = () => undefined;
+    await runAdd(parts, request("ADD", "b"), call());
+    const goneAgain = new AbortController();
+    parts.dataPath.before = () => goneAgain.abort();
+    await runAdd(parts, request("ADD", "b"), call(goneAgain.signal));
+    expect([parts.dataPath.containers(), states("b")]).toEqual([["b"], ["allocated"]]);
+  });
+
+  test("says whose the address is: ours only where the store holds exactly it", async () => {
+    await runAdd(parts, ownRequest("own"), call());
+    const foreign = { name: "pods", ipam: { type: "host-local" }, ipamResult: { ips: [{ address: "10.9.0.99/24" }] } };
+    await runAdd(parts, request("ADD", "foreign", foreign), call());
+    const elsewhere = { ...foreign, ipam: { type: "pipette-ipam", dataDir: "/var/lib/other" } };
+    await runAdd(parts, request("ADD", "elsewhere", elsewhere), call());
+    const own = [...parts.dataPath.standing.values()].map(({ owner, ownLease }) => [owner.sandboxId, ownLease]);
+    expect(own).toEqual([
+      ["own", true],
+      ["foreign", false],
+      ["elsewhere", false],
+    ]);
+  });
+
+  test("with an address of our store that nobody allocated is refused", async () => {
+    const conf = { ...parts.conf, ipamResult: { ips: [{ address: "10.9.0.99/24" }] } };
+    await expect(runAdd(parts, request("ADD", "a", conf), call())).rejects.toMatchObject({ code: 11 });
+    expect(parts.dataPath.containers()).toEqual([]);
+  });
+
+  test("after a DEL that never came through begins a new life", async () => {
+    const conf = { name: "pods", ipam: { type: "host-local" }, ipamResult: { ips: [{ address: "10.9.0.99/24" }] } };
+    await runAdd(parts, request("ADD", "a", conf), call());
+    parts.allocator.recordDeparture(ownerOf("a"));
+    const seen: string[] = [];
+    parts.dataPath.before = (action) => void seen.push(action);
+    await runAdd(parts, request("ADD", "a", conf), call());
+    expect(seen).toEqual(["detach", "attach"]);
+    expect(parts.allocator.departures()).toEqual([]);
+  });
+
+  test("takes requested addresses, MAC and DNS from the request where the agent gives the addresses", async () => {
+    const runtimeConfig = { ips: ["10.9.0.77"], dns: { Servers: ["10.9.0.10"] }, mac: "02-00-00-00-00-0A" };
+    const text = await runAdd(parts, request("ADD", "a", { name: "pods", runtimeConfig }), call());
+    expect(JSON.parse(text)).toMatchObject({ ips: [{ address: "10.9.0.77/24" }], dns: { nameservers: ["10.9.0.10"] } });
+  });
+
+  test("that the pool has nothing for touches no interface", async () => {
+    const { allocator } = parts;
+    for (let i = 0; i < 253; i++) allocator.allocate(ownerOf(`full-${i}`), parts.ipam);
+    await expect(runAdd(parts, request("ADD", "a"), call())).rejects.toMatchObject({ code: 101 });
+    expect(parts.dataPath.containers()).toEqual([]);
+  });
+});
+
+describe("DEL", () => {
+  test("ends a lease that the agent gave, and is the same again", async () => {
+    await runAdd(parts, request("ADD", "a"), call());
+    for (let i = 0; i < 2; i++) await runDel(parts, request("DEL", "a"), call());
+    expect([parts.dataPath.containers(), states("a")]).toEqual([[], ["cooling"]]);
+  });
+
+  test("of our plugin that an ADD has overtaken leaves the new life alone", async () => {
+    await runAdd(parts, ownRequest("a"), call());
+    await expect(runDel(parts, request("DEL", "a", parts.conf), call())).rejects.toMatchObject({ code: 11 });
+    expect([parts.dataPath.containers(), states("a")]).toEqual([["a"], ["allocated"]]);
+  });
+
+  test("that the kernel refuses: durable where the agent keeps the lease, an error where another plugin does", async () => {
+    await runAdd(parts, request("ADD", "a"), call());
+    parts.dataPath.before = () => {
+      throw new Error("busy");
+    };
+    await runDel(parts, request("DEL", "a"), call());
+    expect([parts.dataPath.containers(), states("a")]).toEqual([["a"], ["releasing"]]);
+    const delegated = request("DEL", "b", { name: "pods", ipam: { type: "host-local" } });
+    await expect(runDel(parts, delegated, call())).rejects.toThrow("busy");
+    parts.dataPath.before = () => undefined;
+    await new Janitor(parts, { intervalMs: 1, suspectGraceMs: 60_000 }).round();
+    expect([parts.dataPath.containers(), states("a")]).toEqual([[], ["cooling"]]);
+  });
+
+  test.each([
+    ["a network that is not served", { name: "gone" }],
+    ["an ipam section that is none", { name: "pods", ipam: 7 }],
+    ["a data directory that is none", { name: "pods", ipam: { type: "pipette-ipam", dataDir: 7 } }],
+    ["an unknown version", { name: "pods", cniVersion: "9.9" }],
+  ])("ends with %s", async (_name, conf) => {
+    await runDel(parts, request("DEL", "a", conf), call());
+  });
+});
