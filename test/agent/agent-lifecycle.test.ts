@@ -7,9 +7,9 @@ import type { Owner } from "../../shared/cni/types.ts";
 import { formatCidr } from "../../shared/ip.ts";
 import { Fields } from "../../shared/json-fields.ts";
 import { nodeService } from "../../shared/proto/services.ts";
+import { AgentHome, AgentProcess, bridgeName, eventually, networkName, resultOf } from "../support/agent-process.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
-import { AgentHome, AgentProcess, bridgeName, eventually, networkName, resultOf } from "./agent-process.ts";
 import { DatagramSocket } from "./datagram-socket.ts";
 
 const ownerOf = (sandboxId: string): Owner => ({ network: networkName, sandboxId, ifname: "eth0" });
@@ -328,7 +328,7 @@ describeWith("an agent that is stopped, killed, frozen, doubled", ["root", "nft"
 
   test("pipette status: a table for people, JSON for programs, and a sentence when nobody is there", async () => {
     const status = async (...args: string[]): Promise<{ code: number; out: string; err: string }> => {
-      const command = new AgentProcess(["status", "--socket", home.socket, ...args]);
+      const command = new AgentProcess([...home.command, "status", "--socket", home.socket, ...args]);
       return { code: await command.ended(), out: command.stdout, err: command.stderr };
     };
     const down = await status();

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { nodeService } from "../../shared/proto/services.ts";
+import { AgentHome, type AgentProcess, bridgeName, eventually, resultOf } from "../support/agent-process.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
-import { AgentHome, type AgentProcess, bridgeName, eventually, resultOf } from "./agent-process.ts";
 
 describeWith("an agent with the bridge data path", ["root", "nft"], () => {
   let sandbox: NetworkSandbox;

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Allocator } from "../../ipam/mod.ts";
@@ -35,8 +35,17 @@ export class AgentHome implements AsyncDisposable {
   readonly conflist = join(this.directory, "net.d", "10-pipette.conflist");
   readonly configFile = join(this.directory, "agent.yaml");
   readonly #running = new Set<AgentProcess>();
+  /** Starts `pipette`; its arguments follow. */
+  readonly command: readonly string[];
 
-  constructor(changes: Readonly<Record<string, unknown>> = {}) {
+  /**
+   * @param changes keys of `agent.yaml`
+   * @param executables directory of the compiled executables; the sources are run where it is not given
+   * @param prefix what stands first on the command line, to start the agent in another place: `["nsenter", …]`
+   */
+  constructor(changes: Readonly<Record<string, unknown>> = {}, executables?: string, prefix: readonly string[] = []) {
+    const program = executables === undefined ? [process.execPath, main] : [join(executables, "pipette")];
+    this.command = [...prefix, ...program];
     const config = {
       socket: this.socket,
       dataDir: this.dataDir,
@@ -57,7 +66,7 @@ export class AgentHome implements AsyncDisposable {
   }
 
   spawn(env: Readonly<Record<string, string>> = {}): AgentProcess {
-    const agent = new AgentProcess(["agent", "--config", this.configFile], env);
+    const agent = new AgentProcess([...this.command, "agent", "--config", this.configFile], env);
     this.#running.add(agent);
     return agent;
   }
@@ -109,8 +118,8 @@ export class AgentProcess {
   readonly #child: Bun.Subprocess<"ignore", "pipe", "pipe">;
   readonly #read: Promise<unknown>;
 
-  constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-    this.#child = Bun.spawn([process.execPath, main, ...args], {
+  constructor(command: readonly string[], env: Readonly<Record<string, string>> = {}) {
+    this.#child = Bun.spawn([...command], {
       env: { ...process.env, ...env },
       stdin: "ignore",
       stdout: "pipe",
@@ -124,8 +133,11 @@ export class AgentProcess {
     ]);
   }
 
+  /** Of the agent itself: `nsenter` into a process namespace forks and waits. */
   get pid(): number {
-    return this.#child.pid;
+    const { pid } = this.#child;
+    const read = (file: string): string => readFileSync(`/proc/${pid}/${file}`, "utf8").trim();
+    return (read("comm") === "nsenter" && Number(read(`task/${pid}/children`))) || pid;
   }
 
   /** Exit status once it has ended by itself; output is complete then. */
@@ -135,13 +147,17 @@ export class AgentProcess {
     return status;
   }
 
+  /** One that has ended already gets none. */
   signal(name: NodeJS.Signals): void {
-    this.#child.kill(name);
+    if (!existsSync(`/proc/${this.#child.pid}`)) return;
+    process.kill(this.pid, name);
+    // `nsenter` stops with its child, and has to go on with it.
+    if (name !== "SIGSTOP") this.#child.kill("SIGCONT");
   }
 
   /** Sends the signal and waits for the end. */
   async end(name: NodeJS.Signals = "SIGTERM"): Promise<number> {
-    if (this.#child.exitCode === null) this.#child.kill(name);
+    this.signal(name);
     return this.ended();
   }
 

@@ -1,0 +1,51 @@
+import { spawn } from "node:child_process";
+
+/** One verb of one CNI executable, as a runtime starts it. */
+export interface CniCall {
+  /** Path of the executable. */
+  readonly executable: string;
+  /** The `CNI_*` variables; `PATH` is added where it is missing. */
+  readonly env: Readonly<Record<string, string>>;
+  /** The network configuration: goes to stdin as JSON. */
+  readonly conf: unknown;
+  /** What stands before the executable on the command line, to start it somewhere else: `["nsenter", …]`. */
+  readonly prefix?: readonly string[];
+}
+
+export interface CniEnded {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** From start to end. */
+  readonly ms: number;
+}
+
+/** Runs one verb to its end, whatever that is. The calling process goes on meanwhile. */
+export function runPlugin(call: CniCall): Promise<CniEnded> {
+  const [file = "", ...args] = [...(call.prefix ?? []), call.executable];
+  const { promise, resolve, reject } = Promise.withResolvers<CniEnded>();
+  const from = performance.now();
+  const child = spawn(file, args, { env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", ...call.env }, cwd: "/" });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.on("data", (chunk) => {
+    stdout += chunk;
+  });
+  child.stderr.on("data", (chunk) => {
+    stderr += chunk;
+  });
+  // One who does not read all of its stdin ends before it is written.
+  child.stdin.on("error", () => undefined);
+  child.stdin.end(JSON.stringify(call.conf));
+  child.on("error", reject);
+  child.on("close", (status) => resolve({ status, stdout, stderr, ms: performance.now() - from }));
+  return promise;
+}
+
+/** Runs one verb that must succeed. @throws with what the plugin said */
+export async function callPlugin(call: CniCall): Promise<CniEnded> {
+  const ended = await runPlugin(call);
+  if (ended.status === 0) return ended;
+  const verb = call.env["CNI_COMMAND"] ?? "";
+  throw new Error(`Cannot run ${verb}: status ${ended.status}, ${ended.stdout}${ended.stderr}, wanted success`);
+}
