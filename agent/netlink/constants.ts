@@ -1,14 +1,11 @@
 /** Numbers of the kernel's headers, under the kernel's names: linux/netlink.h, rtnetlink.h, if_link.h, if_addr.h, if_bridge.h, neighbour.h, net_namespace.h. */
 
-export const Family = { UNSPEC: 0, INET: 2, BRIDGE: 7, INET6: 10 } as const;
+export const Family = { UNSPEC: 0, INET: 2, INET6: 10 } as const;
 
 export const Flag = {
   REQUEST: 0x1,
   ACK: 0x4,
-  ROOT: 0x100,
-  MATCH: 0x200,
   DUMP: 0x300,
-  REPLACE: 0x100,
   EXCL: 0x200,
   CREATE: 0x400,
   /** On an answer: the dump was disturbed, ask again. */
@@ -27,10 +24,8 @@ export const MessageType = {
   GETLINK: 18,
   SETLINK: 19,
   NEWADDR: 20,
-  DELADDR: 21,
   GETADDR: 22,
   NEWROUTE: 24,
-  DELROUTE: 25,
   GETROUTE: 26,
   DELNEIGH: 29,
   NEWNSID: 88,

@@ -1,4 +1,4 @@
-import { MessageType } from "./constants.ts";
+import { Flag, MessageType } from "./constants.ts";
 
 /** A datagram from the kernel that breaks its own framing: never expected, never trusted. */
 export class MalformedMessage extends Error {
@@ -114,19 +114,17 @@ export interface Answer {
   readonly kernelText: string;
 }
 
-const flagCapped = 0x100;
-const flagTlvs = 0x200;
 const tlvText = 1;
 
 /** Reads NLMSG_ERROR (acknowledgements too) and the closing NLMSG_DONE of a dump. */
 export function readAnswer(message: RawMessage): Answer {
   const { view } = fixedHeader(message.body, 4);
   const errno = 0 - view.getInt32(0, true);
-  if ((message.flags & flagTlvs) === 0) return { errno, kernelText: "" };
+  if ((message.flags & Flag.ACK_TLVS) === 0) return { errno, kernelText: "" };
   let tlvsAt = 4;
   if (message.type === MessageType.ERROR) {
     const inner = fixedHeader(message.body, 4 + headerBytes).view.getUint32(4, true);
-    tlvsAt += (message.flags & flagCapped) !== 0 ? headerBytes : align(inner);
+    tlvsAt += (message.flags & Flag.CAPPED) !== 0 ? headerBytes : align(inner);
   }
   const tlvs = new Attributes(message.body.subarray(Math.min(tlvsAt, message.body.length)));
   return { errno, kernelText: tlvs.text(tlvText) ?? "" };

@@ -4,7 +4,7 @@
  */
 export { addAddress, forgetNeighbour, type LinkAddress, listAddresses, readAddress } from "./address.ts";
 export { formatMac, parseMac } from "./bytes.ts";
-export { Errno, errnoName } from "./errno.ts";
+export { Errno } from "./errno.ts";
 export { Kernel } from "./kernel.ts";
 export {
   addAltName,
@@ -14,7 +14,6 @@ export {
   deleteLinksOfGroup,
   getLink,
   type Link,
-  type LinkChange,
   type LinkKey,
   listLinks,
   readLink,
@@ -22,8 +21,8 @@ export {
   setLink,
 } from "./link.ts";
 export type { Message } from "./message-writer.ts";
-export { type NetworkNamespace, type OpenedNamespace, SetnsError } from "./namespace.ts";
+export { type NetworkNamespace, SetnsError } from "./namespace.ts";
 export { getNamespaceId, readNamespaceId } from "./namespace-id.ts";
 export { isRefusal, NetlinkError } from "./netlink-error.ts";
 export type { NetlinkSocket } from "./netlink-socket.ts";
-export { addRoute, listRoutes, type NewRoute, type Route, readRoute } from "./route.ts";
+export { addRoute, listRoutes, type Route, readRoute } from "./route.ts";

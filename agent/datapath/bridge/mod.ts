@@ -5,4 +5,4 @@
  * under a second name, so that a restarted agent finds everything again.
  */
 export { createBridgeDataPath } from "./bridge-datapath.ts";
-export type { BridgeDataPathOptions, BridgeNetwork } from "./options.ts";
+export type { BridgeNetwork } from "./options.ts";
