@@ -67,17 +67,20 @@ export class Allocator implements Disposable {
    * @throws {CniError} code 101 naming the path
    */
   static async open(dataDir: string): Promise<Allocator> {
-    const [store, bootId] = await Promise.all([SqliteStore.open(databaseIn(dataDir), dataDir), readBootId()]);
+    // Begun first: another thread reads it while this one opens the database.
+    const reading = readBootId();
+    const [bootId, store] = await Promise.all([reading, SqliteStore.open(databaseIn(dataDir), dataDir)]);
     return new Allocator(store, { bootId, now: Date.now });
   }
 
   /**
-   * As `open`, but `undefined` where nothing was ever leased: a look must not leave a file behind, and
-   * a DEL must not fail because it cannot make one.
+   * As `open`, but `undefined` where nothing was ever leased: a look must not leave a file behind, and a DEL must not
+   * fail because it cannot make one. Meant for looking and releasing: it spares itself the id of the boot, so that
+   * leases it made would be of an unknown one.
    */
   static async openExisting(dataDir: string): Promise<Allocator | undefined> {
-    const [store, bootId] = await Promise.all([SqliteStore.openExisting(databaseIn(dataDir)), readBootId()]);
-    return store === undefined ? undefined : new Allocator(store, { bootId, now: Date.now });
+    const store = await SqliteStore.openExisting(databaseIn(dataDir));
+    return store === undefined ? undefined : new Allocator(store, { bootId: "", now: Date.now });
   }
 
   /** The boot that new leases are noted with; a lease of another one is suspect. Empty: unknown. */
@@ -277,10 +280,7 @@ export class Allocator implements Disposable {
     this.#store.transaction((): void => this.#store.setDeparture(owner, false));
   }
 
-  /**
-   * Closes the file. The last process that does so moves the log into the database and waits for the
-   * disk: a plugin process that is about to end leaves this out, its end closes the file as safely.
-   */
+  /** Closes the file, without any wait for the disk; a process that ends without having closed it waits. */
   [Symbol.dispose](): void {
     this.#store[Symbol.dispose]();
   }

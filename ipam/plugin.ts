@@ -13,8 +13,7 @@ import { ipamResult, readDns } from "./result.ts";
  * The `pipette-ipam` face: one CNI call as an IPAM plugin, a drop-in for host-local; answers the exit status.
  *
  * Unlike host-local a repeated ADD gives the same answer, GC and STATUS do something, and DEL needs
- * nothing but the names. The allocator is left open: the process ends next, which closes the file without waiting
- * for the disk.
+ * nothing but the names.
  */
 export function runIpamPlugin(io: PluginIo): Promise<number> {
   return runPlugin(verbTable, io);
@@ -31,7 +30,7 @@ const ownerOf = ({ network, env }: CniRequest): Owner => ({
 async function add(request: CniRequest): Promise<string> {
   const config = parseIpamConfig({ ...request, args: request.env.args });
   const dns = await readDns(config);
-  const allocator = await Allocator.open(config.dataDir);
+  using allocator = await Allocator.open(config.dataDir);
   const { leases } = allocator.allocate(ownerOf(request), config, podOf(request.env.args));
   return encodeResult(await ipamResult(config, leases, dns), request.version);
 }
@@ -42,12 +41,12 @@ async function add(request: CniRequest): Promise<string> {
  * address from the next pod.
  */
 async function del(request: CniRequest): Promise<undefined> {
-  const allocator = await Allocator.openExisting(dataDirOf(request.conf));
+  using allocator = await Allocator.openExisting(dataDirOf(request.conf));
   allocator?.release(ownerOf(request), "cooling");
 }
 
 async function check(request: CniRequest): Promise<undefined> {
-  const allocator = await Allocator.openExisting(dataDirOf(request.conf));
+  using allocator = await Allocator.openExisting(dataDirOf(request.conf));
   const leases = allocator?.find(ownerOf(request)) ?? [];
   const { containerId, ifname } = request.env;
   const who = `"${ifname}" of sandbox "${containerId}"`;
@@ -67,7 +66,7 @@ async function check(request: CniRequest): Promise<undefined> {
 
 async function gc(request: CniRequest): Promise<undefined> {
   const valid = validAttachments(request.conf);
-  const allocator = await Allocator.openExisting(dataDirOf(request.conf));
+  using allocator = await Allocator.openExisting(dataDirOf(request.conf));
   const given = allocator?.retain(request.network, valid, "cooling") ?? [];
   for (const owner of given) {
     request.io.log(
@@ -80,7 +79,7 @@ async function gc(request: CniRequest): Promise<undefined> {
 async function status(request: CniRequest): Promise<undefined> {
   const config = parseAnyRanges({ ...request, args: "" });
   try {
-    const allocator = await Allocator.open(config.dataDir);
+    using allocator = await Allocator.open(config.dataDir);
     allocator.requireWritable();
     const empty = allocator.usage(request.network, config).find(({ free, cooling }) => free === 0n && cooling === 0);
     if (empty === undefined) return;

@@ -62,7 +62,7 @@ async function makeDirectory(directory: string, path: string): Promise<void> {
 
 function prepared(db: DatabaseSync, path: string): DatabaseSync {
   try {
-    db.exec(`PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = ${limits.walPages}`);
+    db.exec("PRAGMA synchronous = NORMAL");
     if (versionOf(db) !== migrations.length) upgrade(db, path);
     return db;
   } catch (caught) {
@@ -73,7 +73,7 @@ function prepared(db: DatabaseSync, path: string): DatabaseSync {
 
 function upgrade(db: DatabaseSync, path: string): void {
   requireOurs(db, path);
-  retryBusy(() => db.exec("PRAGMA journal_mode = WAL"));
+  retryBusy(() => db.exec("PRAGMA page_size = 2048; PRAGMA journal_mode = WAL"));
   db.exec("BEGIN IMMEDIATE");
   try {
     // Another process may have been faster, so only now does the version count.
@@ -100,6 +100,31 @@ function requireOurs(db: DatabaseSync, path: string): void {
   if (tables > 0 && application !== applicationId) {
     throw new CniError(CniCode.ipamFailure, `${cannot}: another program's tables are in it, wanted Pipette's`);
   }
+}
+
+/**
+ * Closes the database, and leaves a log that is short beside it: the next process reads it at its start.
+ *
+ * SQLite's own way is that the last connection moves the log into the database at its end: four waits for
+ * the disk for each plugin process. It does so under an exclusive lock, which it does not get while
+ * another connection is open; and a connection that only reads does not get it either, so that one
+ * goes last. A log that is long goes SQLite's way. (Its moving of the log after a commit would not do:
+ * that the log may start over is noted in shared memory, which ends with the last process.)
+ */
+export function closeDatabase(db: DatabaseSync, path: string): void {
+  let last: DatabaseSync | undefined;
+  try {
+    const { log } = db.prepare("PRAGMA wal_checkpoint(NOOP)").get() as { log: number };
+    if (log < limits.walPages) {
+      last = new DatabaseSync(path, { readOnly: true });
+      // Only a connection that has read holds its place.
+      last.exec("PRAGMA user_version");
+    }
+  } catch {
+    // Then the log is moved now, which costs time and nothing else.
+  }
+  db.close();
+  last?.close();
 }
 
 function versionOf(db: DatabaseSync): number {

@@ -6,7 +6,7 @@ import { type AddressKey, ipOfNumber, keyOf, keyOfNumber, numberOf, numberOfKey 
 import type { Lease, LeaseState } from "./lease.ts";
 import { columnsOf, type LeaseRow, leaseOf } from "./lease-row.ts";
 import { storeError } from "./sqlite-errors.ts";
-import { openDatabase, openOrCreateDatabase } from "./sqlite-open.ts";
+import { closeDatabase, openDatabase, openOrCreateDatabase } from "./sqlite-open.ts";
 import { type LeaseQuery, refuseAsync, refusePromise, type Store, type Synchronous, type TakenCount } from "./store.ts";
 
 /** An unbroken run of addresses that have a lease, as numbers of `address-key.ts`. */
@@ -185,7 +185,7 @@ export class SqliteStore implements Store {
     if (this.#closed) return;
     this.#closed = true;
     this.#statements.clear();
-    this.#db.close();
+    closeDatabase(this.#db, this.#path);
   }
 
   /** The runs that begin at this address or before, the nearest first. */

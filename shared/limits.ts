@@ -54,8 +54,8 @@ export const limits = {
   longestCooldownMs: 24 * 3600_000,
   /** Cooled-down leases that one allocation clears away: more than come in per allocation, and little enough to stay flat. */
   cooledPerAllocation: 32,
-  /** Pages in the write-ahead log before it goes into the database: each process reads them at its start, each move costs syncs. */
-  walPages: 128,
+  /** Pages in the log of the lease database when it is moved: each process reads them all at its start, each move waits for the disk. */
+  walPages: 64,
   /** A resolv.conf has a few lines. */
   resolvConfBytes: 64 * 1024,
   /** A lease of an earlier boot may be taken away after this long without any sign of its owner. */
