@@ -28,7 +28,6 @@ export const MessageType = {
   NEWROUTE: 24,
   GETROUTE: 26,
   DELNEIGH: 29,
-  NEWNSID: 88,
   GETNSID: 90,
   NEWLINKPROP: 108,
 } as const;
