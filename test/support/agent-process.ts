@@ -7,6 +7,7 @@ import type { CniCmdResponse } from "../../shared/proto/cni-messages.ts";
 import type { StatusResponse } from "../../shared/proto/pipette-messages.ts";
 import { cniService, type Method, nodeService } from "../../shared/proto/services.ts";
 import { callUnary } from "../../shared/rpc/call.ts";
+import { innerProcess } from "./inner-process.ts";
 
 /** The bridge of every agent under test: each has a network namespace of its own. */
 export const bridgeName = "ptd0";
@@ -133,11 +134,8 @@ export class AgentProcess {
     ]);
   }
 
-  /** Of the agent itself: `nsenter` into a process namespace forks and waits. */
   get pid(): number {
-    const { pid } = this.#child;
-    const read = (file: string): string => readFileSync(`/proc/${pid}/${file}`, "utf8").trim();
-    return (read("comm") === "nsenter" && Number(read(`task/${pid}/children`))) || pid;
+    return innerProcess(this.#child.pid);
   }
 
   /** Exit status once it has ended by itself; output is complete then. */

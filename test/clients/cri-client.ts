@@ -1,0 +1,149 @@
+import { join } from "node:path";
+import { type Client, credentials, loadPackageDefinition, type ServiceClientConstructor } from "@grpc/grpc-js";
+import { loadSync } from "@grpc/proto-loader";
+import { busyboxImage } from "./images.ts";
+
+const callWithinMs = 120_000;
+
+export interface PodWish {
+  readonly portMappings?: readonly { readonly containerPort: number; readonly hostPort: number }[];
+  readonly annotations?: Readonly<Record<string, string>>;
+}
+
+export interface PodStatus {
+  readonly state: "SANDBOX_READY" | "SANDBOX_NOTREADY";
+  /** The address that the runtime tells Kubernetes first, then the others; empty after Stop. */
+  readonly addresses: readonly string[];
+  /** Path of its network namespace; empty where it has none any more. */
+  readonly netns: string;
+}
+
+interface Answers {
+  Status: { status: { conditions: { type: string; status: boolean; message: string }[] } };
+  RunPodSandbox: { pod_sandbox_id: string };
+  StopPodSandbox: object;
+  RemovePodSandbox: object;
+  PodSandboxStatus: {
+    status: { state: PodStatus["state"]; network: { ip: string; additional_ips: { ip: string }[] } | null };
+    info: Record<string, string>;
+  };
+  ListPodSandbox: { items: { id: string; state: PodStatus["state"] }[] };
+  CreateContainer: { container_id: string };
+  StartContainer: object;
+  ExecSync: { stdout: Uint8Array; stderr: Uint8Array; exit_code: number };
+}
+
+/** The kubelet's side of the Container Runtime Interface, as far as pods and their networks go. */
+export class CriClient implements Disposable {
+  readonly #client: Client;
+  readonly #configs = new Map<string, object>();
+  #made = 0;
+
+  constructor(socket: string) {
+    const proto = loadSync(join(import.meta.dirname, "cri.proto"), {
+      keepCase: true,
+      longs: Number,
+      enums: String,
+      defaults: true,
+    });
+    const root = loadPackageDefinition(proto) as unknown as {
+      runtime: { v1: { RuntimeService: ServiceClientConstructor } };
+    };
+    this.#client = new root.runtime.v1.RuntimeService(`unix://${socket}`, credentials.createInsecure(), {
+      "grpc.default_authority": "localhost",
+    });
+  }
+
+  /** Why pods cannot have a network yet; `undefined` once they can. */
+  async networkProblem(): Promise<string | undefined> {
+    const { status } = await this.#call("Status", {});
+    const condition = status.conditions.find(({ type }) => type === "NetworkReady");
+    return condition?.status ? undefined : (condition?.message ?? "no such condition");
+  }
+
+  /** Answers the sandbox's id. */
+  async runPod(name: string, wish: PodWish = {}): Promise<string> {
+    // The runtime refuses a name that it knows; the uid tells two pods of one name apart, as in Kubernetes.
+    const config = {
+      metadata: { name, uid: `uid-${++this.#made}`, namespace: "default", attempt: 0 },
+      hostname: name,
+      log_directory: "/tmp",
+      port_mappings: (wish.portMappings ?? []).map(({ containerPort, hostPort }) => ({
+        container_port: containerPort,
+        host_port: hostPort,
+      })),
+      annotations: wish.annotations ?? {},
+      linux: { cgroup_parent: `/pipette-test-${process.pid}` },
+    };
+    const { pod_sandbox_id: id } = await this.#call("RunPodSandbox", { config });
+    this.#configs.set(id, config);
+    return id;
+  }
+
+  async stopPod(id: string): Promise<void> {
+    await this.#call("StopPodSandbox", { pod_sandbox_id: id });
+  }
+
+  async removePod(id: string): Promise<void> {
+    await this.#call("RemovePodSandbox", { pod_sandbox_id: id });
+  }
+
+  /** As the kubelet ends a pod: two calls, and so two DELs. */
+  async endPod(id: string): Promise<void> {
+    await this.stopPod(id);
+    await this.removePod(id);
+  }
+
+  async podStatus(id: string): Promise<PodStatus> {
+    const { status, info } = await this.#call("PodSandboxStatus", { pod_sandbox_id: id, verbose: true });
+    const { ip = "", additional_ips: others = [] } = status.network ?? {};
+    const spec = JSON.parse(info["info"] ?? "{}").runtimeSpec;
+    const namespaces: { type: string; path?: string }[] = spec?.linux?.namespaces ?? [];
+    return {
+      state: status.state,
+      addresses: [ip, ...others.map((other) => other.ip)].filter((address) => address !== ""),
+      netns: namespaces.find(({ type }) => type === "network")?.path ?? "",
+    };
+  }
+
+  /** Every sandbox that the runtime knows, with its state. */
+  async pods(): Promise<ReadonlyMap<string, PodStatus["state"]>> {
+    const { items } = await this.#call("ListPodSandbox", {});
+    return new Map(items.map(({ id, state }) => [id, state]));
+  }
+
+  /** Starts a busybox container in a pod; answers its id. */
+  async startContainer(podId: string, script: string): Promise<string> {
+    const config = {
+      metadata: { name: "main", attempt: 0 },
+      image: { image: busyboxImage },
+      command: ["/bin/sh", "-c", script],
+      log_path: "main.log",
+    };
+    const request = { pod_sandbox_id: podId, config, sandbox_config: this.#configs.get(podId) };
+    const { container_id } = await this.#call("CreateContainer", request);
+    await this.#call("StartContainer", { container_id });
+    return container_id;
+  }
+
+  /** Runs a command line in a container; answers its output. @throws where it fails */
+  async exec(containerId: string, command: string): Promise<string> {
+    const answer = await this.#call("ExecSync", { container_id: containerId, cmd: command.split(" "), timeout: 10 });
+    const text = `${new TextDecoder().decode(answer.stdout)}${new TextDecoder().decode(answer.stderr)}`;
+    if (answer.exit_code !== 0) throw new Error(`"${command}" ended with ${answer.exit_code}: ${text}`);
+    return text;
+  }
+
+  #call<M extends keyof Answers>(method: M, request: object): Promise<Answers[M]> {
+    const definition = (this.#client as unknown as Record<string, (...args: unknown[]) => void>)[method];
+    return new Promise((resolve, reject) => {
+      const done = (error: Error | null, answer: Answers[M]): void =>
+        error === null ? resolve(answer) : reject(error);
+      definition?.call(this.#client, request, { deadline: Date.now() + callWithinMs }, done);
+    });
+  }
+
+  [Symbol.dispose](): void {
+    this.#client.close();
+  }
+}

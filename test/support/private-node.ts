@@ -1,0 +1,86 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { execa } from "execa";
+
+/**
+ * File systems of the node's own for what runtimes keep at fixed places, below /run and /var/lib. The shell stays
+ * as process 1: bash reaps what others leave, and ends with its stdin, that is with whoever started the node.
+ */
+const script = `set -e
+mount -t tmpfs -o mode=755 run /run
+mount -t tmpfs -o mode=755 lib /var/lib
+mkdir /run/netns
+ip link set lo up
+echo ready
+read -r _ || true`;
+
+/**
+ * A machine inside the machine, for container runtimes: network, mounts and processes of its own. Whatever runs in
+ * it, daemonized or not, ends with it, and it ends with this process, however that ends.
+ */
+export class PrivateNode implements AsyncDisposable {
+  /** For its files, seen from inside and outside alike; gone with the node. */
+  readonly directory = mkdtempSync(join(tmpdir(), "pipette-node-"));
+  readonly #holder: Bun.Subprocess<"pipe", "pipe", "inherit">;
+  #prefix: readonly string[] = [];
+
+  private constructor() {
+    const own = ["--mount", "--propagation", "private", "--net", "--pid", "--fork", "--mount-proc"];
+    this.#holder = Bun.spawn(["unshare", ...own, "--kill-child", "bash", "-c", script], {
+      stdin: "pipe",
+      stdout: "pipe",
+      stderr: "inherit",
+    });
+  }
+
+  static async start(): Promise<PrivateNode> {
+    const node = new PrivateNode();
+    for await (const chunk of node.#holder.stdout) {
+      if (!new TextDecoder().decode(chunk).includes("ready")) continue;
+      const { pid } = node.#holder;
+      const first = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim();
+      node.#prefix = ["nsenter", "--target", first, "--mount", "--net", "--pid", "--"];
+      return node;
+    }
+    await node[Symbol.asyncDispose]();
+    throw new Error("Cannot start a node in namespaces of its own: it has ended, wanted it ready");
+  }
+
+  /** What to put before a command so that it runs in the node. */
+  get prefix(): readonly string[] {
+    return this.#prefix;
+  }
+
+  /** Runs a command line, split at blanks, in the node; answers its output. @throws where it fails */
+  run(command: string): Promise<string> {
+    return this.runWords(command.split(" "));
+  }
+
+  async runWords(words: readonly string[]): Promise<string> {
+    const [file = "", ...args] = [...this.#prefix, ...words];
+    return (await execa(file, args, { cwd: "/", timeout: 60_000, stdin: "ignore" })).stdout;
+  }
+
+  /** The same in the network namespace at `path`, a path of the node's. */
+  runIn(path: string, command: string): Promise<string> {
+    return this.runWords(["nsenter", `--net=${path}`, ...command.split(" ")]);
+  }
+
+  /** Whether a ping comes back within two seconds, from the network namespace at `path` or (`undefined`) from the node. */
+  async ping(path: string | undefined, address: string): Promise<boolean> {
+    const command = `ping -n -q -c 1 -W 2 ${address}`;
+    return (path === undefined ? this.run(command) : this.runIn(path, command)).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#holder.stdin.end();
+    const timer = setTimeout(() => this.#holder.kill("SIGKILL"), 5_000);
+    await this.#holder.exited;
+    clearTimeout(timer);
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+}
