@@ -46,14 +46,17 @@ export async function callCni(
  * Any unary call to the agent, with the trace of the runtime's own call as its metadata.
  * @throws {RpcError}
  */
-export function callAgent<Req, Res>(
+export async function callAgent<Req, Res>(
   call: Call,
   method: Method<Req, Res>,
   request: Req,
   timeoutMs: number,
 ): Promise<Res> {
   const metadata = traceOf(call.request.io.env);
-  return callUnary(call.conf.socket, method, request, { timeoutMs, metadata });
+  const started = performance.now();
+  const response = await callUnary(call.conf.socket, method, request, { timeoutMs, metadata });
+  call.log.debug("The agent answered", { method: method.path, ms: performance.now() - started });
+  return response;
 }
 
 /** The runtime's library names its trace in these variables; W3C Trace Context and Baggage name the headers. */
