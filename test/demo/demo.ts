@@ -1,6 +1,6 @@
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { runInside } from "./own-network.ts";
+import { runInside } from "../support/own-network.ts";
 import { Screen, StepFailed } from "./screen.ts";
 import { showPods } from "./show-pods.ts";
 

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 
 /** Set inside, so that the second start knows that it is there. */
-const marker = "PIPETTE_DEMO_INSIDE";
+const marker = "PIPETTE_OWN_NETWORK";
 
 /**
  * Runs this program once more in a network and mount namespace of its own, where it is the node: the
@@ -17,7 +17,7 @@ export function runInside(): number | undefined {
   if (probe.status !== 0) {
     const reason = (probe.stderr || String(probe.error ?? "")).trim();
     console.error(
-      `Cannot run the demo: this machine gives no network namespace of one's own (${reason}), wanted root or unprivileged user namespaces`,
+      `Cannot start: this machine gives no network namespace of its own (${reason}), wanted root or unprivileged user namespaces`,
     );
     return 1;
   }
