@@ -1,4 +1,4 @@
-import type { HuffmanCode } from "../../shared/rpc/huffman.ts";
+import { type HuffmanTables, huffmanDecode, huffmanEncode } from "../../shared/rpc/huffman.ts";
 
 /** `:authority` in HPACK's static table (RFC 7541, appendix A). */
 const authorityIndex = 1;
@@ -8,7 +8,7 @@ const authorityName = ":authority";
  * Replaces, in place, what an HTTP/2 server refuses in literal values of `:authority`. The block may be
  * anything: what cannot be read stays as it is, from there to its end.
  */
-export function rewriteAuthority(block: Uint8Array, huffman: HuffmanCode): void {
+export function rewriteAuthority(block: Uint8Array, huffman: HuffmanTables): void {
   const cursor = new Cursor(block);
   while (!cursor.ended()) {
     const byte = cursor.peek();
@@ -34,50 +34,24 @@ interface HpackString {
   readonly bytes: Uint8Array;
 }
 
-function textOf(string: HpackString | undefined, huffman: HuffmanCode): string {
-  let text = "";
-  const add = (symbol: number): void => {
-    text += String.fromCharCode(symbol);
-  };
-  if (string?.huffman) huffman.walk(string.bytes, add);
-  else string?.bytes.forEach(add);
-  return text;
+/** `undefined` for a string that is not whole, or not in the code that it claims. */
+function textOf(string: HpackString | undefined, huffman: HuffmanTables): string | undefined {
+  if (string?.huffman) return huffmanDecode(huffman, string.bytes);
+  return string === undefined ? undefined : String.fromCharCode(...string.bytes);
 }
 
-/** Refused by HTTP/2 servers, and an accepted character whose Huffman code is as long; the others have none. */
-const replacements: ReadonlyMap<number, number> = new Map(
-  (["/-", " -", "?!", "@$", "|+"] as const).map((pair) => [pair.charCodeAt(0), pair.charCodeAt(1)]),
-);
+/** Refused by HTTP/2 servers, and an accepted character whose Huffman code is as long. */
+const replacements: Readonly<Record<string, string>> = { "/": "-", " ": "-", "?": "!", "@": "$", "|": "+" };
 
-const dash = 45;
+/** Refused as well, and there is none of the same length: replaced where each character is one byte as it is. */
+const isRefused = (character: string): boolean => character === "#" || character === "\\" || character > "~";
 
-function rewriteValue(value: HpackString, huffman: HuffmanCode): void {
-  const { bytes } = value;
-  if (!value.huffman) {
-    // Every character is one byte here, so any of them will do.
-    bytes.forEach((byte, i) => {
-      if (isRefused(byte)) bytes[i] = replacements.get(byte) ?? dash;
-    });
-    return;
-  }
-  const edits: { readonly symbol: number; readonly atBit: number }[] = [];
-  const valid = huffman.walk(bytes, (symbol, atBit) => {
-    const better = replacements.get(symbol);
-    if (better !== undefined) edits.push({ symbol: better, atBit });
-  });
-  if (!valid) return;
-  for (const { symbol, atBit } of edits) {
-    const { code, bits } = huffman.codeOf(symbol);
-    for (let i = 0; i < bits; i++) writeBit(bytes, atBit + i, (code >> (bits - 1 - i)) & 1);
-  }
-}
-
-const isRefused = (byte: number): boolean => byte >= 128 || replacements.has(byte) || byte === 35 || byte === 92;
-
-function writeBit(bytes: Uint8Array, at: number, bit: number): void {
-  const mask = 0x80 >> (at & 7);
-  const byte = bytes[at >> 3] ?? 0;
-  bytes[at >> 3] = bit === 1 ? byte | mask : byte & ~mask;
+function rewriteValue(value: HpackString, huffman: HuffmanTables): void {
+  let better = "";
+  for (const character of textOf(value, huffman) ?? "")
+    better += replacements[character] ?? (!value.huffman && isRefused(character) ? "-" : character);
+  const bytes = value.huffman ? huffmanEncode(huffman, better) : Uint8Array.from(better, (c) => c.charCodeAt(0));
+  value.bytes.set(bytes);
 }
 
 /** Reads integers and strings (section 5). Behind the end everything is absent. */

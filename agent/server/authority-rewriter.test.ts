@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { concat, encodeFrame, FrameType, flags, preface } from "../../shared/rpc/h2-frames.ts";
 import { encodeHeaders, type Header, HpackDecoder } from "../../shared/rpc/hpack.ts";
-import { createHuffmanCode } from "../../shared/rpc/huffman.ts";
+import { createHuffmanTables, huffmanEncode } from "../../shared/rpc/huffman.ts";
 import { randomNumbers } from "../../shared/rpc/scripted-server.ts";
 import { AuthorityRewriter } from "./authority-rewriter.ts";
 
@@ -27,16 +27,7 @@ const headersFrame = (block: Uint8Array, more = 0): Uint8Array =>
   encodeFrame(FrameType.headers, flags.endHeaders | more, 1, block);
 
 function huffman(text: string): Uint8Array {
-  const code = createHuffmanCode();
-  let bits = "";
-  for (const byte of new TextEncoder().encode(text)) {
-    const symbol = code.codeOf(byte);
-    bits += symbol.code.toString(2).padStart(symbol.bits, "0");
-  }
-  bits = bits.padEnd(Math.ceil(bits.length / 8) * 8, "1");
-  const bytes = Uint8Array.from({ length: bits.length / 8 }, (_, i) =>
-    Number.parseInt(bits.slice(8 * i, 8 * i + 8), 2),
-  );
+  const bytes = huffmanEncode(createHuffmanTables(), text);
   return concat([new Uint8Array([0x80 | bytes.length]), bytes]);
 }
 
@@ -139,7 +130,7 @@ describe("whatever else", () => {
 
   test("comes out as long as it went in, whatever it is", () => {
     const random = randomNumbers(145);
-    for (let i = 0; i < 3000; i++) {
+    for (let i = 0; i < 600; i++) {
       const frames = Array.from({ length: 4 }, () =>
         encodeFrame(
           random(3),

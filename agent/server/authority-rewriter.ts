@@ -6,7 +6,7 @@ import {
   preface,
   readUint32,
 } from "../../shared/rpc/h2-frames.ts";
-import { createHuffmanCode } from "../../shared/rpc/huffman.ts";
+import { createHuffmanTables } from "../../shared/rpc/huffman.ts";
 import { rewriteAuthority } from "./authority-field.ts";
 
 /**
@@ -19,7 +19,7 @@ import { rewriteAuthority } from "./authority-field.ts";
  * the other characters that are refused, where one of the same length is not. All else passes as it came.
  */
 export class AuthorityRewriter {
-  readonly #huffman = createHuffmanCode();
+  readonly #huffman = createHuffmanTables();
   #state: State = { t: "preface", matched: 0 };
 
   /** The next bytes, cut anywhere, and what to hand on for them; rewritten in place. At most one frame is held back. */

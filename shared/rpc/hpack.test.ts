@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { encodeHeaders, type Header, HpackDecoder, HpackError } from "./hpack.ts";
-import { createHuffmanCode } from "./huffman.ts";
+import { createHuffmanTables, huffmanDecode, huffmanEncode } from "./huffman.ts";
 import { hex, randomNumbers } from "./scripted-server.ts";
 
 /** The examples of RFC 7541, appendix C: blocks that share a table, and what they say. */
@@ -149,7 +149,7 @@ test("the encoder's blocks read back", () => {
 
 /** Writes blocks as a server may: with a table, Huffman code, references and size updates by chance. */
 class ChanceEncoder {
-  readonly #huffman = createHuffmanCode();
+  readonly #huffman = createHuffmanTables();
   readonly #random: (below: number) => number;
   #table: Header[] = [];
   #most = 4096;
@@ -197,14 +197,9 @@ class ChanceEncoder {
       for (let i = 0; i < value.length; i++) out.push(value.charCodeAt(i));
       return;
     }
-    let bits = "";
-    for (let i = 0; i < value.length; i++) {
-      const code = this.#huffman.codeOf(value.charCodeAt(i));
-      bits += code.code.toString(2).padStart(code.bits, "0");
-    }
-    bits = bits.padEnd(Math.ceil(bits.length / 8) * 8, "1");
-    integer(out, bits.length / 8, 7, 0x80);
-    for (let i = 0; i < bits.length; i += 8) out.push(Number.parseInt(bits.slice(i, i + 8), 2));
+    const code = huffmanEncode(this.#huffman, value);
+    integer(out, code.length, 7, 0x80);
+    out.push(...code);
   }
 }
 
@@ -214,6 +209,15 @@ function integer(out: number[], value: number, prefixBits: number, mark: number)
   for (let rest = value - most; rest >= 0; rest = rest < 128 ? -1 : rest >> 7)
     out.push(rest < 128 ? rest : (rest & 127) | 128);
 }
+
+test("every byte has a code, alone and between others", () => {
+  const tables = createHuffmanTables();
+  for (let byte = 0; byte < 256; byte++) {
+    const character = String.fromCharCode(byte);
+    for (const text of [character, `a${character}`, `${character}${character}z`, `é€${character}`.replace("€", "\x00")])
+      expect(huffmanDecode(tables, huffmanEncode(tables, text))).toBe(text);
+  }
+});
 
 test("3000 random blocks of one connection read as they were written", () => {
   const random = randomNumbers(7541);

@@ -1,4 +1,4 @@
-import { createHuffmanCode, type HuffmanCode } from "./huffman.ts";
+import { createHuffmanTables, type HuffmanTables, huffmanDecode } from "./huffman.ts";
 
 /** Header compression for HTTP/2 (RFC 7541). Names and values are strings of one character per byte. */
 export type Header = readonly [name: string, value: string];
@@ -59,7 +59,7 @@ export class HpackDecoder {
   #dynamic: Header[] = [];
   #dynamicBytes = 0;
   #tableBytes: number;
-  #huffman: HuffmanCode | undefined;
+  #huffman: HuffmanTables | undefined;
   #block: Uint8Array = new Uint8Array(0);
   #at = 0;
 
@@ -170,16 +170,14 @@ export class HpackDecoder {
       throw new HpackError(`a string has ${length} bytes, wanted at most ${this.#block.length - this.#at}`);
     const bytes = this.#block.subarray(this.#at, end);
     this.#at = end;
-    let text = "";
-    if (!huffman) {
-      for (let i = 0; i < bytes.length; i++) text += String.fromCharCode(bytes[i] ?? 0);
+    if (huffman) {
+      this.#huffman ??= createHuffmanTables();
+      const text = huffmanDecode(this.#huffman, bytes);
+      if (text === undefined) throw new HpackError("a string is not in the Huffman code, wanted it so");
       return text;
     }
-    this.#huffman ??= createHuffmanCode();
-    const valid = this.#huffman.walk(bytes, (symbol) => {
-      text += String.fromCharCode(symbol);
-    });
-    if (!valid) throw new HpackError("a string is not in the Huffman code, wanted it so");
+    let text = "";
+    for (let i = 0; i < bytes.length; i++) text += String.fromCharCode(bytes[i] ?? 0);
     return text;
   }
 }

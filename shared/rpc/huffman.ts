@@ -14,67 +14,97 @@ const codeCounts = [
 ];
 
 const shortestCode = 5;
+/** As many as leave room for another byte below the sign. */
+const windowBits = 23;
 
-/** The code of HTTP/2 header strings. */
-export interface HuffmanCode {
-  /**
-   * Calls `visit` with each byte of the string and the place of its code in bits. `false` for what is no such
-   * string: the end symbol in it, or wrong padding (section 5.2).
-   */
-  walk(bytes: Uint8Array, visit: (symbol: number, atBit: number, bits: number) => void): boolean;
-  /** The code of a byte, and its length in bits. */
-  codeOf(symbol: number): { readonly code: number; readonly bits: number };
+/** What decoding needs to know, made for one connection. */
+export interface HuffmanTables {
+  /** By length: codes of one length follow each other; the next length begins behind the last one, with a bit more. */
+  readonly firstCodes: readonly number[];
+  /** By length: the bytes in the order of their codes, gathered when the first of them comes, for few lengths do. */
+  readonly groups: string[];
 }
 
-export function createHuffmanCode(): HuffmanCode {
-  const firstCodes = firstCodesByLength();
-  /** The symbols of one length in the order of their codes, gathered when the first of them comes: few lengths do. */
-  const groups: number[][] = [];
-  const groupOf = (bits: number): number[] => {
-    groups[bits] ??= symbolsOf(bits);
-    return groups[bits];
-  };
-  return {
-    walk(bytes, visit) {
-      let code = 0;
-      let bits = 0;
-      const end = bytes.length * 8;
-      for (let at = 0; at < end; at++) {
-        code = code * 2 + (((bytes[at >> 3] ?? 0) >> (7 - (at & 7))) & 1);
-        bits++;
-        if (bits < shortestCode) continue;
-        const place = code - (firstCodes[bits] ?? 0);
-        if (place >= (codeCounts[bits] ?? 0)) continue;
-        const symbol = groupOf(bits)[place];
-        // The last code of all is the end symbol's, which no string may hold.
-        if (symbol === undefined) return false;
-        visit(symbol, at + 1 - bits, bits);
-        code = 0;
-        bits = 0;
-      }
-      return bits < 8 && code === 2 ** bits - 1;
-    },
-    codeOf(symbol) {
-      const bits = Number.parseInt(codeLengths.charAt(symbol), 36);
-      return { code: (firstCodes[bits] ?? 0) + groupOf(bits).indexOf(symbol), bits };
-    },
-  };
-}
-
-/** Codes of one length follow each other; the next length begins behind the last one, with a bit more. */
-function firstCodesByLength(): number[] {
+export function createHuffmanTables(): HuffmanTables {
   const firstCodes: number[] = [];
   let code = 0;
   for (const count of codeCounts) {
     firstCodes.push(code);
     code = (code + count) * 2;
   }
-  return firstCodes;
+  return { firstCodes, groups: [] };
 }
 
-function symbolsOf(bits: number): number[] {
-  const symbols: number[] = [];
+/**
+ * The string, one character per byte. `undefined` for what is none: the end symbol in it, or wrong padding
+ * (section 5.2). Without closures and with few steps per byte: it runs in processes that have just started.
+ */
+export function huffmanDecode(tables: HuffmanTables, bytes: Uint8Array): string | undefined {
+  const { firstCodes, groups } = tables;
+  let text = "";
+  // 23 to 30 bits at a time: most codes are found by one or two comparisons, in 32-bit arithmetic.
+  let window = 0;
+  let held = 0;
+  let next = 0;
+  for (;;) {
+    while (held < windowBits && next < bytes.length) {
+      window = (window << 8) | (bytes[next++] ?? 0);
+      held += 8;
+    }
+    let bits = shortestCode;
+    let place = 0;
+    while (bits <= held) {
+      place = (window >> (held - bits)) - (firstCodes[bits] ?? 0);
+      if (place < (codeCounts[bits] ?? 0)) break;
+      bits++;
+    }
+    if (bits <= held) {
+      held -= bits;
+      window &= (1 << held) - 1;
+    } else if (next === bytes.length) {
+      return held < 8 && window === (1 << held) - 1 ? text : undefined;
+    } else {
+      // One of the longest codes: it ends in the next byte, beyond what the window can hold.
+      const byte = bytes[next++] ?? 0;
+      let code = window;
+      bits = held;
+      for (held = 8; place >= (codeCounts[bits] ?? 0); place = code - (firstCodes[bits] ?? 0)) {
+        code = code * 2 + ((byte >> --held) & 1);
+        bits++;
+      }
+      window = byte & ((1 << held) - 1);
+    }
+    const group = groups[bits] ?? gather(groups, bits);
+    // The last code of all is the end symbol's, which no string may hold.
+    if (place >= group.length) return undefined;
+    text += group[place];
+  }
+}
+
+/** The string's code, padded with ones. Characters beyond one byte are the caller's to keep out. */
+export function huffmanEncode(tables: HuffmanTables, text: string): Uint8Array {
+  const bytes: number[] = [];
+  let window = 0;
+  let held = 0;
+  for (const character of text) {
+    const bits = Number.parseInt(codeLengths.charAt(character.charCodeAt(0)), 36);
+    const group = tables.groups[bits] ?? gather(tables.groups, bits);
+    // At most 7 bits wait for more, so this stays exact in a number.
+    window = window * 2 ** bits + (tables.firstCodes[bits] ?? 0) + group.indexOf(character);
+    for (held += bits; held >= 8; held -= 8) {
+      bytes.push(Math.floor(window / 2 ** (held - 8)));
+      window %= 2 ** (held - 8);
+    }
+  }
+  if (held > 0) bytes.push((window + 1) * 2 ** (8 - held) - 1);
+  return new Uint8Array(bytes);
+}
+
+function gather(groups: string[], bits: number): string {
+  let group = "";
   const digit = bits.toString(36);
-  for (let at = codeLengths.indexOf(digit); at >= 0; at = codeLengths.indexOf(digit, at + 1)) symbols.push(at);
-  return symbols;
+  for (let at = codeLengths.indexOf(digit); at >= 0; at = codeLengths.indexOf(digit, at + 1))
+    group += String.fromCharCode(at);
+  groups[bits] = group;
+  return group;
 }

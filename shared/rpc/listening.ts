@@ -41,15 +41,14 @@ export function listeningPaths(table: string): string[] {
   return paths;
 }
 
-/** The same socket under two paths: by a symbolic link such as /var/run, or mounted elsewhere for an agent in a container. */
+/** The same socket under two paths, by a symbolic link such as /var/run. Only where both can be looked at. */
 async function isSameFile(bound: string, address: string): Promise<boolean> {
   if (nameOf(bound) !== nameOf(address)) return false;
   try {
     const [one, other] = await Promise.all([Bun.file(bound).stat(), Bun.file(address).stat()]);
     return one.dev === other.dev && one.ino === other.ino;
   } catch {
-    // Bound where we cannot look: it may be ours.
-    return true;
+    return false;
   }
 }
 
