@@ -77,7 +77,7 @@ async function collect(parts: AgentParts, request: GcRequest, call: CallContext)
     if (wrongContainerId(containerId) !== undefined) throw wrong("container_id", containerId, containerIdRule);
     keep.add(ownerKey({ network, sandboxId: containerId, ifname }));
   }
-  // A request that waited in a frozen agent speaks of pods of long ago.
+  // The list of a caller that has gone may be old: what has come since would be taken for a leftover.
   if (call.signal.aborted)
     throw new CniError(CniCode.tryAgainLater, "Cannot run GC: its caller has gone, wanted it to wait for the answer");
   const valid = request.valid.map(({ containerId, ifname }) => ({ containerId, ifname }));
@@ -86,19 +86,23 @@ async function collect(parts: AgentParts, request: GcRequest, call: CallContext)
     .filter(({ owner }) => owner.network === network && !keep.has(ownerKey(owner)))
     .map(({ owner }) => owner);
   const removed: Owner[] = [];
-  const failures: string[] = [];
+  const failures = new Map<string, string>();
   const attempt = async (owner: Owner, work: () => Promise<boolean>): Promise<void> => {
     try {
       if (await work()) removed.push(owner);
     } catch (caught) {
       const text = caught instanceof Error ? caught.message : String(caught);
-      failures.push(`${owner.sandboxId} ${owner.ifname}: ${text}`);
+      failures.set(ownerKey(owner), `${owner.sandboxId} ${owner.ifname}: ${text}`);
       call.log.error("GC could not take an attachment away", { ...ownerFields(owner), error: text });
     }
   };
   for (const owner of stale) await attempt(owner, () => removeStale(parts, owner));
-  for (const owner of departedOwners(parts, network)) await attempt(owner, () => finishDeparted(parts, owner));
-  return { removed: removed.map(({ sandboxId, ifname }) => ({ containerId: sandboxId, ifname })), failures };
+  const departed = departedOwners(parts, network).filter((owner) => !failures.has(ownerKey(owner)));
+  for (const owner of departed) await attempt(owner, () => finishDeparted(parts, owner));
+  return {
+    removed: removed.map(({ sandboxId, ifname }) => ({ containerId: sandboxId, ifname })),
+    failures: [...failures.values()],
+  };
 }
 
 function removeStale(parts: AgentParts, owner: Owner): Promise<boolean> {

@@ -100,6 +100,21 @@ describe("one round", () => {
     expect(parts.dataPath.starts).toBe(1);
     expect(parts.lines.join()).toContain("the bridge is down");
   });
+
+  test("mends in vain less and less often", async () => {
+    janitor = new Janitor(parts, { intervalMs: 60_000, suspectGraceMs: 60_000 });
+    parts.dataPath.start = async () => {
+      parts.dataPath.starts++;
+    };
+    parts.dataPath.wrong = [{ code: 50, message: "forwarding is off" }];
+    for (let i = 0; i < 3; i++) await janitor.round();
+    expect(parts.dataPath.starts).toBe(1);
+    parts.dataPath.wrong = [];
+    await janitor.round();
+    parts.dataPath.wrong = [{ code: 50, message: "forwarding is off" }];
+    await janitor.round();
+    expect(parts.dataPath.starts).toBe(2);
+  });
 });
 
 describe("what fails", () => {

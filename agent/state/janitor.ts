@@ -34,6 +34,8 @@ export class Janitor {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #round: Promise<void> | undefined;
   #again = false;
+  /** Of the data path: how often it was mended in vain, and when it is worth the next attempt. */
+  #broken: Failure = { times: 0, notBeforeMs: 0 };
   #stopped = false;
 
   constructor(parts: AgentParts, options: JanitorOptions) {
@@ -95,8 +97,14 @@ export class Janitor {
     const { dataPath, logger } = this.#parts;
     try {
       const problems = await dataPath.problems();
-      if (problems.length === 0) return;
-      logger.warn("repairing the data path", { problems: problems.map((problem) => problem.message) });
+      if (problems.length === 0) {
+        this.#broken = { times: 0, notBeforeMs: 0 };
+        return;
+      }
+      if (performance.now() < this.#broken.notBeforeMs) return;
+      const times = this.#broken.times + 1;
+      this.#broken = { times, notBeforeMs: performance.now() + this.#pauseMs(times - 1) };
+      logger.warn("repairing the data path", { problems: problems.map((problem) => problem.message), times });
       await dataPath.start();
     } catch (caught) {
       logger.error("the data path could not be repaired", { error: String(caught) });
@@ -117,7 +125,7 @@ export class Janitor {
       this.#failures.delete(key);
     } catch (caught) {
       const times = (this.#failures.get(key)?.times ?? 0) + 1;
-      const pauseMs = Math.min(this.#options.intervalMs * 2 ** Math.min(times, 20), longestPauseMs);
+      const pauseMs = this.#pauseMs(times);
       this.#failures.set(key, { times, notBeforeMs: performance.now() + pauseMs });
       this.#parts.logger.error("tidying up failed and is tried again", {
         ...ownerFields(owner),
@@ -126,6 +134,10 @@ export class Janitor {
         pauseMs,
       });
     }
+  }
+
+  #pauseMs(times: number): number {
+    return Math.min(this.#options.intervalMs * 2 ** Math.min(times, 20), longestPauseMs);
   }
 
   /** Owners of leases of an earlier boot without an interface, once their grace is over. */

@@ -1,0 +1,93 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createLogger } from "../../shared/log.ts";
+import type { GcResponse, StatusResponse } from "../../shared/proto/pipette-messages.ts";
+import { nodeService } from "../../shared/proto/services.ts";
+import { Janitor } from "../state/janitor.ts";
+import { ownerKey } from "../state/owner-key.ts";
+import { ownerOf, type PartsInMemory, partsInMemory } from "../state/parts-in-memory.ts";
+import { nodeRpcs } from "./node-service.ts";
+
+let parts: PartsInMemory;
+let notReady: string | undefined;
+
+beforeEach(async () => {
+  parts = await partsInMemory();
+  notReady = undefined;
+});
+afterEach(() => parts[Symbol.dispose]());
+
+function call(path: string, request: unknown, signal = new AbortController().signal): Promise<unknown> {
+  const janitor = new Janitor(parts, { intervalMs: 1_000, suspectGraceMs: 1_000 });
+  const info = { version: "0", dataPath: "memory", startedAtMs: 0, callsInFlight: () => 1, notReady: () => notReady };
+  const rpcs = nodeRpcs(parts, janitor, { requireReady: () => undefined }, info);
+  const found = rpcs.find((candidate) => candidate.method.path === path);
+  if (found === undefined) throw new Error(`No method ${path}`);
+  return found.handle(request, { signal, log: createLogger("error", () => undefined) });
+}
+
+const gc = (valid: readonly string[], signal?: AbortSignal): Promise<GcResponse> => {
+  const attachments = valid.map((containerId) => ({ containerId, ifname: "eth0" }));
+  return call(nodeService.gc.path, { network: "pods", valid: attachments }, signal) as Promise<GcResponse>;
+};
+
+function wire(sandboxId: string, ownLease = true): void {
+  const owner = ownerOf(sandboxId);
+  if (ownLease) parts.allocator.allocate(owner, parts.ipam);
+  parts.dataPath.standing.set(ownerKey(owner), { owner, ownLease, hostIfname: `ve-${sandboxId}` });
+}
+
+const allocated = (): string[] =>
+  parts.allocator
+    .list()
+    .filter((lease) => lease.state === "allocated")
+    .map((lease) => lease.owner.sandboxId);
+
+test("GC of a caller that has gone takes nothing away", async () => {
+  wire("a");
+  await expect(gc([], AbortSignal.abort())).rejects.toMatchObject({ code: 11 });
+  expect([parts.dataPath.containers(), allocated()]).toEqual([["a"], ["a"]]);
+});
+
+test("GC goes on past what fails, names it, and leaves it to the janitor", async () => {
+  for (const id of ["bad", "good", "keep"]) wire(id);
+  wire("delegated", false);
+  parts.dataPath.before = (_action, owner) => {
+    if (owner.sandboxId === "bad") throw new Error("the kernel refuses");
+  };
+  const { removed, failures } = await gc(["keep"]);
+  expect(removed.map((attachment) => attachment.containerId).sort()).toEqual(["delegated", "good"]);
+  expect(failures).toEqual(["bad eth0: the kernel refuses"]);
+  expect([parts.dataPath.containers(), allocated()]).toEqual([["bad", "keep"], ["keep"]]);
+  parts.dataPath.before = () => undefined;
+  await new Janitor(parts, { intervalMs: 1, suspectGraceMs: 60_000 }).round();
+  expect(parts.dataPath.containers()).toEqual(["keep"]);
+});
+
+test("GC leaves alone what was added since the list was made", async () => {
+  wire("late", false);
+  const original = parts.dataPath.list.bind(parts.dataPath);
+  parts.dataPath.list = async () => {
+    const listed = await original();
+    parts.allocator.allocate(ownerOf("late"), parts.ipam);
+    return listed;
+  };
+  expect(await gc([])).toEqual({ removed: [], failures: [] });
+  expect(parts.dataPath.containers()).toEqual(["late"]);
+});
+
+test("Status: the data path's problems, an empty pool, an agent that is not ready", async () => {
+  const problems = async (): Promise<string[]> => {
+    const status = (await call(nodeService.status.path, { network: "pods" })) as StatusResponse;
+    return status.problems.map(({ code, message }) => `${code} ${message}`);
+  };
+  expect(await problems()).toEqual([]);
+  parts.dataPath.wrong = [{ code: 51, message: "the bridge is down" }];
+  expect(await problems()).toEqual(["51 the bridge is down"]);
+  parts.dataPath.wrong = [];
+  for (let i = 0; i < 253; i++) parts.allocator.allocate(ownerOf(`full-${i}`), parts.ipam);
+  expect(await problems()).toEqual([expect.stringMatching(/^50 Cannot serve network "pods": all 253 addresses/)]);
+  parts.allocator.release(ownerOf("full-7"), "cooling");
+  expect(await problems()).toEqual([]);
+  notReady = "the agent is still starting";
+  expect(await problems()).toEqual(["50 the agent is still starting"]);
+});
