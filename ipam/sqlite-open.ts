@@ -19,11 +19,21 @@ export async function openDatabase(path: string): Promise<DatabaseSync | undefin
     // `mode=rw` does not create: one system call answers what a look at the directory would have to ask first.
     db = new DatabaseSync(uriOf(path), { timeout: limits.storeLockMs });
   } catch (caught) {
-    // The same code stands for "is not there" and for "may not".
-    if (sqliteCode(caught) !== cannotOpen || (await Bun.file(path).exists())) throw storeError(caught, path);
-    return undefined;
+    if (sqliteCode(caught) === cannotOpen && (await isMissing(path))) return undefined;
+    throw storeError(caught, path);
   }
   return prepared(db, path);
+}
+
+/** SQLite has one code for "is not there" and for "may not", and a DEL must not take the second for the first. */
+async function isMissing(path: string): Promise<boolean> {
+  try {
+    await Bun.file(path).stat();
+    return false;
+  } catch (caught) {
+    const code = (caught as { code?: unknown }).code;
+    return code === "ENOENT" || code === "ENOTDIR";
+  }
 }
 
 /**
