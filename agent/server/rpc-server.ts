@@ -7,8 +7,13 @@ import { type Rpc, toService } from "./handlers.ts";
 
 /** After this long without a call a connection is closed; by default half-open ones would stay for ever. */
 const idleMs = 30_000;
-/** The last answers must leave the process before their connections are cut. */
-const flushMs = 500;
+/**
+ * The last answers leave the process in the turns after their handlers end, and grpc-js does not say when they have;
+ * a session that is closed before drops them.
+ */
+const flushMs = 50;
+/** How long clients that stay connected have to take leave. */
+const farewellMs = 500;
 
 /** The gRPC server of the agent on its socket. */
 export class RpcServer {
@@ -45,14 +50,15 @@ export class RpcServer {
   async close(withinMs: number): Promise<boolean> {
     await this.#listener.close();
     const ended = await this.#tracker.close(withinMs);
-    await this.#flush();
+    await new Promise((resolve) => setTimeout(resolve, flushMs));
+    await this.#takeLeave();
     this.#server.forceShutdown();
     return ended;
   }
 
-  #flush(): Promise<void> {
+  #takeLeave(): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, flushMs);
+      const timer = setTimeout(resolve, farewellMs);
       this.#server.tryShutdown(() => {
         clearTimeout(timer);
         resolve();
