@@ -23,7 +23,7 @@ export class RuntimeNode implements AsyncDisposable {
   /** Network namespace of the neighbour. */
   readonly outside = "/run/netns/outside";
 
-  private constructor(node: PrivateNode) {
+  private constructor(node: PrivateNode, moreNetworks: readonly object[]) {
     this.node = node;
     this.pluginDir = join(node.directory, "bin");
     this.confDir = join(node.directory, "net.d");
@@ -38,12 +38,13 @@ export class RuntimeNode implements AsyncDisposable {
     ];
     const changes = {
       cni: { confDir: this.confDir, plugins: chained },
-      networks: [{ name: networkName, subnets, bridge: bridgeName, hairpin: true, masquerade: true }],
+      networks: [{ name: networkName, subnets, bridge: bridgeName, hairpin: true, masquerade: true }, ...moreNetworks],
     };
     this.home = new AgentHome(changes, executables, node.prefix);
   }
 
-  static async start(): Promise<RuntimeNode> {
+  /** @param moreNetworks that the agent serves beside the first, as in `agent.yaml` */
+  static async start(moreNetworks: readonly object[] = []): Promise<RuntimeNode> {
     compileExecutables();
     const node = await PrivateNode.start();
     try {
@@ -53,7 +54,7 @@ export class RuntimeNode implements AsyncDisposable {
       await node.run("ip link set uplink up");
       await node.run("ip -n outside addr add 192.0.2.2/24 dev eth0");
       await node.run("ip -n outside link set eth0 up");
-      return new RuntimeNode(node);
+      return new RuntimeNode(node, moreNetworks);
     } catch (caught) {
       await node[Symbol.asyncDispose]();
       throw caught;
