@@ -1,8 +1,8 @@
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { isWindows } from "../platform.ts";
 import { isListening, listeningPaths } from "./listening.ts";
 
@@ -22,10 +22,10 @@ test("reads the kernel's table: listening sockets with a path, blanks in it incl
 // Windows has no such table: a pipe that exists is served.
 test.skipIf(isWindows)("tells a listener from a socket file without one, also through a symbolic link", async () => {
   const folder = mkdtempSync(join(tmpdir(), "pt-rpc-"));
-  afterAll(() => rmSync(folder, { recursive: true }));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
   const path = join(folder, "real", "cni.sock");
   writeFileSync(join(folder, "cni.sock"), "");
-  await import("node:fs/promises").then((fs) => fs.mkdir(join(folder, "real")));
+  mkdirSync(join(folder, "real"));
   symlinkSync(join(folder, "real"), join(folder, "link"));
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(path, resolve));
