@@ -1,7 +1,6 @@
 import { Allocator } from "../ipam/mod.ts";
+import { type ValidAttachment, validAttachments } from "../shared/cni/valid-attachments.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
-import type { Fields } from "../shared/json-fields.ts";
-import type { Attachment } from "../shared/proto/pipette-messages.ts";
 import { nodeService } from "../shared/proto/services.ts";
 import { GrpcCode, RpcError } from "../shared/rpc/rpc-error.ts";
 import { callAgent } from "./agent-call.ts";
@@ -35,29 +34,13 @@ export async function gc(call: Call): Promise<undefined> {
   throw new CniError(first.code, first.message, { details: failures.map((failure) => failure.message).join("; ") });
 }
 
-/**
- * A list that is missing must not be read as an empty one, which would give up every pod of the node.
- * @throws {CniError} code 7
- */
-export function validAttachments(conf: Fields): readonly Attachment[] {
-  const entries = conf.objects("cni.dev/valid-attachments");
-  if (entries === undefined) throw conf.wrong("cni.dev/valid-attachments", undefined, "the attachments to keep");
-  return entries.map((entry) => ({ containerId: required(entry, "containerID"), ifname: required(entry, "ifname") }));
-}
-
-function required(entry: Fields, key: string): string {
-  const text = entry.string(key);
-  if (text === undefined || text === "") throw entry.wrong(key, text, "a name");
-  return text;
-}
-
-async function retainLeases(call: Call, dataDir: string, valid: readonly Attachment[]): Promise<void> {
+async function retainLeases(call: Call, dataDir: string, valid: readonly ValidAttachment[]): Promise<void> {
   using allocator = await Allocator.open(dataDir);
   const given = allocator.retain(call.request.network, valid, "releasing");
   if (given.length > 0) call.log.info("Gave up attachments that the runtime does not know", { attachments: given });
 }
 
-async function tellAgent(call: Call, valid: readonly Attachment[]): Promise<void> {
+async function tellAgent(call: Call, valid: readonly ValidAttachment[]): Promise<void> {
   const { request, conf } = call;
   try {
     const { failures } = await callAgent(call, nodeService.gc, { network: request.network, valid }, conf.delTimeoutMs);

@@ -162,13 +162,6 @@ const environment: readonly Bad[] = [
 const verbs: readonly Bad[] = [
   { is: "GC without its list", verb: "GC", code: 7, says: ['"cni.dev/valid-attachments" is missing', "wanted"] },
   {
-    is: "GC with the list of earlier days only",
-    verb: "GC",
-    code: 7,
-    conf: { "cni.dev/attachments": [] },
-    says: ['"cni.dev/valid-attachments" is missing'],
-  },
-  {
     is: "GC with an entry without interface",
     verb: "GC",
     code: 7,

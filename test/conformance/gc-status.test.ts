@@ -49,13 +49,45 @@ test("section 2 GC: the same container with another interface is another attachm
   expect((await leasesIn(directory.path)).map(({ state }) => state)).toEqual(["releasing"]);
 });
 
-test("section 2 GC: an empty list is a list", async () => {
+test.each([
+  ["an empty list", { "cni.dev/valid-attachments": [] }],
+  ["null, as Go writes an empty list,", { "cni.dev/valid-attachments": null }],
+  ["an empty list under the key of the first text", { "cni.dev/attachments": [] }],
+])("section 2 GC: %s keeps nothing", async (_, list) => {
   using directory = scratch();
   await using agent = await startScriptedAgent();
   const conf = confOf(agent.socket, directory.path);
   await added(conf, ["c1", "c2"]);
-  expect((await run({ env: variables("GC"), stdin: { ...conf, "cni.dev/valid-attachments": [] } })).status).toBe(0);
+  expect((await run({ env: variables("GC"), stdin: { ...conf, ...list } })).status).toBe(0);
   expect((await leasesIn(directory.path)).map(({ state }) => state)).toEqual(["releasing", "releasing"]);
+});
+
+test("section 2 GC: without a list nothing is given up", async () => {
+  using directory = scratch();
+  await using agent = await startScriptedAgent();
+  const conf = confOf(agent.socket, directory.path);
+  await added(conf, ["c1"]);
+  expect(errorOf(await run({ env: variables("GC"), stdin: conf })).code).toBe(7);
+  expect((await leasesIn(directory.path)).map(({ state }) => state)).toEqual(["allocated"]);
+});
+
+test("section 2 GC: where the agent gives the addresses and is away, it finds what was given up when it is back", async () => {
+  using directory = scratch();
+  await using agent = await startScriptedAgent();
+  const conf = confOf(agent.socket, directory.path);
+  await added(conf, ["keep", "stale"]);
+  agent.stop();
+  const { ipam: _, ...rest } = conf;
+  const valid = [{ containerID: "keep", ifname: "eth0" }];
+  expect((await run({ env: variables("GC"), stdin: { ...rest, "cni.dev/valid-attachments": valid } })).status).toBe(0);
+  expect((await leasesIn(directory.path)).map(({ state }) => state)).toEqual(["allocated", "releasing"]);
+});
+
+test("section 2 GC: where another IPAM plugin keeps the addresses and the agent is away, the runtime has to come again", async () => {
+  using directory = scratch();
+  const conf = { ...confOf(`${directory.path}/none.sock`, directory.path), ipam: { type: "static" } };
+  const failed = errorOf(await run({ env: variables("GC"), stdin: { ...conf, "cni.dev/valid-attachments": [] } }));
+  expect(failed.code).toBe(11);
 });
 
 test("section 2 GC: finishes where the ranges are invalid and ipam holds garbage", async () => {
