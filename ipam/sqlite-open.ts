@@ -14,15 +14,20 @@ const betweenAttemptsMs = 5;
  * @throws {CniError} naming the path: refused by the system, damaged, another program's, or of a newer schema
  */
 export async function openDatabase(path: string): Promise<DatabaseSync | undefined> {
-  let db: DatabaseSync;
+  // `mode=rw` does not create: one system call answers what a look at the directory would have to ask first.
+  const attempt = (): DatabaseSync => new DatabaseSync(uriOf(path), { timeout: limits.storeLockMs });
   try {
-    // `mode=rw` does not create: one system call answers what a look at the directory would have to ask first.
-    db = new DatabaseSync(uriOf(path), { timeout: limits.storeLockMs });
+    return prepared(attempt(), path);
   } catch (caught) {
-    if (sqliteCode(caught) === cannotOpen && (await isMissing(path))) return undefined;
+    if (sqliteCode(caught) !== cannotOpen) throw storeError(caught, path);
+    if (await isMissing(path)) return undefined;
+  }
+  try {
+    // What can be seen now may have been made since.
+    return prepared(attempt(), path);
+  } catch (caught) {
     throw storeError(caught, path);
   }
-  return prepared(db, path);
 }
 
 /** SQLite has one code for "is not there" and for "may not", and a DEL must not take the second for the first. */
@@ -77,7 +82,7 @@ function prepared(db: DatabaseSync, path: string): DatabaseSync {
     return db;
   } catch (caught) {
     db.close();
-    throw storeError(caught, path);
+    throw caught;
   }
 }
 

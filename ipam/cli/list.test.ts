@@ -1,0 +1,148 @@
+import { existsSync } from "node:fs";
+import { expect, test } from "vitest";
+import { Fields } from "../../shared/json-fields.ts";
+import { Allocator } from "../allocator.ts";
+import { parseIpamConfig } from "../config.ts";
+import { scratchDir } from "../scratch-dir.ts";
+import { runIpamCommand } from "./command.ts";
+import { formatAge, formatTable } from "./table.ts";
+
+async function run(...args: string[]) {
+  const out = { stdout: "", stderr: "" };
+  const io = {
+    stdout: (text: string): void => {
+      out.stdout += text;
+    },
+    stderr: (text: string): void => {
+      out.stderr += text;
+    },
+    env: {},
+  };
+  return { status: await runIpamCommand(args, io), ...out };
+}
+
+/** Two networks, one with a pod and a lease that cools. */
+async function fill(dataDir: string): Promise<void> {
+  using allocator = await Allocator.open(dataDir);
+  for (const network of ["blue", "red"]) {
+    const conf = new Fields({ ipam: { ranges: [[{ subnet: "10.0.0.0/24" }], [{ subnet: "fd00::/64" }]] } });
+    const config = parseIpamConfig({ conf, network, version: "1.0.0", args: "" });
+    const owner = { network, ifname: "eth0" };
+    allocator.allocate({ ...owner, sandboxId: "0123456789abcdef" }, config, {
+      namespace: "default",
+      name: "web",
+      uid: "u1",
+    });
+    if (network === "red") continue;
+    allocator.allocate({ ...owner, sandboxId: "s2" }, config);
+    allocator.release({ ...owner, sandboxId: "s2" }, "cooling");
+  }
+}
+
+test("shows a table, by network and address", async () => {
+  using scratch = scratchDir();
+  await fill(scratch.path);
+  const { status, stdout, stderr } = await run("list", "--data-dir", scratch.path);
+  expect([status, stderr]).toEqual([0, ""]);
+  const lines = stdout
+    .trimEnd()
+    .split("\n")
+    .map((line) => line.replace(/ \d+s$/, " 0s"));
+  expect(lines).toEqual([
+    "ADDRESS   STATE      NETWORK  SANDBOX        INTERFACE  POD          AGE",
+    "10.0.0.2  allocated  blue     0123456789abc  eth0       default/web  0s",
+    "10.0.0.3  cooling    blue     s2             eth0       -            0s",
+    "fd00::2   allocated  blue     0123456789abc  eth0       default/web  0s",
+    "fd00::3   cooling    blue     s2             eth0       -            0s",
+    "10.0.0.2  allocated  red      0123456789abc  eth0       default/web  0s",
+    "fd00::2   allocated  red      0123456789abc  eth0       default/web  0s",
+  ]);
+});
+
+test("shows JSON for programs, of one network where asked", async () => {
+  using scratch = scratchDir();
+  await fill(scratch.path);
+  const { status, stdout } = await run("list", `--data-dir=${scratch.path}`, "--json", "--network", "blue");
+  expect(status).toBe(0);
+  const leases = JSON.parse(stdout);
+  expect(leases).toHaveLength(4);
+  const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+  expect(leases[0]).toEqual({
+    network: "blue",
+    address: "10.0.0.2/24",
+    gateway: "10.0.0.1",
+    state: "allocated",
+    containerId: "0123456789abcdef",
+    ifname: "eth0",
+    podNamespace: "default",
+    podName: "web",
+    podUid: "u1",
+    rangeSet: 0,
+    bootId: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    generation: 1,
+    allocatedAt: time,
+  });
+  expect(leases[1]).toMatchObject({ state: "cooling", releasedAt: time });
+  expect(leases[1]).not.toHaveProperty("podName");
+});
+
+test("says so when there is nothing", async () => {
+  using scratch = scratchDir();
+  await fill(scratch.path);
+  expect(await run("list", "--data-dir", scratch.path, "--network", "green")).toEqual({
+    status: 0,
+    stdout: 'No leases in network "green"\n',
+    stderr: "",
+  });
+  expect((await run("list", "--data-dir", scratch.path, "--network", "green", "--json")).stdout).toBe("[]\n");
+});
+
+test("without a database fails, and makes none", async () => {
+  using scratch = scratchDir();
+  const { status, stdout, stderr } = await run("list", "--data-dir", `${scratch.path}/none`);
+  expect([status, stdout]).toEqual([1, ""]);
+  expect(stderr).toContain(`"${scratch.path}/none" holds no leases.db`);
+  expect(existsSync(`${scratch.path}/none`)).toBe(false);
+});
+
+test.each([
+  [[], "the command is missing, wanted list"],
+  [["lits"], 'the command is "lits", wanted list'],
+  [["list", "--jsno"], '"--jsno" is no option of it'],
+  [["list", "extra"], '"extra" is no option of it'],
+  [["list", "--json=yes"], '"--json=yes" is no option of it'],
+  [["list", "--network"], '"--network" has no value'],
+  [["list", "--data-dir="], '"--data-dir" has no value'],
+  [["list", "--network", "../x"], 'the network is "../x", wanted'],
+])("%j is refused", async (args, wanted) => {
+  const { status, stdout, stderr } = await run(...args);
+  expect([status, stdout]).toEqual([2, ""]);
+  expect(stderr).toContain(wanted);
+});
+
+test.each([[["--help"]], [["list", "--help"]], [["list", "--json", "-h"]]])("%j helps", async (args) => {
+  const { status, stdout, stderr } = await run(...args);
+  expect([status, stderr]).toEqual([0, ""]);
+  expect(stdout).toContain("Usage: pipette ipam");
+});
+
+test.each([
+  [-5000, "0s"],
+  [59_999, "59s"],
+  [60_000, "1m"],
+  [3_599_000, "59m59s"],
+  [3_600_000, "1h"],
+  [90_061_000, "1d1h"],
+  [86_400_000 * 400, "400d"],
+])("%i ms is %s old", (ms, wanted) => {
+  expect(formatAge(ms)).toBe(wanted);
+});
+
+test("a table pads all columns but the last", () => {
+  expect(
+    formatTable([
+      ["a", "bb", "c"],
+      ["aaa", "b", "cc"],
+    ]),
+  ).toBe("a    bb  c\naaa  b   cc\n");
+});
