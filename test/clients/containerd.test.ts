@@ -87,10 +87,14 @@ describeWith("pods of containerd", ["root", "containerd", "cni-plugins", "gcc", 
 
   test("end without a Stop, with the namespace gone, and with their first process killed", async () => {
     const [removed, robbed] = [await node.cri.runPod("removed"), await node.cri.runPod("robbed")];
+    const killed = await node.cri.runPod("killed");
     await node.cri.removePod(removed);
     const { netns } = await node.cri.podStatus(robbed);
     await node.base.node.run(`umount ${netns}`);
     await node.base.node.run(`rm ${netns}`);
     await node.cri.endPod(robbed);
+    await node.base.node.run(`kill -KILL ${(await node.cri.podStatus(killed)).pid}`);
+    await eventually(async () => (await node.cri.podStatus(killed)).state === "SANDBOX_NOTREADY", "its end to be seen");
+    await node.cri.endPod(killed);
   });
 });

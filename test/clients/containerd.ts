@@ -22,7 +22,7 @@ export class Containerd implements AsyncDisposable {
   private constructor(node: PrivateNode) {
     this.#node = node;
     this.#socket = join(node.directory, "containerd.sock");
-    this.cri = new CriClient(this.#socket);
+    this.cri = new CriClient(this.#socket, node.cgroup);
   }
 
   static async start(node: PrivateNode, places: ContainerdPlaces): Promise<Containerd> {

@@ -16,6 +16,8 @@ export interface PodStatus {
   readonly addresses: readonly string[];
   /** Path of its network namespace; empty where it has none any more. */
   readonly netns: string;
+  /** Of its first process, as the node counts; 0 where there is none. */
+  readonly pid: number;
 }
 
 interface Answers {
@@ -36,10 +38,13 @@ interface Answers {
 /** The kubelet's side of the Container Runtime Interface, as far as pods and their networks go. */
 export class CriClient implements Disposable {
   readonly #client: Client;
+  readonly #cgroup: string;
   readonly #configs = new Map<string, object>();
   #made = 0;
 
-  constructor(socket: string) {
+  /** @param cgroup the parent of the pods' control groups */
+  constructor(socket: string, cgroup: string) {
+    this.#cgroup = cgroup;
     const proto = loadSync(join(import.meta.dirname, "cri.proto"), {
       keepCase: true,
       longs: Number,
@@ -73,7 +78,7 @@ export class CriClient implements Disposable {
         host_port: hostPort,
       })),
       annotations: wish.annotations ?? {},
-      linux: { cgroup_parent: `/pipette-test-${process.pid}` },
+      linux: { cgroup_parent: this.#cgroup },
     };
     const { pod_sandbox_id: id } = await this.#call("RunPodSandbox", { config });
     this.#configs.set(id, config);
@@ -97,12 +102,13 @@ export class CriClient implements Disposable {
   async podStatus(id: string): Promise<PodStatus> {
     const { status, info } = await this.#call("PodSandboxStatus", { pod_sandbox_id: id, verbose: true });
     const { ip = "", additional_ips: others = [] } = status.network ?? {};
-    const spec = JSON.parse(info["info"] ?? "{}").runtimeSpec;
+    const { runtimeSpec: spec, pid = 0 } = JSON.parse(info["info"] ?? "{}");
     const namespaces: { type: string; path?: string }[] = spec?.linux?.namespaces ?? [];
     return {
       state: status.state,
       addresses: [ip, ...others.map((other) => other.ip)].filter((address) => address !== ""),
       netns: namespaces.find(({ type }) => type === "network")?.path ?? "",
+      pid,
     };
   }
 

@@ -35,8 +35,7 @@ describeWith("containers of podman", ["root", "podman", "cni-plugins", "gcc", "n
     for (const address of [...(await addressesOf("b")), gateway, nodeAddress])
       expect(await ping("a", address)).toContain(" 0% packet loss");
     for (const address of await addressesOf("a")) expect(await node.base.node.ping(undefined, address)).toBe(true);
-    const short = ["run", "--rm", "--entrypoint", '["/bin/true"]', "pipette.test/busybox:1"];
-    expect(await node.podman.run(...short)).toBe("");
+    expect(await node.podman.runOnce("echo here and gone")).toBe("here and gone");
   });
 
   test("have their published port, from the neighbour and the node, until they end", async () => {
@@ -86,7 +85,11 @@ describeWith("containers of podman", ["root", "podman", "cni-plugins", "gcc", "n
   test("end while the agent is away, which finishes when it is back", async () => {
     await node.podman.start("orphan", []);
     await node.agent.end("SIGKILL");
-    await node.podman.run("rm", "-f", "-t", "0", "orphan");
-    node.agent = await node.base.home.start();
+    try {
+      await node.podman.run("rm", "-f", "-t", "0", "orphan");
+    } finally {
+      node.agent = await node.base.home.start();
+    }
+    expect(node.agent.lines).toContainEqual(expect.objectContaining({ message: "reconciled", finished: 1 }));
   });
 });

@@ -52,8 +52,17 @@ export class Podman {
 
   /** Starts a container that goes on in the background; answers its id. */
   start(name: string, options: readonly string[], script = "sleep 1000"): Promise<string> {
-    const entrypoint = ["--entrypoint", '["/bin/sh"]'];
-    return this.run("run", "-d", "--name", name, ...options, ...entrypoint, busyboxImage, "-c", script);
+    return this.#runContainer(["-d", "--name", name, ...options], script);
+  }
+
+  /** Runs a container to its end and removes it; answers its output. */
+  runOnce(script: string): Promise<string> {
+    return this.#runContainer(["--rm"], script);
+  }
+
+  #runContainer(options: readonly string[], script: string): Promise<string> {
+    const fixed = ["--cgroup-parent", this.#node.cgroup, "--entrypoint", '["/bin/sh"]', busyboxImage];
+    return this.run("run", ...options, ...fixed, "-c", script);
   }
 
   async inspect(name: string): Promise<PodmanContainer & { readonly macs: readonly string[] }> {

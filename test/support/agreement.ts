@@ -24,6 +24,8 @@ export interface AgreementOptions {
   readonly fixedLinks: readonly string[];
   /** Names in /run/netns that are nobody's pod. */
   readonly fixedNamespaces: readonly string[];
+  /** Sweeping goes on after the answer; whatever still disagrees after this long is a fault. Default: ten seconds. */
+  readonly withinMs?: number;
 }
 
 interface Link {
@@ -39,9 +41,6 @@ interface LeaseRow {
   readonly ifname: string;
 }
 
-/** Sweeping goes on after the answer; whatever still disagrees after this long is a fault. */
-const agreeWithinMs = 10_000;
-
 /**
  * Leases, kernel interfaces, namespaces, port rules and the runtime's own list: all say the same, at the latest
  * after a moment.
@@ -51,7 +50,7 @@ export async function expectAgreement(
   options: AgreementOptions,
   runtimePods: () => Promise<readonly RuntimePod[]>,
 ): Promise<void> {
-  const until = performance.now() + agreeWithinMs;
+  const until = performance.now() + (options.withinMs ?? 10_000);
   for (;;) {
     const found = await disagreements(options, await runtimePods());
     if (found.length === 0) return;

@@ -1,6 +1,6 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { execa } from "execa";
 
 /**
@@ -10,6 +10,7 @@ import { execa } from "execa";
 const script = `set -e
 mount -t tmpfs -o mode=755 run /run
 mount -t tmpfs -o mode=755 lib /var/lib
+mount -t tmpfs -o mode=1777 shm /dev/shm
 mkdir /run/netns
 ip link set lo up
 echo ready
@@ -22,6 +23,8 @@ read -r _ || true`;
 export class PrivateNode implements AsyncDisposable {
   /** For its files, seen from inside and outside alike; gone with the node. */
   readonly directory = mkdtempSync(join(tmpdir(), "pipette-node-"));
+  /** The control group for the pods that run in it; gone with the node. */
+  readonly cgroup = `/${basename(this.directory)}`;
   readonly #holder: Bun.Subprocess<"pipe", "pipe", "inherit">;
   #prefix: readonly string[] = [];
 
@@ -81,6 +84,20 @@ export class PrivateNode implements AsyncDisposable {
     const timer = setTimeout(() => this.#holder.kill("SIGKILL"), 5_000);
     await this.#holder.exited;
     clearTimeout(timer);
+    removeCgroup(this.cgroup);
     rmSync(this.directory, { recursive: true, force: true });
   }
+}
+
+/** In every hierarchy; each directory has to be empty of groups before it can go, and cannot be emptied of files. */
+function removeCgroup(name: string): void {
+  const root = "/sys/fs/cgroup";
+  const hierarchies = readdirSync(root, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  const removeTree = (path: string): void => {
+    if (!existsSync(path)) return;
+    for (const entry of readdirSync(path, { withFileTypes: true }))
+      if (entry.isDirectory()) removeTree(join(path, entry.name));
+    rmdirSync(path);
+  };
+  for (const place of [root, ...hierarchies.map((entry) => join(root, entry.name))]) removeTree(join(place, name));
 }
