@@ -45,7 +45,7 @@ test="$bench
   busybox-static gcc libc6-dev                        # container images made offline
   strace                                              # kills at chosen system calls
   procps
-  golang-go golang-google-grpc-dev golang-goprotobuf-dev protobuf-compiler   # grpc-go as a peer"
+  golang-go golang-google-grpc-dev golang-goprotobuf-dev protobuf-compiler libprotobuf-dev   # grpc-go as a peer"
 
 case $use in
   demo) wanted=$demo ;;

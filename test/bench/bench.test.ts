@@ -1,0 +1,96 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { compileExecutables, executables } from "../conformance/plugin.ts";
+import { NetworkSandbox } from "../support/network-sandbox.ts";
+import { describeWith } from "../support/requires.ts";
+import { measureAll } from "./measure-all.ts";
+import { jsonLines, table } from "./report.ts";
+import { compare, passes, type Row } from "./row.ts";
+import { summarize } from "./stats.ts";
+
+describeWith("the benchmark in miniature", ["root", "cni-plugins", "nft"], () => {
+  const scratch = mkdtempSync(join(tmpdir(), "pipette-bench-test-"));
+  let node: NetworkSandbox;
+  let rows: readonly Row[] = [];
+
+  beforeAll(async () => {
+    compileExecutables();
+    node = await NetworkSandbox.enter("ptb-");
+    rows = await measureAll({
+      dist: executables,
+      peers: "/usr/lib/cni",
+      scratch,
+      rounds: 2,
+      fills: [0, 300],
+      pods: 12,
+      residentPods: 12,
+      progress: () => undefined,
+    });
+  }, 120_000);
+
+  afterAll(async () => {
+    await node?.[Symbol.asyncDispose]();
+    rmSync(scratch, { recursive: true, force: true });
+  });
+
+  test("every budget of the design gets a figure", () => {
+    expect(rows.map((row) => row.measure)).toEqual([
+      "exec to exit, VERSION",
+      "pipette-ipam ADD, 0 leases",
+      "pipette-ipam ADD, 300 leases",
+      "whole pod, ADD + DEL",
+      "12 pods at once, ADD + DEL",
+      "calls lost in the crowd",
+      "addresses doubled in the crowd",
+      "plugin to agent and back",
+      "agent's resident memory, 12 pods",
+    ]);
+    for (const row of rows) expect(row.value, row.measure).toSatisfy(row.unit === "count" ? isCount : isPositive);
+  });
+
+  test("nothing is lost and nothing is doubled", () => {
+    expect(rows.filter((row) => row.unit === "count").map((row) => row.value)).toEqual([0, 0]);
+  });
+
+  test("both reports hold every row", () => {
+    for (const row of rows) expect(table(rows)).toContain(row.measure);
+    const lines = jsonLines(rows, { pipette: "x" }).split("\n");
+    expect(lines.map((line) => JSON.parse(line).measure)).toEqual(rows.map((row) => row.measure));
+    expect(JSON.parse(lines[0] ?? "")).toMatchObject({
+      machine: { cores: expect.any(Number) },
+      versions: { pipette: "x" },
+    });
+  });
+});
+
+const isPositive = (value: number): boolean => Number.isFinite(value) && value > 0;
+const isCount = (value: number): boolean => Number.isInteger(value) && value >= 0;
+
+test("a comparison takes both sides in turn, and leaves the first round out", async () => {
+  const order: string[] = [];
+  const side =
+    (name: string, values: readonly number[]) =>
+    (round: number): number => {
+      order.push(name);
+      return values[round] ?? Number.NaN;
+    };
+  const row = await compare({
+    measure: "m",
+    budget: 0.5,
+    aim: 0.4,
+    rounds: 3,
+    ours: side("ours", [900, 1, 3, 2]),
+    peer: side("peer", [900, 4, 4, 4]),
+    peerName: "p",
+  });
+  expect(order).toEqual(["ours", "peer", "peer", "ours", "ours", "peer", "peer", "ours"]);
+  expect(row.value).toBe(0.5);
+  expect(passes(row)).toBe(true);
+  expect(passes({ ...row, value: 0.51 })).toBe(false);
+});
+
+test("median and p90 are by rank", () => {
+  expect(summarize([5, 1, 4, 2, 3, 10, 6, 7, 8, 9])).toEqual({ n: 10, median: 6, p90: 10, min: 1 });
+});
