@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../errors.ts";
-import { type Cidr, firstOf, formatCidr, formatIp, type Ip, ipOf, parseCidr, parseIp } from "../ip.ts";
+import { type Cidr, formatCidr, formatIp, type Ip, parseCidr, parseIp } from "../ip.ts";
 import { Fields } from "../json-fields.ts";
 import type { CniDns, CniInterface, CniIp, CniResult, CniRoute } from "./types.ts";
 import { atLeast, type CniVersion } from "./versions.ts";
@@ -174,11 +174,6 @@ function optionalIp(fields: Fields, key: string): Ip | undefined {
 /** Result text from a delegated plugin. */
 export function parseResultText(text: string, version: CniVersion, what: string): CniResult {
   return parseResult(Fields.parse(text, what, CniCode.decode), version);
-}
-
-/** The network of an interface address, for a route that a result leaves to the reader. */
-export function networkOf(cidr: Cidr): Cidr {
-  return { ip: ipOf(cidr.ip.family, firstOf(cidr).value), prefix: cidr.prefix };
 }
 
 /** An ADD result must have an address: the runtimes fail on one without, far from the cause. */
