@@ -75,13 +75,19 @@ export class SqliteStore implements Store {
     return this.#rows(query).map(leaseOf);
   }
 
+  /** The planner knows nothing of how many leases there are and would rather walk them all in order: indexes are named. */
   #rows(query: LeaseQuery): readonly LeaseRow[] {
     const by = (where: string, ...values: SQLInputValue[]): readonly LeaseRow[] =>
       this.#all<LeaseRow>(`SELECT * FROM lease ${where}`, ...values);
     switch (query.by) {
       case "owner": {
         const { network, sandboxId, ifname } = query.owner;
-        return by("WHERE network = ? AND sandbox_id = ? AND ifname = ? ORDER BY address", network, sandboxId, ifname);
+        return by(
+          "INDEXED BY lease_owner WHERE network = ? AND sandbox_id = ? AND ifname = ? ORDER BY address",
+          network,
+          sandboxId,
+          ifname,
+        );
       }
       case "address":
         return by("WHERE network = ? AND address = ?", query.network, keyOf(query.ip));
@@ -99,7 +105,7 @@ export class SqliteStore implements Store {
           : by("WHERE network = ? ORDER BY address", query.network);
       case "cooling":
         return by(
-          "WHERE network = ? AND state = 'cooling' AND released_at_ms <= ? AND address BETWEEN ? AND ? ORDER BY released_at_ms, generation LIMIT ?",
+          "INDEXED BY lease_left WHERE network = ? AND state = 'cooling' AND released_at_ms <= ? AND address BETWEEN ? AND ? ORDER BY released_at_ms, generation LIMIT ?",
           query.network,
           query.releasedByMs,
           query.within === undefined ? lowest : keyOf(query.within.from),
@@ -145,7 +151,7 @@ export class SqliteStore implements Store {
     for (const run of this.#all<RunRow>(inside, network, keyOf(from), keyOf(to)).map(runOf))
       taken += min(run.last, high) - run.first + 1n;
     const left = this.#all<{ state: LeaseState; number: number }>(
-      "SELECT state, count(*) AS number FROM lease WHERE network = ? AND released_at_ms IS NOT NULL AND address BETWEEN ? AND ? GROUP BY state",
+      "SELECT state, count(*) AS number FROM lease INDEXED BY lease_left WHERE network = ? AND released_at_ms IS NOT NULL AND address BETWEEN ? AND ? GROUP BY state",
       network,
       keyOf(from),
       keyOf(to),

@@ -1,0 +1,60 @@
+import { DatabaseSync } from "node:sqlite";
+import { expect, test } from "vitest";
+import { Fields } from "../shared/json-fields.ts";
+import { Allocator } from "./allocator.ts";
+import { parseIpamConfig } from "./config.ts";
+import { scratchDir } from "./scratch-dir.ts";
+
+/** Runs `work` and answers every statement that was prepared meanwhile. */
+function statementsOf(work: () => void): readonly string[] {
+  const statements: string[] = [];
+  const { prepare } = DatabaseSync.prototype;
+  DatabaseSync.prototype.prepare = function (this: DatabaseSync, sql: string, ...rest) {
+    statements.push(sql);
+    return prepare.call(this, sql, ...rest);
+  };
+  try {
+    work();
+  } finally {
+    DatabaseSync.prototype.prepare = prepare;
+  }
+  return statements;
+}
+
+test("no statement of ADD, DEL, CHECK or an exhausted pool looks at more leases than it needs", async () => {
+  using scratch = scratchDir();
+  const conf = new Fields({
+    ipam: { ranges: [[{ subnet: "10.0.0.0/30" }], [{ subnet: "fd00::/64" }]], cooldownMs: 9999 },
+  });
+  const config = parseIpamConfig({ conf, network: "net", version: "1.0.0", args: "" });
+  const owner = (sandboxId: string) => ({ network: "net", sandboxId, ifname: "eth0" });
+  using allocator = await Allocator.open(scratch.path);
+  const statements = statementsOf(() => {
+    allocator.allocate(owner("a"), config);
+    expect(() => allocator.allocate(owner("b"), config)).toThrow("0 of 1 addresses free");
+    allocator.find(owner("a"));
+    allocator.undo(allocator.allocate(owner("a"), config), "cooling");
+    const [lease] = allocator.release(owner("a"), "releasing");
+    allocator.settle(lease!);
+    // Takes the address that cools, as nothing else is free.
+    allocator.allocate(owner("c"), config);
+  });
+  const db = new DatabaseSync(`${scratch.path}/leases.db`);
+  const plans = statements.map((sql) => {
+    const steps = db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all() as unknown as readonly { detail: string }[];
+    return { sql, steps: steps.map((step) => step.detail).filter((detail) => !detail.startsWith("USE TEMP")) };
+  });
+  db.close();
+  expect(plans.length).toBeGreaterThan(8);
+  for (const { sql, steps } of plans) {
+    for (const step of steps) expect(step, sql).not.toMatch(/^SCAN/);
+    // By address only one lease is looked for, or the lowest of a window.
+    if (!/^SELECT .*FROM lease/.test(sql)) continue;
+    const wanted = sql.includes("released_at_ms")
+      ? /INDEX lease_left \(network=\?/
+      : sql.includes("sandbox_id")
+        ? /INDEX lease_owner \(network=\? AND sandbox_id=\? AND ifname=\?/
+        : /PRIMARY KEY \(network=\? AND address/;
+    expect(steps.join(), sql).toMatch(wanted);
+  }
+});
