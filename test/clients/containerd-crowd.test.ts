@@ -21,7 +21,6 @@ describeWith("a crowd of containerd's pods", ["root", "containerd", "cni-plugins
     const addresses = (await Promise.all(ids.map((id) => node.cri.podStatus(id)))).map((status) => status.addresses);
     expect(new Set(addresses.flat()).size).toBe(2 * crowd);
     expect(addresses.every((both) => both.length === 2)).toBe(true);
-    // By a path through the crowd, so that each is reached once and reaches one.
     const { netns } = await node.cri.podStatus(ids[0] ?? "");
     const reached = await Promise.all(addresses.map(([first = ""]) => node.base.node.ping(netns, first)));
     expect(reached.filter((ok) => !ok)).toEqual([]);
