@@ -64,11 +64,11 @@ export class Allocator implements Disposable {
 
   /**
    * Opens `<dataDir>/leases.db`, and makes both when missing.
+   * @param reading what `readBootId` answered, where it was begun earlier
    * @throws {CniError} code 101 naming the path
    */
-  static async open(dataDir: string): Promise<Allocator> {
-    // Begun first: another thread reads it while this one opens the database.
-    const reading = readBootId();
+  static async open(dataDir: string, reading: Promise<string> = readBootId()): Promise<Allocator> {
+    // Another thread reads while this one opens the database.
     const [bootId, store] = await Promise.all([reading, SqliteStore.open(databaseIn(dataDir), dataDir)]);
     return new Allocator(store, { bootId, now: Date.now });
   }

@@ -1,8 +1,8 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { scratchDir } from "../test/support/scratch-dir.ts";
 import { Allocator } from "./allocator.ts";
 import { runIpamPlugin } from "./plugin.ts";
-import { scratchDir } from "./scratch-dir.ts";
 
 interface Outcome {
   readonly status: number;

@@ -6,6 +6,7 @@ import { validAttachments } from "../shared/cni/valid-attachments.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { formatCidr, sameIp } from "../shared/ip.ts";
 import { Allocator } from "./allocator.ts";
+import { readBootId } from "./boot-id.ts";
 import { dataDirOf, parseAnyRanges, parseIpamConfig } from "./config.ts";
 import { ipamResult, readDns } from "./result.ts";
 
@@ -16,10 +17,17 @@ import { ipamResult, readDns } from "./result.ts";
  * nothing but the names.
  */
 export function runIpamPlugin(io: PluginIo): Promise<number> {
+  // Begun before standard input is read: another thread has it ready when the database is open.
+  const bootId = io.env["CNI_COMMAND"] === "ADD" ? readBootId() : Promise.resolve("");
+  const verbTable: VerbTable = {
+    ADD: (request) => add(request, bootId),
+    DEL: del,
+    CHECK: check,
+    GC: gc,
+    STATUS: status,
+  };
   return runPlugin(verbTable, io);
 }
-
-const verbTable: VerbTable = { ADD: add, DEL: del, CHECK: check, GC: gc, STATUS: status };
 
 const ownerOf = ({ network, env }: CniRequest): Owner => ({
   network,
@@ -27,10 +35,10 @@ const ownerOf = ({ network, env }: CniRequest): Owner => ({
   ifname: env.ifname,
 });
 
-async function add(request: CniRequest): Promise<string> {
+async function add(request: CniRequest, bootId: Promise<string>): Promise<string> {
   const config = parseIpamConfig({ ...request, args: request.env.args });
   const dns = await readDns(config);
-  using allocator = await Allocator.open(config.dataDir);
+  using allocator = await Allocator.open(config.dataDir, bootId);
   const { leases } = allocator.allocate(ownerOf(request), config, podOf(request.env.args));
   return encodeResult(await ipamResult(config, leases, dns), request.version);
 }

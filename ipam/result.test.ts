@@ -1,8 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { scratchDir } from "../test/support/scratch-dir.ts";
 import type { IpamConfig } from "./config.ts";
 import { ipamResult, parseResolvConf, readDns } from "./result.ts";
-import { scratchDir } from "./scratch-dir.ts";
 
 const config = (resolvConf?: string): IpamConfig => ({
   type: "pipette-ipam",

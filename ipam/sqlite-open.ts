@@ -101,8 +101,13 @@ function upgrade(db: DatabaseSync, path: string): void {
 }
 
 function requireOurs(db: DatabaseSync, path: string): void {
-  const version = versionOf(db);
   const cannot = `Cannot use the lease database "${path}"`;
+  // One snapshot for all three: meanwhile another process may be making the database.
+  db.exec("BEGIN");
+  const version = versionOf(db);
+  const { application_id: application } = db.prepare("PRAGMA application_id").get() as { application_id: number };
+  const { tables } = db.prepare("SELECT count(*) AS tables FROM sqlite_schema").get() as { tables: number };
+  db.exec("COMMIT");
   if (version > migrations.length) {
     throw new CniError(
       CniCode.ipamFailure,
@@ -110,8 +115,6 @@ function requireOurs(db: DatabaseSync, path: string): void {
       { details: "A newer Pipette has written it; run that one, or a later one" },
     );
   }
-  const { application_id: application } = db.prepare("PRAGMA application_id").get() as { application_id: number };
-  const { tables } = db.prepare("SELECT count(*) AS tables FROM sqlite_schema").get() as { tables: number };
   if (tables > 0 && application !== applicationId) {
     throw new CniError(CniCode.ipamFailure, `${cannot}: another program's tables are in it, wanted Pipette's`);
   }

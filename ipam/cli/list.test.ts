@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
 import { Fields } from "../../shared/json-fields.ts";
+import { scratchDir } from "../../test/support/scratch-dir.ts";
 import { Allocator } from "../allocator.ts";
 import { parseIpamConfig } from "../config.ts";
-import { scratchDir } from "../scratch-dir.ts";
 import { runIpamCommand } from "./command.ts";
 import { formatAge, formatTable } from "./table.ts";
 
