@@ -3,12 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Server, ServerCredentials } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { isWindows } from "../../shared/platform.ts";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { CniCmdRequest, CniCmdResponse } from "../../shared/proto/cni-messages.ts";
 import { cniService } from "../../shared/proto/services.ts";
 import { callUnary } from "../../shared/rpc/call.ts";
 import { H2Call, type Outcome } from "../../shared/rpc/h2-client.ts";
+import { describeWith } from "../../test/support/requires.ts";
 import { listenUnix, type UnixListener } from "./authority-front.ts";
 
 const proto = new URL("../../shared/proto/cni.proto", import.meta.url).pathname;
@@ -71,7 +71,7 @@ async function addWithAuthority(address: string, authority: string, pieceBytes: 
 }
 
 // A pipe has no permission bits, no queue to lengthen, and its clients send no path.
-describe.skipIf(isWindows)("the front of a gRPC server", () => {
+describeWith("the front of a gRPC server", ["linux"], () => {
   const folder = mkdtempSync(join(tmpdir(), "pt-front-"));
   const fronted = join(folder, "fronted.sock");
   const bare = join(folder, "bare.sock");

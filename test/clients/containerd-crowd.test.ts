@@ -4,7 +4,7 @@ import { ContainerdNode } from "./containerd-node.ts";
 
 const crowd = 100;
 
-describeWith("a crowd of containerd's pods", ["root", "containerd", "cni-plugins", "gcc", "nft"], () => {
+describeWith("a crowd of containerd's pods", ["root", "containerd", "cni-plugins", "gcc", "busybox", "nft"], () => {
   let node: ContainerdNode;
 
   beforeAll(async () => {

@@ -5,7 +5,7 @@ import { ContainerdNode } from "./containerd-node.ts";
 import { httpGet } from "./http-get.ts";
 import { gateway, nodeAddress } from "./runtime-node.ts";
 
-describeWith("pods of containerd", ["root", "containerd", "cni-plugins", "gcc", "nft"], () => {
+describeWith("pods of containerd", ["root", "containerd", "cni-plugins", "gcc", "busybox", "nft"], () => {
   let node: ContainerdNode;
 
   beforeAll(async () => {

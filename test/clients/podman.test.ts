@@ -5,7 +5,7 @@ import { httpGet } from "./http-get.ts";
 import { PodmanNode, secondNetwork } from "./podman-node.ts";
 import { gateway, networkName, nodeAddress } from "./runtime-node.ts";
 
-describeWith("containers of podman", ["root", "podman", "cni-plugins", "gcc", "nft"], () => {
+describeWith("containers of podman", ["root", "podman", "cni-plugins", "gcc", "busybox", "nft"], () => {
   let node: PodmanNode;
 
   beforeAll(async () => {

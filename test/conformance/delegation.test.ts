@@ -1,9 +1,9 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
-import { compileExecutables, debianPlugins, errorOf, resultOf, run, scratch, variables } from "./plugin.ts";
+import { describeWith } from "../support/requires.ts";
+import { compileExecutables, errorOf, resultOf, run, scratch, variables } from "./plugin.ts";
 import { obliging, refusing, startScriptedAgent } from "./scripted-agent.ts";
 
-const noDebianPlugins = !existsSync(`${debianPlugins}/host-local`);
 const address = '{"cniVersion":"1.0.0","ips":[{"address":"10.9.0.7/24","gateway":"10.9.0.1"}],"dns":{}}';
 const add = `case $CNI_COMMAND in ADD) echo '${address}';; esac`;
 
@@ -192,7 +192,7 @@ describe("section 4 Plugin Delegation", () => {
   });
 });
 
-describe.skipIf(noDebianPlugins)("section 4 Plugin Delegation to Debian's plugins", () => {
+describeWith("section 4 Plugin Delegation to Debian's plugins", ["cni-plugins"], () => {
   test("host-local gives, checks and frees the address", async () => {
     using directory = scratch();
     await using agent = await startScriptedAgent(obliging);

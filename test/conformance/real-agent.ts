@@ -2,9 +2,6 @@ import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { executables, scratch } from "./plugin.ts";
 
-/** Why a real agent cannot run here; `undefined` where it can. */
-export const whyNoAgent = process.getuid?.() === 0 ? undefined : "network namespaces need root";
-
 export interface RealAgent extends AsyncDisposable {
   /** The plugin's configuration for the agent's network, without `cniVersion`. */
   readonly conf: Readonly<Record<string, unknown>>;

@@ -1,10 +1,11 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import type { DataPath } from "../../agent/datapath/datapath.ts";
 import type { CniResult } from "../../shared/cni/types.ts";
-import { NetworkSandbox, whyNoSandbox } from "../support/network-sandbox.ts";
+import { NetworkSandbox } from "../support/network-sandbox.ts";
+import { describeWith } from "../support/requires.ts";
 import { bridgeName, cidr, failureOf, ip, openDataPath, ownerOf, requestFor } from "./bridge-fixture.ts";
 
-describe.skipIf(whyNoSandbox() !== undefined)(`bridge data path: CHECK and problems ${whyNoSandbox() ?? ""}`, () => {
+describeWith("bridge data path: CHECK and problems", ["root", "nft"], () => {
   let sandbox: NetworkSandbox;
   let dataPath: DataPath;
   let pod: string;

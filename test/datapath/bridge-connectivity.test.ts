@@ -1,9 +1,10 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { DataPath } from "../../agent/datapath/datapath.ts";
-import { NetworkSandbox, whyNoSandbox } from "../support/network-sandbox.ts";
+import { NetworkSandbox } from "../support/network-sandbox.ts";
+import { describeWith } from "../support/requires.ts";
 import { bridgeName, cidr, ip, ipamOf, openDataPath, requestFor } from "./bridge-fixture.ts";
 
-describe.skipIf(whyNoSandbox() !== undefined)(`bridge data path: who reaches whom ${whyNoSandbox() ?? ""}`, () => {
+describeWith("bridge data path: who reaches whom", ["root", "nft"], () => {
   let sandbox: NetworkSandbox;
   const open: DataPath[] = [];
 

@@ -1,17 +1,17 @@
 import { readFileSync, rmSync } from "node:fs";
 import { execa } from "execa";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { NetworkSandbox, whyNoSandbox } from "../support/network-sandbox.ts";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { NetworkSandbox } from "../support/network-sandbox.ts";
+import { describeWith } from "../support/requires.ts";
 import { bridgeName, openDataPath, ownerOf, requestFor } from "./bridge-fixture.ts";
 
-const why = whyNoSandbox() ?? (Bun.which("strace") === null ? "strace is not installed" : undefined);
 const program = new URL("./killed-agent.ts", import.meta.url).pathname;
 const mark = "/pipette-mark";
 
 /** The calls by which the kernel gets changed: netlink requests, and the way into a sandbox and back. */
 const killedAt = ["sendto", "setns"];
 
-describe.skipIf(why !== undefined)(`bridge data path: an agent killed in the middle ${why ?? ""}`, () => {
+describeWith("bridge data path: an agent killed in the middle", ["root", "strace"], () => {
   let sandbox: NetworkSandbox;
   let pod: string;
   const trace = `/tmp/pt-kd-${process.pid}`;

@@ -1,14 +1,15 @@
 import { writeFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { DataPath } from "../../agent/datapath/datapath.ts";
-import { NetworkSandbox, whyNoSandbox } from "../support/network-sandbox.ts";
+import { NetworkSandbox } from "../support/network-sandbox.ts";
+import { describeWith } from "../support/requires.ts";
 import { bridgeName, cidr, failureOf, ip, ipamOf, openDataPath, ownerOf, requestFor } from "./bridge-fixture.ts";
 
 /** Groups of interfaces half made and half deleted: fixed, because an upgraded agent has to know them. */
 const arriving = 0x70697001;
 const leaving = 0x70697002;
 
-describe.skipIf(whyNoSandbox() !== undefined)(`bridge data path: life of a pod ${whyNoSandbox() ?? ""}`, () => {
+describeWith("bridge data path: life of a pod", ["root"], () => {
   let sandbox: NetworkSandbox;
   let dataPath: DataPath;
   let log: string[];

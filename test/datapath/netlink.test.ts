@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { linkGroup, retire } from "../../agent/datapath/bridge/host-links.ts";
 import {
   createBridge,
@@ -11,9 +11,10 @@ import {
   readLink,
   setLink,
 } from "../../agent/netlink/mod.ts";
-import { NetworkSandbox, whyNoSandbox } from "../support/network-sandbox.ts";
+import { NetworkSandbox } from "../support/network-sandbox.ts";
+import { describeWith } from "../support/requires.ts";
 
-describe.skipIf(whyNoSandbox() !== undefined)(`rtnetlink against the kernel ${whyNoSandbox() ?? ""}`, () => {
+describeWith("rtnetlink against the kernel", ["root"], () => {
   let sandbox: NetworkSandbox;
   const kernel = new DisposableStack();
   let opened: Kernel;

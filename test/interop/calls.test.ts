@@ -3,12 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { limits } from "../../shared/limits.ts";
-import { isWindows } from "../../shared/platform.ts";
 import type { CniCmdResponse } from "../../shared/proto/cni-messages.ts";
 import { cniService, nodeService } from "../../shared/proto/services.ts";
 import { callUnary } from "../../shared/rpc/call.ts";
 import { GrpcCode, RpcError } from "../../shared/rpc/rpc-error.ts";
-import { compileGoPrograms, missingPackages } from "./go-programs.ts";
+import { describeWith } from "../support/requires.ts";
+import { compileGoPrograms, goNeeds } from "./go-programs.ts";
 import { type Peer, startPeer } from "./peer.ts";
 
 /** Our client against real servers, each in a process of its own, all with the same behaviour. */
@@ -54,12 +54,8 @@ const servers: readonly (readonly [name: string, start: (socket: string) => Prom
   ["grpc-go", (socket) => startPeer(compileGoPrograms().server, [socket], socket)],
 ];
 
-const missing = missingPackages();
-
 describe.each(servers)("%s", (name, start) => {
-  const lacks = name === "grpc-go" && missing.length > 0 ? `needs ${missing.join(", ")}` : undefined;
-
-  describe.skipIf(isWindows || lacks !== undefined)(`the calls${lacks === undefined ? "" : ` (${lacks})`}`, () => {
+  describeWith("the calls", name === "grpc-go" ? ["linux", ...goNeeds] : ["linux"], () => {
     const socket = join(folder, `${name.replaceAll(" ", "-")}.sock`);
     let peer: Peer;
     beforeAll(async () => {

@@ -5,16 +5,15 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Header, HpackDecoder } from "../../shared/rpc/hpack.ts";
-import { compileGoPrograms, type GoPrograms, missingPackages } from "./go-programs.ts";
+import { describeWith } from "../support/requires.ts";
+import { compileGoPrograms, type GoPrograms, goNeeds } from "./go-programs.ts";
 import { type Peer, startPeer } from "./peer.ts";
 
 /** Go programs, compiled here, as clients of our server side and as a second opinion on HPACK. */
 
-const missing = missingPackages();
-const reason = missing.length === 0 ? "" : ` (needs ${missing.join(", ")})`;
 const run = promisify(execFile);
 
-describe.skipIf(missing.length > 0)(`Go programs${reason}`, () => {
+describeWith("Go programs", goNeeds, () => {
   const folder = mkdtempSync(join(tmpdir(), "pt-rpc-go-"));
   const socket = join(folder, "cni.sock");
   const bare = join(folder, "bare.sock");

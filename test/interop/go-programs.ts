@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { cpSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
+import type { Need } from "../support/requires.ts";
 
 /** Go programs against the proto file's text, made with Debian's packages alone: no module is ever downloaded. */
 
@@ -13,18 +14,8 @@ const programs = ["client", "server", "headers"] as const;
 const compiler = globSync("/usr/lib/go-*/bin/go").sort().at(-1) ?? "/usr/bin/go";
 const sources = "/usr/share/gocode";
 
-/** What a machine needs for these tests, by the package that has it. */
-const needs: readonly (readonly [packageName: string, path: string])[] = [
-  ["golang-go", compiler],
-  ["golang-google-grpc-dev", join(sources, "src/google.golang.org/grpc/server.go")],
-  ["golang-goprotobuf-dev", "/usr/bin/protoc-gen-go"],
-  ["protobuf-compiler", "/usr/bin/protoc"],
-  ["libprotobuf-dev", "/usr/include/google/protobuf/any.proto"],
-];
-
-/** The Debian packages that are missing here; none where the programs can be compiled. */
-export const missingPackages = (): string[] =>
-  needs.filter(([, path]) => !existsSync(path)).map(([packageName]) => packageName);
+/** What these programs need of the machine. */
+export const goNeeds: readonly Need[] = ["go", "go-grpc", "go-protobuf", "protoc", "proto-files"];
 
 export type GoPrograms = Readonly<Record<(typeof programs)[number], string>>;
 

@@ -2,12 +2,12 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, describe, expect, test } from "vitest";
-import { isWindows } from "../../shared/platform.ts";
+import { afterAll, afterEach, expect, test } from "vitest";
 import { cniService } from "../../shared/proto/services.ts";
 import { callUnary } from "../../shared/rpc/call.ts";
 import { GrpcCode, RpcError } from "../../shared/rpc/rpc-error.ts";
 import { answer, settings } from "../../shared/rpc/scripted-server.ts";
+import { describeWith } from "../support/requires.ts";
 import { startPeer } from "./peer.ts";
 
 /** What real servers do not do on request: no listener, a full queue, an end in the middle. */
@@ -49,7 +49,7 @@ async function failureOf(address: string, timeoutMs: number, bytes = 10): Promis
 }
 
 // Pipes have no files to be left behind; what is the same there is tested with the other system's own tests.
-describe.skipIf(isWindows)("without a listener the call fails at once, however long it may take", () => {
+describeWith("without a listener the call fails at once, however long it may take", ["linux"], () => {
   const aDay = 86_400_000;
 
   test.each([
@@ -79,7 +79,7 @@ describe.skipIf(isWindows)("without a listener the call fails at once, however l
   });
 });
 
-describe.skipIf(isWindows)("a queue that is full", () => {
+describeWith("a queue that is full", ["linux"], () => {
   const server = new URL("grpc-js-server.ts", import.meta.url).pathname;
 
   test("is waited for: some calls get their turn when the server goes on, the others end at their deadline", async () => {
@@ -107,7 +107,7 @@ describe.skipIf(isWindows)("a queue that is full", () => {
   });
 });
 
-describe.skipIf(isWindows)("a server that is none", () => {
+describeWith("a server that is none", ["linux"], () => {
   test("ends the connection as soon as it stands", async () => {
     const path = await listen("ends.sock", (socket) => socket.destroy());
     expect(await failureOf(path, 60_000)).toMatchObject({ grpcCode: GrpcCode.unavailable, unreachable: false });

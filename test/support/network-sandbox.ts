@@ -8,11 +8,6 @@ const libcSymbols = {
   setns: { args: ["i32", "i32"], returns: "i32" },
 } as const;
 
-/** Why network sandboxes cannot be made here; `undefined` where they can. */
-export function whyNoSandbox(): string | undefined {
-  return process.getuid?.() === 0 ? undefined : "network namespaces need root";
-}
-
 /**
  * A network of its own for one test file. The calling thread moves into a fresh, anonymous network namespace,
  * "the node", and everything that it opens or starts from then on sees only that: bridges, nftables, sysctls.

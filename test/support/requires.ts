@@ -1,15 +1,21 @@
 import { accessSync, constants } from "node:fs";
 import { describe, test } from "vitest";
+import { isWindows } from "../../shared/platform.ts";
 
 /** What a system test may need of the machine, and the sentence that its absence gives. */
 const needs = {
+  linux: () => (isWindows ? "it is about sockets and namespaces of Linux" : undefined),
   root: () => (process.getuid?.() === 0 ? undefined : "it is not run as root"),
   "cni-plugins": () => missingFile("/usr/lib/cni/host-local", "containernetworking-plugins"),
   containerd: () => missingFile("/usr/bin/containerd", "containerd"),
   podman: () => missingFile("/usr/bin/podman", "podman"),
   go: () => missingFile("/usr/bin/go", "golang-go"),
   "go-grpc": () => missingFile("/usr/share/gocode/src/google.golang.org/grpc", "golang-google-grpc-dev"),
+  "go-protobuf": () => missingFile("/usr/bin/protoc-gen-go", "golang-goprotobuf-dev"),
+  protoc: () => missingFile("/usr/bin/protoc", "protobuf-compiler"),
+  "proto-files": () => missingFile("/usr/include/google/protobuf/any.proto", "libprotobuf-dev"),
   gcc: () => missingFile("/usr/bin/gcc", "gcc"),
+  busybox: () => missingFile("/usr/bin/busybox", "busybox-static"),
   strace: () => missingFile("/usr/bin/strace", "strace"),
   nft: () => missingFile("/usr/sbin/nft", "nftables"),
 } as const;
