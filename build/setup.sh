@@ -44,7 +44,7 @@ test="$bench
   iptables                                            # portmap and podman call it
   busybox-static gcc libc6-dev                        # container images made offline
   strace                                              # kills at chosen system calls
-  procps
+  procps                                              # sysctl
   golang-go golang-google-grpc-dev golang-goprotobuf-dev protobuf-compiler libprotobuf-dev   # grpc-go as a peer"
 
 case $use in
@@ -75,7 +75,9 @@ fi
 say "Installing the Debian packages$missing"
 log=$(mktemp)
 export DEBIAN_FRONTEND=noninteractive
-if ! { apt-get update && apt-get install -y --no-install-recommends -o Dpkg::Options::=--force-confold $missing; } >"$log" 2>&1 </dev/null; then
+# An automatic upgrade may hold dpkg's lock for a while; a changed configuration file stays as it is.
+options="-y --no-install-recommends -o DPkg::Lock::Timeout=300 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold"
+if ! { apt-get update && apt-get install $options $missing; } >"$log" 2>&1 </dev/null; then
   tail -n 20 "$log" >&2
   say "Cannot install the Debian packages: apt-get failed, its whole output is in \"$log\""
   exit 1

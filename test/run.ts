@@ -1,17 +1,21 @@
 import { startVitest } from "vitest/node";
 import { checks, runCheck } from "../build/checks.ts";
 import { ClosingReporter } from "./support/closing-reporter.ts";
+import { differences, machineState } from "./support/machine.ts";
 
 /**
- * `npm test`: static checks, the executables, then every test file. Ends with the line
- * `N passed, N failed, N skipped`; a failed check counts as a failure.
+ * `npm test`: static checks, the executables, then every test file; with names of files, only those.
+ * Ends with the line `N passed, N failed, N skipped`; a failed check counts as a failure.
  */
 const executables = {
   name: "executables (Linux, Windows)",
   command: [process.execPath, "run", "build/compile.ts", "all"],
 };
+// A differing value is shown in colours by a process that does not know where its text ends up.
+if (!process.stdout.isTTY) process.env["NO_COLOR"] = "1";
 const print = (text: string): void => console.log(text);
 const started = performance.now();
+const machine = machineState();
 const failedChecks: string[] = [];
 for (const check of [...checks, executables]) {
   const outcome = await runCheck(check);
@@ -23,6 +27,9 @@ const reporter = new ClosingReporter(print);
 const files = process.argv.slice(2);
 const vitest = await startVitest("test", files, { watch: false, run: true, reporters: [reporter] });
 await vitest?.close();
+const touched = differences(machine, machineState());
+print(`${touched.length === 0 ? "ok  " : "FAIL"} the machine's own files are as they were`);
+if (touched.length > 0) failedChecks.push(`the machine's own files are as they were\n${touched.join("\n")}`);
 print(`\nThe whole run took ${((performance.now() - started) / 1000).toFixed(0)} s`);
 reporter.close(failedChecks);
 process.exit(reporter.failed || failedChecks.length > 0 ? 1 : 0);

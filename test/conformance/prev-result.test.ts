@@ -98,12 +98,13 @@ test.each([
 test.each([
   ["a list", []],
   ["a number", 5],
-  ["of a type that is a number", { type: 5 }],
-  ["of a type that leads elsewhere", { type: "../x" }],
+  ["of a type that is a number", (dataDir: string) => ({ type: 5, dataDir })],
+  ["of a type that leads elsewhere", (dataDir: string) => ({ type: "../x", dataDir })],
   ["of our type with a dataDir that is a number", { type: "pipette-ipam", dataDir: 5 }],
-])("section 2 DEL: finishes where ipam is %s, for what there is no ADD can have made", async (_, ipam) => {
+])("section 2 DEL: finishes where ipam is %s, for what there is no ADD can have made", async (_, given) => {
   using directory = scratch();
   await using agent = await startScriptedAgent();
+  const ipam = typeof given === "function" ? given(directory.path) : given;
   const stdin = { ...confOf(agent.socket, directory.path), ipam };
   const ended = await run({ env: variables("DEL"), stdin });
   expect([ended.status, ended.stdout]).toEqual([0, ""]);

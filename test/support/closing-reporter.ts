@@ -24,10 +24,10 @@ export class ClosingReporter implements Reporter {
     const before = this.#tally.failed;
     for (const test of module.children.allTests()) this.#count(test);
     // A file that cannot even be loaded has no tests, and is a failure all the same.
-    for (const error of module.errors()) this.#fail(module.relativeModuleId, error.stack ?? error.message);
+    for (const error of module.errors()) this.#fail(module.relativeModuleId, described(error));
     for (const suite of module.children.allSuites()) {
       for (const error of suite.errors())
-        this.#fail(`${module.relativeModuleId} > ${suite.fullName}`, error.stack ?? error.message);
+        this.#fail(`${module.relativeModuleId} > ${suite.fullName}`, described(error));
     }
     const count = [...module.children.allTests()].length;
     const verdict = this.#tally.failed === before ? "ok  " : "FAIL";
@@ -36,19 +36,15 @@ export class ClosingReporter implements Reporter {
 
   #count(test: TestCase): void {
     const result = test.result();
+    const name = `${test.module.relativeModuleId} > ${test.fullName}`;
     if (result.state === "passed") this.#tally.passed++;
     else if (result.state === "skipped") {
-      this.#tally.skipped.push({
-        name: `${test.module.relativeModuleId} > ${test.fullName}`,
-        reason: result.note ?? "no reason was given",
-      });
-    } else {
-      // The stack alone may lack the message, and the message alone says not where.
-      const text = (result.errors ?? [])
-        .map((error) => `${error.message}\n${error.diff ?? ""}\n${error.stack ?? ""}`)
-        .join("\n");
-      this.#fail(`${test.module.relativeModuleId} > ${test.fullName}`, text || `it ended as "${result.state}"`);
-    }
+      const reason = result.note ?? (groupFailed(test) ? "its group could not be set up" : undefined);
+      // Nobody would ever miss a test that is skipped in silence.
+      if (reason === undefined)
+        this.#fail(name, "it was skipped without a reason, wanted describeWith() or skip(reason)");
+      else this.#tally.skipped.push({ name, reason });
+    } else this.#fail(name, (result.errors ?? []).map(described).join("\n") || `it ended as "${result.state}"`);
   }
 
   #fail(name: string, text: string): void {
@@ -57,7 +53,7 @@ export class ClosingReporter implements Reporter {
   }
 
   onTestRunEnd(_modules: readonly TestModule[], unhandled: readonly { message?: string; stack?: string }[]): void {
-    for (const error of unhandled) this.#fail("outside any test", error.stack ?? error.message ?? String(error));
+    for (const error of unhandled) this.#fail("outside any test", described(error));
   }
 
   get failed(): boolean {
@@ -73,4 +69,20 @@ export class ClosingReporter implements Reporter {
     for (const { name, reason } of skipped) this.#print(`  ${name}: ${reason}`);
     this.#print(`\n${passed} passed, ${failed + alsoFailed.length} failed, ${skipped.length} skipped`);
   }
+}
+
+function groupFailed(test: TestCase): boolean {
+  for (let group = test.parent; ; group = group.parent) {
+    if (group.errors().length > 0) return true;
+    if (group.type === "module") return false;
+  }
+}
+
+/** What happened, how it differs from what was wanted, and where in our own files. */
+function described(error: { readonly message?: string; readonly stack?: string; readonly diff?: string }): string {
+  const places = (error.stack ?? "").split("\n").filter((line) => /^\s+at .*[/\\]/.test(line));
+  const ours = places.filter((line) => !line.includes("node_modules"));
+  return [error.message ?? String(error), error.diff, ...(ours.length > 0 ? ours : places)]
+    .filter((part) => part !== undefined && part !== "")
+    .join("\n");
 }

@@ -65,6 +65,7 @@ const bans: readonly Ban[] = [
     instead: "a test that runs",
     except: ["test/tidy/tidy.test.ts"],
   },
+  { pattern: /\.(skipIf|runIf)\(/, instead: "describeWith(), or skip(condition, reason) of the test's context" },
   { pattern: /\b(TODO|FIXME|XXX)\b/, instead: "doing it, or an issue", except: ["test/tidy/tidy.test.ts"] },
 ];
 
