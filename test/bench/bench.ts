@@ -27,7 +27,7 @@ const { values } = parseArgs({
   },
 });
 if (values.help === true) console.log(usage);
-else process.exitCode = runInside() ?? (await bench(values.quick, values.json));
+else process.exitCode = (await runInside()) ?? (await bench(values.quick, values.json));
 
 async function bench(quick: boolean, json: string | undefined): Promise<number> {
   await execa("ip", ["link", "set", "lo", "up"]);

@@ -8,7 +8,7 @@ import { showPods } from "./show-pods.ts";
 
 const executables = join(dirname(dirname(dirname(fileURLToPath(import.meta.url)))), "dist", "linux-x64");
 
-const status = runInside();
+const status = await runInside();
 if (status === undefined) {
   try {
     await showPods(executables, new Screen());

@@ -1,18 +1,26 @@
 import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { constants, tmpdir } from "node:os";
+import { join } from "node:path";
 
 /** Set inside, so that the second start knows that it is there. */
 const marker = "PIPETTE_OWN_NETWORK";
+const ownNamespaces = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
 /**
- * Runs this program once more in a network and mount namespace of its own, where it is the node: the
- * machine's interfaces, rules and files under /run stay untouched, and everything goes with the last
- * process. Without root a user namespace gives the rights.
+ * Runs this program once more in namespaces of its own, where it is the node: the machine's interfaces, rules and
+ * files under /run stay untouched, and when this process ends or is asked to end, everything that it started ends. Its
+ * temporary directory goes too. Without root a user namespace gives the rights.
  * @returns the exit status of that run; `undefined` when this already is that run
  */
-export function runInside(): number | undefined {
-  if (process.env[marker] !== undefined) return undefined;
+export async function runInside(): Promise<number | undefined> {
+  if (process.env[marker] !== undefined) {
+    // The first process of a namespace hears no signal that it has not asked for.
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(statusAfter(signal)));
+    return undefined;
+  }
   const asRoot = process.getuid?.() === 0;
-  const namespaces = asRoot ? ["--net", "--mount"] : ["--user", "--map-root-user", "--net", "--mount"];
+  const namespaces = asRoot ? ownNamespaces : ["--user", "--map-root-user", ...ownNamespaces];
   const probe = spawnSync("unshare", [...namespaces, "true"], { encoding: "utf8" });
   if (probe.status !== 0) {
     const reason = (probe.stderr || String(probe.error ?? "")).trim();
@@ -21,13 +29,35 @@ export function runInside(): number | undefined {
     );
     return 1;
   }
+  const scratch = mkdtempSync(join(tmpdir(), "pipette-"));
+  try {
+    return await runIn(namespaces, scratch);
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+async function runIn(namespaces: readonly string[], scratch: string): Promise<number> {
   // Names of network namespaces are mounts below /run/netns: a file system of its own forgets them.
   const inner = 'mount -t tmpfs tmpfs /run && mkdir /run/netns && exec "$@"';
-  const program = [process.execPath, ...process.argv.slice(1)];
   const path = `${process.env["PATH"] ?? ""}:/usr/sbin:/sbin`;
-  const run = spawnSync("unshare", [...namespaces, "sh", "-c", inner, "sh", ...program], {
-    stdio: "inherit",
-    env: { ...process.env, PATH: path, [marker]: "1" },
-  });
-  return run.status ?? 1;
+  const run = Bun.spawn(
+    ["unshare", ...namespaces, "sh", "-c", inner, "sh", process.execPath, ...process.argv.slice(1)],
+    {
+      stdio: ["inherit", "inherit", "inherit"],
+      env: { ...process.env, PATH: path, TMPDIR: scratch, [marker]: "1" },
+    },
+  );
+  let stopped: number | undefined;
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.on(signal, () => {
+      stopped ??= statusAfter(signal);
+      run.kill("SIGKILL");
+    });
+  }
+  const status = await run.exited;
+  return stopped ?? status;
 }
+
+/** As a shell says that a signal ended a program. */
+const statusAfter = (signal: "SIGINT" | "SIGTERM"): number => 128 + constants.signals[signal];
