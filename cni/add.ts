@@ -1,4 +1,4 @@
-import { Allocator, ipamResult, parseIpamConfig } from "../ipam/mod.ts";
+import { Allocator, ipamResult, parseIpamConfig, readBootId } from "../ipam/mod.ts";
 import { podOf } from "../shared/cni/args.ts";
 import { encodeResult } from "../shared/cni/result.ts";
 import type { CniResult } from "../shared/cni/types.ts";
@@ -35,8 +35,10 @@ async function wire(call: Call): Promise<string> {
 
 async function addOwn(call: Call): Promise<string> {
   const { conf, network, version, env } = call.request;
+  // Another thread reads it while this one reads the configuration.
+  const bootId = readBootId();
   const config = parseIpamConfig({ conf, network, version, args: env.args });
-  using allocator = await Allocator.open(config.dataDir);
+  using allocator = await Allocator.open(config.dataDir, { lifetime: "call", bootId });
   const allocation = allocator.allocate(ownerOf(call), config, podOf(env.args));
   let answer: Answer | undefined;
   try {

@@ -26,7 +26,7 @@ export async function check(call: Call): Promise<undefined> {
 }
 
 async function checkLeases(call: Call, previous: CniResult): Promise<void> {
-  using allocator = await Allocator.open(leaseDirOf(call));
+  using allocator = await Allocator.open(leaseDirOf(call), { lifetime: "call" });
   const owner = ownerOf(call);
   const leases = allocator.find(owner);
   const what = `Cannot confirm the addresses of "${owner.sandboxId}" ${owner.ifname}`;

@@ -25,7 +25,7 @@ export async function del(call: Call): Promise<undefined> {
 async function delOwn(call: Call): Promise<void> {
   {
     // Durable before the agent hears of it: this process may be killed while it waits.
-    using allocator = await Allocator.open(leaseDirOf(call));
+    using allocator = await Allocator.open(leaseDirOf(call), { lifetime: "call" });
     allocator.release(ownerOf(call), "releasing");
   }
   await tellAgent(call);

@@ -6,6 +6,6 @@ import { type Call, ownerOf } from "./call.ts";
  * plugin keeps the address, and the agent did not answer. It finds the note and takes the interface away.
  */
 export async function recordDeparture(call: Call): Promise<void> {
-  using allocator = await Allocator.open(call.conf.dataDir);
+  using allocator = await Allocator.open(call.conf.dataDir, { lifetime: "call" });
   allocator.recordDeparture(ownerOf(call));
 }

@@ -35,7 +35,7 @@ export async function gc(call: Call): Promise<undefined> {
 }
 
 async function retainLeases(call: Call, dataDir: string, valid: readonly ValidAttachment[]): Promise<void> {
-  using allocator = await Allocator.open(dataDir);
+  using allocator = await Allocator.open(dataDir, { lifetime: "call" });
   const given = allocator.retain(call.request.network, valid, "releasing");
   if (given.length > 0) call.log.info("Gave up attachments that the runtime does not know", { attachments: given });
 }

@@ -37,7 +37,7 @@ async function ownPool(call: Call, problems: CniError[]): Promise<void> {
   // A configuration that no ADD can use is said to be wrong, not to be out of order.
   const config = parseIpamConfig({ conf, network, version, args: "" });
   try {
-    using allocator = await Allocator.open(config.dataDir);
+    using allocator = await Allocator.open(config.dataDir, { lifetime: "call" });
     allocator.requireWritable();
     for (const { range, total, free, cooling } of allocator.usage(network, config)) {
       // An address that cools is given out when there is no other.

@@ -9,7 +9,7 @@ import type { Lease, LeaseState } from "./lease.ts";
 import { longestCooling, nextAddress } from "./pick.ts";
 import { formatRangeSet, type RangeSet, rangeOf, sizeOf } from "./ranges.ts";
 import { exhausted, holdsOthers, isGateway, isTaken, notInRanges } from "./refusals.ts";
-import { SqliteStore } from "./sqlite-store.ts";
+import { SqliteStore, type StoreLifetime } from "./sqlite-store.ts";
 import type { Store } from "./store.ts";
 
 /** Where a lease goes that its owner leaves: `releasing` while an interface may stand, else `cooling`. */
@@ -47,6 +47,13 @@ export interface Surroundings {
   now(): number;
 }
 
+export interface OpenOptions {
+  /** `process` when not given. */
+  readonly lifetime?: StoreLifetime;
+  /** What `readBootId` answers, where it was begun earlier. */
+  readonly bootId?: Promise<string>;
+}
+
 const generationMark = "generation";
 
 /**
@@ -64,12 +71,12 @@ export class Allocator implements Disposable {
 
   /**
    * Opens `<dataDir>/leases.db`, and makes both when missing.
-   * @param reading what `readBootId` answered, where it was begun earlier
    * @throws {CniError} code 101 naming the path
    */
-  static async open(dataDir: string, reading: Promise<string> = readBootId()): Promise<Allocator> {
+  static async open(dataDir: string, options: OpenOptions = {}): Promise<Allocator> {
+    const { lifetime, bootId: reading = readBootId() } = options;
     // Another thread reads while this one opens the database.
-    const [bootId, store] = await Promise.all([reading, SqliteStore.open(databaseIn(dataDir), dataDir)]);
+    const [bootId, store] = await Promise.all([reading, SqliteStore.open(databaseIn(dataDir), dataDir, lifetime)]);
     return new Allocator(store, { bootId, now: Date.now });
   }
 

@@ -5,6 +5,7 @@
  * transaction. Others use what is listed here and nothing else of this folder.
  */
 export { type Allocation, Allocator, type Attachment, type LeftState, type RangeUsage } from "./allocator.ts";
+export { readBootId } from "./boot-id.ts";
 export { type CommandIo, runIpamCommand } from "./cli/command.ts";
 export {
   dataDirOf,

@@ -38,7 +38,7 @@ const ownerOf = ({ network, env }: CniRequest): Owner => ({
 async function add(request: CniRequest, bootId: Promise<string>): Promise<string> {
   const config = parseIpamConfig({ ...request, args: request.env.args });
   const dns = await readDns(config);
-  using allocator = await Allocator.open(config.dataDir, bootId);
+  using allocator = await Allocator.open(config.dataDir, { bootId });
   const { leases } = allocator.allocate(ownerOf(request), config, podOf(request.env.args));
   return encodeResult(await ipamResult(config, leases, dns), request.version);
 }

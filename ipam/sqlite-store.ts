@@ -20,28 +20,36 @@ const assignments =
 const lowest = keyOfNumber(0n);
 const highest = keyOfNumber((1n << 128n) - 1n);
 
+/**
+ * `call`: the process ends with the call that opened the store, and the agent has it open as well; then its end closes
+ * the connection, and keeping the log short is not its business. `process`: whoever opened it closes it.
+ */
+export type StoreLifetime = "call" | "process";
+
 /** Leases in one SQLite file, shared by every process that opens it. */
 export class SqliteStore implements Store {
   readonly #db: DatabaseSync;
   readonly #path: string;
+  readonly #lifetime: StoreLifetime;
   readonly #statements = new Map<string, StatementSync>();
   #inTransaction = false;
   #closed = false;
 
-  private constructor(db: DatabaseSync, path: string) {
+  private constructor(db: DatabaseSync, path: string, lifetime: StoreLifetime) {
     this.#db = db;
     this.#path = path;
+    this.#lifetime = lifetime;
   }
 
   /** Makes the file and its directory when missing. */
-  static async open(path: string, directory: string): Promise<SqliteStore> {
-    return new SqliteStore(await openOrCreateDatabase(path, directory), path);
+  static async open(path: string, directory: string, lifetime: StoreLifetime = "process"): Promise<SqliteStore> {
+    return new SqliteStore(await openOrCreateDatabase(path, directory), path, lifetime);
   }
 
   /** `undefined` where there is no file. */
   static async openExisting(path: string): Promise<SqliteStore | undefined> {
     const db = await openDatabase(path);
-    return db === undefined ? undefined : new SqliteStore(db, path);
+    return db === undefined ? undefined : new SqliteStore(db, path, "process");
   }
 
   transaction<T>(work: () => Synchronous<T>): T {
@@ -191,7 +199,7 @@ export class SqliteStore implements Store {
     if (this.#closed) return;
     this.#closed = true;
     this.#statements.clear();
-    closeDatabase(this.#db, this.#path);
+    if (this.#lifetime === "process") closeDatabase(this.#db, this.#path);
   }
 
   /** The runs that begin at this address or before, the nearest first. */
