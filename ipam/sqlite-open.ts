@@ -7,7 +7,12 @@ import { sqliteCode, storeError } from "./sqlite-errors.ts";
 
 const cannotOpen = 14;
 const busy = 5;
-const betweenAttemptsMs = 5;
+/**
+ * SQLite waits longer and longer for a lock, up to 100 ms a time. In a crowd of plugins the lock is free for most
+ * of that, so once the database stands its waiting is cut short and begun again, until `limits.storeLockMs` are over.
+ */
+const sqliteWaitMs = 8;
+const longestPauseMs = 4;
 
 /**
  * Opens the database; `undefined` where there is no file.
@@ -79,6 +84,7 @@ function prepared(db: DatabaseSync, path: string): DatabaseSync {
   try {
     db.exec("PRAGMA synchronous = NORMAL");
     if (versionOf(db) !== migrations.length) upgrade(db, path);
+    db.exec(`PRAGMA busy_timeout = ${sqliteWaitMs}`);
     return db;
   } catch (caught) {
     db.close();
@@ -149,16 +155,15 @@ function versionOf(db: DatabaseSync): number {
   return (db.prepare("PRAGMA user_version").get() as { user_version: number }).user_version;
 }
 
-/** Changing the journal's kind does not wait for others as transactions do. */
-function retryBusy(attempt: () => void): void {
+/** Tries again while another process holds a lock; the pauses differ, so that a crowd does not come back as one. */
+export function retryBusy<T>(attempt: () => T): T {
   const deadline = performance.now() + limits.storeLockMs;
   for (;;) {
     try {
-      attempt();
-      return;
+      return attempt();
     } catch (caught) {
       if (sqliteCode(caught) !== busy || performance.now() > deadline) throw caught;
-      Bun.sleepSync(betweenAttemptsMs);
+      Bun.sleepSync(Math.random() * longestPauseMs);
     }
   }
 }

@@ -6,7 +6,7 @@ import { type AddressKey, ipOfNumber, keyOf, keyOfNumber, numberOf, numberOfKey 
 import type { Lease, LeaseState } from "./lease.ts";
 import { columnsOf, type LeaseRow, leaseOf } from "./lease-row.ts";
 import { storeError } from "./sqlite-errors.ts";
-import { closeDatabase, openDatabase, openOrCreateDatabase } from "./sqlite-open.ts";
+import { closeDatabase, openDatabase, openOrCreateDatabase, retryBusy } from "./sqlite-open.ts";
 import { type LeaseQuery, refuseAsync, refusePromise, type Store, type Synchronous, type TakenCount } from "./store.ts";
 
 /** An unbroken run of addresses that have a lease, as numbers of `address-key.ts`. */
@@ -256,7 +256,7 @@ export class SqliteStore implements Store {
 
   #guarded<T>(use: () => T): T {
     try {
-      return use();
+      return retryBusy(use);
     } catch (caught) {
       throw storeError(caught, this.#path);
     }
