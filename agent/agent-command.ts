@@ -103,10 +103,14 @@ async function serve(config: AgentConfig, io: CommandIo): Promise<number> {
     });
     tell(io, libc, logger, "READY=1");
     void warmUp(logger);
-    logger.info("signal", { signal: await signalled });
+    const lost = await Promise.race([
+      signalled.then((signal) => void logger.info("signal", { signal })),
+      agent.unreachable,
+    ]);
+    if (lost !== undefined) logger.error(lost);
     tell(io, libc, logger, "STOPPING=1");
     await agent.stop();
-    return 0;
+    return lost === undefined ? 0 : 1;
   } catch (caught) {
     const error = CniError.from(caught, "run the agent");
     logger.error(error.message, { code: error.code, details: error.details });

@@ -11,7 +11,7 @@ import type { DataPath } from "./datapath/datapath.ts";
 import { Lanes } from "./lanes.ts";
 import { CallTracker } from "./server/call-tracker.ts";
 import { RpcServer } from "./server/rpc-server.ts";
-import { clearStaleSocket, makeSocketDirectory } from "./server/socket-place.ts";
+import { clearStaleSocket, makeSocketDirectory, socketIdentity } from "./server/socket-place.ts";
 import { cniRpcs } from "./services/cni-service.ts";
 import { ipamRpcs } from "./services/ipam-service.ts";
 import { nodeRpcs } from "./services/node-service.ts";
@@ -47,6 +47,8 @@ export class Agent {
   /** Empty until the start has succeeded. */
   #resources = new AsyncDisposableStack();
   #state: State = { t: "starting" };
+  readonly #socketLost = Promise.withResolvers<string>();
+  #socketWatch: ReturnType<typeof setInterval> | undefined;
 
   private constructor(parts: AgentParts) {
     this.#parts = parts;
@@ -80,6 +82,7 @@ export class Agent {
     try {
       await agent.#begin(dependencies.dataPathName);
     } catch (caught) {
+      clearInterval(agent.#socketWatch);
       await agent.#server?.close(0);
       await agent.#janitor.stop();
       throw caught;
@@ -88,10 +91,19 @@ export class Agent {
     return agent;
   }
 
+  /**
+   * Resolves, with a sentence, when the socket's file has gone or is another's: nobody can reach this agent any
+   * more, and only a new start makes a socket that is its own.
+   */
+  get unreachable(): Promise<string> {
+    return this.#socketLost.promise;
+  }
+
   /** Finishes the calls in flight within the configured bound, keeps the runtime's file, releases everything else. */
   async stop(): Promise<void> {
     if (this.#state.t === "stopping") return;
     this.#state = { t: "stopping" };
+    clearInterval(this.#socketWatch);
     const { logger, config } = this.#parts;
     logger.info("stopping", { callsInFlight: this.#tracker.inFlight });
     const ended = await this.#server?.close(config.drainTimeoutMs);
@@ -119,12 +131,27 @@ export class Agent {
       ipamRpcs(this.#parts, this.#janitor),
     ];
     this.#server = await RpcServer.listen(config.socket, services, this.#tracker, logger);
+    this.#watchSocket();
     await dataPath.start();
     await reconcile(this.#parts);
     this.#state = { t: "ready" };
     this.#janitor.start();
     this.#writeConflist();
     logger.info("ready", { socket: config.socket, networks: config.networks.map((network) => network.name) });
+  }
+
+  #watchSocket(): void {
+    const { socket, janitorIntervalMs } = this.#parts.config;
+    const own = socketIdentity(socket);
+    this.#socketWatch = setInterval(() => {
+      const now = socketIdentity(socket);
+      if (now === own) return;
+      clearInterval(this.#socketWatch);
+      const is = now === undefined ? "is gone" : "is another program's";
+      this.#socketLost.resolve(
+        `Cannot be reached any more: the socket "${socket}" ${is}, wanted the one that this agent made`,
+      );
+    }, janitorIntervalMs);
   }
 
   #writeConflist(): void {

@@ -35,6 +35,12 @@ export async function clearStaleSocket(socket: string): Promise<void> {
   unlinkSync(socket);
 }
 
+/** Tells one socket file from another of the same name; `undefined` where there is none. */
+export function socketIdentity(socket: string): string | undefined {
+  const stat = lstatSync(socket, { throwIfNoEntry: false });
+  return stat?.isSocket() ? `${stat.dev}:${stat.ino}` : undefined;
+}
+
 const taken = (socket: string, is: string): CniError =>
   new CniError(CniCode.io, `Cannot listen on "${socket}": ${is}, wanted a path of the agent's own`);
 

@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync, readFileSync, statSync, unlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
@@ -33,6 +33,15 @@ describeWith("an agent that is stopped, killed, frozen, doubled", ["root", "nft"
   });
   afterAll(async () => {
     await sandbox?.[Symbol.asyncDispose]();
+  });
+
+  test("an agent whose socket was taken away says so and ends, so that its supervisor starts it again", async () => {
+    const agent = await home.start();
+    unlinkSync(home.socket);
+    expect(await agent.ended()).toBe(1);
+    const line = await agent.logged((entry) => entry["level"] === "error");
+    expect(line["message"]).toContain(`the socket "${home.socket}" is gone`);
+    expect((await home.start()).pid).toBeGreaterThan(0);
   });
 
   const addPod = async (name: string): Promise<string> => {

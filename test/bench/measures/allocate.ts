@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { Allocator, parseIpamConfig } from "../../../ipam/mod.ts";
 import { formatIp, parseIp, plus } from "../../../shared/ip.ts";
 import { Fields } from "../../../shared/json-fields.ts";
+import { budgetOfAdd } from "../budgets.ts";
 import { runTimed, verbEnv } from "../plugin-process.ts";
 import { compare, type Row } from "../row.ts";
 import type { Setting } from "../setting.ts";
@@ -20,7 +21,7 @@ const confFor = (type: string, dataDir: string): string =>
 /** Cold ADD of `pipette-ipam` against host-local, with so many leases already in the pool. */
 export async function measureAllocate(setting: Setting): Promise<Row[]> {
   const rows: Row[] = [];
-  for (const [i, leases] of setting.fills.entries()) {
+  for (const leases of setting.fills) {
     setting.progress(`ADD with ${leases} leases in the pool`);
     const oursDir = `${setting.scratch}/ours-${leases}`;
     const peerDir = `${setting.scratch}/peer-${leases}`;
@@ -30,15 +31,9 @@ export async function measureAllocate(setting: Setting): Promise<Row[]> {
       (executable: string, conf: string) =>
       (round: number): number =>
         runTimed({ executable, env: verbEnv("ADD", `new-${round}`, "/var/run/netns/bench", setting.peers), conf }).ms;
-    const [budget, aim] = [
-      [1.3, 1],
-      [0.2, 0.2],
-      [0.05, 0.05],
-    ][Math.min(i, 2)] as [number, number];
     const row = await compare({
       measure: `pipette-ipam ADD, ${leases} leases`,
-      budget,
-      aim,
+      ...budgetOfAdd(leases),
       rounds: leases > 1000 ? Math.ceil(setting.rounds / 3) : setting.rounds,
       ours: add(`${setting.dist}/pipette-ipam`, confFor("pipette-ipam", oursDir)),
       peer: add(`${setting.peers}/host-local`, confFor("host-local", peerDir)),

@@ -1,4 +1,5 @@
 import { AgentHome } from "../../support/agent-process.ts";
+import { budgets } from "../budgets.ts";
 import { runTimed, verbEnv } from "../plugin-process.ts";
 import { type Crowd, crowd, makeNamespaces, type Namespace, removeNamespaces, type Side } from "../pods.ts";
 import { compare, type Row } from "../row.ts";
@@ -62,8 +63,7 @@ async function measureOnePod(setting: Setting, ours: Side, peer: Side): Promise<
       timed(side, "ADD", namespaces[round]) + timed(side, "DEL", namespaces[round]);
   const row = await compare({
     measure: "whole pod, ADD + DEL",
-    budget: 1,
-    aim: 0.5,
+    ...budgets.pod,
     rounds: setting.rounds,
     ours: both(ours, pods.ours),
     peer: both(peer, pods.peer),
@@ -93,8 +93,7 @@ async function measureCrowds(setting: Setting, ours: Side, peer: Side): Promise<
   };
   const row = await compare({
     measure: `${setting.pods} pods at once, ADD + DEL`,
-    budget: 1,
-    aim: 0.5,
+    ...budgets.crowd,
     rounds: Math.max(1, Math.floor(setting.rounds / 10)),
     ours: async () => {
       const result = await once("ours", ours);
@@ -109,8 +108,7 @@ async function measureCrowds(setting: Setting, ours: Side, peer: Side): Promise<
     measure,
     unit: "count",
     value: values.reduce((sum, value) => sum + value, 0),
-    budget: 0,
-    aim: 0,
+    ...budgets.none,
   });
   return [row, count("calls lost in the crowd", lost), count("addresses doubled in the crowd", doubled)];
 }
@@ -141,7 +139,13 @@ async function measureRoundTrip(
   if (trips.length < namespaces.length)
     throw new Error(`Cannot measure the round trip: ${trips.length} of ${namespaces.length} calls are in both logs`);
   const summary = summarize(trips);
-  return { measure: "plugin to agent and back", unit: "ms", value: summary.median, budget: 2, aim: 1, ours: summary };
+  return {
+    measure: "plugin to agent and back",
+    unit: "ms",
+    value: summary.median,
+    ...budgets.roundTripMs,
+    ours: summary,
+  };
 }
 
 async function measureMemory(setting: Setting, ours: Side, residentMb: () => number): Promise<Row> {
@@ -151,5 +155,5 @@ async function measureMemory(setting: Setting, ours: Side, residentMb: () => num
   const value = residentMb();
   for (const namespace of namespaces) timed(ours, "DEL", namespace);
   await removeNamespaces(namespaces);
-  return { measure: `agent's resident memory, ${setting.residentPods} pods`, unit: "MB", value, budget: 120, aim: 80 };
+  return { measure: `agent's resident memory, ${setting.residentPods} pods`, unit: "MB", value, ...budgets.residentMb };
 }

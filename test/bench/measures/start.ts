@@ -1,3 +1,4 @@
+import { budgets } from "../budgets.ts";
 import { runTimed, verbEnv } from "../plugin-process.ts";
 import { compare, type Row } from "../row.ts";
 import type { Setting } from "../setting.ts";
@@ -9,8 +10,7 @@ export async function measureStart(setting: Setting): Promise<Row[]> {
     runTimed({ executable, env: verbEnv("VERSION", "", "", ""), conf: '{"cniVersion":"1.0.0"}' }).ms;
   const row = await compare({
     measure: "exec to exit, VERSION",
-    budget: 2.5,
-    aim: 1.5,
+    ...budgets.start,
     rounds: setting.rounds,
     ours: version(`${setting.dist}/pipette`),
     peer: version(`${setting.peers}/host-local`),
