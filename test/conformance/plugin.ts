@@ -1,8 +1,9 @@
-import { spawn, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { type CniEnded, type Running, startCommand } from "../support/cni-call.ts";
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 export const executables = join(root, "dist", "linux-x64");
@@ -35,44 +36,14 @@ export interface Started {
   readonly redirect?: string;
 }
 
-export interface Ended {
-  readonly status: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-  /** From start to end. */
-  readonly ms: number;
-}
-
-/** A call that runs. */
-export interface Running {
-  readonly pid: number;
-  readonly ended: Promise<Ended>;
-}
-
 /** Starts one verb the way a runtime does, without blocking this process: the scripted agent lives in it. */
 export function start(started: Started): Running {
   const file = join(executables, started.executable ?? "pipette");
   const command = started.redirect === undefined ? [file] : ["/bin/sh", "-c", `exec "$0" ${started.redirect}`, file];
-  const env: Record<string, string> = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" };
+  const env: Record<string, string> = {};
   for (const [name, value] of Object.entries(started.env ?? {})) if (value !== undefined) env[name] = value;
   const { stdin = "" } = started;
-  const { promise, resolve, reject } = Promise.withResolvers<Ended>();
-  const from = performance.now();
-  const child = spawn(command[0]!, command.slice(1), { env, cwd: started.cwd ?? "/" });
-  let stdout = "";
-  let stderr = "";
-  child.stdout.on("data", (chunk) => {
-    stdout += chunk;
-  });
-  child.stderr.on("data", (chunk) => {
-    stderr += chunk;
-  });
-  // One who does not read all of its stdin ends before we have written it.
-  child.stdin.on("error", () => undefined);
-  child.stdin.end(typeof stdin === "string" ? stdin : JSON.stringify(stdin));
-  child.on("error", reject);
-  child.on("close", (status) => resolve({ status, stdout, stderr, ms: performance.now() - from }));
-  return { pid: child.pid!, ended: promise };
+  return startCommand(command, env, typeof stdin === "string" ? stdin : JSON.stringify(stdin), started.cwd);
 }
 
 /** As the runtime does it when its own deadline has passed. */
@@ -81,7 +52,7 @@ export function kill(running: Running): void {
 }
 
 /** Runs one verb to its end. */
-export const run = (started: Started): Promise<Ended> => start(started).ended;
+export const run = (started: Started): Promise<CniEnded> => start(started).ended;
 
 /** The variables of one verb, all of them, as containerd sets them. */
 export function variables(verb: string, more: Readonly<Record<string, string | undefined>> = {}) {
@@ -104,7 +75,7 @@ export interface ErrorObject {
 }
 
 /** The error of a failed call, after making sure that it is exactly one CNI error on stdout and a status other than zero. */
-export function errorOf(ended: Ended): ErrorObject {
+export function errorOf(ended: CniEnded): ErrorObject {
   if (ended.status === 0 || ended.status === null)
     throw new Error(`Expected a failure, got status ${ended.status}, stdout ${ended.stdout}, stderr ${ended.stderr}`);
   const value = JSON.parse(ended.stdout);
@@ -114,7 +85,7 @@ export function errorOf(ended: Ended): ErrorObject {
 }
 
 /** What a call that must succeed printed. */
-export function resultOf(ended: Ended): Record<string, unknown> {
+export function resultOf(ended: CniEnded): Record<string, unknown> {
   if (ended.status !== 0) throw new Error(`Expected success, got ${ended.status}: ${ended.stdout}${ended.stderr}`);
   return ended.stdout === "" ? {} : JSON.parse(ended.stdout);
 }

@@ -20,12 +20,23 @@ export interface CniEnded {
   readonly ms: number;
 }
 
-/** Runs one verb to its end, whatever that is. The calling process goes on meanwhile. */
-export function runPlugin(call: CniCall): Promise<CniEnded> {
-  const [file = "", ...args] = [...(call.prefix ?? []), call.executable];
+/** A call that runs. */
+export interface Running {
+  readonly pid: number;
+  readonly ended: Promise<CniEnded>;
+}
+
+/** Starts a command line with this environment and stdin, without blocking the calling process. */
+export function startCommand(
+  command: readonly string[],
+  env: Readonly<Record<string, string>>,
+  stdin: string,
+  cwd = "/",
+): Running {
+  const [file = "", ...args] = command;
   const { promise, resolve, reject } = Promise.withResolvers<CniEnded>();
   const from = performance.now();
-  const child = spawn(file, args, { env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", ...call.env }, cwd: "/" });
+  const child = spawn(file, args, { env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", ...env }, cwd });
   let stdout = "";
   let stderr = "";
   child.stdout.on("data", (chunk) => {
@@ -36,10 +47,15 @@ export function runPlugin(call: CniCall): Promise<CniEnded> {
   });
   // One who does not read all of its stdin ends before it is written.
   child.stdin.on("error", () => undefined);
-  child.stdin.end(JSON.stringify(call.conf));
+  child.stdin.end(stdin);
   child.on("error", reject);
   child.on("close", (status) => resolve({ status, stdout, stderr, ms: performance.now() - from }));
-  return promise;
+  return { pid: child.pid ?? 0, ended: promise };
+}
+
+/** Runs one verb to its end, whatever that is. */
+export function runPlugin({ prefix = [], executable, env, conf }: CniCall): Promise<CniEnded> {
+  return startCommand([...prefix, executable], env, JSON.stringify(conf)).ended;
 }
 
 /** Runs one verb that must succeed. @throws with what the plugin said */
