@@ -1,3 +1,4 @@
+import { existsSync, renameSync } from "node:fs";
 import net from "node:net";
 import { Duplex } from "node:stream";
 import type { Server } from "@grpc/grpc-js";
@@ -5,6 +6,7 @@ import { ServerCredentials } from "@grpc/grpc-js";
 import { limits } from "../../shared/limits.ts";
 import { isWindows } from "../../shared/platform.ts";
 import { AuthorityRewriter } from "./authority-rewriter.ts";
+import { socketIdentity } from "./socket-place.ts";
 
 export interface ListenOptions {
   /** Permission bits of the socket, from its first moment on: 0700 when not given. Windows has none. */
@@ -32,7 +34,8 @@ export async function listenUnix(server: Server, path: string, options: ListenOp
   const listener = net.createServer((socket) => injector.injectConnection(new FrontedConnection(socket)));
   await listen(listener, path, options.mode ?? 0o700);
   if (!isWindows) await lengthenQueue(listener, options.backlog ?? limits.listenBacklog);
-  return { close: () => close(listener) };
+  const own = socketIdentity(path);
+  return { close: () => close(listener, path, own) };
 }
 
 function listen(listener: net.Server, path: string, mode: number): Promise<void> {
@@ -59,11 +62,19 @@ async function lengthenQueue(listener: net.Server, backlog: number): Promise<voi
   if (typeof fd === "number" && fd >= 0) listenAgain(fd, backlog);
 }
 
-function close(listener: net.Server): Promise<void> {
+function close(listener: net.Server, path: string, own: string | undefined): Promise<void> {
   if (!listener.listening) return Promise.resolve();
   return new Promise((resolve) => {
-    // Answers once the last connection is gone, which may be much later; the socket is closed right away.
-    listener.close();
+    // Bun removes whatever stands at the path when it closes; another program's socket must stay.
+    const foreign = !isWindows && existsSync(path) && socketIdentity(path) !== own;
+    const aside = `${path}.${process.pid}.aside`;
+    if (foreign) renameSync(path, aside);
+    try {
+      // Answers once the last connection is gone, which may be much later; the socket is closed right away.
+      listener.close();
+    } finally {
+      if (foreign) renameSync(aside, path);
+    }
     resolve();
   });
 }

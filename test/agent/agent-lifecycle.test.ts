@@ -44,6 +44,21 @@ describeWith("an agent that is stopped, killed, frozen, doubled", ["root", "nft"
     expect((await home.start()).pid).toBeGreaterThan(0);
   });
 
+  test("an agent whose socket was replaced ends and leaves the other program's socket alone", async () => {
+    const agent = await home.start();
+    unlinkSync(home.socket);
+    const other = createServer();
+    await new Promise<void>((resolve) => other.listen(home.socket, resolve));
+    const { ino } = lstatSync(home.socket);
+    try {
+      expect(await agent.ended()).toBe(1);
+      expect(agent.stderr).toContain(`the socket \\"${home.socket}\\" is another program's`);
+      expect(lstatSync(home.socket).ino).toBe(ino);
+    } finally {
+      other.close();
+    }
+  });
+
   const addPod = async (name: string): Promise<string> => {
     const path = await sandbox.addPod(name);
     pods.push(path);
