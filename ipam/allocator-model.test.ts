@@ -6,9 +6,9 @@ import { Fields } from "../shared/json-fields.ts";
 import { random } from "../test/support/random.ts";
 import { scratchDir } from "../test/support/scratch-dir.ts";
 import { type Allocation, Allocator } from "./allocator.ts";
-import { type IpamConfig, parseIpamConfig } from "./config.ts";
+import { type IpamConfig, parseIpamConfig } from "./config/ipam-config.ts";
 import type { Lease } from "./lease.ts";
-import { SqliteStore } from "./sqlite-store.ts";
+import { SqliteStore } from "./store/sqlite-store.ts";
 
 const config = (ipam: object): IpamConfig =>
   parseIpamConfig({ conf: new Fields({ ipam }), network: "net", version: "1.0.0", args: "" });

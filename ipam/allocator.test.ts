@@ -4,9 +4,9 @@ import { CniError } from "../shared/errors.ts";
 import { formatCidr, formatIp } from "../shared/ip.ts";
 import { Fields } from "../shared/json-fields.ts";
 import { Allocator } from "./allocator.ts";
-import { type IpamConfig, parseIpamConfig } from "./config.ts";
+import { type IpamConfig, parseIpamConfig } from "./config/ipam-config.ts";
 import type { Lease } from "./lease.ts";
-import { MemoryStore } from "./memory-store.ts";
+import { MemoryStore } from "./store/memory-store.ts";
 
 const config = (ipam: object, more: object = {}): IpamConfig =>
   parseIpamConfig({ conf: new Fields({ ipam, ...more }), network: "net", version: "1.0.0", args: "" });

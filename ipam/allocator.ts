@@ -4,13 +4,13 @@ import { formatIp, type Ip, parseIp, sameIp } from "../shared/ip.ts";
 import { limits } from "../shared/limits.ts";
 import { paths } from "../shared/paths.ts";
 import { readBootId } from "./boot-id.ts";
-import type { IpamConfig } from "./config.ts";
+import type { IpamConfig } from "./config/ipam-config.ts";
+import { formatRangeSet, type RangeSet, rangeOf, sizeOf } from "./config/ranges.ts";
 import type { Lease, LeaseState } from "./lease.ts";
 import { longestCooling, nextAddress } from "./pick.ts";
-import { formatRangeSet, type RangeSet, rangeOf, sizeOf } from "./ranges.ts";
 import { exhausted, holdsOthers, isGateway, isTaken, notInRanges } from "./refusals.ts";
-import { SqliteStore, type StoreLifetime } from "./sqlite-store.ts";
-import type { Store } from "./store.ts";
+import { SqliteStore, type StoreLifetime } from "./store/sqlite-store.ts";
+import type { Store } from "./store/store.ts";
 
 /** Where a lease goes that its owner leaves: `releasing` while an interface may stand, else `cooling`. */
 export type LeftState = Exclude<LeaseState, "allocated">;

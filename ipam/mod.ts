@@ -13,8 +13,8 @@ export {
   type IpamRequest,
   ownsIpam,
   parseIpamConfig,
-} from "./config.ts";
+} from "./config/ipam-config.ts";
+export type { Range, RangeSet } from "./config/ranges.ts";
 export { type Lease, type LeaseState, leaseStates } from "./lease.ts";
 export { runIpamPlugin } from "./plugin.ts";
-export type { Range, RangeSet } from "./ranges.ts";
 export { ipamResult, readDns } from "./result.ts";

@@ -1,7 +1,7 @@
 import { type Ip, plus, sameIp } from "../shared/ip.ts";
+import { type RangeSet, rangeOf } from "./config/ranges.ts";
 import type { Lease } from "./lease.ts";
-import { type RangeSet, rangeOf } from "./ranges.ts";
-import type { Store } from "./store.ts";
+import type { Store } from "./store/store.ts";
 
 interface Window {
   readonly from: Ip;

@@ -7,7 +7,7 @@ import { CniCode, CniError } from "../shared/errors.ts";
 import { formatCidr, sameIp } from "../shared/ip.ts";
 import { Allocator } from "./allocator.ts";
 import { readBootId } from "./boot-id.ts";
-import { dataDirOf, parseAnyRanges, parseIpamConfig } from "./config.ts";
+import { dataDirOf, parseAnyRanges, parseIpamConfig } from "./config/ipam-config.ts";
 import { ipamResult, readDns } from "./result.ts";
 
 /**

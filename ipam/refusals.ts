@@ -1,9 +1,9 @@
 import type { Owner } from "../shared/cni/types.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { formatIp, type Ip } from "../shared/ip.ts";
+import { formatRangeSet, type RangeSet, sizeOf } from "./config/ranges.ts";
 import type { Lease } from "./lease.ts";
-import { formatRangeSet, type RangeSet, sizeOf } from "./ranges.ts";
-import type { Store } from "./store.ts";
+import type { Store } from "./store/store.ts";
 
 /** Why an address cannot be given: each names the range, the numbers, and who holds what is wanted. */
 

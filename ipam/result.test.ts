@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { scratchDir } from "../test/support/scratch-dir.ts";
-import type { IpamConfig } from "./config.ts";
+import type { IpamConfig } from "./config/ipam-config.ts";
 import { ipamResult, parseResolvConf, readDns } from "./result.ts";
 
 const config = (resolvConf?: string): IpamConfig => ({

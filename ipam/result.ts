@@ -1,7 +1,7 @@
 import type { CniDns, CniResult } from "../shared/cni/types.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
-import type { IpamConfig } from "./config.ts";
+import type { IpamConfig } from "./config/ipam-config.ts";
 import type { Lease } from "./lease.ts";
 
 /**

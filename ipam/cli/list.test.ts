@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { Fields } from "../../shared/json-fields.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
 import { Allocator } from "../allocator.ts";
-import { parseIpamConfig } from "../config.ts";
+import { parseIpamConfig } from "../config/ipam-config.ts";
 import { runIpamCommand } from "./command.ts";
 import { formatAge, formatTable } from "./table.ts";
 

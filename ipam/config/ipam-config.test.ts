@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import type { CniVersion } from "../shared/cni/versions.ts";
-import { CniError } from "../shared/errors.ts";
-import { formatCidr, formatIp } from "../shared/ip.ts";
-import { Fields } from "../shared/json-fields.ts";
-import { dataDirOf, ownsIpam, parseAnyRanges, parseIpamConfig } from "./config.ts";
+import type { CniVersion } from "../../shared/cni/versions.ts";
+import { CniError } from "../../shared/errors.ts";
+import { formatCidr, formatIp } from "../../shared/ip.ts";
+import { Fields } from "../../shared/json-fields.ts";
+import { dataDirOf, ownsIpam, parseAnyRanges, parseIpamConfig } from "./ipam-config.ts";
 import type { Range } from "./ranges.ts";
 
 const request = (conf: object, args = "", version: CniVersion = "1.0.0") => ({

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { formatIp, type Ip, parseIp } from "../shared/ip.ts";
-import { random } from "../test/support/random.ts";
-import { scratchDir } from "../test/support/scratch-dir.ts";
-import type { Lease } from "./lease.ts";
+import { formatIp, type Ip, parseIp } from "../../shared/ip.ts";
+import { random } from "../../test/support/random.ts";
+import { scratchDir } from "../../test/support/scratch-dir.ts";
+import type { Lease } from "../lease.ts";
 import { MemoryStore } from "./memory-store.ts";
 import { SqliteStore } from "./sqlite-store.ts";
 import type { Store } from "./store.ts";

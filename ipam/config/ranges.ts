@@ -1,4 +1,4 @@
-import { CniCode, CniError } from "../shared/errors.ts";
+import { CniCode, CniError } from "../../shared/errors.ts";
 import {
   type Cidr,
   contains,
@@ -10,9 +10,9 @@ import {
   parseCidr,
   parseIp,
   plus,
-} from "../shared/ip.ts";
-import type { Fields } from "../shared/json-fields.ts";
-import { limits } from "../shared/limits.ts";
+} from "../../shared/ip.ts";
+import type { Fields } from "../../shared/json-fields.ts";
+import { limits } from "../../shared/limits.ts";
 
 /** One window of addresses to give out, both ends inclusive. */
 export interface Range {

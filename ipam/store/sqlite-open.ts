@@ -1,7 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
-import { CniCode, CniError } from "../shared/errors.ts";
-import { limits } from "../shared/limits.ts";
-import { isWindows } from "../shared/platform.ts";
+import { CniCode, CniError } from "../../shared/errors.ts";
+import { limits } from "../../shared/limits.ts";
+import { isWindows } from "../../shared/platform.ts";
 import { applicationId, migrations } from "./schema.ts";
 import { sqliteCode, storeError } from "./sqlite-errors.ts";
 

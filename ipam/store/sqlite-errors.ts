@@ -1,5 +1,5 @@
-import { CniCode, CniError } from "../shared/errors.ts";
-import { limits } from "../shared/limits.ts";
+import { CniCode, CniError } from "../../shared/errors.ts";
+import { limits } from "../../shared/limits.ts";
 
 /** What SQLite's primary result codes (sqlite.org/rescode.html) mean for someone who runs a node. */
 interface Meaning {

@@ -1,9 +1,9 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
-import { assert } from "../shared/assert.ts";
-import type { Owner } from "../shared/cni/types.ts";
-import type { Ip } from "../shared/ip.ts";
+import { assert } from "../../shared/assert.ts";
+import type { Owner } from "../../shared/cni/types.ts";
+import type { Ip } from "../../shared/ip.ts";
+import type { Lease, LeaseState } from "../lease.ts";
 import { type AddressKey, ipOfNumber, keyOf, keyOfNumber, numberOf, numberOfKey } from "./address-key.ts";
-import type { Lease, LeaseState } from "./lease.ts";
 import { columnsOf, type LeaseRow, leaseOf } from "./lease-row.ts";
 import { storeError } from "./sqlite-errors.ts";
 import { closeDatabase, openDatabase, openOrCreateDatabase, retryBusy } from "./sqlite-open.ts";

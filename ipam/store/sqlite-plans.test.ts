@@ -1,9 +1,9 @@
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
-import { Fields } from "../shared/json-fields.ts";
-import { scratchDir } from "../test/support/scratch-dir.ts";
-import { Allocator } from "./allocator.ts";
-import { parseIpamConfig } from "./config.ts";
+import { Fields } from "../../shared/json-fields.ts";
+import { scratchDir } from "../../test/support/scratch-dir.ts";
+import { Allocator } from "../allocator.ts";
+import { parseIpamConfig } from "../config/ipam-config.ts";
 
 /** Runs `work` and answers every statement that was prepared meanwhile. */
 function statementsOf(work: () => void): readonly string[] {

@@ -1,7 +1,7 @@
-import { parseArgs } from "../shared/cni/args.ts";
-import { CniCode, CniError } from "../shared/errors.ts";
-import { type Ip, parseIp, sameIp } from "../shared/ip.ts";
-import type { Fields } from "../shared/json-fields.ts";
+import { parseArgs } from "../../shared/cni/args.ts";
+import { CniCode, CniError } from "../../shared/errors.ts";
+import { type Ip, parseIp, sameIp } from "../../shared/ip.ts";
+import type { Fields } from "../../shared/json-fields.ts";
 
 /** What an IPAM plugin understands of CNI_ARGS; the rest belongs to others and needs `IgnoreUnknown`. */
 const knownArgs = ["IgnoreUnknown", "IP"];

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { formatIp, parseIp } from "../shared/ip.ts";
+import { formatIp, parseIp } from "../../shared/ip.ts";
 import { ipOfKey, ipOfNumber, keyOf, numberOf, numberOfKey } from "./address-key.ts";
 
 const ordered = [

@@ -1,8 +1,8 @@
-import { assert } from "../shared/assert.ts";
-import type { Owner } from "../shared/cni/types.ts";
-import { formatIp, type Ip, ipOf, sameIp } from "../shared/ip.ts";
+import { assert } from "../../shared/assert.ts";
+import type { Owner } from "../../shared/cni/types.ts";
+import { formatIp, type Ip, ipOf, sameIp } from "../../shared/ip.ts";
+import type { Lease } from "../lease.ts";
 import { numberOf } from "./address-key.ts";
-import type { Lease } from "./lease.ts";
 import { type LeaseQuery, refuseAsync, refusePromise, type Store, type Synchronous, type TakenCount } from "./store.ts";
 
 /**

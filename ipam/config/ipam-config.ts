@@ -1,11 +1,11 @@
-import { parseRoute } from "../shared/cni/result.ts";
-import type { CniRoute } from "../shared/cni/types.ts";
-import { atLeast, type CniVersion } from "../shared/cni/versions.ts";
-import { CniCode, CniError } from "../shared/errors.ts";
-import type { Ip } from "../shared/ip.ts";
-import { Fields, isObject } from "../shared/json-fields.ts";
-import { limits } from "../shared/limits.ts";
-import { paths } from "../shared/paths.ts";
+import { parseRoute } from "../../shared/cni/result.ts";
+import type { CniRoute } from "../../shared/cni/types.ts";
+import { atLeast, type CniVersion } from "../../shared/cni/versions.ts";
+import { CniCode, CniError } from "../../shared/errors.ts";
+import type { Ip } from "../../shared/ip.ts";
+import { Fields, isObject } from "../../shared/json-fields.ts";
+import { limits } from "../../shared/limits.ts";
+import { paths } from "../../shared/paths.ts";
 import { familyOf, formatRangeSet, parseRange, type RangeSet, rangeSetOf, requireDisjoint } from "./ranges.ts";
 import { requestedIps } from "./requested.ts";
 

@@ -1,4 +1,4 @@
-import { type Ip, ipOf } from "../shared/ip.ts";
+import { type Ip, ipOf } from "../../shared/ip.ts";
 
 /**
  * Addresses as the database keeps them: 16 bytes, high byte first, IPv4 in its IPv4-mapped place

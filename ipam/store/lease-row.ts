@@ -1,6 +1,6 @@
 import type { SQLInputValue } from "node:sqlite";
+import type { Lease, LeaseState } from "../lease.ts";
 import { type AddressKey, ipOfKey, keyOf } from "./address-key.ts";
-import type { Lease, LeaseState } from "./lease.ts";
 
 /** A row of the table `lease`. */
 export interface LeaseRow {

@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
-import { scratchDir } from "../test/support/scratch-dir.ts";
-import { Allocator } from "./allocator.ts";
+import { scratchDir } from "../../test/support/scratch-dir.ts";
+import { Allocator } from "../allocator.ts";
 import { migrations } from "./schema.ts";
 
 const owner = { network: "net", sandboxId: "s1", ifname: "eth0" };
