@@ -4,12 +4,12 @@ import { CniError } from "../shared/errors.ts";
 import { createLogger, type Logger } from "../shared/log.ts";
 import { paths } from "../shared/paths.ts";
 import { isWindows } from "../shared/platform.ts";
+import { type Libc, openLibc } from "../shared/server/libc.linux.ts";
+import { notifySystemd } from "../shared/server/notify.ts";
 import { Agent } from "./agent.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import { parseAgentConfig } from "./config/parse-agent-config.ts";
 import { createBridgeDataPath } from "./datapath/bridge/mod.ts";
-import { type Libc, openLibc } from "./system/libc.linux.ts";
-import { notifySystemd } from "./system/notify.ts";
 
 /** What a command at a terminal gets and gives. */
 export interface CommandIo {

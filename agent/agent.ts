@@ -3,22 +3,22 @@ import { Allocator } from "../ipam/mod.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
 import type { Logger } from "../shared/log.ts";
+import { CallTracker } from "../shared/server/call-tracker.ts";
+import { InstanceLock } from "../shared/server/instance-lock.ts";
+import type { Libc } from "../shared/server/libc.linux.ts";
+import { RpcServer } from "../shared/server/rpc-server.ts";
+import { clearStaleSocket, makeSocketDirectory, socketIdentity } from "../shared/server/socket-place.ts";
 import { version } from "../shared/version.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import { conflistPath, conflistText, writeAtomically } from "./conflist.ts";
 import type { DataPath } from "./datapath/datapath.ts";
 import { Lanes } from "./lanes.ts";
-import { CallTracker } from "./server/call-tracker.ts";
-import { RpcServer } from "./server/rpc-server.ts";
-import { clearStaleSocket, makeSocketDirectory, socketIdentity } from "./server/socket-place.ts";
 import { cniRpcs } from "./services/cni-service.ts";
 import { ipamRpcs } from "./services/ipam-service.ts";
 import { nodeRpcs } from "./services/node-service.ts";
 import { Janitor } from "./state/janitor.ts";
 import { reconcile } from "./state/reconcile.ts";
-import { InstanceLock } from "./system/instance-lock.ts";
-import type { Libc } from "./system/libc.linux.ts";
 
 /** A container has one call at a time by the specification; a few more come from repeats after timeouts. */
 const longestQueue = 64;

@@ -16,8 +16,8 @@ import { formatCidr, formatIp } from "../../shared/ip.ts";
 import { Fields, show } from "../../shared/json-fields.ts";
 import type { AllocateRequest, AllocateResponse, LeaseMessage } from "../../shared/proto/pipette-messages.ts";
 import { ipamService } from "../../shared/proto/services.ts";
+import { type Rpc, rpc } from "../../shared/server/handlers.ts";
 import type { AgentParts } from "../agent-parts.ts";
-import { type Rpc, rpc } from "../server/handlers.ts";
 import type { Janitor } from "../state/janitor.ts";
 import { ownerFields, ownerKey } from "../state/owner-key.ts";
 

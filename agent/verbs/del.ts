@@ -1,7 +1,7 @@
 import { ownsIpam } from "../../ipam/mod.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
+import type { CallContext } from "../../shared/server/handlers.ts";
 import type { AgentParts } from "../agent-parts.ts";
-import type { CallContext } from "../server/handlers.ts";
 import { detachAndSettle } from "../state/departed.ts";
 import { ownerFields, ownerKey } from "../state/owner-key.ts";
 import { keepsLeasesHere } from "./address-claim.ts";

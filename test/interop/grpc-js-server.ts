@@ -7,7 +7,7 @@ import {
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
-import { listenUnix } from "../../agent/server/authority-front.ts";
+import { listenUnix } from "../../shared/server/authority-front.ts";
 
 /**
  * Serves `Cni` by @grpc/grpc-js and the text of the proto file. What CmdAdd answers is chosen by the container id,

@@ -26,8 +26,18 @@ export const isTest = (path: string): boolean => path.endsWith(".test.ts") || pa
 
 /** Paths that a TypeScript file imports from within the repository, from the root. */
 export function importsOf(source: Source): string[] {
+  return targetsOf(source, /(?:from|import)\s*\(?\s*"(\.[^"]+)"/g);
+}
+
+/** The same, but only what is loaded together with the file: neither `import type` nor `await import()`. */
+export function staticImportsOf(source: Source): string[] {
+  const clause = /^(?:import|export) (?!type\b)(?:[^;"]*? from )?"(\.[^"]+)"/gm;
+  return targetsOf(source, clause);
+}
+
+function targetsOf(source: Source, pattern: RegExp): string[] {
   const found: string[] = [];
-  for (const match of source.text.matchAll(/(?:from|import)\s*\(?\s*"(\.[^"]+)"/g)) {
+  for (const match of source.text.matchAll(pattern)) {
     const parts = source.path.split("/").slice(0, -1);
     for (const step of (match[1] ?? "").split("/")) {
       if (step === "..") parts.pop();

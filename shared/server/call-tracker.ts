@@ -1,4 +1,4 @@
-import { CniCode, CniError } from "../../shared/errors.ts";
+import { CniCode, CniError } from "../errors.ts";
 
 /** Counts the calls in flight, so that a stop can wait for them and turn away what comes after. */
 export class CallTracker {

@@ -1,5 +1,5 @@
-import { CniCode, CniError } from "../../shared/errors.ts";
-import { GrpcCode } from "../../shared/rpc/rpc-error.ts";
+import { CniCode, CniError } from "../errors.ts";
+import { GrpcCode } from "../rpc/rpc-error.ts";
 
 /** gRPC's code for each of ours, for the services whose failures are statuses; whatever stands not here is INTERNAL. */
 const statusOf = new Map<number, GrpcCode>([

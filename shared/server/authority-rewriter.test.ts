@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { concat, encodeFrame, FrameType, flags, preface } from "../../shared/rpc/h2-frames.ts";
-import { encodeHeaders, type Header, HpackDecoder } from "../../shared/rpc/hpack.ts";
-import { createHuffmanTables, huffmanEncode } from "../../shared/rpc/huffman.ts";
-import { randomNumbers } from "../../shared/rpc/scripted-server.ts";
+import { concat, encodeFrame, FrameType, flags, preface } from "../rpc/h2-frames.ts";
+import { encodeHeaders, type Header, HpackDecoder } from "../rpc/hpack.ts";
+import { createHuffmanTables, huffmanEncode } from "../rpc/huffman.ts";
+import { randomNumbers } from "../rpc/scripted-server.ts";
 import { AuthorityRewriter } from "./authority-rewriter.ts";
 
 const opening = new TextEncoder().encode(preface);

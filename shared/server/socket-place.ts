@@ -1,7 +1,7 @@
 import { lstatSync, mkdirSync, unlinkSync } from "node:fs";
 import { connect } from "node:net";
 import { dirname } from "node:path";
-import { CniCode, CniError } from "../../shared/errors.ts";
+import { CniCode, CniError } from "../errors.ts";
 
 /** Long enough for a listener that is there to accept; a frozen one's kernel accepts for it. */
 const probeMs = 1_000;

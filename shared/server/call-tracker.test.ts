@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { CniCode, CniError } from "../../shared/errors.ts";
+import { CniCode, CniError } from "../errors.ts";
 import { CallTracker } from "./call-tracker.ts";
 import { rpcStatus } from "./rpc-status.ts";
 

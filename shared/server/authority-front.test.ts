@@ -4,14 +4,14 @@ import { join } from "node:path";
 import { Server, ServerCredentials } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { CniCmdRequest, CniCmdResponse } from "../../shared/proto/cni-messages.ts";
-import { cniService } from "../../shared/proto/services.ts";
-import { callUnary } from "../../shared/rpc/call.ts";
-import { H2Call, type Outcome } from "../../shared/rpc/h2-client.ts";
 import { describeWith } from "../../test/support/requires.ts";
+import { CniCmdRequest, CniCmdResponse } from "../proto/cni-messages.ts";
+import { cniService } from "../proto/services.ts";
+import { callUnary } from "../rpc/call.ts";
+import { H2Call, type Outcome } from "../rpc/h2-client.ts";
 import { listenUnix, type UnixListener } from "./authority-front.ts";
 
-const proto = new URL("../../shared/proto/cni.proto", import.meta.url).pathname;
+const proto = new URL("../proto/cni.proto", import.meta.url).pathname;
 const { "antrea_io.antrea.pkg.apis.cni.v1beta1.Cni": definition } = loadSync(proto, { defaults: true });
 
 function startServer(): Server {

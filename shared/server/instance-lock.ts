@@ -1,5 +1,5 @@
 import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
-import { CniCode, CniError } from "../../shared/errors.ts";
+import { CniCode, CniError } from "../errors.ts";
 import type { Libc } from "./libc.linux.ts";
 
 /**

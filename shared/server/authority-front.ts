@@ -3,8 +3,8 @@ import net from "node:net";
 import { Duplex } from "node:stream";
 import type { Server } from "@grpc/grpc-js";
 import { ServerCredentials } from "@grpc/grpc-js";
-import { limits } from "../../shared/limits.ts";
-import { isWindows } from "../../shared/platform.ts";
+import { limits } from "../limits.ts";
+import { isWindows } from "../platform.ts";
 import { AuthorityRewriter } from "./authority-rewriter.ts";
 import { socketIdentity } from "./socket-place.ts";
 

@@ -1,6 +1,6 @@
 import { Server } from "@grpc/grpc-js";
-import { limits } from "../../shared/limits.ts";
-import type { Logger } from "../../shared/log.ts";
+import { limits } from "../limits.ts";
+import type { Logger } from "../log.ts";
 import { listenUnix, type UnixListener } from "./authority-front.ts";
 import type { CallTracker } from "./call-tracker.ts";
 import { type Rpc, toService } from "./handlers.ts";

@@ -7,8 +7,8 @@ import type {
   ServiceDefinition,
   UntypedServiceImplementation,
 } from "@grpc/grpc-js";
-import type { Logger } from "../../shared/log.ts";
-import type { Method } from "../../shared/proto/services.ts";
+import type { Logger } from "../log.ts";
+import type { Method } from "../proto/services.ts";
 import type { CallTracker } from "./call-tracker.ts";
 import { rpcStatus } from "./rpc-status.ts";
 

@@ -1,12 +1,5 @@
-import {
-  FrameType,
-  flags,
-  frameHeaderBytes,
-  initialFrameBytes,
-  preface,
-  readUint32,
-} from "../../shared/rpc/h2-frames.ts";
-import { createHuffmanTables } from "../../shared/rpc/huffman.ts";
+import { FrameType, flags, frameHeaderBytes, initialFrameBytes, preface, readUint32 } from "../rpc/h2-frames.ts";
+import { createHuffmanTables } from "../rpc/huffman.ts";
 import { rewriteAuthority } from "./authority-field.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { type HuffmanTables, huffmanDecode, huffmanEncode } from "../../shared/rpc/huffman.ts";
+import { type HuffmanTables, huffmanDecode, huffmanEncode } from "../rpc/huffman.ts";
 
 /** `:authority` in HPACK's static table (RFC 7541, appendix A). */
 const authorityIndex = 1;
