@@ -7,6 +7,7 @@ import { readBootId } from "./boot-id.ts";
 import type { IpamConfig } from "./config/ipam-config.ts";
 import { formatRangeSet, type RangeSet, rangeOf, sizeOf } from "./config/ranges.ts";
 import type { Lease, LeaseState } from "./lease.ts";
+import { firstAddress, lastAddress, leasePages, networksIn } from "./pages.ts";
 import { longestCooling, nextAddress } from "./pick.ts";
 import { exhausted, holdsOthers, isGateway, isTaken, notInRanges } from "./refusals.ts";
 import { SqliteStore, type StoreLifetime } from "./store/sqlite-store.ts";
@@ -31,6 +32,14 @@ export interface RangeUsage {
   readonly used: number;
   readonly cooling: number;
   readonly free: bigint;
+}
+
+/** How many leases of a network are in which state. */
+export interface NetworkCounts {
+  readonly network: string;
+  readonly allocated: number;
+  readonly releasing: number;
+  readonly cooling: number;
 }
 
 /** An attachment by the names that the CNI specification has for it. */
@@ -244,6 +253,19 @@ export class Allocator implements Disposable {
   /** Leases in any state, by network and address. */
   list(network?: string): readonly Lease[] {
     return this.#store.select({ by: "network", ...(network === undefined ? {} : { network }) });
+  }
+
+  /** As `list`, a few hundred at a time, each page read when it is asked for: for when there may be very many. */
+  pages(network?: string): Generator<readonly Lease[], void> {
+    return leasePages(this.#store, network);
+  }
+
+  /** Every network that has a lease, and how many in each state. */
+  counts(): readonly NetworkCounts[] {
+    return networksIn(this.#store).map((network) => {
+      const { taken, releasing, cooling } = this.#store.count(network, firstAddress, lastAddress);
+      return { network, allocated: Number(taken) - releasing - cooling, releasing, cooling };
+    });
   }
 
   /** One entry per range set. */

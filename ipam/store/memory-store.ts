@@ -45,6 +45,10 @@ export class MemoryStore implements Store {
           .slice(0, query.limit);
       case "network":
         return query.network === undefined ? all : all.filter((lease) => lease.owner.network === query.network);
+      case "page":
+        return all
+          .filter(({ owner, address }) => isBehind(query.after, { network: owner.network, ip: address.ip }))
+          .slice(0, query.limit);
       case "cooling":
         return all
           .filter((lease) => lease.owner.network === query.network && lease.state === "cooling")
@@ -117,6 +121,16 @@ function within(lease: Lease, window: { readonly from: Ip; readonly to: Ip }): b
 }
 
 function byNetworkAndAddress(a: Lease, b: Lease): number {
-  if (a.owner.network !== b.owner.network) return a.owner.network < b.owner.network ? -1 : 1;
-  return numberOf(a.address.ip) < numberOf(b.address.ip) ? -1 : 1;
+  return isBehind({ network: a.owner.network, ip: a.address.ip }, { network: b.owner.network, ip: b.address.ip })
+    ? -1
+    : 1;
+}
+
+interface Place {
+  readonly network: string;
+  readonly ip: Ip;
+}
+
+function isBehind(place: Place, other: Place): boolean {
+  return other.network === place.network ? numberOf(other.ip) > numberOf(place.ip) : other.network > place.network;
 }

@@ -111,6 +111,13 @@ export class SqliteStore implements Store {
         return query.network === undefined
           ? by("ORDER BY network, address")
           : by("WHERE network = ? ORDER BY address", query.network);
+      case "page":
+        return by(
+          "WHERE (network, address) > (?, ?) ORDER BY network, address LIMIT ?",
+          query.after.network,
+          keyOf(query.after.ip),
+          query.limit,
+        );
       case "cooling":
         return by(
           "INDEXED BY lease_left WHERE network = ? AND state = 'cooling' AND released_at_ms <= ? AND address BETWEEN ? AND ? ORDER BY released_at_ms, generation LIMIT ?",

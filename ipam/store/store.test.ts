@@ -98,6 +98,20 @@ describe.each(stores)("a store: %s", (_name, withStore) => {
       expect(store.select({ by: "network" })).toHaveLength(4);
     }));
 
+  test("pages through all networks from any place, taken or not", () =>
+    withStore((store) => {
+      put(store, lease("10.0.0.2", { network: "b" }), lease("fd00::2", { network: "a" }));
+      put(store, lease("10.0.0.9", { network: "a" }), lease("10.0.0.3", { network: "b" }));
+      const page = (network: string, after: string, limit: number): readonly string[] =>
+        store
+          .select({ by: "page", after: { network, ip: ip(after) }, limit })
+          .map(({ owner, address }) => `${owner.network} ${formatIp(address.ip)}`);
+      expect(page("", "::", 9)).toEqual(["a 10.0.0.9", "a fd00::2", "b 10.0.0.2", "b 10.0.0.3"]);
+      expect(page("a", "10.0.0.9", 2)).toEqual(["a fd00::2", "b 10.0.0.2"]);
+      expect(page("a", "10.0.0.8", 1)).toEqual(["a 10.0.0.9"]);
+      expect(page("b", "10.0.0.3", 9)).toEqual([]);
+    }));
+
   test("lists what cools, longest first", () =>
     withStore((store) => {
       put(store, left("10.0.0.2", "cooling", 300), left("10.0.0.3", "releasing", 100), lease("10.0.0.4"));

@@ -11,6 +11,8 @@ export type LeaseQuery =
   | { readonly by: "window"; readonly network: string; readonly from: Ip; readonly to: Ip; readonly limit: number }
   /** Without `network` those of every network. */
   | { readonly by: "network"; readonly network?: string }
+  /** The first `limit` behind this place, whether or not a lease is there, through all networks. */
+  | { readonly by: "page"; readonly after: { readonly network: string; readonly ip: Ip }; readonly limit: number }
   /** The longest released `limit` of those that were released at `releasedByMs` or before. */
   | {
       readonly by: "cooling";

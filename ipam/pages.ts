@@ -1,0 +1,37 @@
+import { ipOf } from "../shared/ip.ts";
+import type { Lease } from "./lease.ts";
+import type { Store } from "./store/store.ts";
+
+/** Leases that are read at once: their rows take a few hundred kB, and no other call waits longer for them than a millisecond or two. */
+const pageLeases = 500;
+
+/** Before and behind all addresses of both families, in the store's order. */
+export const firstAddress = ipOf(6, 0n);
+export const lastAddress = ipOf(6, (1n << 128n) - 1n);
+
+/**
+ * All leases of a network, or of every network, by network and address, a page at a time. Each page is read when it
+ * is asked for: what changes meanwhile shows where it has not been passed, and no address comes twice.
+ */
+export function* leasePages(store: Store, network?: string): Generator<readonly Lease[], void> {
+  let after = { network: network ?? "", ip: firstAddress };
+  for (;;) {
+    const page = store.select({ by: "page", after, limit: pageLeases });
+    const wanted = network === undefined ? page : page.filter((lease) => lease.owner.network === network);
+    if (wanted.length > 0) yield wanted;
+    const end = wanted.at(-1);
+    if (end === undefined || wanted.length < pageLeases) return;
+    after = { network: end.owner.network, ip: end.address.ip };
+  }
+}
+
+/** Every network that has a lease, in order: one look-up for each, however many leases it has. */
+export function networksIn(store: Store): readonly string[] {
+  const networks: string[] = [];
+  for (;;) {
+    const after = { network: networks.at(-1) ?? "", ip: networks.length === 0 ? firstAddress : lastAddress };
+    const [lease] = store.select({ by: "page", after, limit: 1 });
+    if (lease === undefined) return networks;
+    networks.push(lease.owner.network);
+  }
+}
