@@ -3,8 +3,10 @@ import { type Client, credentials, makeGenericClientConstructor, type ServiceErr
 import type { LeaseState } from "../ipam/mod.ts";
 import { limits } from "../shared/limits.ts";
 import { paths } from "../shared/paths.ts";
-import type { LeaseMessage, NodeInterface, StatusResponse } from "../shared/proto/pipette-messages.ts";
-import { ipamService, type Method, nodeService } from "../shared/proto/services.ts";
+import { ipamService } from "../shared/proto/daemon-services.ts";
+import type { LeaseMessage } from "../shared/proto/ipam-messages.ts";
+import type { NodeInterface, StatusResponse } from "../shared/proto/pipette-messages.ts";
+import { type Method, nodeService } from "../shared/proto/services.ts";
 import type { CommandIo } from "./agent-command.ts";
 
 const usage = `Usage: pipette status [--json] [--socket PATH]

@@ -14,9 +14,9 @@ import { parseVersion, supportedVersions } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { formatCidr, formatIp } from "../../shared/ip.ts";
 import { Fields, show } from "../../shared/json-fields.ts";
-import type { AllocateRequest, AllocateResponse, LeaseMessage } from "../../shared/proto/pipette-messages.ts";
-import { ipamService } from "../../shared/proto/services.ts";
-import { type Rpc, rpc } from "../../shared/server/handlers.ts";
+import { ipamService } from "../../shared/proto/daemon-services.ts";
+import type { AllocateRequest, AllocateResponse, LeaseMessage } from "../../shared/proto/ipam-messages.ts";
+import { type Rpc, rpc, streamingRpc } from "../../shared/server/handlers.ts";
 import type { AgentParts } from "../agent-parts.ts";
 import type { Janitor } from "../state/janitor.ts";
 import { ownerFields, ownerKey } from "../state/owner-key.ts";
@@ -43,9 +43,10 @@ export function ipamRpcs(parts: AgentParts, janitor: Pick<Janitor, "poke">): rea
       const owner = requireOwner(request.network, request.containerId, request.ifname);
       return { leases: allocator.find(owner).map(toMessage) };
     }),
-    rpc(ipamService.list, async (request) =>
-      allocator.list(request.network === "" ? undefined : request.network).map(toMessage),
-    ),
+    streamingRpc(ipamService.list, async function* (request) {
+      for (const page of allocator.pages(request.network === "" ? undefined : request.network))
+        yield* page.map(toMessage);
+    }),
   ];
 }
 

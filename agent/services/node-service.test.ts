@@ -16,13 +16,13 @@ beforeEach(async () => {
 });
 afterEach(() => parts[Symbol.dispose]());
 
-function call(path: string, request: unknown, signal = new AbortController().signal): Promise<unknown> {
+async function call(path: string, request: unknown, signal = new AbortController().signal): Promise<unknown> {
   const janitor = new Janitor(parts, { intervalMs: 1_000, suspectGraceMs: 1_000 });
   const info = { version: "0", dataPath: "memory", startedAtMs: 0, callsInFlight: () => 1, notReady: () => notReady };
   const rpcs = nodeRpcs(parts, janitor, { requireReady: () => undefined }, info);
   const found = rpcs.find((candidate) => candidate.method.path === path);
   if (found === undefined) throw new Error(`No method ${path}`);
-  return found.handle(request, { signal, log: createLogger("error", () => undefined) });
+  return await found.handle(request, { signal, log: createLogger("error", () => undefined) });
 }
 
 const gc = (valid: readonly string[], signal?: AbortSignal): Promise<GcResponse> => {

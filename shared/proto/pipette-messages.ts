@@ -1,8 +1,8 @@
-import { bytes, flag, int32, int64, type MessageCodec, message, repeated, text, texts } from "./wire.ts";
+import { flag, int32, int64, type MessageCodec, message, repeated, text, texts } from "./wire.ts";
 
 /**
- * The messages of `pipette.proto`, proto3: what is absent reads as its zero value. What the fields
- * mean stands there. A test holds these tables against that text.
+ * The messages of `pipette.proto` around the service `Node`, proto3: what is absent reads as its zero value. What the
+ * fields mean stands there. A test holds these tables against that text.
  */
 
 export interface Attachment {
@@ -56,53 +56,6 @@ export interface ListInterfacesResponse {
   readonly interfaces: readonly NodeInterface[];
 }
 
-/** `Lease` in the proto. */
-export interface LeaseMessage {
-  readonly network: string;
-  readonly containerId: string;
-  readonly ifname: string;
-  readonly address: string;
-  readonly gateway: string;
-  readonly state: string;
-  readonly podNamespace: string;
-  readonly podName: string;
-  readonly podUid: string;
-  readonly generation: number;
-  readonly allocatedAtMs: number;
-  readonly releasedAtMs: number;
-}
-
-export interface AllocateRequest {
-  readonly containerId: string;
-  readonly ifname: string;
-  readonly args: string;
-  readonly networkConfiguration: Uint8Array;
-}
-
-export interface AllocateResponse {
-  readonly cniResult: Uint8Array;
-  readonly leases: readonly LeaseMessage[];
-}
-
-/** One attachment: `ReleaseRequest` and `GetRequest` in the proto. */
-export interface OwnerRequest {
-  readonly network: string;
-  readonly containerId: string;
-  readonly ifname: string;
-}
-
-export interface ReleaseResponse {
-  readonly released: readonly LeaseMessage[];
-}
-
-export interface GetResponse {
-  readonly leases: readonly LeaseMessage[];
-}
-
-export interface ListRequest {
-  readonly network: string;
-}
-
 export const Attachment: MessageCodec<Attachment> = message<Attachment>({ containerId: text(1), ifname: text(2) });
 
 export const NodeProblem: MessageCodec<NodeProblem> = message<NodeProblem>({ code: int32(1), message: text(2) });
@@ -143,44 +96,3 @@ export const ListInterfacesRequest: MessageCodec<ListInterfacesRequest> = messag
 export const ListInterfacesResponse: MessageCodec<ListInterfacesResponse> = message<ListInterfacesResponse>({
   interfaces: repeated(1, NodeInterface),
 });
-
-export const LeaseMessage: MessageCodec<LeaseMessage> = message<LeaseMessage>({
-  network: text(1),
-  containerId: text(2),
-  ifname: text(3),
-  address: text(4),
-  gateway: text(5),
-  state: text(6),
-  podNamespace: text(7),
-  podName: text(8),
-  podUid: text(9),
-  generation: int64(10),
-  allocatedAtMs: int64(11),
-  releasedAtMs: int64(12),
-});
-
-export const AllocateRequest: MessageCodec<AllocateRequest> = message<AllocateRequest>({
-  containerId: text(1),
-  ifname: text(2),
-  args: text(3),
-  networkConfiguration: bytes(4),
-});
-
-export const AllocateResponse: MessageCodec<AllocateResponse> = message<AllocateResponse>({
-  cniResult: bytes(1),
-  leases: repeated(2, LeaseMessage),
-});
-
-export const OwnerRequest: MessageCodec<OwnerRequest> = message<OwnerRequest>({
-  network: text(1),
-  containerId: text(2),
-  ifname: text(3),
-});
-
-export const ReleaseResponse: MessageCodec<ReleaseResponse> = message<ReleaseResponse>({
-  released: repeated(1, LeaseMessage),
-});
-
-export const GetResponse: MessageCodec<GetResponse> = message<GetResponse>({ leases: repeated(1, LeaseMessage) });
-
-export const ListRequest: MessageCodec<ListRequest> = message<ListRequest>({ network: text(1) });

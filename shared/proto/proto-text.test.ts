@@ -2,15 +2,18 @@ import { type AnyDefinition, loadSync } from "@grpc/proto-loader";
 import { describe, expect, test } from "vitest";
 import { CniCode } from "../errors.ts";
 import * as cni from "./cni-messages.ts";
+import { healthService, ipamService } from "./daemon-services.ts";
+import * as health from "./health-messages.ts";
+import * as ipam from "./ipam-messages.ts";
 import * as pipette from "./pipette-messages.ts";
-import { cniService, ipamService, nodeService } from "./services.ts";
+import { cniService, nodeService } from "./services.ts";
 import type { Codec } from "./wire.ts";
 
 /** The tables are written by hand; here they are held against the text of the proto files, as protobufjs reads it. */
 
 const cniPackage = "antrea_io.antrea.pkg.apis.cni.v1beta1";
 const definitions = loadSync(
-  ["cni.proto", "pipette.proto"].map((name) => new URL(name, import.meta.url).pathname),
+  ["cni.proto", "pipette.proto", "health.proto"].map((name) => new URL(name, import.meta.url).pathname),
   { keepCase: true, longs: Number, enums: Number, defaults: true, arrays: true },
 );
 
@@ -30,14 +33,24 @@ const codecs: Readonly<Record<string, Codec<any>>> = {
   "pipette.v1.Interface": pipette.NodeInterface,
   "pipette.v1.ListInterfacesRequest": pipette.ListInterfacesRequest,
   "pipette.v1.ListInterfacesResponse": pipette.ListInterfacesResponse,
-  "pipette.v1.Lease": pipette.LeaseMessage,
-  "pipette.v1.AllocateRequest": pipette.AllocateRequest,
-  "pipette.v1.AllocateResponse": pipette.AllocateResponse,
-  "pipette.v1.ReleaseRequest": pipette.OwnerRequest,
-  "pipette.v1.ReleaseResponse": pipette.ReleaseResponse,
-  "pipette.v1.GetRequest": pipette.OwnerRequest,
-  "pipette.v1.GetResponse": pipette.GetResponse,
-  "pipette.v1.ListRequest": pipette.ListRequest,
+  "pipette.v1.Lease": ipam.LeaseMessage,
+  "pipette.v1.AllocateRequest": ipam.AllocateRequest,
+  "pipette.v1.AllocateResponse": ipam.AllocateResponse,
+  "pipette.v1.ReleaseRequest": ipam.OwnerRequest,
+  "pipette.v1.ReleaseResponse": ipam.ReleaseResponse,
+  "pipette.v1.GetRequest": ipam.OwnerRequest,
+  "pipette.v1.GetResponse": ipam.GetResponse,
+  "pipette.v1.ListRequest": ipam.ListRequest,
+  "pipette.v1.Attachments": ipam.Attachments,
+  "pipette.v1.CollectRequest": ipam.CollectRequest,
+  "pipette.v1.CheckRequest": ipam.CheckRequest,
+  "pipette.v1.CheckResponse": ipam.CheckResponse,
+  "pipette.v1.StatsRequest": ipam.StatsRequest,
+  "pipette.v1.StatsResponse": ipam.StatsResponse,
+  "pipette.v1.NetworkStats": ipam.NetworkStats,
+  "pipette.v1.RangeStats": ipam.RangeStats,
+  "grpc.health.v1.HealthCheckRequest": health.HealthCheckRequest,
+  "grpc.health.v1.HealthCheckResponse": health.HealthCheckResponse,
 };
 
 interface FieldText {
@@ -144,6 +157,7 @@ const services = {
   [`${cniPackage}.Cni`]: cniService,
   "pipette.v1.Node": nodeService,
   "pipette.v1.Ipam": ipamService,
+  "grpc.health.v1.Health": healthService,
 };
 
 test("every service and rpc of the proto files is listed with its path, types and kind", () => {

@@ -1,16 +1,9 @@
 import { CniCmdRequest, CniCmdResponse } from "./cni-messages.ts";
 import {
-  AllocateRequest,
-  AllocateResponse,
   GcRequest,
   GcResponse,
-  GetResponse,
-  LeaseMessage,
   ListInterfacesRequest,
   ListInterfacesResponse,
-  ListRequest,
-  OwnerRequest,
-  ReleaseResponse,
   StatusRequest,
   StatusResponse,
 } from "./pipette-messages.ts";
@@ -26,7 +19,7 @@ export interface Method<Req, Res> {
   readonly responseStream: boolean;
 }
 
-const unary = <Req, Res>(
+export const unary = <Req, Res>(
   path: Method<Req, Res>["path"],
   request: Codec<Req>,
   response: Codec<Res>,
@@ -34,6 +27,9 @@ const unary = <Req, Res>(
 
 const cni = (name: string): Method<CniCmdRequest, CniCmdResponse> =>
   unary(`/antrea_io.antrea.pkg.apis.cni.v1beta1.Cni/${name}`, CniCmdRequest, CniCmdResponse);
+
+/** Metadata that our plugin sends along, milliseconds since 1970; another make's lacks them. */
+export const callTimes = { startedMs: "pipette-started-ms", untilMs: "pipette-until-ms" } as const;
 
 /** The reference system's service (`cni.proto`). */
 export const cniService = { cmdAdd: cni("CmdAdd"), cmdCheck: cni("CmdCheck"), cmdDel: cni("CmdDel") } as const;
@@ -43,19 +39,4 @@ export const nodeService = {
   gc: unary("/pipette.v1.Node/Gc", GcRequest, GcResponse),
   status: unary("/pipette.v1.Node/Status", StatusRequest, StatusResponse),
   listInterfaces: unary("/pipette.v1.Node/ListInterfaces", ListInterfacesRequest, ListInterfacesResponse),
-} as const;
-
-const list: Method<ListRequest, LeaseMessage> = {
-  path: "/pipette.v1.Ipam/List",
-  request: ListRequest,
-  response: LeaseMessage,
-  responseStream: true,
-};
-
-/** The allocator by itself (`pipette.proto`). */
-export const ipamService = {
-  allocate: unary("/pipette.v1.Ipam/Allocate", AllocateRequest, AllocateResponse),
-  release: unary("/pipette.v1.Ipam/Release", OwnerRequest, ReleaseResponse),
-  get: unary("/pipette.v1.Ipam/Get", OwnerRequest, GetResponse),
-  list,
 } as const;
