@@ -22,6 +22,8 @@ export interface Lease {
   readonly gateway?: Ip;
   readonly state: LeaseState;
   readonly pod?: Pod;
+  /** When it is left, the store remembers which address the pod had. */
+  readonly sticky?: true;
   /** The boot in which it was given out; another one makes it suspect. */
   readonly bootId: string;
   /** Counts upwards over the whole store: names this lease and no later one of the same owner. */

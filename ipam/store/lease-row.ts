@@ -19,6 +19,7 @@ export interface LeaseRow {
   readonly generation: number;
   readonly allocated_at_ms: number;
   readonly released_at_ms: number | null;
+  readonly sticky: 0 | 1;
 }
 
 export function leaseOf(row: LeaseRow): Lease {
@@ -34,6 +35,7 @@ export function leaseOf(row: LeaseRow): Lease {
     generation: row.generation,
     allocatedAtMs: row.allocated_at_ms,
     ...(row.released_at_ms === null ? {} : { releasedAtMs: row.released_at_ms }),
+    ...(row.sticky === 0 ? {} : { sticky: true }),
   };
 }
 
@@ -42,8 +44,9 @@ export function columnsOf({ owner, address, gateway, rangeSet, state, pod, ...re
   const gatewayKey = gateway === undefined ? null : keyOf(gateway);
   const podColumns = [pod?.namespace ?? null, pod?.name ?? null, pod?.uid ?? null];
   const times = [rest.allocatedAtMs, rest.releasedAtMs ?? null];
+  const sticky = rest.sticky === true ? 1 : 0;
   return [
     ...[address.prefix, gatewayKey, rangeSet, owner.sandboxId, owner.ifname, state],
-    ...[...podColumns, rest.bootId, rest.generation, ...times],
+    ...[...podColumns, rest.bootId, rest.generation, ...times, sticky],
   ];
 }

@@ -3,7 +3,15 @@ import type { Owner } from "../../shared/cni/types.ts";
 import { formatIp, type Ip, ipOf, sameIp } from "../../shared/ip.ts";
 import type { Lease } from "../lease.ts";
 import { numberOf } from "./address-key.ts";
-import { type LeaseQuery, refuseAsync, refusePromise, type Store, type Synchronous, type TakenCount } from "./store.ts";
+import {
+  type LeaseQuery,
+  type PodPlace,
+  refuseAsync,
+  refusePromise,
+  type Store,
+  type Synchronous,
+  type TakenCount,
+} from "./store.ts";
 
 /**
  * Leases in memory, in the plainest way: what the database must agree with, and a store for
@@ -12,19 +20,27 @@ import { type LeaseQuery, refuseAsync, refusePromise, type Store, type Synchrono
 export class MemoryStore implements Store {
   #leases = new Map<string, Lease>();
   #marks = new Map<string, string>();
+  /** The newest last. */
+  #notes: readonly Note[] = [];
   #departures: readonly Owner[] = [];
   #inTransaction = false;
 
   transaction<T>(work: () => Synchronous<T>): T {
     refuseAsync(work);
     assert(!this.#inTransaction, "transactions do not nest");
-    const before = { leases: new Map(this.#leases), marks: new Map(this.#marks), departures: this.#departures };
+    const before = {
+      leases: new Map(this.#leases),
+      marks: new Map(this.#marks),
+      notes: this.#notes,
+      departures: this.#departures,
+    };
     this.#inTransaction = true;
     try {
       return refusePromise(work());
     } catch (caught) {
       this.#leases = before.leases;
       this.#marks = before.marks;
+      this.#notes = before.notes;
       this.#departures = before.departures;
       throw caught;
     } finally {
@@ -92,6 +108,19 @@ export class MemoryStore implements Store {
     this.#marks.set(name, value);
   }
 
+  remembered(place: PodPlace): readonly Ip[] {
+    return this.#notes
+      .filter((note) => samePlace(note.place, place))
+      .map(({ ip }) => ip)
+      .reverse();
+  }
+
+  remember(place: PodPlace, rangeSet: number, ip: Ip, most: number): void {
+    assert(this.#inTransaction, "notes change inside a transaction");
+    const others = this.#notes.filter((note) => note.rangeSet !== rangeSet || !samePlace(note.place, place));
+    this.#notes = [...others, { place, rangeSet, ip }].slice(-most);
+  }
+
   departures(): readonly Owner[] {
     return this.#departures;
   }
@@ -107,6 +136,15 @@ export class MemoryStore implements Store {
     this.#leases.clear();
   }
 }
+
+interface Note {
+  readonly place: PodPlace;
+  readonly rangeSet: number;
+  readonly ip: Ip;
+}
+
+const samePlace = (a: PodPlace, b: PodPlace): boolean =>
+  a.network === b.network && a.ifname === b.ifname && a.namespace === b.namespace && a.name === b.name;
 
 const nameOf = (network: string, ip: Ip): string => `${network} ${formatIp(ip)}`;
 

@@ -9,7 +9,8 @@ export const applicationId = 0x50495045;
  * from `lease`. The next free address is one past the run that holds the wanted one, so finding it
  * is one look-up however full or broken up a network is, and changing ranges needs no conversion.
  * `lease_left` finds what was released, oldest first; `mark` keeps the generation counter and, per
- * network and range set, the address given out last.
+ * network and range set, the address given out last. `remembered` has one row for each pod, interface
+ * and range set of a network that is sticky; `turn` grows, so the lowest is the oldest.
  */
 export const migrations: readonly string[] = [
   `
@@ -50,5 +51,18 @@ export const migrations: readonly string[] = [
     since_ms INTEGER NOT NULL,
     PRIMARY KEY (network, sandbox_id, ifname)
   ) STRICT, WITHOUT ROWID;
+  `,
+  `
+  ALTER TABLE lease ADD COLUMN sticky INTEGER NOT NULL DEFAULT 0;
+  CREATE TABLE remembered (
+    turn INTEGER PRIMARY KEY,
+    network TEXT NOT NULL,
+    pod_namespace TEXT NOT NULL,
+    pod_name TEXT NOT NULL,
+    ifname TEXT NOT NULL,
+    range_set INTEGER NOT NULL,
+    address BLOB NOT NULL CHECK (length(address) = 16),
+    UNIQUE (network, pod_namespace, pod_name, ifname, range_set)
+  ) STRICT;
   `,
 ];

@@ -3,11 +3,19 @@ import { assert } from "../../shared/assert.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import type { Ip } from "../../shared/ip.ts";
 import type { Lease, LeaseState } from "../lease.ts";
-import { type AddressKey, ipOfNumber, keyOf, keyOfNumber, numberOf, numberOfKey } from "./address-key.ts";
+import { type AddressKey, ipOfKey, ipOfNumber, keyOf, keyOfNumber, numberOf, numberOfKey } from "./address-key.ts";
 import { columnsOf, type LeaseRow, leaseOf } from "./lease-row.ts";
 import { storeError } from "./sqlite-errors.ts";
 import { closeDatabase, openDatabase, openOrCreateDatabase, retryBusy } from "./sqlite-open.ts";
-import { type LeaseQuery, refuseAsync, refusePromise, type Store, type Synchronous, type TakenCount } from "./store.ts";
+import {
+  type LeaseQuery,
+  type PodPlace,
+  refuseAsync,
+  refusePromise,
+  type Store,
+  type Synchronous,
+  type TakenCount,
+} from "./store.ts";
 
 /** An unbroken run of addresses that have a lease, as numbers of `address-key.ts`. */
 interface Run {
@@ -16,7 +24,7 @@ interface Run {
 }
 
 const assignments =
-  "(prefix, gateway, range_set, sandbox_id, ifname, state, pod_namespace, pod_name, pod_uid, boot_id, generation, allocated_at_ms, released_at_ms) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+  "(prefix, gateway, range_set, sandbox_id, ifname, state, pod_namespace, pod_name, pod_uid, boot_id, generation, allocated_at_ms, released_at_ms, sticky) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 const lowest = keyOfNumber(0n);
 const highest = keyOfNumber((1n << 128n) - 1n);
 
@@ -136,7 +144,7 @@ export class SqliteStore implements Store {
     const key = keyOf(lease.address.ip);
     const columns = columnsOf(lease);
     const added = this.#changes(
-      "INSERT INTO lease VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+      "INSERT INTO lease VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
       ...[network, key, ...columns],
     );
     if (added > 0) this.#take(network, numberOf(lease.address.ip));
@@ -182,6 +190,23 @@ export class SqliteStore implements Store {
   setMark(name: string, value: string): void {
     assert(this.#inTransaction, "marks change inside a transaction");
     this.#changes("INSERT OR REPLACE INTO mark VALUES (?, ?)", name, value);
+  }
+
+  remembered({ network, namespace, name, ifname }: PodPlace): readonly Ip[] {
+    const rows = this.#all<{ address: AddressKey }>(
+      "SELECT address FROM remembered WHERE network = ? AND pod_namespace = ? AND pod_name = ? AND ifname = ? ORDER BY turn DESC",
+      ...[network, namespace, name, ifname],
+    );
+    return rows.map(({ address }) => ipOfKey(address));
+  }
+
+  remember({ network, namespace, name, ifname }: PodPlace, rangeSet: number, ip: Ip, most: number): void {
+    assert(this.#inTransaction, "notes change inside a transaction");
+    // A row that is replaced comes back under a turn of its own: the highest there is.
+    const sql = "INSERT OR REPLACE INTO remembered VALUES (NULL, ?, ?, ?, ?, ?, ?)";
+    this.#changes(sql, network, namespace, name, ifname, rangeSet, keyOf(ip));
+    // Turns that are missing make the notes fewer than that, never more.
+    this.#changes("DELETE FROM remembered WHERE turn <= (SELECT max(turn) FROM remembered) - ?", most);
   }
 
   departures(): readonly Owner[] {

@@ -5,7 +5,7 @@ import { scratchDir } from "../../test/support/scratch-dir.ts";
 import type { Lease } from "../lease.ts";
 import { MemoryStore } from "./memory-store.ts";
 import { SqliteStore } from "./sqlite-store.ts";
-import type { Store } from "./store.ts";
+import type { PodPlace, Store } from "./store.ts";
 
 const ip = (text: string): Ip => parseIp(text)!;
 
@@ -66,6 +66,7 @@ describe.each(stores)("a store: %s", (_name, withStore) => {
         gateway: ip("fd00::1"),
         state: "cooling",
         pod: { namespace: "default", name: "web", uid: "u1" },
+        sticky: true,
         generation: 2 ** 40,
         allocatedAtMs: 1_795_000_000_123,
         releasedAtMs: 1_795_000_000_456,
@@ -190,9 +191,35 @@ describe.each(stores)("a store: %s", (_name, withStore) => {
       expect(store.departures()).toEqual([second]);
     }));
 
+  test("remembers a pod's address of each range set, and of all pods the latest", () =>
+    withStore((store) => {
+      const web = { network: "net", ifname: "eth0", namespace: "default", name: "web" };
+      const others = [
+        { ...web, network: "other" },
+        { ...web, ifname: "eth1" },
+        { ...web, namespace: "prod" },
+        { ...web, name: "db" },
+      ];
+      const remember = (place: PodPlace, rangeSet: number, address: string, most = 9): void =>
+        store.transaction((): void => store.remember(place, rangeSet, ip(address), most));
+      const known = (place: PodPlace): readonly string[] => store.remembered(place).map(formatIp);
+      remember(web, 0, "10.0.0.2");
+      remember(web, 1, "fd00::2");
+      for (const place of others) remember(place, 0, "10.0.0.9");
+      expect(known(web)).toEqual(["fd00::2", "10.0.0.2"]);
+      remember(web, 0, "10.0.0.3");
+      expect(known(web)).toEqual(["10.0.0.3", "fd00::2"]);
+      expect(others.map(known)).toEqual([["10.0.0.9"], ["10.0.0.9"], ["10.0.0.9"], ["10.0.0.9"]]);
+      // The second address was noted before those of the others.
+      remember({ ...web, name: "new" }, 0, "10.0.0.4", 3);
+      expect(known(web)).toEqual(["10.0.0.3"]);
+      expect(others.flatMap(known)).toEqual(["10.0.0.9"]);
+    }));
+
   test("keeps all of a transaction or nothing", () =>
     withStore((store) => {
       put(store, lease("10.0.0.2"));
+      const place = { network: "net", ifname: "eth0", namespace: "default", name: "web" };
       const fail = (): never => {
         throw new Error("no");
       };
@@ -202,11 +229,13 @@ describe.each(stores)("a store: %s", (_name, withStore) => {
           store.remove(lease("10.0.0.2"));
           store.setMark("a", "1");
           store.setDeparture(lease("10.0.0.2").owner, true);
+          store.remember(place, 0, ip("10.0.0.2"), 9);
           fail();
         }),
       ).toThrow("no");
       expect(addresses(store.select({ by: "network" }))).toEqual(["10.0.0.2"]);
       expect([store.mark("a"), store.departures().length]).toEqual([undefined, 0]);
+      expect(store.remembered(place)).toEqual([]);
       expect(formatIp(store.nextFree("net", ip("10.0.0.2")))).toBe("10.0.0.3");
     }));
 
@@ -234,6 +263,8 @@ describe.each(stores)("a store: %s", (_name, withStore) => {
       expect(() => store.put(lease("10.0.0.2"))).toThrow("inside a transaction");
       expect(() => store.remove(lease("10.0.0.2"))).toThrow("inside a transaction");
       expect(() => store.setMark("a", "1")).toThrow("inside a transaction");
+      const place = { network: "net", ifname: "eth0", namespace: "default", name: "web" };
+      expect(() => store.remember(place, 0, ip("10.0.0.2"), 9)).toThrow("inside a transaction");
       expect(() => store.setDeparture(lease("10.0.0.2").owner, true)).toThrow("inside a transaction");
       expect(() => store.transaction((): void => store.transaction((): void => undefined))).toThrow("do not nest");
       // Usable afterwards.

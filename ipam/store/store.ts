@@ -30,6 +30,14 @@ export interface TakenCount {
   readonly cooling: number;
 }
 
+/** A pod in a network, by names that its successor has too. */
+export interface PodPlace {
+  readonly network: string;
+  readonly ifname: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
 /**
  * Where leases are kept. The allocator's rules are not known here, and it knows nothing of tables.
  *
@@ -52,6 +60,10 @@ export interface Store extends Disposable {
   /** A small text under a name, such as the address given out last. */
   mark(name: string): string | undefined;
   setMark(name: string, value: string): void;
+  /** The addresses that the pod had last: one for each range set at most, the latest first. */
+  remembered(place: PodPlace): readonly Ip[];
+  /** Notes the pod's address of this range set, and forgets the oldest notes of all pods until `most` are left. */
+  remember(place: PodPlace, rangeSet: number, ip: Ip, most: number): void;
   /** Attachments that the agent has yet to unwire and whose address another IPAM plugin keeps, oldest first. */
   departures(): readonly Owner[];
   setDeparture(owner: Owner, present: boolean): void;
