@@ -1,21 +1,19 @@
-import { Allocator, ipamResult, parseIpamConfig, readBootId } from "../ipam/mod.ts";
-import { podOf } from "../shared/cni/args.ts";
 import { encodeResult } from "../shared/cni/result.ts";
 import type { CniResult } from "../shared/cni/types.ts";
 import { latestVersion } from "../shared/cni/versions.ts";
 import { CniError } from "../shared/errors.ts";
 import { type Answer, callCni } from "./agent-call.ts";
-import { type Call, ownerOf } from "./call.ts";
+import type { Call } from "./call.ts";
 import { appended, previousResult } from "./chain.ts";
 import { delegate } from "./delegate.ts";
 import { parseDelegateResult } from "./delegate-result.ts";
-import { recordDeparture } from "./departure.ts";
+import { giveUp, leaveWord } from "./departure.ts";
 import { requireNetns } from "./netns.ts";
 
 /**
- * ADD (specification 1.1.0, "ADD: Add container to network, or apply modifications"): takes the
- * addresses, has the agent wire the sandbox, answers the agent's result. What a failed ADD took it
- * gives back; what existed before stays. The same ADD again gives the same answer.
+ * ADD (specification 1.1.0, "ADD: Add container to network, or apply modifications"): has the agent take the addresses
+ * and wire the sandbox, and answers its result. What a failed ADD took is given back; what existed before stays. The
+ * same ADD again gives the same answer.
  */
 export async function add(call: Call): Promise<string> {
   requireNetns(call.request.env);
@@ -26,33 +24,12 @@ export async function add(call: Call): Promise<string> {
 }
 
 async function wire(call: Call): Promise<string> {
-  const { ipam } = call.conf;
-  if (ipam.kind === "own") return addOwn(call);
+  const { ipam, addTimeoutMs } = call.conf;
   if (ipam.kind === "delegated") return addDelegated(call, ipam.type);
-  const answer = await callCni(call, "cmdAdd", call.request.stdin, call.conf.addTimeoutMs);
+  const answer = await callCni(call, "cmdAdd", call.request.stdin, addTimeoutMs);
+  // The agent takes back what it can; one that was killed over the call cannot.
+  if (answer.t === "lost" && answer.seen) await attempt(call, "give up the addresses", () => giveUp(call));
   return resultOf(answer);
-}
-
-async function addOwn(call: Call): Promise<string> {
-  const { conf, network, version, env } = call.request;
-  // Another thread reads it while this one reads the configuration.
-  const bootId = readBootId();
-  const config = parseIpamConfig({ conf, network, version, args: env.args });
-  using allocator = await Allocator.open(config.dataDir, { lifetime: "call", bootId });
-  const allocation = allocator.allocate(ownerOf(call), config, podOf(env.args));
-  let answer: Answer | undefined;
-  try {
-    const ipam = await ipamResult(config, allocation.leases);
-    answer = await callCni(call, "cmdAdd", withIpamResult(call, ipam), call.conf.addTimeoutMs);
-    return resultOf(answer);
-  } catch (caught) {
-    // An agent that may have seen the call may have wired the sandbox: then only it can say when the address is free.
-    const mayStand = answer?.t === "lost" && answer.seen;
-    await attempt(call, "give back the addresses", () =>
-      allocator.undo(allocation, mayStand ? "releasing" : "cooling"),
-    );
-    throw caught;
-  }
 }
 
 async function addDelegated(call: Call, type: string): Promise<string> {
@@ -64,8 +41,7 @@ async function addDelegated(call: Call, type: string): Promise<string> {
     answer = await callCni(call, "cmdAdd", withIpamResult(call, ipam), conf.addTimeoutMs);
     return resultOf(answer);
   } catch (caught) {
-    if (answer?.t === "lost" && answer.seen)
-      await attempt(call, "leave word for the agent", () => recordDeparture(call));
+    if (answer?.t === "lost" && answer.seen) await attempt(call, "leave word for the agent", () => leaveWord(call));
     // "If a plugin delegates ADD and that fails, it must call DEL before it fails itself" (section 4).
     await attempt(call, "undo the delegated ADD", () => delegate(request, type, "DEL", conf.delTimeoutMs));
     throw caught;
@@ -86,8 +62,7 @@ async function attempt(call: Call, action: string, run: () => unknown): Promise<
   }
 }
 
-/** The configuration as it came, with one key more: `ipamResult`, a result in the latest version. */
-export function withIpamResult(call: Call, ipam: CniResult): string {
+function withIpamResult(call: Call, ipam: CniResult): string {
   // Put into the text, so that everything else of it reaches the agent byte for byte.
   const text = call.request.stdin.trimEnd();
   return `${text.slice(0, -1)},"ipamResult":${encodeResult(ipam, latestVersion)}}`;

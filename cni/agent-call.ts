@@ -2,7 +2,7 @@ import { CniCode, CniError } from "../shared/errors.ts";
 import { isObject } from "../shared/json-fields.ts";
 import { limits } from "../shared/limits.ts";
 import type { CmdError } from "../shared/proto/cni-messages.ts";
-import { cniService, type Method } from "../shared/proto/services.ts";
+import { callTimes, cniService, type Method } from "../shared/proto/services.ts";
 import { callUnary } from "../shared/rpc/call.ts";
 import { RpcError } from "../shared/rpc/rpc-error.ts";
 import type { Call } from "./call.ts";
@@ -43,7 +43,8 @@ export async function callCni(
 }
 
 /**
- * Any unary call to the agent, with the trace of the runtime's own call as its metadata.
+ * Any unary call to the agent. Its metadata are the trace of the runtime's own call, and the time in which the caller
+ * waits for the answer: an agent that was frozen meanwhile must not do what nobody wants any more.
  * @throws {RpcError}
  */
 export async function callAgent<Req, Res>(
@@ -52,7 +53,11 @@ export async function callAgent<Req, Res>(
   request: Req,
   timeoutMs: number,
 ): Promise<Res> {
-  const metadata = traceOf(call.request.io.env);
+  const metadata = {
+    ...traceOf(call.request.io.env),
+    [callTimes.startedMs]: String(call.startedAtMs),
+    [callTimes.untilMs]: String(Date.now() + timeoutMs),
+  };
   const started = performance.now();
   const response = await callUnary(call.conf.socket, method, request, { timeoutMs, metadata });
   call.log.debug("The agent answered", { method: method.path, ms: performance.now() - started });

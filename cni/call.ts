@@ -8,6 +8,8 @@ export interface Call {
   readonly request: CniRequest;
   readonly conf: NetConf;
   readonly log: Logger;
+  /** Milliseconds since 1970. */
+  readonly startedAtMs: number;
 }
 
 /** On Linux every container that a runtime names is a sandbox of its own. */

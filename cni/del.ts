@@ -1,9 +1,8 @@
-import { Allocator, dataDirOf } from "../ipam/mod.ts";
 import { CniError } from "../shared/errors.ts";
 import { callCni } from "./agent-call.ts";
-import { type Call, ownerOf } from "./call.ts";
+import type { Call } from "./call.ts";
 import { delegate } from "./delegate.ts";
-import { recordDeparture } from "./departure.ts";
+import { leaveWord } from "./departure.ts";
 
 /**
  * DEL (specification 1.1.0, "DEL: Remove container from network, or un-apply modifications").
@@ -12,36 +11,17 @@ import { recordDeparture } from "./departure.ts";
  * not be kept, so that the runtime comes again.
  */
 export async function del(call: Call): Promise<undefined> {
-  const { ipam } = call.conf;
+  const { ipam, delTimeoutMs } = call.conf;
   try {
-    if (ipam.kind === "delegated") await delDelegated(call, ipam.type);
-    else if (ipam.kind === "own") await delOwn(call);
-    else await tellAgentOrLeaveWord(call);
+    // First the interface, then the address: the other way round a new pod could get it while the old one still has it.
+    if (!(await tellAgent(call))) await leaveWord(call);
+    if (ipam.kind === "delegated") await delegate(call.request, ipam.type, "DEL", delTimeoutMs);
   } catch (caught) {
     throw retryable(CniError.from(caught));
   }
 }
 
-async function delOwn(call: Call): Promise<void> {
-  {
-    // Durable before the agent hears of it: this process may be killed while it waits.
-    using allocator = await Allocator.open(leaseDirOf(call), { lifetime: "call" });
-    allocator.release(ownerOf(call), "releasing");
-  }
-  await tellAgent(call);
-}
-
-async function delDelegated(call: Call, type: string): Promise<void> {
-  // First the interface, then the address: the other way round a new pod could get it while the old one still has it.
-  await tellAgentOrLeaveWord(call);
-  await delegate(call.request, type, "DEL", call.conf.delTimeoutMs);
-}
-
-async function tellAgentOrLeaveWord(call: Call): Promise<void> {
-  if (!(await tellAgent(call))) await recordDeparture(call);
-}
-
-/** @returns whether the agent has done it; if not, what is durable lets it do so later */
+/** @returns whether the agent has done it; if not, it must find out later what it has to do */
 async function tellAgent(call: Call): Promise<boolean> {
   const answer = await callCni(call, "cmdDel", call.request.stdin, call.conf.delTimeoutMs);
   if (answer.t === "result") return true;
@@ -50,16 +30,6 @@ async function tellAgent(call: Call): Promise<boolean> {
     reason: answer.error.message,
   });
   return false;
-}
-
-/** Where the leases lie, also when the `ipam` section cannot be read. */
-export function leaseDirOf(call: Call): string {
-  try {
-    return dataDirOf(call.request.conf);
-  } catch (caught) {
-    call.log.warn(CniError.from(caught).message);
-    return call.conf.dataDir;
-  }
 }
 
 /**

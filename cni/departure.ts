@@ -1,11 +1,33 @@
-import { Allocator } from "../ipam/mod.ts";
+import type { Allocator } from "../ipam/mod.ts";
+import { CniError } from "../shared/errors.ts";
 import { type Call, ownerOf } from "./call.ts";
 
 /**
- * Leaves word that an attachment is given up, where no lease of ours can say it: another IPAM
- * plugin keeps the address, and the agent did not answer. It finds the note and takes the interface away.
+ * Makes a DEL durable that the agent did not answer: its lease becomes `releasing`, and where no lease of ours can say
+ * it, a departure is put on record. The agent finds either and takes the interface away.
  */
-export async function recordDeparture(call: Call): Promise<void> {
-  using allocator = await Allocator.open(call.conf.dataDir, { lifetime: "call" });
-  allocator.recordDeparture(ownerOf(call));
+export async function leaveWord(call: Call): Promise<void> {
+  using allocator = await openStore(call);
+  const owner = ownerOf(call);
+  if (allocator.release(owner, "releasing").length === 0) allocator.recordDeparture(owner);
+}
+
+/** Gives up what an ADD without an answer has allocated, if it came so far; older leases of the owner stay. */
+export async function giveUp(call: Call): Promise<void> {
+  using allocator = await openStore(call);
+  const leases = allocator.find(ownerOf(call)).filter((lease) => lease.allocatedAtMs >= call.startedAtMs);
+  allocator.undo({ leases, created: true }, "releasing");
+}
+
+/** The store that the agent has open too. Most calls never need it, so its code is loaded here. */
+export async function openStore(call: Call): Promise<Allocator> {
+  const { Allocator, dataDirOf } = await import("../ipam/mod.ts");
+  let dataDir = call.conf.dataDir;
+  try {
+    if (call.conf.ipam.kind === "own") dataDir = dataDirOf(call.request.conf);
+  } catch (caught) {
+    // DEL and GC must be able to finish with a section that cannot be read.
+    call.log.warn(CniError.from(caught).message);
+  }
+  return Allocator.open(dataDir, { lifetime: "call" });
 }

@@ -1,12 +1,11 @@
-import { Allocator } from "../ipam/mod.ts";
 import { type ValidAttachment, validAttachments } from "../shared/cni/valid-attachments.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { nodeService } from "../shared/proto/services.ts";
 import { GrpcCode, RpcError } from "../shared/rpc/rpc-error.ts";
 import { callAgent } from "./agent-call.ts";
 import type { Call } from "./call.ts";
-import { leaseDirOf } from "./del.ts";
 import { delegate } from "./delegate.ts";
+import { openStore } from "./departure.ts";
 import { fromRpcError } from "./rpc-errors.ts";
 
 /**
@@ -25,7 +24,6 @@ export async function gc(call: Call): Promise<undefined> {
     }
   };
   const { ipam } = conf;
-  if (ipam.kind === "own") await step(() => retainLeases(call, leaseDirOf(call), valid));
   await step(() => tellAgent(call, valid));
   if (ipam.kind === "delegated") await step(() => delegate(request, ipam.type, "GC", conf.delTimeoutMs));
   const [first] = failures;
@@ -34,8 +32,8 @@ export async function gc(call: Call): Promise<undefined> {
   throw new CniError(first.code, first.message, { details: failures.map((failure) => failure.message).join("; ") });
 }
 
-async function retainLeases(call: Call, dataDir: string, valid: readonly ValidAttachment[]): Promise<void> {
-  using allocator = await Allocator.open(dataDir, { lifetime: "call" });
+async function retainLeases(call: Call, valid: readonly ValidAttachment[]): Promise<void> {
+  using allocator = await openStore(call);
   const given = allocator.retain(call.request.network, valid, "releasing");
   if (given.length > 0) call.log.info("Gave up attachments that the runtime does not know", { attachments: given });
 }
@@ -54,9 +52,9 @@ async function tellAgent(call: Call, valid: readonly ValidAttachment[]): Promise
     // A server of another make has nothing to collect for us.
     if (caught.grpcCode === GrpcCode.unimplemented) return;
     call.log.error("The agent has not collected the garbage", { code: caught.grpcCode, reason: caught.message });
-    // Leases that were given up tell the agent when it is back, also those that it gave out itself.
-    if (conf.ipam.kind === "agent") await retainLeases(call, conf.dataDir, valid);
-    // Where another IPAM plugin keeps the addresses there are none: the runtime has to come again.
+    // Where another IPAM plugin keeps the addresses nothing can tell the agent later: the runtime has to come again.
     if (conf.ipam.kind === "delegated") throw fromRpcError(caught, conf.socket);
+    // Leases that are given up tell it when it is back.
+    await retainLeases(call, valid);
   }
 }

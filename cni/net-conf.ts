@@ -1,4 +1,4 @@
-import { ownsIpam } from "../ipam/mod.ts";
+import { type IpamKind, ipamKind } from "../shared/cni/ipam-kind.ts";
 import { pluginTypeRule, wrongPluginType } from "../shared/cni/names.ts";
 import { parseDns } from "../shared/cni/result.ts";
 import { CniError } from "../shared/errors.ts";
@@ -7,8 +7,7 @@ import { limits } from "../shared/limits.ts";
 import { type LogLevel, logLevels } from "../shared/log.ts";
 import { paths } from "../shared/paths.ts";
 
-/** Who gives out the addresses: this process, another IPAM plugin, or the agent from its own configuration. */
-export type IpamChoice = { readonly kind: "own" | "agent" } | { readonly kind: "delegated"; readonly type: string };
+export type IpamChoice = { readonly kind: Exclude<IpamKind, "delegated"> } | { readonly kind: "delegated"; readonly type: string };
 
 /** The keys of the network configuration that the plugin itself goes by; the rest is the allocator's and the agent's. */
 export interface NetConf {
@@ -17,7 +16,7 @@ export interface NetConf {
   readonly addTimeoutMs: number;
   readonly delTimeoutMs: number;
   readonly ipam: IpamChoice;
-  /** Where a DEL leaves word for the agent when another IPAM plugin keeps the address; the agent's `dataDir`. */
+  /** Where a DEL leaves word for the agent when it does not answer; the agent's `dataDir`. */
   readonly dataDir: string;
 }
 
@@ -59,7 +58,7 @@ function read(conf: Fields, reader: Reader): NetConf {
 }
 
 function ipamChoice(conf: Fields): IpamChoice {
-  const kind = ownsIpam(conf);
+  const kind = ipamKind(conf);
   if (kind !== "delegated") return { kind };
   const ipam = conf.object("ipam");
   const type = ipam?.string("type") ?? "";

@@ -1,4 +1,3 @@
-import { Allocator, parseIpamConfig } from "../ipam/mod.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
 import { nodeService } from "../shared/proto/services.ts";
@@ -34,6 +33,7 @@ export async function status(call: Call): Promise<undefined> {
 
 async function ownPool(call: Call, problems: CniError[]): Promise<void> {
   const { conf, network, version } = call.request;
+  const { Allocator, parseIpamConfig } = await import("../ipam/mod.ts");
   // A configuration that no ADD can use is said to be wrong, not to be out of order.
   const config = parseIpamConfig({ conf, network, version, args: "" });
   try {

@@ -27,6 +27,7 @@ function handler(run: Run, manner: "strictly" | "leniently"): VerbHandler {
     const opened = await openPluginLog(request);
     const log = opened.log.with(fieldsOf(request));
     const started = performance.now();
+    const startedAtMs = Date.now();
     const sinceMs = (): number => Math.round((performance.now() - started) * 1000) / 1000;
     if (opened.debugging)
       log.debug("Called", { args: redactArgs(request.env.args), conf: redactConf(request.conf.raw) });
@@ -35,7 +36,7 @@ function handler(run: Run, manner: "strictly" | "leniently"): VerbHandler {
         manner === "strictly"
           ? parseNetConf(request.conf)
           : parseNetConfLeniently(request.conf, (problem) => log.warn(problem));
-      const text = await run({ request, conf, log });
+      const text = await run({ request, conf, log, startedAtMs });
       log.info("Done", { ms: sinceMs() });
       return text;
     } catch (caught) {

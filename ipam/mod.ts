@@ -11,7 +11,6 @@ export {
   dataDirOf,
   type IpamConfig,
   type IpamRequest,
-  ownsIpam,
   parseIpamConfig,
 } from "./config/ipam-config.ts";
 export type { Range, RangeSet } from "./config/ranges.ts";

@@ -1,5 +1,5 @@
 import { encodeResult } from "../../shared/cni/result.ts";
-import type { CniResult } from "../../shared/cni/types.ts";
+import type { CniResult, Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { limits } from "../../shared/limits.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
@@ -11,8 +11,8 @@ import { requestedMac, requireNetwork } from "./network.ts";
 
 /**
  * ADD: the addresses, then the wiring, in the owner's lane. The same call again gives the same
- * answer. A call that fails has taken its own part back before it answers, since the plugin lets the
- * addresses cool on an answer of ours; what stood before the call stays as it was.
+ * answer. A call that fails has taken its own part back before it answers; what stood before the call
+ * stays as it was.
  */
 export async function runAdd(parts: AgentParts, request: CmdRequest, call: CallContext): Promise<string> {
   const { owner } = request;
@@ -21,6 +21,7 @@ export async function runAdd(parts: AgentParts, request: CmdRequest, call: CallC
   const mtu = request.conf.integer("mtu", limits.smallestMtu, limits.largestMtu);
   const what = { what: `ADD of "${owner.sandboxId}"`, signal: call.signal, timeoutMs: parts.config.callTimeoutMs };
   return parts.lanes.run(ownerKey(owner), what, async () => {
+    if (callerHasGone(call)) throw nobodyWaits(owner);
     const stood = parts.attached.has(ownerKey(owner));
     await endEarlierLife(parts, request);
     const claim = await claimAddresses(parts, network, request);
@@ -44,18 +45,24 @@ export async function runAdd(parts: AgentParts, request: CmdRequest, call: CallC
       await takeBack(parts, request, claim, call, false);
       throw givenUp(owner);
     }
-    if (call.signal.aborted && !stood) {
+    if (callerHasGone(call) && !stood) {
       await takeBack(parts, request, claim, call, false);
-      throw new CniError(
-        CniCode.tryAgainLater,
-        `Cannot finish ADD of "${owner.sandboxId}": its caller has gone, wanted it to wait for the answer`,
-      );
+      throw nobodyWaits(owner);
     }
     parts.attached.add(ownerKey(owner));
     parts.leftover.delete(ownerKey(owner));
     return encodeResult(result, request.version);
   });
 }
+
+const callerHasGone = ({ signal, untilMs }: CallContext): boolean =>
+  signal.aborted || (untilMs !== undefined && Date.now() > untilMs);
+
+const nobodyWaits = ({ sandboxId }: Owner): CniError =>
+  new CniError(
+    CniCode.tryAgainLater,
+    `Cannot finish ADD of "${sandboxId}": its caller has gone, wanted it to wait for the answer`,
+  );
 
 /** A DEL that never reached this agent, then an ADD of the same sandbox (podman does so): the old interface goes first. */
 async function endEarlierLife(parts: AgentParts, { owner }: CmdRequest): Promise<void> {

@@ -1,17 +1,16 @@
 import { resolve } from "node:path";
-import { dataDirOf, ipamResult, type Lease, ownsIpam } from "../../ipam/mod.ts";
+import { dataDirOf, type IpamConfig, ipamResult, type Lease, parseIpamConfig } from "../../ipam/mod.ts";
+import { ipamKind } from "../../shared/cni/ipam-kind.ts";
 import { parseResult, requireAddress } from "../../shared/cni/result.ts";
 import type { CniResult, Owner } from "../../shared/cni/types.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { sameIp } from "../../shared/ip.ts";
-import type { Fields } from "../../shared/json-fields.ts";
 import type { AgentParts } from "../agent-parts.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
 import type { CmdRequest } from "./cmd-request.ts";
 import { agentIpamConfig, requestedDns } from "./network.ts";
 
-/** The key that the plugin adds to the configuration: the IPAM result, in the shape of 1.1.0. */
+/** The key that the plugin adds to the configuration where another IPAM plugin gave the addresses: its result, in the shape of 1.1.0. */
 const resultKey = "ipamResult";
 
 /** The addresses of one ADD, and who keeps them. */
@@ -24,9 +23,9 @@ export interface AddressClaim {
 }
 
 /**
- * Finds out which addresses an ADD is about: those that the plugin brought along, or, for a client
- * that knows of none (antrea-cni), new ones from the network's subnets.
- * @throws {CniError} codes 6, 7 for a result that cannot be read, 11 where the plugin gave up meanwhile, 101 for an empty pool
+ * Finds out which addresses an ADD is about: new ones from the ranges of its configuration, those that another IPAM
+ * plugin gave, or, for a client that knows of neither (antrea-cni), new ones from the network's subnets.
+ * @throws {CniError} codes 6, 7 for a result or a configuration that will not do, 101 for an empty pool
  */
 export async function claimAddresses(
   parts: AgentParts,
@@ -34,22 +33,16 @@ export async function claimAddresses(
   request: CmdRequest,
 ): Promise<AddressClaim> {
   const given = request.conf.object(resultKey);
-  return given === undefined ? allocate(parts, network, request) : broughtAlong(parts, request, given);
-}
-
-function broughtAlong(parts: AgentParts, request: CmdRequest, given: Fields): AddressClaim {
+  const own = ipamKind(request.conf) === "own";
+  if (given === undefined)
+    return allocate(parts, request, own ? ownConfig(parts, request) : agentIpamConfig(parts.config, network, request));
+  if (own) throw request.conf.wrong(resultKey, given.raw, "no such key where the addresses are Pipette's own");
   const ipam = parseResult(given, latestVersion);
   requireAddress(ipam, resultKey);
-  const held = parts.allocator.find(request.owner);
-  const leases = held.filter((lease) => ipam.ips.some((entry) => sameIp(entry.address.ip, lease.address.ip)));
-  const ours = leases.length > 0 && leases.length === ipam.ips.length;
-  // A request that waited in a frozen agent: its plugin has given the addresses up since.
-  if (!ours && keepsLeasesHere(parts, request.conf)) throw givenUp(request.owner);
-  return { ipam, leases: ours ? leases : [], undo: () => undefined };
+  return { ipam, leases: [], undo: () => undefined };
 }
 
-async function allocate(parts: AgentParts, network: NetworkConfig, request: CmdRequest): Promise<AddressClaim> {
-  const config = agentIpamConfig(parts.config, network, request);
+async function allocate(parts: AgentParts, request: CmdRequest, config: IpamConfig): Promise<AddressClaim> {
   const allocation = parts.allocator.allocate(request.owner, config, request.pod);
   const ipam = await ipamResult(config, allocation.leases);
   return {
@@ -59,9 +52,12 @@ async function allocate(parts: AgentParts, network: NetworkConfig, request: CmdR
   };
 }
 
-/** Whether the request's plugin allocates in the very store that this agent has open. */
-export function keepsLeasesHere(parts: AgentParts, conf: Fields): boolean {
-  return ownsIpam(conf) === "own" && resolve(dataDirOf(conf)) === resolve(parts.config.dataDir);
+/** The leases lie in this agent's store, since only it can say when an address is free again. */
+function ownConfig(parts: AgentParts, { conf, owner, version, args }: CmdRequest): IpamConfig {
+  const dataDir = dataDirOf(conf);
+  if (resolve(dataDir) !== resolve(parts.config.dataDir))
+    throw conf.wrong("ipam.dataDir", dataDir, `"${parts.config.dataDir}", where this agent keeps the leases`);
+  return parseIpamConfig({ conf, network: owner.network, version, args });
 }
 
 /** `false` where a lease of the claim was given up, or is another one by now. */

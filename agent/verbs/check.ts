@@ -1,7 +1,8 @@
+import { ipamKind } from "../../shared/cni/ipam-kind.ts";
 import { parseResult } from "../../shared/cni/result.ts";
 import { atLeast } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { formatIp, sameIp } from "../../shared/ip.ts";
+import { formatCidr, formatIp, sameIp } from "../../shared/ip.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
 import type { AgentParts } from "../agent-parts.ts";
 import { ownerKey } from "../state/owner-key.ts";
@@ -26,7 +27,15 @@ export async function runCheck(parts: AgentParts, request: CmdRequest, call: Cal
   const prevResult = parseResult(fields, version);
   const what = { what: `CHECK of "${owner.sandboxId}"`, signal: call.signal, timeoutMs: parts.config.callTimeoutMs };
   await parts.lanes.run(ownerKey(owner), what, async () => {
-    for (const lease of parts.allocator.find(owner)) {
+    const leases = parts.allocator.find(owner);
+    if (leases.length === 0 && ipamKind(conf) === "own") {
+      const wanted = prevResult.ips.map((ip) => `"${formatCidr(ip.address)}"`).join(", ");
+      throw new CniError(
+        CniCode.checkFailure,
+        `Cannot confirm "${owner.sandboxId}": no address is leased to it, wanted ${wanted}`,
+      );
+    }
+    for (const lease of leases) {
       if (prevResult.ips.some((entry) => sameIp(entry.address.ip, lease.address.ip))) continue;
       throw new CniError(
         CniCode.checkFailure,

@@ -1,35 +1,27 @@
-import { ownsIpam } from "../../ipam/mod.ts";
+import type { Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
 import type { AgentParts } from "../agent-parts.ts";
 import { detachAndSettle } from "../state/departed.ts";
 import { ownerFields, ownerKey } from "../state/owner-key.ts";
-import { keepsLeasesHere } from "./address-claim.ts";
 import type { CmdRequest } from "./cmd-request.ts";
 
 /**
- * DEL: the interface goes, then the addresses may cool. "Is not there" is success; neither the
+ * DEL: the lease is given up, the interface goes, then the addresses may cool. "Is not there" is success; neither the
  * network's configuration nor a namespace is asked for.
- * @throws {CniError} code 11 for a DEL that an ADD of the same sandbox has overtaken, 102 where the kernel refuses
+ * @throws {CniError} code 11 for a DEL that an ADD of the same sandbox has overtaken, 102 where the kernel refuses and
+ * no lease of ours is there to remember it by
  */
-export async function runDel(parts: AgentParts, request: CmdRequest, call: CallContext): Promise<undefined> {
-  const { owner, conf } = request;
+export async function runDel(parts: AgentParts, { owner }: CmdRequest, call: CallContext): Promise<undefined> {
   const what = { what: `DEL of "${owner.sandboxId}"`, signal: call.signal, timeoutMs: parts.config.callTimeoutMs };
   await parts.lanes.run(ownerKey(owner), what, async () => {
-    const held = parts.allocator.find(owner);
-    if (held.length > 0 && leniently(() => keepsLeasesHere(parts, conf), false)) {
-      // Our plugin makes its leases `releasing` before it calls: an allocated one belongs to a later ADD.
-      throw new CniError(
-        CniCode.tryAgainLater,
-        `Cannot unwire "${owner.sandboxId}": its lease is allocated, wanted it given up by the DEL first`,
-      );
-    }
+    requireNotOvertaken(parts, owner, call);
     // Durable before anything else happens: from here on the janitor can finish it.
-    if (held.length > 0) parts.allocator.release(owner, "releasing");
+    parts.allocator.release(owner, "releasing");
     try {
       await detachAndSettle(parts, owner);
     } catch (caught) {
-      if (leniently(() => ownsIpam(conf), "delegated") !== "agent") throw caught;
+      if (parts.allocator.releasing(owner).length === 0) throw caught;
       call.log.error("unwiring failed, the janitor goes on with it", {
         ...ownerFields(owner),
         error: caught instanceof Error ? caught.message : String(caught),
@@ -38,11 +30,15 @@ export async function runDel(parts: AgentParts, request: CmdRequest, call: CallC
   });
 }
 
-/** A configuration that can no longer be read must not keep a DEL from ending. */
-function leniently<T>(read: () => T, otherwise: T): T {
-  try {
-    return read();
-  } catch {
-    return otherwise;
-  }
+/**
+ * A DEL that waited in a frozen agent until its plugin gave up, while the runtime added the same sandbox again, must not
+ * end that new life.
+ */
+function requireNotOvertaken(parts: AgentParts, owner: Owner, { startedAtMs }: CallContext): void {
+  if (startedAtMs === undefined) return;
+  if (parts.allocator.find(owner).every((lease) => lease.allocatedAtMs <= startedAtMs)) return;
+  throw new CniError(
+    CniCode.tryAgainLater,
+    `Cannot unwire "${owner.sandboxId}": it has been added again since the DEL began, wanted a DEL of that`,
+  );
 }

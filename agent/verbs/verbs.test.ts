@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { formatCidr } from "../../shared/ip.ts";
 import { createLogger } from "../../shared/log.ts";
 import { Janitor } from "../state/janitor.ts";
 import { ownerKey } from "../state/owner-key.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "../state/parts-in-memory.ts";
 import { runAdd } from "./add.ts";
+import { runCheck } from "./check.ts";
 import { type CmdRequest, type CmdVerb, parseCmdRequest } from "./cmd-request.ts";
 import { runDel } from "./del.ts";
 
@@ -24,12 +24,8 @@ function request(verb: CmdVerb, id: string, conf: Readonly<Record<string, unknow
   return parseCmdRequest({ cniArgs: { containerId: id, ...rest, networkConfiguration } }, verb);
 }
 
-/** What our plugin does first: a lease of its own, which the request brings along. */
-function ownRequest(id: string): CmdRequest {
-  const { leases } = parts.allocator.allocate(ownerOf(id), parts.ipam);
-  const ips = leases.map((lease) => ({ address: formatCidr(lease.address) }));
-  return request("ADD", id, { ...parts.conf, ipamResult: { ips } });
-}
+/** A configuration with ranges of its own. */
+const ownRequest = (id: string): CmdRequest => request("ADD", id, parts.conf);
 
 const states = (id: string): string[] =>
   parts.allocator
@@ -68,7 +64,7 @@ describe("ADD", () => {
     expect([states("a"), parts.leftover.size]).toEqual([["cooling"], 0]);
   });
 
-  test("whose plugin gives up during the wiring is undone", async () => {
+  test("whose addresses are given up during the wiring is undone", async () => {
     const add = ownRequest("a");
     parts.dataPath.before = (action) => {
       if (action === "attach") parts.allocator.release(ownerOf("a"), "releasing");
@@ -77,7 +73,7 @@ describe("ADD", () => {
     expect([parts.dataPath.containers(), states("a")]).toEqual([[], ["releasing"]]);
   });
 
-  test("whose plugin gave up and began anew meanwhile is undone too: the generation tells", async () => {
+  test("whose addresses were given up and taken anew meanwhile is undone too: the generation tells", async () => {
     const add = ownRequest("a");
     parts.dataPath.before = (action) => {
       if (action !== "attach") return;
@@ -105,24 +101,37 @@ describe("ADD", () => {
     expect([parts.dataPath.containers(), states("b")]).toEqual([["b"], ["allocated"]]);
   });
 
-  test("says whose the address is: ours only where the store holds exactly it", async () => {
+  test("says whose the address is: not ours where another IPAM plugin gave it", async () => {
     await runAdd(parts, ownRequest("own"), call());
     const foreign = { name: "pods", ipam: { type: "host-local" }, ipamResult: { ips: [{ address: "10.9.0.99/24" }] } };
     await runAdd(parts, request("ADD", "foreign", foreign), call());
-    const elsewhere = { ...foreign, ipam: { type: "pipette-ipam", dataDir: "/var/lib/other" } };
-    await runAdd(parts, request("ADD", "elsewhere", elsewhere), call());
     const own = [...parts.dataPath.standing.values()].map(({ owner, ownLease }) => [owner.sandboxId, ownLease]);
     expect(own).toEqual([
       ["own", true],
       ["foreign", false],
-      ["elsewhere", false],
     ]);
   });
 
-  test("with an address of our store that nobody allocated is refused", async () => {
+  test("with addresses brought along where they are to be ours is refused", async () => {
     const conf = { ...parts.conf, ipamResult: { ips: [{ address: "10.9.0.99/24" }] } };
-    await expect(runAdd(parts, request("ADD", "a", conf), call())).rejects.toMatchObject({ code: 11 });
+    await expect(runAdd(parts, request("ADD", "a", conf), call())).rejects.toMatchObject({ code: 7 });
     expect(parts.dataPath.containers()).toEqual([]);
+  });
+
+  test("whose leases are to lie in another place than the agent's is refused, with both places", async () => {
+    const ipam = { ...(parts.conf["ipam"] as object), dataDir: "/var/lib/other" };
+    const wanted = `"ipam.dataDir" is "/var/lib/other", wanted "${parts.config.dataDir}"`;
+    await expect(runAdd(parts, request("ADD", "a", { ...parts.conf, ipam }), call())).rejects.toThrow(wanted);
+    expect(parts.dataPath.containers()).toEqual([]);
+  });
+
+  test("that nobody waits for any more touches nothing", async () => {
+    const late = { ...call(), untilMs: Date.now() - 1 };
+    await expect(runAdd(parts, ownRequest("a"), late)).rejects.toMatchObject({ code: 11 });
+    await expect(runAdd(parts, ownRequest("a"), call(AbortSignal.abort()))).rejects.toMatchObject({ code: 11 });
+    expect([parts.dataPath.containers(), states("a")]).toEqual([[], []]);
+    await runAdd(parts, ownRequest("a"), { ...call(), untilMs: Date.now() + 60_000 });
+    expect(states("a")).toEqual(["allocated"]);
   });
 
   test("after a DEL that never came through begins a new life", async () => {
@@ -150,6 +159,16 @@ describe("ADD", () => {
   });
 });
 
+describe("CHECK", () => {
+  test("of a sandbox that holds no address of ours fails, and says which were expected", async () => {
+    const prevResult = { cniVersion: "1.1.0", ips: [{ address: "10.9.0.2/24" }] };
+    const check = request("CHECK", "a", { ...parts.conf, prevResult });
+    await expect(runCheck(parts, check, call())).rejects.toThrow('no address is leased to it, wanted "10.9.0.2/24"');
+    await runAdd(parts, ownRequest("a"), call());
+    await runCheck(parts, check, call());
+  });
+});
+
 describe("DEL", () => {
   test("ends a lease that the agent gave, and is the same again", async () => {
     await runAdd(parts, request("ADD", "a"), call());
@@ -157,10 +176,14 @@ describe("DEL", () => {
     expect([parts.dataPath.containers(), states("a")]).toEqual([[], ["cooling"]]);
   });
 
-  test("of our plugin that an ADD has overtaken leaves the new life alone", async () => {
+  test("that an ADD has overtaken leaves the new life alone", async () => {
+    const startedAtMs = Date.now() - 1;
     await runAdd(parts, ownRequest("a"), call());
-    await expect(runDel(parts, request("DEL", "a", parts.conf), call())).rejects.toMatchObject({ code: 11 });
+    const del = request("DEL", "a", parts.conf);
+    await expect(runDel(parts, del, { ...call(), startedAtMs })).rejects.toMatchObject({ code: 11 });
     expect([parts.dataPath.containers(), states("a")]).toEqual([["a"], ["allocated"]]);
+    await runDel(parts, del, { ...call(), startedAtMs: Date.now() });
+    expect([parts.dataPath.containers(), states("a")]).toEqual([[], ["cooling"]]);
   });
 
   test("that the kernel refuses: durable where the agent keeps the lease, an error where another plugin does", async () => {

@@ -3,7 +3,7 @@ import type { CniVersion } from "../../shared/cni/versions.ts";
 import { CniError } from "../../shared/errors.ts";
 import { formatCidr, formatIp } from "../../shared/ip.ts";
 import { Fields } from "../../shared/json-fields.ts";
-import { dataDirOf, ownsIpam, parseAnyRanges, parseIpamConfig } from "./ipam-config.ts";
+import { dataDirOf, parseAnyRanges, parseIpamConfig } from "./ipam-config.ts";
 import type { Range } from "./ranges.ts";
 
 const request = (conf: object, args = "", version: CniVersion = "1.0.0") => ({
@@ -254,16 +254,5 @@ describe("the rest of the section", () => {
     expect(dataDirOf(new Fields(conf))).toBe("/x");
     expect(dataDirOf(new Fields({ name: "n" }))).toBe("/var/lib/pipette");
     expect(() => dataDirOf(new Fields({ ipam: { dataDir: "x" } }))).toThrow("wanted an absolute path");
-  });
-
-  test.each([
-    [{}, "agent"],
-    [{ ipam: {} }, "agent"],
-    [{ ipam: { type: "" } }, "agent"],
-    [{ ipam: { type: "pipette-ipam" } }, "own"],
-    [{ ipam: { type: "pipette" } }, "own"],
-    [{ ipam: { type: "host-local" } }, "delegated"],
-  ] as const)("%j: %s", (conf, wanted) => {
-    expect(ownsIpam(new Fields(conf))).toBe(wanted);
   });
 });

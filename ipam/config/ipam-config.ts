@@ -1,25 +1,35 @@
-import { parseRoute } from "../../shared/cni/result.ts";
 import type { CniRoute } from "../../shared/cni/types.ts";
 import { atLeast, type CniVersion } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import type { Ip } from "../../shared/ip.ts";
-import { Fields, isObject } from "../../shared/json-fields.ts";
+import type { Fields } from "../../shared/json-fields.ts";
 import { limits } from "../../shared/limits.ts";
 import { paths } from "../../shared/paths.ts";
-import { familyOf, formatRangeSet, parseRange, type RangeSet, rangeSetOf, requireDisjoint } from "./ranges.ts";
+import { type Exclusion, requireInside } from "./exclude.ts";
+import { type Intervals, intervalsOf } from "./intervals.ts";
+import { familyOf, formatRangeSet, type RangeSet, requireDisjoint } from "./ranges.ts";
 import { requestedIps } from "./requested.ts";
+import { absolutePath, type IpamSection, parseRangeSets, parseSection } from "./section.ts";
 
 /** The `ipam` section together with what the runtime added to it, checked. */
 export interface IpamConfig {
   readonly type: string;
   readonly dataDir: string;
   readonly rangeSets: readonly RangeSet[];
+  /** Of all ranges: the gateway of one may lie in the window of another. */
+  readonly gateways: Intervals;
+  /** What `exclude` names, of the section and of each range. */
+  readonly excluded: Intervals;
+  /** Both together: what no pod gets. */
+  readonly reserved: Intervals;
   readonly routes: readonly CniRoute[];
   /** Path of the file that the result's `dns` comes from. */
   readonly resolvConf?: string;
   /** Addresses that this container must get, without repetition. */
   readonly requested: readonly Ip[];
   readonly cooldownMs: number;
+  /** A pod of the same namespace and name gets its last addresses back while they are free. */
+  readonly sticky: boolean;
 }
 
 /** What of a request decides about addresses. */
@@ -30,6 +40,8 @@ export interface IpamRequest {
   readonly version: CniVersion;
   /** CNI_ARGS. */
   readonly args: string;
+  /** What `readSettingsFile` answered; a key of the configuration counts more. */
+  readonly settings?: IpamSection;
 }
 
 /**
@@ -37,56 +49,56 @@ export interface IpamRequest {
  * @throws {CniError} code 7 naming the field, 4 for CNI_ARGS
  */
 export function parseIpamConfig(request: IpamRequest): IpamConfig {
-  const config = parseAnyRanges(request);
-  if (config.rangeSets.length > 0) return config;
+  const [config, exclude] = read(request);
+  if (config.rangeSets.length > 0) {
+    requireInside(exclude, config.rangeSets.flat());
+    return config;
+  }
   throw new CniError(
     CniCode.invalidConfig,
     'Cannot read the network configuration: it names no addresses, wanted "ipam.ranges", "ipam.subnet" or "runtimeConfig.ipRanges"',
   );
 }
 
-/** As `parseIpamConfig`, but ranges may be missing: STATUS does not get those that the runtime brings with each ADD. */
-export function parseAnyRanges(request: IpamRequest): IpamConfig {
-  const { conf } = request;
+/**
+ * As `parseIpamConfig`, but ranges may be missing, and what is excluded may lie elsewhere: STATUS does not get the
+ * ranges that the runtime brings with each ADD.
+ */
+export const parseAnyRanges = (request: IpamRequest): IpamConfig => read(request)[0];
+
+function read({ conf, version, args, settings }: IpamRequest): readonly [IpamConfig, readonly Exclusion[]] {
   const ipam = conf.object("ipam");
   if (ipam === undefined) throw conf.wrong("ipam", undefined, "the section that says which addresses to give out");
-  const requested = requestedIps(conf, request.args);
-  const rangeSets = [...fromRuntime(conf), ...fromTopLevel(ipam), ...rangeSetsIn(ipam, "ranges")];
-  requireOldShapeFits(rangeSets, request.version);
+  const requested = requestedIps(conf, args);
+  const fromRuntime = conf.object("runtimeConfig");
+  const brought = fromRuntime === undefined ? [] : (parseRangeSets(fromRuntime, "ipRanges") ?? []);
+  const section: IpamSection = { ...settings, ...parseSection(ipam) };
+  const { single, ranges = [], exclude = [], routes = [], resolvConf, cooldownMs, sticky = false } = section;
+  const rangeSets = [...brought, ...(single === undefined ? [] : [single]), ...ranges];
+  requireOldShapeFits(rangeSets, version);
   requireDisjoint(rangeSets);
-  const resolvConf = absolutePath(ipam, "resolvConf");
-  return {
+  const config: IpamConfig = {
     type: ipam.string("type") ?? "",
     dataDir: dataDirOf(conf),
     rangeSets,
-    routes: (ipam.objects("routes") ?? []).map(parseRoute),
+    ...reservations(rangeSets, exclude),
+    routes,
     ...(resolvConf === undefined ? {} : { resolvConf }),
     requested,
-    cooldownMs: ipam.integer("cooldownMs", 0, limits.longestCooldownMs) ?? limits.cooldownMs,
+    cooldownMs: cooldownMs ?? limits.cooldownMs,
+    sticky,
   };
+  return [config, exclude];
 }
 
-/** What the runtime brings counts first: `capabilities: {ipRanges: true}`. */
-function fromRuntime(conf: Fields): readonly RangeSet[] {
-  const runtime = conf.object("runtimeConfig");
-  return runtime === undefined ? [] : rangeSetsIn(runtime, "ipRanges");
-}
-
-/** The one range of the schema's first days; without `subnet` its other keys say nothing, as in host-local. */
-function fromTopLevel(ipam: Fields): readonly RangeSet[] {
-  return ipam.has("subnet") ? [rangeSetOf([parseRange(ipam)], ipam.path)] : [];
-}
-
-function rangeSetsIn(fields: Fields, key: string): readonly RangeSet[] {
-  const sets = fields.array(key, (value, path) => {
-    if (!Array.isArray(value)) throw fields.wrongAt(path, value, "an array of ranges");
-    const ranges = value.map((entry: unknown, i) => {
-      if (!isObject(entry)) throw fields.wrongAt(`${path}[${i}]`, entry, "an object");
-      return parseRange(new Fields(entry, `${path}[${i}]`));
-    });
-    return rangeSetOf(ranges, path);
-  });
-  return sets ?? [];
+function reservations(
+  sets: readonly RangeSet[],
+  exclude: readonly Exclusion[],
+): Pick<IpamConfig, "gateways" | "excluded" | "reserved"> {
+  const gateways = intervalsOf(sets.flat().map(({ gateway }) => ({ first: gateway, last: gateway })));
+  const excluded = intervalsOf([...exclude.map(({ run }) => run), ...sets.flat().flatMap((range) => range.exclude)]);
+  // Most configurations exclude nothing, and then there is nothing to join.
+  return { gateways, excluded, reserved: excluded.length === 0 ? gateways : intervalsOf([...gateways, ...excluded]) };
 }
 
 /** Results before 0.3.0 have room for one address of each family. */
@@ -109,22 +121,4 @@ function requireOldShapeFits(sets: readonly RangeSet[], version: CniVersion): vo
 export function dataDirOf(conf: Fields): string {
   const ipam = conf.object("ipam");
   return (ipam === undefined ? undefined : absolutePath(ipam, "dataDir")) ?? paths.dataDir;
-}
-
-/** An empty text counts as absent. The plugin's working directory is the runtime's, so nothing may depend on it. */
-function absolutePath(fields: Fields, key: string): string | undefined {
-  const text = fields.string(key);
-  if (text === undefined || text === "") return undefined;
-  if (paths.isAbsolute(text) && !text.includes("\0")) return text;
-  throw fields.wrong(key, text, "an absolute path");
-}
-
-/**
- * Who keeps the addresses: our allocator in this process (`own`), another IPAM plugin (`delegated`),
- * or the agent by its own configuration (`agent`: no `ipam`, or one without a type).
- */
-export function ownsIpam(conf: Fields): "own" | "delegated" | "agent" {
-  const type = conf.object("ipam")?.string("type") ?? "";
-  if (type === "") return "agent";
-  return type === "pipette-ipam" || type === "pipette" ? "own" : "delegated";
 }
