@@ -1,0 +1,61 @@
+-- A database of schema 1 as Pipette wrote it: tables in the words of that time, and leases in every state.
+CREATE TABLE lease (
+  network TEXT NOT NULL,
+  address BLOB NOT NULL CHECK (length(address) = 16),
+  prefix INTEGER NOT NULL,
+  gateway BLOB CHECK (length(gateway) = 16),
+  range_set INTEGER NOT NULL,
+  sandbox_id TEXT NOT NULL,
+  ifname TEXT NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('allocated', 'releasing', 'cooling')),
+  pod_namespace TEXT,
+  pod_name TEXT,
+  pod_uid TEXT,
+  boot_id TEXT NOT NULL,
+  generation INTEGER NOT NULL,
+  allocated_at_ms INTEGER NOT NULL,
+  released_at_ms INTEGER CHECK ((released_at_ms IS NULL) = (state = 'allocated')),
+  PRIMARY KEY (network, address)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX lease_owner ON lease (network, sandbox_id, ifname);
+CREATE INDEX lease_left ON lease (network, state, released_at_ms) WHERE released_at_ms IS NOT NULL;
+CREATE TABLE taken (
+  network TEXT NOT NULL,
+  first BLOB NOT NULL CHECK (length(first) = 16),
+  last BLOB NOT NULL CHECK (length(last) = 16 AND last >= first),
+  PRIMARY KEY (network, first)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE mark (
+  name TEXT NOT NULL PRIMARY KEY,
+  value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE departure (
+  network TEXT NOT NULL,
+  sandbox_id TEXT NOT NULL,
+  ifname TEXT NOT NULL,
+  since_ms INTEGER NOT NULL,
+  PRIMARY KEY (network, sandbox_id, ifname)
+) STRICT, WITHOUT ROWID;
+INSERT INTO lease VALUES ('other', x'00000000000000000000ffff0af40102', 24, x'00000000000000000000ffff0af40101', 0, 'sandbox-e', 'eth0', 'allocated', NULL, NULL, NULL, '11111111-2222-3333-4444-555555555555', 9, 1795259725766, NULL);
+INSERT INTO lease VALUES ('other', x'fd000001000000000000000000000002', 64, x'fd000001000000000000000000000001', 1, 'sandbox-e', 'eth0', 'allocated', NULL, NULL, NULL, '11111111-2222-3333-4444-555555555555', 10, 1795259725767, NULL);
+INSERT INTO lease VALUES ('pods', x'00000000000000000000ffff0af40102', 24, x'00000000000000000000ffff0af40101', 0, 'sandbox-a', 'eth0', 'allocated', 'default', 'web', 'uid-a', '11111111-2222-3333-4444-555555555555', 1, 1795259725760, NULL);
+INSERT INTO lease VALUES ('pods', x'00000000000000000000ffff0af40103', 24, x'00000000000000000000ffff0af40101', 0, 'sandbox-b', 'eth0', 'releasing', NULL, NULL, NULL, '11111111-2222-3333-4444-555555555555', 3, 1795259725762, 1795259725766);
+INSERT INTO lease VALUES ('pods', x'00000000000000000000ffff0af40104', 24, x'00000000000000000000ffff0af40101', 0, 'sandbox-c', 'eth0', 'cooling', NULL, NULL, NULL, '11111111-2222-3333-4444-555555555555', 5, 1795259725763, 1795259725766);
+INSERT INTO lease VALUES ('pods', x'00000000000000000000ffff0af4014d', 24, x'00000000000000000000ffff0af40101', 0, 'sandbox-d', 'eth0', 'allocated', NULL, NULL, NULL, '11111111-2222-3333-4444-555555555555', 7, 1795259725765, NULL);
+INSERT INTO lease VALUES ('pods', x'fd000001000000000000000000000002', 64, x'fd000001000000000000000000000001', 1, 'sandbox-a', 'eth0', 'allocated', 'default', 'web', 'uid-a', '11111111-2222-3333-4444-555555555555', 2, 1795259725761, NULL);
+INSERT INTO lease VALUES ('pods', x'fd000001000000000000000000000003', 64, x'fd000001000000000000000000000001', 1, 'sandbox-b', 'eth0', 'releasing', NULL, NULL, NULL, '11111111-2222-3333-4444-555555555555', 4, 1795259725762, 1795259725766);
+INSERT INTO lease VALUES ('pods', x'fd000001000000000000000000000004', 64, x'fd000001000000000000000000000001', 1, 'sandbox-c', 'eth0', 'cooling', NULL, NULL, NULL, '11111111-2222-3333-4444-555555555555', 6, 1795259725764, 1795259725766);
+INSERT INTO lease VALUES ('pods', x'fd000001000000000000000000000005', 64, x'fd000001000000000000000000000001', 1, 'sandbox-d', 'eth0', 'allocated', NULL, NULL, NULL, '11111111-2222-3333-4444-555555555555', 8, 1795259725765, NULL);
+INSERT INTO taken VALUES ('other', x'00000000000000000000ffff0af40102', x'00000000000000000000ffff0af40102');
+INSERT INTO taken VALUES ('other', x'fd000001000000000000000000000002', x'fd000001000000000000000000000002');
+INSERT INTO taken VALUES ('pods', x'00000000000000000000ffff0af40102', x'00000000000000000000ffff0af40104');
+INSERT INTO taken VALUES ('pods', x'00000000000000000000ffff0af4014d', x'00000000000000000000ffff0af4014d');
+INSERT INTO taken VALUES ('pods', x'fd000001000000000000000000000002', x'fd000001000000000000000000000005');
+INSERT INTO mark VALUES ('generation', '10');
+INSERT INTO mark VALUES ('last other 10.244.1.1-10.244.1.254', '10.244.1.2');
+INSERT INTO mark VALUES ('last other fd00:1::1-fd00:1::ffff:ffff:ffff:ffff', 'fd00:1::2');
+INSERT INTO mark VALUES ('last pods 10.244.1.1-10.244.1.254', '10.244.1.77');
+INSERT INTO mark VALUES ('last pods fd00:1::1-fd00:1::ffff:ffff:ffff:ffff', 'fd00:1::5');
+INSERT INTO departure VALUES ('delegated', 'sandbox-f', 'eth0', 1795259725767);
+PRAGMA application_id = 1346981957;
+PRAGMA user_version = 1;
