@@ -1,11 +1,10 @@
 import { open, readFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
-import { CniError } from "../shared/errors.ts";
 import { createLogger, type Logger } from "../shared/log.ts";
 import { paths } from "../shared/paths.ts";
 import { isWindows } from "../shared/platform.ts";
-import { type Libc, openLibc } from "../shared/server/libc.linux.ts";
-import { notifySystemd } from "../shared/server/notify.ts";
+import { runDaemon } from "../shared/server/daemon.ts";
+import { openLibc } from "../shared/server/libc.linux.ts";
 import { Agent } from "./agent.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import { parseAgentConfig } from "./config/parse-agent-config.ts";
@@ -82,54 +81,19 @@ async function readConfig(file: string, io: CommandIo): Promise<AgentConfig | un
   return undefined;
 }
 
-async function serve(config: AgentConfig, io: CommandIo): Promise<number> {
+function serve(config: AgentConfig, io: CommandIo): Promise<number> {
   const logger = createLogger(config.logLevel, (line) => io.stderr(`${line}\n`));
   const libc = openLibc();
-  // Whatever nobody waited for leaves the agent in a state that nobody knows: its supervisor starts it anew.
-  const onFault = (caught: unknown): void => {
-    logger.error("the agent ends after a fault of its own", { error: describe(caught) });
-    process.exit(1);
-  };
-  process.on("uncaughtException", onFault);
-  process.on("unhandledRejection", onFault);
-  // Waited for from the beginning, so that a signal during the start is not lost.
-  const signalled = stopSignal();
-  try {
+  return runDaemon({ who: "the agent", logger, libc, env: io.env }, async () => {
     const agent = await Agent.start(config, {
       logger,
       libc,
       createDataPath: () => createBridgeDataPath({ networks: config.networks, logger }),
       dataPathName: "bridge",
     });
-    tell(io, libc, logger, "READY=1");
     void warmUp(logger);
-    const lost = await Promise.race([
-      signalled.then((signal) => void logger.info("signal", { signal })),
-      agent.unreachable,
-    ]);
-    if (lost !== undefined) logger.error(lost);
-    tell(io, libc, logger, "STOPPING=1");
-    await agent.stop();
-    return lost === undefined ? 0 : 1;
-  } catch (caught) {
-    const error = CniError.from(caught, "run the agent");
-    logger.error(error.message, { code: error.code, details: error.details });
-    return 1;
-  } finally {
-    process.off("uncaughtException", onFault);
-    process.off("unhandledRejection", onFault);
-  }
-}
-
-function stopSignal(): Promise<string> {
-  return new Promise((resolve) => {
-    for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => resolve(signal));
+    return agent;
   });
-}
-
-function tell(io: CommandIo, libc: Libc, logger: Logger, state: string): void {
-  const problem = notifySystemd(io.env, libc, state);
-  if (problem !== undefined) logger.warn(problem);
 }
 
 /**
@@ -142,9 +106,6 @@ async function warmUp(logger: Logger): Promise<void> {
     const buffer = new Uint8Array(1024 * 1024);
     while ((await file.read(buffer, 0, buffer.length)).bytesRead > 0);
   } catch (caught) {
-    logger.debug("the executable could not be read ahead", { error: describe(caught) });
+    logger.debug("the executable could not be read ahead", { error: String(caught) });
   }
 }
-
-const describe = (caught: unknown): string =>
-  caught instanceof Error ? (caught.stack ?? caught.message) : String(caught);

@@ -3,11 +3,9 @@ import { Allocator } from "../ipam/mod.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
 import type { Logger } from "../shared/log.ts";
-import { CallTracker } from "../shared/server/call-tracker.ts";
 import { InstanceLock } from "../shared/server/instance-lock.ts";
 import type { Libc } from "../shared/server/libc.linux.ts";
-import { RpcServer } from "../shared/server/rpc-server.ts";
-import { clearStaleSocket, makeSocketDirectory, socketIdentity } from "../shared/server/socket-place.ts";
+import { SocketServer } from "../shared/server/socket-server.ts";
 import { version } from "../shared/version.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
@@ -42,16 +40,14 @@ type State = { t: "starting" } | { t: "ready" } | { t: "stopping" };
 export class Agent {
   readonly #parts: AgentParts;
   readonly #janitor: Janitor;
-  readonly #tracker = new CallTracker();
-  #server: RpcServer | undefined;
+  readonly #server: SocketServer;
   /** Empty until the start has succeeded. */
   #resources = new AsyncDisposableStack();
   #state: State = { t: "starting" };
-  readonly #socketLost = Promise.withResolvers<string>();
-  #socketWatch: ReturnType<typeof setInterval> | undefined;
 
-  private constructor(parts: AgentParts) {
+  private constructor(parts: AgentParts, server: SocketServer) {
     this.#parts = parts;
+    this.#server = server;
     const { janitorIntervalMs: intervalMs } = parts.config;
     this.#janitor = new Janitor(parts, { intervalMs, suspectGraceMs: limits.suspectGraceMs });
   }
@@ -63,12 +59,11 @@ export class Agent {
   static async start(config: AgentConfig, dependencies: AgentDependencies): Promise<Agent> {
     const { logger, libc } = dependencies;
     await using resources = new AsyncDisposableStack();
-    makeSocketDirectory(config.socket);
-    resources.use(InstanceLock.take(`${config.socket}.lock`, `socket "${config.socket}"`, libc));
+    const server = resources.use(SocketServer.claim(config.socket, "the agent", libc));
     const allocator = resources.use(await Allocator.open(config.dataDir));
     // Two agents with one store would each take the other's interfaces for leftovers.
     const lockFile = join(config.dataDir, "agent.lock");
-    resources.use(InstanceLock.take(lockFile, `data directory "${config.dataDir}"`, libc));
+    resources.use(InstanceLock.take(lockFile, "the agent", `data directory "${config.dataDir}"`, libc));
     const parts: AgentParts = {
       config,
       allocator,
@@ -78,12 +73,11 @@ export class Agent {
       leftover: new Map(),
       logger,
     };
-    const agent = new Agent(parts);
+    const agent = new Agent(parts, server);
     try {
       await agent.#begin(dependencies.dataPathName);
     } catch (caught) {
-      clearInterval(agent.#socketWatch);
-      await agent.#server?.close(0);
+      await server.close(0);
       await agent.#janitor.stop();
       throw caught;
     }
@@ -91,38 +85,33 @@ export class Agent {
     return agent;
   }
 
-  /**
-   * Resolves, with a sentence, when the socket's file has gone or is another's: nobody can reach this agent any
-   * more, and only a new start makes a socket that is its own.
-   */
-  get unreachable(): Promise<string> {
-    return this.#socketLost.promise;
+  /** As `SocketServer.lost`. */
+  get lost(): Promise<string> {
+    return this.#server.lost;
   }
 
   /** Finishes the calls in flight within the configured bound, keeps the runtime's file, releases everything else. */
   async stop(): Promise<void> {
     if (this.#state.t === "stopping") return;
     this.#state = { t: "stopping" };
-    clearInterval(this.#socketWatch);
     const { logger, config } = this.#parts;
-    logger.info("stopping", { callsInFlight: this.#tracker.inFlight });
-    const ended = await this.#server?.close(config.drainTimeoutMs);
-    if (ended === false) logger.warn("calls were cut off", { after: config.drainTimeoutMs });
+    logger.info("stopping", { callsInFlight: this.#server.callsInFlight });
+    const ended = await this.#server.close(config.drainTimeoutMs);
+    if (!ended) logger.warn("calls were cut off", { after: config.drainTimeoutMs });
     await this.#janitor.stop();
-    if (ended !== false) await this.#parts.lanes.idle();
+    if (ended) await this.#parts.lanes.idle();
     await this.#resources.disposeAsync();
     logger.info("stopped");
   }
 
   async #begin(dataPathName: string): Promise<void> {
     const { config, dataPath, logger } = this.#parts;
-    await clearStaleSocket(config.socket);
     const gate = { requireReady: () => this.#requireReady() };
     const info = {
       version,
       dataPath: dataPathName,
       startedAtMs: Date.now(),
-      callsInFlight: () => this.#tracker.inFlight,
+      callsInFlight: () => this.#server.callsInFlight,
       notReady: () => this.#notReady(),
     };
     const services = [
@@ -130,28 +119,14 @@ export class Agent {
       nodeRpcs(this.#parts, this.#janitor, gate, info),
       ipamRpcs(this.#parts, this.#janitor),
     ];
-    this.#server = await RpcServer.listen(config.socket, services, this.#tracker, logger);
-    this.#watchSocket();
+    await this.#server.listen(services, config.janitorIntervalMs, logger);
     await dataPath.start();
     await reconcile(this.#parts);
     this.#state = { t: "ready" };
+    this.#server.serving = true;
     this.#janitor.start();
     this.#writeConflist();
     logger.info("ready", { socket: config.socket, networks: config.networks.map((network) => network.name) });
-  }
-
-  #watchSocket(): void {
-    const { socket, janitorIntervalMs } = this.#parts.config;
-    const own = socketIdentity(socket);
-    this.#socketWatch = setInterval(() => {
-      const now = socketIdentity(socket);
-      if (now === own) return;
-      clearInterval(this.#socketWatch);
-      const is = now === undefined ? "is gone" : "is another program's";
-      this.#socketLost.resolve(
-        `Cannot be reached any more: the socket "${socket}" ${is}, wanted the one that this agent made`,
-      );
-    }, janitorIntervalMs);
   }
 
   #writeConflist(): void {

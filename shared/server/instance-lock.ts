@@ -3,7 +3,7 @@ import { CniCode, CniError } from "../errors.ts";
 import type { Libc } from "./libc.linux.ts";
 
 /**
- * Keeps a second agent away from what the first one holds. The lock is the kernel's and dies with the
+ * Keeps a second process of ours away from what the first one holds. The lock is the kernel's and dies with the
  * process, however it ends; the pid inside the file is for the message only. The file itself stays: to
  * remove it would let two processes hold locks on two files of one name.
  */
@@ -17,17 +17,17 @@ export class InstanceLock implements Disposable {
   }
 
   /**
-   * @param what what is locked, for the message: `socket "/run/…"`
+   * @param who wants it, and what is locked, for the message: `the agent`, `socket "/run/…"`
    * @throws {CniError} code 5 naming the holder's pid
    */
-  static take(path: string, what: string, libc: Libc): InstanceLock {
+  static take(path: string, who: string, what: string, libc: Libc): InstanceLock {
     const fd = openLockFile(path, what);
     if (!libc.lockFile(fd)) {
       const holder = readFileSync(path, "utf8").trim();
       closeSync(fd);
       throw new CniError(
         CniCode.io,
-        `Cannot start the agent: ${what} is held by another agent, process ${/^\d+$/.test(holder) ? holder : "unknown"}, wanted none`,
+        `Cannot start ${who}: ${what} is held by process ${/^\d+$/.test(holder) ? holder : "unknown"}, wanted nobody to hold it`,
         { details: `lock file "${path}"` },
       );
     }

@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../errors.ts";
-import { GrpcCode } from "../rpc/rpc-error.ts";
+import { GrpcCode, RpcError } from "../rpc/rpc-error.ts";
 
 /** gRPC's code for each of ours, for the services whose failures are statuses; whatever stands not here is INTERNAL. */
 const statusOf = new Map<number, GrpcCode>([
@@ -17,8 +17,12 @@ const statusOf = new Map<number, GrpcCode>([
   [CniCode.notAvailable, GrpcCode.unavailable],
 ]);
 
-/** The gRPC status of a failed call. A fault of ours keeps its stack out of the answer: the log has it. */
+/**
+ * The gRPC status of a failed call: of an `RpcError` its own, else by the CNI code. A fault of ours keeps its stack
+ * out of the answer: the log has it.
+ */
 export function rpcStatus(caught: unknown): { code: GrpcCode; details: string } {
+  if (caught instanceof RpcError) return { code: caught.grpcCode, details: caught.message };
   const error = CniError.from(caught);
   const internal = error.code === CniCode.internal;
   const details = internal || error.details === "" ? error.message : `${error.message}; ${error.details}`;

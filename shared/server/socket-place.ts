@@ -23,8 +23,8 @@ export function makeSocketDirectory(socket: string): void {
 }
 
 /**
- * Clears the place of a socket that a dead agent left. Only for the holder of the socket's lock: so no other
- * agent of ours can be listening; another program's socket (a real antrea-agent's) is still asked for first.
+ * Clears the place of a socket that a dead process left. Only for the holder of the socket's lock: so no other
+ * server of ours can be listening; another program's socket (a real antrea-agent's) is still asked for first.
  * @throws {CniError} code 5 where somebody listens, or where the path is something else than a socket
  */
 export async function clearStaleSocket(socket: string): Promise<void> {
@@ -42,7 +42,7 @@ export function socketIdentity(socket: string): string | undefined {
 }
 
 const taken = (socket: string, is: string): CniError =>
-  new CniError(CniCode.io, `Cannot listen on "${socket}": ${is}, wanted a path of the agent's own`);
+  new CniError(CniCode.io, `Cannot listen on "${socket}": ${is}, wanted a path of its own`);
 
 function answers(socket: string): Promise<boolean> {
   return new Promise((resolve) => {

@@ -1,0 +1,66 @@
+import { CniError } from "../errors.ts";
+import type { Logger } from "../log.ts";
+import type { Libc } from "./libc.linux.ts";
+import { notifySystemd } from "./notify.ts";
+
+/** What has been started, and serves. */
+export interface Running {
+  /** Resolves, with a sentence, when it cannot go on. */
+  readonly lost: Promise<string>;
+  stop(): Promise<void>;
+}
+
+export interface DaemonContext {
+  /** For messages: `the agent`. */
+  readonly who: string;
+  readonly logger: Logger;
+  readonly libc: Libc;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/**
+ * Starts, tells systemd, and stops on SIGTERM, SIGINT, or when what runs cannot go on.
+ * @returns exit status: 0 stopped as asked, 1 failed
+ */
+export async function runDaemon(context: DaemonContext, start: () => Promise<Running>): Promise<number> {
+  const { who, logger } = context;
+  // Whatever nobody waited for leaves a state that nobody knows: the supervisor starts it anew.
+  const onFault = (caught: unknown): void => {
+    logger.error(`${who} ends after a fault of its own`, { error: describe(caught) });
+    process.exit(1);
+  };
+  process.on("uncaughtException", onFault);
+  process.on("unhandledRejection", onFault);
+  // Waited for from the beginning, so that a signal during the start is not lost.
+  const signalled = stopSignal();
+  try {
+    const running = await start();
+    tell(context, "READY=1");
+    const lost = await Promise.race([signalled.then((signal) => void logger.info("signal", { signal })), running.lost]);
+    if (lost !== undefined) logger.error(lost);
+    tell(context, "STOPPING=1");
+    await running.stop();
+    return lost === undefined ? 0 : 1;
+  } catch (caught) {
+    const error = CniError.from(caught, `run ${who}`);
+    logger.error(error.message, { code: error.code, details: error.details });
+    return 1;
+  } finally {
+    process.off("uncaughtException", onFault);
+    process.off("unhandledRejection", onFault);
+  }
+}
+
+function stopSignal(): Promise<string> {
+  return new Promise((resolve) => {
+    for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => resolve(signal));
+  });
+}
+
+function tell({ env, libc, logger }: DaemonContext, state: string): void {
+  const problem = notifySystemd(env, libc, state);
+  if (problem !== undefined) logger.warn(problem);
+}
+
+const describe = (caught: unknown): string =>
+  caught instanceof Error ? (caught.stack ?? caught.message) : String(caught);
