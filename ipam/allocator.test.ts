@@ -125,7 +125,7 @@ describe("allocate", () => {
       'Cannot allocate an address: range set "10.0.0.1-10.0.0.2" of network "net" has 0 of 1 addresses free, wanted at least 1',
     );
     expect(error.details).toContain(
-      '1 allocated, 0 releasing, 0 cooling; the first is "10.0.0.2", allocated, sandbox "a" (eth0)',
+      '1 allocated, 0 releasing, 0 cooling; besides, 1 for gateways, 0 excluded; the first is "10.0.0.2", allocated, sandbox "a" (eth0)',
     );
     // What "a" holds, and the address that the first set was about to give, are as before.
     expect(ipsOf(allocator.list())).toEqual(["10.0.0.2", "fd00::2"]);
@@ -336,9 +336,10 @@ test("usage counts each range set", () => {
   for (const id of ["a", "b", "c"]) allocator.allocate(owner(id), dual);
   del("a");
   allocator.release(owner("b"), "releasing");
+  const counts = { used: 2, releasing: 1, cooling: 1, gateways: 1n, excluded: 0n };
   expect(allocator.usage("net", dual)).toEqual([
-    { range: "10.0.0.1-10.0.0.6", total: 5n, used: 2, cooling: 1, free: 2n },
-    { range: "fd00::1-fd00::ffff:ffff:ffff:ffff", total: 2n ** 64n - 2n, used: 2, cooling: 1, free: 2n ** 64n - 5n },
+    { ...counts, range: "10.0.0.1-10.0.0.6", total: 5n, free: 2n },
+    { ...counts, range: "fd00::1-fd00::ffff:ffff:ffff:ffff", total: 2n ** 64n - 2n, free: 2n ** 64n - 5n },
   ]);
 });
 

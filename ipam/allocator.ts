@@ -1,15 +1,18 @@
 import { assert } from "../shared/assert.ts";
 import type { Owner, Pod } from "../shared/cni/types.ts";
-import { formatIp, type Ip, parseIp, sameIp } from "../shared/ip.ts";
+import { type Ip, sameIp } from "../shared/ip.ts";
 import { limits } from "../shared/limits.ts";
 import { paths } from "../shared/paths.ts";
+import { type Applicant, assignRequests, chooseAddress } from "./allocate/choose.ts";
+import { generationMark } from "./allocate/marks.ts";
+import { holdsOthers } from "./allocate/refusals.ts";
+import { noteAddress } from "./allocate/sticky.ts";
+import { type RangeUsage, usageOf } from "./allocate/usage.ts";
 import { readBootId } from "./boot-id.ts";
 import type { IpamConfig } from "./config/ipam-config.ts";
-import { formatRangeSet, type RangeSet, rangeOf, sizeOf } from "./config/ranges.ts";
+import { type RangeSet, rangeOf } from "./config/ranges.ts";
 import type { Lease, LeaseState } from "./lease.ts";
 import { firstAddress, lastAddress, leasePages, networksIn } from "./pages.ts";
-import { longestCooling, nextAddress } from "./pick.ts";
-import { exhausted, holdsOthers, isGateway, isTaken, notInRanges } from "./refusals.ts";
 import { SqliteStore, type StoreLifetime } from "./store/sqlite-store.ts";
 import type { Store } from "./store/store.ts";
 
@@ -21,17 +24,6 @@ export interface Allocation {
   readonly leases: readonly Lease[];
   /** `false` where the owner held them before. */
   readonly created: boolean;
-}
-
-/** Numbers of one range set; gateways are not counted. `total = used + cooling + free`. */
-export interface RangeUsage {
-  /** `start-end[,start-end]`. */
-  readonly range: string;
-  readonly total: bigint;
-  /** Allocated or releasing. */
-  readonly used: number;
-  readonly cooling: number;
-  readonly free: bigint;
 }
 
 /** How many leases of a network are in which state. */
@@ -62,8 +54,6 @@ export interface OpenOptions {
   /** What `readBootId` answers, where it was begun earlier. */
   readonly bootId?: Promise<string>;
 }
-
-const generationMark = "generation";
 
 /**
  * Addresses of one data directory. Every method is one transaction: it has happened as a whole, durably
@@ -112,15 +102,17 @@ export class Allocator implements Disposable {
    */
   allocate(owner: Owner, config: IpamConfig, pod?: Pod): Allocation {
     return this.#store.transaction((): Allocation => {
-      const held = this.find(owner);
+      const known = this.#store.select({ by: "owner", owner });
+      const held = allocatedOf(known);
       if (held.length > 0) return { leases: this.#confirm(owner, held, config), created: false };
-      this.#clearCooled(owner.network, config.cooldownMs);
-      const left = this.#store.select({ by: "owner", owner });
-      const reserved = reservedIn(config);
       const requested = assignRequests(config);
+      const cooledByMs = this.#surroundings.now() - config.cooldownMs;
+      this.#clearCooled(owner.network, cooledByMs);
+      const left = known.filter((lease) => lease.state !== "cooling" || (lease.releasedAtMs ?? 0) > cooledByMs);
+      const applicant = { owner, pod, left };
       const leases = config.rangeSets.map((set, i) => {
-        const ip = this.#choose(owner, set, reserved, requested.get(set), left);
-        return this.#give(owner, set, i, ip, pod);
+        const ip = chooseAddress(this.#store, applicant, set, config, requested.get(set));
+        return this.#give(applicant, set, i, ip, config);
       });
       return { leases, created: true };
     });
@@ -136,28 +128,7 @@ export class Allocator implements Disposable {
     return confirmed;
   }
 
-  #choose(owner: Owner, set: RangeSet, reserved: readonly Ip[], asked: Ip | undefined, left: readonly Lease[]): Ip {
-    const { network } = owner;
-    if (asked !== undefined) {
-      if (reserved.some((ip) => sameIp(ip, asked))) throw isGateway(asked, set);
-      const [lease] = this.#store.select({ by: "address", network, ip: asked });
-      const own = left.some((candidate) => sameIp(candidate.address.ip, asked));
-      // Whoever asks for an address wants this one, so it need not cool.
-      if (lease !== undefined && lease.state !== "cooling" && !own) throw isTaken(lease, set);
-      return asked;
-    }
-    const before = left.find(
-      ({ address: { ip } }) => rangeOf(set, ip) !== undefined && !reserved.some((other) => sameIp(other, ip)),
-    );
-    if (before !== undefined) return before.address.ip;
-    const last = parseIp(this.#store.mark(cursorMark(network, set)) ?? "");
-    const next = nextAddress(this.#store, network, set, reserved, last);
-    const ip = next ?? longestCooling(this.#store, network, set, reserved)?.address.ip;
-    if (ip === undefined) throw exhausted(this.#store, network, set, reserved);
-    return ip;
-  }
-
-  #give(owner: Owner, set: RangeSet, rangeSet: number, ip: Ip, pod: Pod | undefined): Lease {
+  #give({ owner, pod }: Applicant, set: RangeSet, rangeSet: number, ip: Ip, { sticky }: IpamConfig): Lease {
     const range = rangeOf(set, ip);
     assert(range !== undefined, "an address that is given out lies in its range set");
     const lease: Lease = {
@@ -167,12 +138,12 @@ export class Allocator implements Disposable {
       gateway: range.gateway,
       state: "allocated",
       ...(pod === undefined ? {} : { pod }),
+      ...(pod === undefined || !sticky ? {} : { sticky }),
       bootId: this.#surroundings.bootId,
       generation: this.#nextGeneration(),
       allocatedAtMs: this.#surroundings.now(),
     };
     this.#store.put(lease);
-    this.#store.setMark(cursorMark(owner.network, set), formatIp(ip));
     return lease;
   }
 
@@ -183,8 +154,7 @@ export class Allocator implements Disposable {
   }
 
   /** A bounded number each time, so that the cost of an allocation does not depend on how many were released before. */
-  #clearCooled(network: string, cooldownMs: number): void {
-    const releasedByMs = this.#surroundings.now() - cooldownMs;
+  #clearCooled(network: string, releasedByMs: number): void {
     const cooled = this.#store.select({ by: "cooling", network, releasedByMs, limit: limits.cooledPerAllocation });
     for (const lease of cooled) this.#store.remove(lease);
   }
@@ -194,14 +164,14 @@ export class Allocator implements Disposable {
     if (!allocation.created) return;
     this.#store.transaction((): void => {
       for (const lease of allocation.leases) {
-        if (this.#isStill(lease, "allocated")) this.#leave(lease, to);
+        if (this.#same(lease, "allocated") !== undefined) this.#leave(lease, to);
       }
     });
   }
 
   /** The owner's allocated leases in the order of their range sets. */
   find(owner: Owner): readonly Lease[] {
-    return inSetOrder(this.#store.select({ by: "owner", owner }).filter((lease) => lease.state === "allocated"));
+    return allocatedOf(this.#store.select({ by: "owner", owner }));
   }
 
   /** The owner's leases that wait for its interface to go. */
@@ -217,21 +187,35 @@ export class Allocator implements Disposable {
   /** `releasing` becomes `cooling`; `false` where this very lease (by its generation) is not releasing any more. */
   settle(lease: Lease): boolean {
     return this.#store.transaction((): boolean => {
-      if (!this.#isStill(lease, "releasing")) return false;
+      if (this.#same(lease, "releasing") === undefined) return false;
       this.#leave(lease, "cooling");
       return true;
     });
   }
 
-  #isStill(lease: Lease, state: LeaseState): boolean {
+  /**
+   * Ends one allocated lease that is exactly as it was seen; `false` where it was left, given to another, or claimed
+   * by an ADD of this boot since. So can a lease of an earlier boot be taken back whose owner nobody knows.
+   */
+  reclaim(lease: Lease, to: LeftState): boolean {
+    return this.#store.transaction((): boolean => {
+      const now = this.#same(lease, "allocated");
+      if (now === undefined || now.bootId !== lease.bootId) return false;
+      this.#leave(now, to);
+      return true;
+    });
+  }
+
+  #same(lease: Lease, state: LeaseState): Lease | undefined {
     const [now] = this.#store.select({ by: "address", network: lease.owner.network, ip: lease.address.ip });
-    return now?.generation === lease.generation && now.state === state;
+    return now?.generation === lease.generation && now.state === state ? now : undefined;
   }
 
   /** The time counts anew from `releasing` to `cooling`: only now is the address out of use. */
   #leave(lease: Lease, state: LeftState): Lease {
     const left: Lease = { ...lease, state, releasedAtMs: this.#surroundings.now() };
     this.#store.put(left);
+    if (lease.state === "allocated") noteAddress(this.#store, lease);
     return left;
   }
 
@@ -270,22 +254,7 @@ export class Allocator implements Disposable {
 
   /** One entry per range set. */
   usage(network: string, config: IpamConfig): readonly RangeUsage[] {
-    const reserved = reservedIn(config);
-    return config.rangeSets.map((set) => {
-      const counts = set.map(({ start, end }) => this.#store.count(network, start, end));
-      const taken = counts.reduce((sum, count) => sum + count.taken, 0n);
-      const cooling = counts.reduce((sum, count) => sum + count.cooling, 0);
-      const total = sizeOf(set, reserved);
-      const free = total - taken;
-      return {
-        range: formatRangeSet(set),
-        total,
-        used: Number(taken) - cooling,
-        cooling,
-        // Below zero where an address in use has become a gateway since.
-        free: free > 0n ? free : 0n,
-      };
-    });
+    return config.rangeSets.map((set) => usageOf(this.#store, network, set, config));
   }
 
   /**
@@ -317,26 +286,8 @@ export class Allocator implements Disposable {
 
 const databaseIn = (dataDir: string): string => `${dataDir}${paths.directorySeparator}leases.db`;
 
-const cursorMark = (network: string, set: RangeSet): string => `last ${network} ${formatRangeSet(set)}`;
-
-/** The gateways of every range: one of them may lie in the window of another. */
-const reservedIn = (config: IpamConfig): readonly Ip[] =>
-  config.rangeSets.flatMap((set) => set.map((range) => range.gateway));
-
-const inSetOrder = (leases: readonly Lease[]): readonly Lease[] =>
-  [...leases].sort((a, b) => a.rangeSet - b.rangeSet || a.generation - b.generation);
-
-/**
- * Each range set takes the first request that lies in it.
- * @throws {CniError} code 101 where one is left over
- */
-function assignRequests({ rangeSets, requested }: IpamConfig): ReadonlyMap<RangeSet, Ip> {
-  const assigned = new Map<RangeSet, Ip>();
-  const left = requested.filter((ip) => {
-    const set = rangeSets.find((candidate) => !assigned.has(candidate) && rangeOf(candidate, ip) !== undefined);
-    if (set !== undefined) assigned.set(set, ip);
-    return set === undefined;
-  });
-  if (left.length > 0) throw notInRanges(left, rangeSets);
-  return assigned;
-}
+/** In the order of their range sets. */
+const allocatedOf = (leases: readonly Lease[]): readonly Lease[] =>
+  leases
+    .filter(({ state }) => state === "allocated")
+    .sort((a, b) => a.rangeSet - b.rangeSet || a.generation - b.generation);

@@ -4,7 +4,8 @@
  * The plugin and the agent open the same file, each in its own process; every call is one
  * transaction. Others use what is listed here and nothing else of this folder.
  */
-export { type Allocation, Allocator, type Attachment, type LeftState, type RangeUsage } from "./allocator.ts";
+export type { RangeUsage } from "./allocate/usage.ts";
+export { type Allocation, Allocator, type Attachment, type LeftState } from "./allocator.ts";
 export { readBootId } from "./boot-id.ts";
 export { type CommandIo, runIpamCommand } from "./cli/command.ts";
 export {

@@ -78,7 +78,7 @@ export class Fields {
     const value = this.get(key);
     if (value === undefined) return undefined;
     if (!isObject(value)) throw this.wrong(key, value, "an object");
-    return new Fields(value, this.pathOf(key), this.#what, this.#code);
+    return this.at(value, this.pathOf(key));
   }
 
   /** Each element goes through `read` with its own path, `key[0]`, for the error. */
@@ -99,8 +99,13 @@ export class Fields {
   objects(key: string): Fields[] | undefined {
     return this.array(key, (value, path) => {
       if (!isObject(value)) throw this.wrongAt(path, value, "an object");
-      return new Fields(value, path, this.#what, this.#code);
+      return this.at(value, path);
     });
+  }
+
+  /** Another object of the same document. */
+  at(raw: Readonly<Record<string, unknown>>, path: string): Fields {
+    return new Fields(raw, path, this.#what, this.#code);
   }
 
   pathOf(key: string): string {
@@ -113,7 +118,11 @@ export class Fields {
   }
 
   wrongAt(path: string, value: unknown, wanted: string): CniError {
-    const is = value === undefined ? "missing" : show(value);
+    return this.refused(path, value === undefined ? "missing" : show(value), wanted);
+  }
+
+  /** As `wrongAt`, where the value itself says too little. */
+  refused(path: string, is: string, wanted: string): CniError {
     return new CniError(this.#code, `Cannot read the ${this.#what}: "${path}" is ${is}, wanted ${wanted}`);
   }
 }

@@ -52,6 +52,10 @@ export const limits = {
   cooldownMs: 30_000,
   /** A configuration may ask for this much at most: longer is a slip of units. */
   longestCooldownMs: 24 * 3600_000,
+  /** Entries of one `exclude`: a block counts as one, and ADD reads them all. */
+  excludeEntries: 1024,
+  /** Addresses of pods that have left, remembered for sticky networks; some 2 MB. */
+  rememberedAddresses: 16_384,
   /** Cooled-down leases that one allocation clears away: more than come in per allocation, and little enough to stay flat. */
   cooledPerAllocation: 32,
   /** Pages in the log of the lease database when it is moved: each process reads them all at its start, each move waits for the disk. */

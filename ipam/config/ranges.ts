@@ -13,6 +13,7 @@ import {
 } from "../../shared/ip.ts";
 import type { Fields } from "../../shared/json-fields.ts";
 import { limits } from "../../shared/limits.ts";
+import type { Interval } from "./intervals.ts";
 
 /** One window of addresses to give out, both ends inclusive. */
 export interface Range {
@@ -21,6 +22,8 @@ export interface Range {
   readonly end: Ip;
   /** Never given out, whether it lies inside the window or not. */
   readonly gateway: Ip;
+  /** Blocks of the subnet that are never given out either. */
+  readonly exclude: readonly Interval[];
 }
 
 /** One address is taken out of every set: windows of one family that do not overlap. */
@@ -43,7 +46,7 @@ export function parseRange(fields: Fields): Range {
   if (!contains(subnet, start)) throw fields.wrong("rangeStart", formatIp(start), inside);
   if (!contains(subnet, end)) throw fields.wrong("rangeEnd", formatIp(end), inside);
   if (start.value > end.value) throw fields.wrong("rangeStart", formatIp(start), `"${formatIp(end)}" or lower`);
-  return { subnet, start, end, gateway: optionalIp(fields, "gateway") ?? plus(first, 1n) };
+  return { subnet, start, end, gateway: optionalIp(fields, "gateway") ?? plus(first, 1n), exclude: [] };
 }
 
 function parseSubnet(fields: Fields): Cidr {
@@ -70,17 +73,17 @@ function optionalIp(fields: Fields, key: string): Ip | undefined {
 
 /**
  * Puts ranges together, one family in a set and no address twice.
- * @param path of the set in the configuration, for errors
+ * @param path of the set in the document, for errors
  */
-export function rangeSetOf(ranges: readonly Range[], path: string): RangeSet {
+export function rangeSetOf(ranges: readonly Range[], document: Fields, path: string): RangeSet {
   const [first, ...others] = ranges;
-  if (first === undefined) throw wrongSet(path, "empty", "at least one range");
+  if (first === undefined) throw document.refused(path, "empty", "at least one range");
   for (const [i, range] of others.entries()) {
     if (range.subnet.ip.family !== first.subnet.ip.family)
-      throw wrongSet(path, `${formatRange(first)} and ${formatRange(range)}`, "ranges of one address family");
+      throw document.refused(path, `${formatRange(first)} and ${formatRange(range)}`, "ranges of one address family");
     const clash = [first, ...others.slice(0, i)].find((earlier) => overlap(earlier, range));
     if (clash !== undefined)
-      throw wrongSet(path, `${formatRange(clash)} and ${formatRange(range)}`, "ranges that do not overlap");
+      throw document.refused(path, `${formatRange(clash)} and ${formatRange(range)}`, "ranges that do not overlap");
   }
   return [first, ...others];
 }
@@ -99,9 +102,6 @@ export function requireDisjoint(sets: readonly RangeSet[]): void {
   }
 }
 
-const wrongSet = (path: string, is: string, wanted: string): CniError =>
-  new CniError(CniCode.invalidConfig, `Cannot read the network configuration: "${path}" is ${is}, wanted ${wanted}`);
-
 const overlap = (a: Range, b: Range): boolean =>
   a.subnet.ip.family === b.subnet.ip.family && a.start.value <= b.end.value && b.start.value <= a.end.value;
 
@@ -117,10 +117,3 @@ export const formatRange = (range: Range): string => `${formatIp(range.start)}-$
 
 /** `start-end[,start-end]`: also names the set in the store, where its place in the list may change. */
 export const formatRangeSet = (set: RangeSet): string => set.map(formatRange).join(",");
-
-/** Addresses that the set can give out at most. */
-export function sizeOf(set: RangeSet, reserved: readonly Ip[]): bigint {
-  const inWindows = reserved.filter((ip) => rangeOf(set, ip) !== undefined);
-  const distinct = new Set(inWindows.map((ip) => ip.value));
-  return set.reduce((sum, { start, end }) => sum + end.value - start.value + 1n, 0n) - BigInt(distinct.size);
-}

@@ -1,24 +1,24 @@
-import type { Owner } from "../shared/cni/types.ts";
-import { CniCode, CniError } from "../shared/errors.ts";
-import { formatIp, type Ip } from "../shared/ip.ts";
-import { formatRangeSet, type RangeSet, sizeOf } from "./config/ranges.ts";
-import type { Lease } from "./lease.ts";
-import type { Store } from "./store/store.ts";
+import type { Owner } from "../../shared/cni/types.ts";
+import { CniCode, CniError } from "../../shared/errors.ts";
+import { formatIp, type Ip } from "../../shared/ip.ts";
+import { formatInterval, type Interval } from "../config/intervals.ts";
+import { formatRangeSet, type RangeSet } from "../config/ranges.ts";
+import type { Lease } from "../lease.ts";
+import type { Store } from "../store/store.ts";
+import { type Reservations, usageOf } from "./usage.ts";
 
 /** Why an address cannot be given: each names the range, the numbers, and who holds what is wanted. */
 
-export function exhausted(store: Store, network: string, set: RangeSet, reserved: readonly Ip[]): CniError {
-  const counts = set.map((range) => store.count(network, range.start, range.end));
-  const taken = counts.reduce((sum, count) => sum + count.taken, 0n);
-  const releasing = counts.reduce((sum, count) => sum + count.releasing, 0);
+export function exhausted(store: Store, network: string, set: RangeSet, reservations: Reservations): CniError {
+  const { range, total, used, releasing, cooling, gateways, excluded } = usageOf(store, network, set, reservations);
   const [first] = set.flatMap(({ start, end }) =>
     store.select({ by: "window", network, from: start, to: end, limit: 1 }),
   );
-  const cooling = counts.reduce((sum, count) => sum + count.cooling, 0);
-  const numbers = `${taken - BigInt(releasing + cooling)} allocated, ${releasing} releasing, ${cooling} cooling`;
+  const reserved = `${gateways} for gateways, ${excluded} excluded`;
+  const numbers = `${used - releasing} allocated, ${releasing} releasing, ${cooling} cooling; besides, ${reserved}`;
   const holder = first === undefined ? "" : `; the first is ${holderOf(first)}`;
   return refused(
-    `range set "${formatRangeSet(set)}" of network "${network}" has 0 of ${sizeOf(set, reserved)} addresses free`,
+    `range set "${range}" of network "${network}" has 0 of ${total} addresses free`,
     "at least 1",
     `${numbers}${holder}; "pipette ipam list --network ${network}" shows them all`,
   );
@@ -27,6 +27,13 @@ export function exhausted(store: Store, network: string, set: RangeSet, reserved
 export function isGateway(ip: Ip, set: RangeSet): CniError {
   return refused(
     `the requested "${formatIp(ip)}" is a gateway`,
+    `another address of range set "${formatRangeSet(set)}"`,
+  );
+}
+
+export function isExcluded(ip: Ip, by: Interval, set: RangeSet): CniError {
+  return refused(
+    `the requested "${formatIp(ip)}" is excluded by the configuration ("${formatInterval(by)}")`,
     `another address of range set "${formatRangeSet(set)}"`,
   );
 }

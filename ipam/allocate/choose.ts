@@ -1,0 +1,77 @@
+import type { Owner, Pod } from "../../shared/cni/types.ts";
+import { formatIp, type Ip, parseIp, sameIp } from "../../shared/ip.ts";
+import { intervalAt } from "../config/intervals.ts";
+import type { IpamConfig } from "../config/ipam-config.ts";
+import { type RangeSet, rangeOf } from "../config/ranges.ts";
+import type { Lease } from "../lease.ts";
+import type { Store } from "../store/store.ts";
+import { cursorMark } from "./marks.ts";
+import { longestCooling, nextAddress } from "./pick.ts";
+import { exhausted, isExcluded, isGateway, isTaken, notInRanges } from "./refusals.ts";
+import { lastAddress } from "./sticky.ts";
+
+/** Who wants addresses, and what is known of it. */
+export interface Applicant {
+  readonly owner: Owner;
+  readonly pod: Pod | undefined;
+  /** What this very owner left and nobody got since. */
+  readonly left: readonly Lease[];
+}
+
+/**
+ * The address of this range set for the applicant: the one asked for, else the one that it had, else the
+ * next in turn, else the one that cools longest.
+ * @throws {CniError} code 101 where there is none, or the one asked for cannot be given; 11 where it soon can
+ */
+export function chooseAddress(
+  store: Store,
+  applicant: Applicant,
+  set: RangeSet,
+  config: IpamConfig,
+  asked: Ip | undefined,
+): Ip {
+  const { owner, pod, left } = applicant;
+  if (asked !== undefined) {
+    requireGivable(store, applicant, set, config, asked);
+    store.setMark(cursorMark(owner.network, set), formatIp(asked));
+    return asked;
+  }
+  const before = left.find(({ address: { ip } }) => rangeOf(set, ip) !== undefined && !isReserved(config, ip));
+  return before?.address.ip ?? lastAddress(store, owner, pod, set, config) ?? inTurn(store, owner.network, set, config);
+}
+
+function inTurn(store: Store, network: string, set: RangeSet, config: IpamConfig): Ip {
+  const mark = cursorMark(network, set);
+  const next = nextAddress(store, network, set, config.reserved, parseIp(store.mark(mark) ?? ""));
+  const ip = next ?? longestCooling(store, network, set, config.reserved)?.address.ip;
+  if (ip === undefined) throw exhausted(store, network, set, config);
+  store.setMark(mark, formatIp(ip));
+  return ip;
+}
+
+const isReserved = ({ reserved }: IpamConfig, ip: Ip): boolean => intervalAt(reserved, ip) !== undefined;
+
+function requireGivable(store: Store, applicant: Applicant, set: RangeSet, config: IpamConfig, ip: Ip): void {
+  if (intervalAt(config.gateways, ip) !== undefined) throw isGateway(ip, set);
+  const excluded = intervalAt(config.excluded, ip);
+  if (excluded !== undefined) throw isExcluded(ip, excluded, set);
+  const [lease] = store.select({ by: "address", network: applicant.owner.network, ip });
+  const own = applicant.left.some((candidate) => sameIp(candidate.address.ip, ip));
+  // Whoever asks for an address wants this one, so it need not cool.
+  if (lease !== undefined && lease.state !== "cooling" && !own) throw isTaken(lease, set);
+}
+
+/**
+ * Each range set takes the first request that lies in it.
+ * @throws {CniError} code 101 where one is left over
+ */
+export function assignRequests({ rangeSets, requested }: IpamConfig): ReadonlyMap<RangeSet, Ip> {
+  const assigned = new Map<RangeSet, Ip>();
+  const left = requested.filter((ip) => {
+    const set = rangeSets.find((candidate) => !assigned.has(candidate) && rangeOf(candidate, ip) !== undefined);
+    if (set !== undefined) assigned.set(set, ip);
+    return set === undefined;
+  });
+  if (left.length > 0) throw notInRanges(left, rangeSets);
+  return assigned;
+}

@@ -1,0 +1,9 @@
+import { formatRangeSet, type RangeSet } from "../config/ranges.ts";
+
+/** Under which names the store keeps what the allocator goes on from. */
+
+/** The generation that was given last, of all networks. */
+export const generationMark = "generation";
+
+/** The address that was given last out of this range set, from which the next is looked for. */
+export const cursorMark = (network: string, set: RangeSet): string => `last ${network} ${formatRangeSet(set)}`;

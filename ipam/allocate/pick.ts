@@ -1,0 +1,65 @@
+import { type Ip, plus } from "../../shared/ip.ts";
+import { type Intervals, intervalAt, pastIntervals } from "../config/intervals.ts";
+import { type RangeSet, rangeOf } from "../config/ranges.ts";
+import type { Lease } from "../lease.ts";
+import type { Store } from "../store/store.ts";
+
+interface Window {
+  readonly from: Ip;
+  readonly to: Ip;
+}
+
+/**
+ * The next free address of the set after `last`, in the order of its ranges and round again, `last`
+ * itself at the end; from the beginning where `last` is unknown or not in the set any more.
+ * One look-up for each range and each reserved run on the way, however many leases there are.
+ */
+export function nextAddress(
+  store: Store,
+  network: string,
+  set: RangeSet,
+  reserved: Intervals,
+  last: Ip | undefined,
+): Ip | undefined {
+  for (const { from, to } of windowsAfter(set, last)) {
+    let ip = pastIntervals(reserved, from);
+    while (ip.value <= to.value) {
+      const free = store.nextFree(network, ip);
+      ip = pastIntervals(reserved, free);
+      if (ip.value === free.value && ip.value <= to.value) return ip;
+    }
+  }
+  return undefined;
+}
+
+function windowsAfter(set: RangeSet, last: Ip | undefined): readonly Window[] {
+  const whole = set.map((range): Window => ({ from: range.start, to: range.end }));
+  const at = last === undefined ? undefined : rangeOf(set, last);
+  if (last === undefined || at === undefined) return whole;
+  const i = set.indexOf(at);
+  return [
+    { from: plus(last, 1n), to: at.end },
+    ...whole.slice(i + 1),
+    ...whole.slice(0, i),
+    { from: at.start, to: last },
+  ];
+}
+
+/** Enough where nothing was reserved since it was given out, which is nearly always. */
+const firstLook = 8;
+
+/** The lease of the set that cools longest. */
+export function longestCooling(store: Store, network: string, set: RangeSet, reserved: Intervals): Lease | undefined {
+  const oldest = set.flatMap((range) => longestIn(store, network, { from: range.start, to: range.end }, reserved));
+  return oldest.sort((a, b) => (a.releasedAtMs ?? 0) - (b.releasedAtMs ?? 0) || a.generation - b.generation)[0];
+}
+
+function longestIn(store: Store, network: string, within: Window, reserved: Intervals): readonly Lease[] {
+  for (let limit = firstLook; ; limit *= firstLook) {
+    const releasedByMs = Number.MAX_SAFE_INTEGER;
+    const found = store.select({ by: "cooling", network, releasedByMs, within, limit });
+    const open = found.find((lease) => intervalAt(reserved, lease.address.ip) === undefined);
+    if (open !== undefined) return [open];
+    if (found.length < limit) return [];
+  }
+}

@@ -1,0 +1,57 @@
+import { countOf, type Interval, type Intervals, without } from "../config/intervals.ts";
+import type { IpamConfig } from "../config/ipam-config.ts";
+import { formatRangeSet, type RangeSet } from "../config/ranges.ts";
+import type { Store } from "../store/store.ts";
+
+/**
+ * Numbers of one range set. `total = used + cooling + free`; the addresses of its windows are
+ * `total + gateways + excluded`. A lease on an address that became reserved since counts there only.
+ */
+export interface RangeUsage {
+  /** `start-end[,start-end]`. */
+  readonly range: string;
+  /** Addresses that can be given out. */
+  readonly total: bigint;
+  /** Allocated or releasing. */
+  readonly used: number;
+  /** Of those, the ones whose interface may still stand. */
+  readonly releasing: number;
+  readonly cooling: number;
+  readonly free: bigint;
+  readonly gateways: bigint;
+  /** By the configuration's `exclude`; a gateway among them counts as a gateway. */
+  readonly excluded: bigint;
+}
+
+/** What of a configuration keeps addresses from pods. */
+export type Reservations = Pick<IpamConfig, "gateways" | "reserved">;
+
+export function usageOf(
+  store: Store,
+  network: string,
+  set: RangeSet,
+  { gateways, reserved }: Reservations,
+): RangeUsage {
+  const windows = set.map(({ start, end }): Interval => ({ first: start, last: end }));
+  const open = leftOf(windows, reserved);
+  const all = countOf(windows);
+  const total = countOf(open);
+  const besidesGateways = countOf(leftOf(windows, gateways));
+  const counts = open.map(({ first, last }) => store.count(network, first, last));
+  const taken = counts.reduce((sum, count) => sum + count.taken, 0n);
+  const cooling = counts.reduce((sum, count) => sum + count.cooling, 0);
+  const releasing = counts.reduce((sum, count) => sum + count.releasing, 0);
+  return {
+    range: formatRangeSet(set),
+    total,
+    used: Number(taken) - cooling,
+    releasing,
+    cooling,
+    free: total - taken,
+    gateways: all - besidesGateways,
+    excluded: besidesGateways - total,
+  };
+}
+
+const leftOf = (windows: readonly Interval[], reserved: Intervals): Intervals =>
+  windows.flatMap((window) => without(window, reserved));

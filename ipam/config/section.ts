@@ -1,0 +1,68 @@
+import { parseRoute } from "../../shared/cni/result.ts";
+import type { CniRoute } from "../../shared/cni/types.ts";
+import { type Fields, isObject } from "../../shared/json-fields.ts";
+import { limits } from "../../shared/limits.ts";
+import { paths } from "../../shared/paths.ts";
+import { type Exclusion, parseExclude, requireInside } from "./exclude.ts";
+import { parseRange, type Range, type RangeSet, rangeSetOf } from "./ranges.ts";
+
+/** What an `ipam` section says, or a settings file, which has the same keys; what it does not say is absent. */
+export interface IpamSection {
+  /** The one range of the schema's first days: `subnet`, `rangeStart`, `rangeEnd`, `gateway`. */
+  readonly single?: RangeSet;
+  readonly ranges?: readonly RangeSet[];
+  readonly exclude?: readonly Exclusion[];
+  readonly routes?: readonly CniRoute[];
+  readonly resolvConf?: string;
+  readonly cooldownMs?: number;
+  readonly sticky?: boolean;
+}
+
+/** @throws {CniError} code 7 naming the field */
+export function parseSection(fields: Fields): IpamSection {
+  // Without `subnet` its other keys say nothing, as in host-local.
+  const single = fields.has("subnet") ? rangeSetOf([parseRange(fields)], fields, fields.path) : undefined;
+  const ranges = parseRangeSets(fields, "ranges");
+  const exclude = parseExclude(fields);
+  const routes = fields.objects("routes")?.map(parseRoute);
+  const resolvConf = absolutePath(fields, "resolvConf");
+  const cooldownMs = fields.integer("cooldownMs", 0, limits.longestCooldownMs);
+  const sticky = fields.boolean("sticky");
+  return {
+    ...(single === undefined ? {} : { single }),
+    ...(ranges === undefined ? {} : { ranges }),
+    ...(exclude === undefined ? {} : { exclude }),
+    ...(routes === undefined ? {} : { routes }),
+    ...(resolvConf === undefined ? {} : { resolvConf }),
+    ...(cooldownMs === undefined ? {} : { cooldownMs }),
+    ...(sticky === undefined ? {} : { sticky }),
+  };
+}
+
+/** An array of range sets, each an array of ranges: `ranges`, or the runtime's `ipRanges`. */
+export function parseRangeSets(fields: Fields, key: string): readonly RangeSet[] | undefined {
+  return fields.array(key, (value, path) => {
+    if (!Array.isArray(value)) throw fields.wrongAt(path, value, "an array of ranges");
+    const ranges = value.map((entry: unknown, i): Range => {
+      if (!isObject(entry)) throw fields.wrongAt(`${path}[${i}]`, entry, "an object");
+      return parseListedRange(fields.at(entry, `${path}[${i}]`));
+    });
+    return rangeSetOf(ranges, fields, path);
+  });
+}
+
+/** Only a range in a list has an `exclude` of its own: beside the single range the key is the whole section's. */
+function parseListedRange(fields: Fields): Range {
+  const range = parseRange(fields);
+  const exclude = parseExclude(fields) ?? [];
+  requireInside(exclude, [range]);
+  return { ...range, exclude: exclude.map(({ run }) => run) };
+}
+
+/** An empty text counts as absent. The plugin's working directory is the runtime's, so nothing may depend on it. */
+export function absolutePath(fields: Fields, key: string): string | undefined {
+  const text = fields.string(key);
+  if (text === undefined || text === "") return undefined;
+  if (paths.isAbsolute(text) && !text.includes("\0")) return text;
+  throw fields.wrong(key, text, "an absolute path");
+}
