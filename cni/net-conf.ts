@@ -7,7 +7,9 @@ import { limits } from "../shared/limits.ts";
 import { type LogLevel, logLevels } from "../shared/log.ts";
 import { paths } from "../shared/paths.ts";
 
-export type IpamChoice = { readonly kind: Exclude<IpamKind, "delegated"> } | { readonly kind: "delegated"; readonly type: string };
+export type IpamChoice =
+  | { readonly kind: Exclude<IpamKind, "delegated"> }
+  | { readonly kind: "delegated"; readonly type: string };
 
 /** The keys of the network configuration that the plugin itself goes by; the rest is the allocator's and the agent's. */
 export interface NetConf {

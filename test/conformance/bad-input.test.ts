@@ -15,6 +15,8 @@ interface Bad {
   /** Keys put over a configuration that would do, or the text of one. */
   readonly conf?: Readonly<Record<string, unknown>> | string;
   readonly redirect?: string;
+  /** What only concerns the addresses the agent reads, and answers before it touches anything. */
+  readonly byAgent?: boolean;
 }
 
 const configuration: readonly Bad[] = [
@@ -155,7 +157,13 @@ const environment: readonly Bad[] = [
     env: { CNI_NETNS: "netns/x" },
     says: ['CNI_NETNS is "netns/x"', "absolute path"],
   },
-  { is: "CNI_ARGS without a value", code: 4, env: { CNI_ARGS: "IP" }, says: ['"IP"', "wanted KEY=VALUE"] },
+  {
+    is: "CNI_ARGS without a value",
+    code: 4,
+    env: { CNI_ARGS: "IP" },
+    says: ['"IP"', "wanted KEY=VALUE"],
+    byAgent: true,
+  },
   { is: "GC without CNI_PATH", verb: "GC", code: 4, env: { CNI_PATH: "" }, says: ["CNI_PATH is missing", "GC"] },
 ];
 
@@ -211,7 +219,7 @@ describe.each([
       for (const part of bad.says) expect(error.msg).toContain(part);
       expect(error.msg.length).toBeLessThan(1000);
       expect(directory.files()).toEqual([]);
-      expect(agent.asked).toEqual([]);
+      expect(agent.asked).toHaveLength(bad.byAgent ? 1 : 0);
     },
   );
 });

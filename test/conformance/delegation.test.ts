@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "n
 import { beforeAll, describe, expect, test } from "vitest";
 import { describeWith } from "../support/requires.ts";
 import { compileExecutables, errorOf, resultOf, run, scratch, variables } from "./plugin.ts";
-import { obliging, refusing, startScriptedAgent } from "./scripted-agent.ts";
+import { refusing, startScriptedAgent } from "./scripted-agent.ts";
 
 const address = '{"cniVersion":"1.0.0","ips":[{"address":"10.9.0.7/24","gateway":"10.9.0.1"}],"dns":{}}';
 const add = `case $CNI_COMMAND in ADD) echo '${address}';; esac`;
@@ -195,7 +195,7 @@ describe("section 4 Plugin Delegation", () => {
 describeWith("section 4 Plugin Delegation to Debian's plugins", ["cni-plugins"], () => {
   test("host-local gives, checks and frees the address", async () => {
     using directory = scratch();
-    await using agent = await startScriptedAgent(obliging);
+    await using agent = await startScriptedAgent();
     const ipam = { type: "host-local", dataDir: `${directory.path}/hl`, ranges: [[{ subnet: "10.9.0.0/24" }]] };
     const conf = { ...confWith(agent.socket, directory.path), cniVersion: "1.0.0", ipam };
     const added = resultOf(await run({ env: variables("ADD"), stdin: conf }));

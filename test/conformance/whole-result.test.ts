@@ -97,6 +97,19 @@ describeWith("with the real agent", ["root", "cni-plugins"], () => {
     expect((await run({ env: variables("DEL", env), stdin })).status).toBe(0);
   });
 
+  test("section 2 CHECK: fails where the address is no longer leased, or another one is", async () => {
+    const env = { CNI_CONTAINERID: "unleased", CNI_NETNS: agent.addPod() };
+    const stdin = { ...agent.conf, cniVersion: "1.1.0" };
+    const prevResult = resultOf(await run({ env: variables("ADD", env), stdin })) as { ips: { address: string }[] };
+    const [{ address }] = prevResult.ips as [{ address: string }];
+    const other = { ...prevResult, ips: [{ address: "10.66.0.77/24" }] };
+    const differs = errorOf(await run({ env: variables("CHECK", env), stdin: { ...stdin, prevResult: other } }));
+    expect(differs).toMatchObject({ code: 103, msg: expect.stringContaining(address.replace("/24", "")) });
+    resultOf(await run({ env: variables("DEL", env), stdin }));
+    const gone = errorOf(await run({ env: variables("CHECK", env), stdin: { ...stdin, prevResult } }));
+    expect(gone).toMatchObject({ code: 103, msg: expect.stringContaining(address) });
+  });
+
   test("section 2 STATUS and GC: the network works, and what the runtime does not list goes", async () => {
     const env = { CNI_CONTAINERID: "stale", CNI_NETNS: agent.addPod() };
     const stdin = { ...agent.conf, cniVersion: "1.1.0" };
