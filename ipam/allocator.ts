@@ -14,7 +14,7 @@ import { type RangeSet, rangeOf } from "./config/ranges.ts";
 import type { Lease, LeaseState } from "./lease.ts";
 import { firstAddress, lastAddress, leasePages, networksIn } from "./pages.ts";
 import { SqliteStore, type StoreLifetime } from "./store/sqlite-store.ts";
-import type { Store } from "./store/store.ts";
+import type { Store, Synchronous } from "./store/store.ts";
 
 /** Where a lease goes that its owner leaves: `releasing` while an interface may stand, else `cooling`. */
 export type LeftState = Exclude<LeaseState, "allocated">;
@@ -263,6 +263,11 @@ export class Allocator implements Disposable {
    */
   requireWritable(): void {
     this.#store.transaction((): void => this.#store.setMark("written", String(this.#surroundings.now())));
+  }
+
+  /** For the parts of this room that bring a whole network in line with something else: one transaction on the store. */
+  transaction<T>(work: (store: Store) => Synchronous<T>): T {
+    return this.#store.transaction((): Synchronous<T> => work(this.#store)) as T;
   }
 
   /** Remembers that the agent still has to unwire this attachment, whose address another IPAM plugin keeps. */

@@ -54,12 +54,18 @@ export const limits = {
   longestCooldownMs: 24 * 3600_000,
   /** Entries of one `exclude`: a block counts as one, and ADD reads them all. */
   excludeEntries: 1024,
+  /** A network's settings file: room for the longest `exclude` and many ranges. */
+  settingsFileBytes: 256 * 1024,
   /** Addresses of pods that have left, remembered for sticky networks; some 2 MB. */
   rememberedAddresses: 16_384,
   /** Cooled-down leases that one allocation clears away: more than come in per allocation, and little enough to stay flat. */
   cooledPerAllocation: 32,
   /** Pages in the log of the lease database when it is moved: each process reads them all at its start, each move waits for the disk. */
   walPages: 64,
+  /** host-local holds its lock for milliseconds, a take-over of 100,000 leases for seconds. */
+  hostLocalLockMs: 30_000,
+  /** A file of a host-local directory holds a container id and an interface name. */
+  hostLocalFileBytes: 1024,
   /** A resolv.conf has a few lines. */
   resolvConfBytes: 64 * 1024,
   /** A lease of an earlier boot may be taken away after this long without any sign of its owner. */

@@ -2,6 +2,8 @@ export const linuxPaths = {
   /** Directory 0750, socket 0700. */
   agentSocket: "/var/run/pipette/cni.sock",
   dataDir: "/var/lib/pipette",
+  /** Of host-local, where no `dataDir` is configured. */
+  hostLocalDataDir: "/var/lib/cni/networks",
   agentConfig: "/etc/pipette/agent.yaml",
   cniConfDir: "/etc/cni/net.d",
   /** Between the directories in CNI_PATH. */

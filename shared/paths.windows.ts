@@ -1,6 +1,8 @@
 export const windowsPaths = {
   agentSocket: "\\\\.\\pipe\\pipette-cni",
   dataDir: "C:\\ProgramData\\pipette",
+  /** Of host-local, where no `dataDir` is configured: it means the root of the runtime's drive. */
+  hostLocalDataDir: "C:\\var\\lib\\cni\\networks",
   agentConfig: "C:\\ProgramData\\pipette\\agent.yaml",
   cniConfDir: "C:\\Program Files\\containerd\\cni\\conf",
   /** Between the directories in CNI_PATH. */

@@ -5,7 +5,7 @@ import type { IpamConfig } from "../config/ipam-config.ts";
 import { type RangeSet, rangeOf } from "../config/ranges.ts";
 import type { Lease } from "../lease.ts";
 import type { Store } from "../store/store.ts";
-import { cursorMark } from "./marks.ts";
+import { cursorMark, inheritedCursorMark } from "./marks.ts";
 import { longestCooling, nextAddress } from "./pick.ts";
 import { exhausted, isExcluded, isGateway, isTaken, notInRanges } from "./refusals.ts";
 import { lastAddress } from "./sticky.ts";
@@ -42,7 +42,8 @@ export function chooseAddress(
 
 function inTurn(store: Store, network: string, set: RangeSet, config: IpamConfig): Ip {
   const mark = cursorMark(network, set);
-  const next = nextAddress(store, network, set, config.reserved, parseIp(store.mark(mark) ?? ""));
+  const last = store.mark(mark) ?? store.mark(inheritedCursorMark(network, config.rangeSets.indexOf(set))) ?? "";
+  const next = nextAddress(store, network, set, config.reserved, parseIp(last));
   const ip = next ?? longestCooling(store, network, set, config.reserved)?.address.ip;
   if (ip === undefined) throw exhausted(store, network, set, config);
   store.setMark(mark, formatIp(ip));

@@ -7,3 +7,6 @@ export const generationMark = "generation";
 
 /** The address that was given last out of this range set, from which the next is looked for. */
 export const cursorMark = (network: string, set: RangeSet): string => `last ${network} ${formatRangeSet(set)}`;
+
+/** The same as it came along from host-local, which knows sets by their places: counts while the set has no cursor of its own. */
+export const inheritedCursorMark = (network: string, rangeSet: number): string => `last ${network} #${rangeSet}`;

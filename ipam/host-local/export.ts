@@ -1,0 +1,166 @@
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { CniCode, CniError } from "../../shared/errors.ts";
+import { formatIp } from "../../shared/ip.ts";
+import { isWindows } from "../../shared/platform.ts";
+import type { Allocator } from "../allocator.ts";
+import type { Store } from "../store/store.ts";
+import { cursorsOf } from "./cursors.ts";
+import { type DirectoryContent, readDirectory, type Unreadable } from "./directory.ts";
+import { addressName, addressOfName, cursorName, holderText } from "./lease-file.ts";
+import { DirectoryLock } from "./lock.ts";
+import { readRecord, writeRecord } from "./record.ts";
+
+export interface ExportOptions {
+  /** Made where it is missing; empty, or the one that this network's leases came from or were exported to before. */
+  readonly directory: string;
+  readonly network: string;
+  /** `_` for `:` in file names, as host-local has it on Windows. Not given: as this system has it. */
+  readonly windows?: boolean;
+  readonly onProgress?: ((progress: { readonly done: number; readonly total: number }) => void) | undefined;
+}
+
+export interface ExportReport {
+  readonly directory: string;
+  readonly network: string;
+  /** Addresses in use that the directory has now. */
+  readonly leases: number;
+  /** Files that were written, cursors among them, and that were taken away. */
+  readonly written: number;
+  readonly removed: number;
+  /** What lay there before and was left alone. */
+  readonly unreadable: readonly Unreadable[];
+}
+
+/** File name to text: what the directory should hold, or holds. */
+type Files = Map<string, string>;
+
+const filesPerReport = 500;
+/** The pool may change while files are written; each round writes what has changed since. */
+const mostRounds = 20;
+
+/**
+ * Writes the addresses in use and the cursors in the way of host-local, so that it can go on from there. The store
+ * keeps its leases and notes that the directory counts from now on: the next use of the network takes it over again.
+ * @throws {CniError} code 5 where the directory holds something else or cannot be written, 11 where its lock is not
+ * free or the pool never comes to rest
+ */
+export async function exportHostLocal(allocator: Allocator, options: ExportOptions): Promise<ExportReport> {
+  const { directory, network } = options;
+  guarded(directory, () => mkdirSync(directory, { recursive: true, mode: 0o700 }));
+  using _lock = await DirectoryLock.take(directory);
+  const content = await readDirectory(directory, () => undefined);
+  allocator.transaction((store): void => claim(store, options, content));
+  const present = filesIn(content);
+  const { unreadable } = content;
+  let [written, removed] = [0, 0];
+  for (let round = 0; round < mostRounds; round++) {
+    const wanted = allocator.transaction((store): Files => {
+      const files = wantedFiles(store, options);
+      for (const { file } of unreadable) files.delete(file);
+      // Only where directory and store say the same may the directory count.
+      if (isSame(files, present)) settle(store, network, directory);
+      return files;
+    });
+    if (isSame(wanted, present)) {
+      const leases = [...wanted.keys()].filter((name) => addressOfName(name) !== undefined).length;
+      return { directory, network, leases, written, removed, unreadable };
+    }
+    removed += removeFiles(present, wanted, directory);
+    written += await writeFiles(present, wanted, options);
+  }
+  throw new CniError(
+    CniCode.tryAgainLater,
+    `Cannot export network "${network}": its leases changed in each of ${mostRounds} rounds, wanted nobody to use it meanwhile`,
+  );
+}
+
+/**
+ * Notes whose directory this is before the first file is written, so that an export that was interrupted can be run
+ * again; that it counts is noted at the end.
+ */
+function claim(
+  store: Store,
+  { directory, network }: ExportOptions,
+  { leases, cursors, unreadable }: DirectoryContent,
+): void {
+  const record = readRecord(store, network);
+  const known = record !== undefined && record.t !== "none" ? record : undefined;
+  const entries = leases.length + cursors.size + unreadable.length;
+  if (entries > 0 && known?.directory !== directory) {
+    throw new CniError(
+      CniCode.io,
+      `Cannot export network "${network}": "${directory}" holds ${entries} entries of something else, wanted an empty directory, or the one that its leases were taken over from`,
+    );
+  }
+  writeRecord(store, network, { t: "taken", generation: known?.generation ?? 0, directory });
+}
+
+function settle(store: Store, network: string, directory: string): void {
+  const record = readRecord(store, network);
+  const generation = record === undefined || record.t === "none" ? 0 : record.generation;
+  writeRecord(store, network, { t: "exported", generation, directory });
+}
+
+const filesIn = ({ leases, cursors }: DirectoryContent): Files =>
+  new Map([
+    ...leases.map(({ file, holder }) => [file, holderText(holder)] as const),
+    ...[...cursors].map(([rangeSet, ip]) => [cursorName(rangeSet), formatIp(ip)] as const),
+  ]);
+
+function wantedFiles(store: Store, { network, windows = isWindows }: ExportOptions): Files {
+  const leases = store.select({ by: "network", network });
+  const files: Files = new Map();
+  for (const { owner, address, state } of leases) {
+    // What cools is free for host-local, which knows no cooling.
+    if (state === "cooling") continue;
+    files.set(addressName(address.ip, windows), holderText({ containerId: owner.sandboxId, ifname: owner.ifname }));
+  }
+  for (const [rangeSet, ip] of cursorsOf(store, network, leases)) files.set(cursorName(rangeSet), formatIp(ip));
+  return files;
+}
+
+const isSame = (a: Files, b: Files): boolean =>
+  a.size === b.size && [...a].every(([name, text]) => b.get(name) === text);
+
+function removeFiles(present: Files, wanted: Files, directory: string): number {
+  let removed = 0;
+  for (const name of [...present.keys()].filter((name) => !wanted.has(name))) {
+    guarded(`${directory}/${name}`, () => rmSync(`${directory}/${name}`, { force: true }));
+    present.delete(name);
+    removed++;
+  }
+  return removed;
+}
+
+async function writeFiles(present: Files, wanted: Files, { directory, onProgress }: ExportOptions): Promise<number> {
+  const missing = [...wanted].filter(([name, text]) => present.get(name) !== text);
+  for (const [done, [name, text]] of missing.entries()) {
+    const path = `${directory}/${name}`;
+    guarded(path, () => {
+      rmSync(path, { force: true });
+      // Made by this call and nobody else: what a link leads to is not written.
+      writeFileSync(path, text, { flag: "wx", mode: 0o600 });
+    });
+    present.set(name, text);
+    if ((done + 1) % filesPerReport !== 0) continue;
+    onProgress?.({ done: done + 1, total: missing.length });
+    await Bun.sleep(0);
+  }
+  onProgress?.({ done: missing.length, total: missing.length });
+  return missing.length;
+}
+
+function guarded(path: string, write: () => void): void {
+  try {
+    write();
+  } catch (cause) {
+    const is = cause instanceof Error ? cause.message : String(cause);
+    throw new CniError(
+      CniCode.io,
+      `Cannot export leases: "${path}" cannot be written (${is}), wanted a place to write to`,
+      {
+        cause,
+      },
+    );
+  }
+}

@@ -1,0 +1,180 @@
+import { uptime } from "node:os";
+import type { Owner } from "../../shared/cni/types.ts";
+import { bitsOf, formatIp, type Ip } from "../../shared/ip.ts";
+import { generationMark, inheritedCursorMark } from "../allocate/marks.ts";
+import type { Allocator } from "../allocator.ts";
+import { readBootId } from "../boot-id.ts";
+import type { IpamConfig } from "../config/ipam-config.ts";
+import { rangeOf } from "../config/ranges.ts";
+import type { Lease } from "../lease.ts";
+import { numberOf } from "../store/address-key.ts";
+import type { Store } from "../store/store.ts";
+import { type DirectoryContent, type FoundLease, readDirectory, type Unreadable } from "./directory.ts";
+import { addressName, type Holder } from "./lease-file.ts";
+import { DirectoryLock } from "./lock.ts";
+import { readRecord, writeRecord } from "./record.ts";
+
+export interface Progress {
+  /** `reading` the files, then `keeping` what they say. */
+  readonly step: "reading" | "keeping";
+  readonly done: number;
+  readonly total: number;
+}
+
+export interface ImportOptions {
+  /** host-local's directory of this network: `<its dataDir>/<network>`. */
+  readonly directory: string;
+  readonly network: string;
+  /** Gives the leases their subnets and gateways at once; without it they get them from the next ADD of their container. */
+  readonly config?: Pick<IpamConfig, "rangeSets"> | undefined;
+  /** Takes also what was taken over before and released since: for a directory that host-local went on with. */
+  readonly again?: boolean;
+  readonly onProgress?: ((progress: Progress) => void) | undefined;
+}
+
+/** An address that two containers hold; the allocator's own lease stays. */
+export interface Clash {
+  readonly ip: Ip;
+  readonly theirs: Holder;
+  readonly ours: Lease;
+}
+
+export interface ImportReport {
+  readonly directory: string;
+  readonly network: string;
+  /** Leases that are the allocator's now. */
+  readonly taken: number;
+  /** Leases that it held already. */
+  readonly already: number;
+  /** Left out: the directory was taken over before, and these are not the allocator's any more. */
+  readonly released: number;
+  /** Leases of the allocator that host-local has released since they were exported to it. */
+  readonly dropped: number;
+  readonly clashes: readonly Clash[];
+  readonly unreadable: readonly Unreadable[];
+}
+
+/** No boot has this name, so a lease with it is suspect in each. */
+const earlierBoot = "earlier";
+const leasesPerReport = 1000;
+
+/**
+ * Takes the leases of a host-local directory over: under host-local's own lock, in one transaction, and as often as
+ * wanted with the same outcome. The directory stays as it is.
+ * @throws {CniError} code 5 where the directory or its lock cannot be used, 11 where others keep the lock, 101 as `Allocator.open`
+ */
+export async function importHostLocal(allocator: Allocator, options: ImportOptions): Promise<ImportReport> {
+  using _lock = await DirectoryLock.take(options.directory);
+  return importLocked(allocator, options);
+}
+
+/** The same for whoever holds the directory's lock. */
+export async function importLocked(allocator: Allocator, options: ImportOptions): Promise<ImportReport> {
+  const { directory, network, onProgress } = options;
+  const content = await readDirectory(directory, (done, total) => onProgress?.({ step: "reading", done, total }));
+  const bootId = await readBootId();
+  return allocator.transaction((store): ImportReport => {
+    const kept = new Import(store, options, bootId).keep(content);
+    return { directory, network, ...kept, unreadable: content.unreadable };
+  });
+}
+
+class Import {
+  readonly #store: Store;
+  readonly #options: ImportOptions;
+  readonly #bootId: string;
+  readonly #bootStartMs = startOfThisBootMs();
+  #generation: number;
+
+  constructor(store: Store, options: ImportOptions, bootId: string) {
+    this.#store = store;
+    this.#options = options;
+    this.#bootId = bootId;
+    this.#generation = Number(store.mark(generationMark) ?? "0");
+  }
+
+  keep(content: DirectoryContent): Omit<ImportReport, "directory" | "network" | "unreadable"> {
+    const { directory, network, again = false, onProgress } = this.#options;
+    const record = readRecord(this.#store, network);
+    // Exported to it: then what the directory says counts, because host-local may have gone on there.
+    const comesBack = record?.t === "exported" && record.directory === directory;
+    const takesNew = again || record?.t !== "taken";
+    const held = new Map(
+      this.#store.select({ by: "network", network }).map((lease) => [keyOf(lease.address.ip), lease]),
+    );
+    const found = foundIn(content);
+    const counts = { taken: 0, already: 0, released: 0, dropped: 0 };
+    const clashes: Clash[] = [];
+    for (const [i, lease] of found.entries()) {
+      if (i % leasesPerReport === 0) onProgress?.({ step: "keeping", done: i, total: found.length });
+      const ours = held.get(keyOf(lease.ip));
+      held.delete(keyOf(lease.ip));
+      if (ours !== undefined && ours.state !== "cooling" && isHeldBy(ours, lease.holder)) {
+        counts.already++;
+        this.#giveSubnet(ours);
+      } else if (!takesNew && (ours === undefined || ours.state === "cooling")) counts.released++;
+      else if (ours === undefined || ours.state === "cooling" || comesBack) {
+        counts.taken++;
+        this.#take(lease);
+      } else clashes.push({ ip: lease.ip, theirs: lease.holder, ours });
+    }
+    for (const ours of comesBack ? held.values() : []) {
+      if (ours.state !== "cooling") counts.dropped++;
+      this.#store.remove(ours);
+    }
+    for (const [rangeSet, ip] of content.cursors)
+      this.#store.setMark(inheritedCursorMark(network, rangeSet), formatIp(ip));
+    this.#store.setMark(generationMark, String(this.#generation));
+    writeRecord(this.#store, network, { t: "taken", generation: this.#generation, directory });
+    onProgress?.({ step: "keeping", done: found.length, total: found.length });
+    return { ...counts, clashes };
+  }
+
+  #take({ ip, holder, sinceMs }: FoundLease): void {
+    const owner: Owner = { network: this.#options.network, sandboxId: holder.containerId, ifname: holder.ifname };
+    this.#store.put({
+      owner,
+      rangeSet: 0,
+      address: { ip, prefix: bitsOf(ip.family) },
+      ...this.#subnetOf(ip),
+      state: "allocated",
+      bootId: sinceMs < this.#bootStartMs ? earlierBoot : this.#bootId,
+      generation: ++this.#generation,
+      allocatedAtMs: sinceMs,
+    });
+  }
+
+  /** What an earlier import without ranges could not know. */
+  #giveSubnet(ours: Lease): void {
+    const subnet = this.#subnetOf(ours.address.ip);
+    if (subnet !== undefined && ours.address.prefix === bitsOf(ours.address.ip.family))
+      this.#store.put({ ...ours, ...subnet });
+  }
+
+  #subnetOf(ip: Ip): Pick<Lease, "rangeSet" | "address" | "gateway"> | undefined {
+    const sets = this.#options.config?.rangeSets ?? [];
+    for (const [rangeSet, set] of sets.entries()) {
+      const range = rangeOf(set, ip);
+      if (range !== undefined)
+        return { rangeSet, address: { ip, prefix: range.subnet.prefix }, gateway: range.gateway };
+    }
+    return undefined;
+  }
+}
+
+/** When the system started, by its clock of now; milliseconds since 1970. */
+const startOfThisBootMs = (): number => Date.now() - uptime() * 1000;
+
+const keyOf = (ip: Ip): bigint => numberOf(ip);
+
+const isHeldBy = ({ owner }: Lease, holder: Holder): boolean =>
+  owner.sandboxId === holder.containerId && owner.ifname === holder.ifname;
+
+/** Everything that keeps an address out of use, in the order of the addresses, which is the cheapest for the store. */
+function foundIn({ leases, ownerless }: DirectoryContent): readonly FoundLease[] {
+  const nobodys = ownerless.map((entry) => ({ ...entry, holder: nobodyOf(entry.ip) }));
+  return [...leases, ...nobodys].sort((a, b) => (keyOf(a.ip) < keyOf(b.ip) ? -1 : 1));
+}
+
+/** A holder that no DEL names: the address stays out of use, as it did under host-local, until a GC or a person frees it. */
+const nobodyOf = (ip: Ip): Holder => ({ containerId: `unreadable-${addressName(ip, true)}`, ifname: "" });

@@ -1,0 +1,70 @@
+import { paths } from "../../shared/paths.ts";
+import type { Allocator } from "../allocator.ts";
+import type { IpamConfig } from "../config/ipam-config.ts";
+import { importLocked } from "./import.ts";
+import { lockName } from "./lease-file.ts";
+import { DirectoryLock } from "./lock.ts";
+import { isSettled, readRecord, writeRecord } from "./record.ts";
+import { describeImport } from "./report.ts";
+
+export interface TakeOver {
+  readonly dataDir: string;
+  readonly network: string;
+  readonly config?: Pick<IpamConfig, "rangeSets"> | undefined;
+  readonly log: (line: string) => void;
+}
+
+/**
+ * Takes a network over from host-local, once: where its directory lies in the data directory, or was exported to since.
+ * Any number of processes may do this at the same time; the lock lets one of them, and the others find it done.
+ * @throws {CniError} as `importHostLocal`: an address that host-local gave out could be given out twice
+ */
+export async function takeOver(allocator: Allocator, { dataDir, network, config, log }: TakeOver): Promise<void> {
+  const directory = await whereFrom(allocator, dataDir, network);
+  if (directory === undefined) {
+    settleWithout(allocator, network);
+    return;
+  }
+  using _lock = await DirectoryLock.take(directory);
+  if (allocator.transaction((store): boolean => isSettled(store, network))) return;
+  const report = await importLocked(allocator, { directory, network, config });
+  for (const line of describeImport(report)) log(line);
+}
+
+async function whereFrom(allocator: Allocator, dataDir: string, network: string): Promise<string | undefined> {
+  const record = allocator.transaction((store) => readRecord(store, network));
+  if (record?.t !== "exported") return hostLocalDirectory(dataDir, network);
+  // Emptied since, or gone: then what the store has is all there is.
+  return (await exists(`${record.directory}/${lockName}`)) ? record.directory : undefined;
+}
+
+/**
+ * Where host-local keeps this network's leases, if it ever did: beside ours, or, where no `dataDir` is configured, at
+ * its own default.
+ */
+export async function hostLocalDirectory(dataDir: string, network: string): Promise<string | undefined> {
+  const { directorySeparator: slash } = paths;
+  const places = [dataDir, ...(dataDir === paths.dataDir ? [paths.hostLocalDataDir] : [])];
+  for (const place of places) if (await isDirectory(`${place}${slash}${network}`)) return `${place}${slash}${network}`;
+  return undefined;
+}
+
+function settleWithout(allocator: Allocator, network: string): void {
+  allocator.transaction((store): void => {
+    const record = readRecord(store, network);
+    if (record?.t === "exported") writeRecord(store, network, { ...record, t: "taken" });
+    else if (record === undefined) writeRecord(store, network, { t: "none" });
+  });
+}
+
+const exists = (path: string): Promise<boolean> => Bun.file(path).exists();
+
+async function isDirectory(path: string): Promise<boolean> {
+  try {
+    return (await Bun.file(path).stat()).isDirectory();
+  } catch (caught) {
+    const code = (caught as { code?: unknown }).code;
+    if (code === "ENOENT" || code === "ENOTDIR") return false;
+    throw caught;
+  }
+}
