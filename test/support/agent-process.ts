@@ -5,7 +5,7 @@ import { Allocator } from "../../ipam/mod.ts";
 import { isObject } from "../../shared/json-fields.ts";
 import type { CniCmdResponse } from "../../shared/proto/cni-messages.ts";
 import type { StatusResponse } from "../../shared/proto/pipette-messages.ts";
-import { cniService, type Method, nodeService } from "../../shared/proto/services.ts";
+import { callTimes, cniService, type Method, nodeService } from "../../shared/proto/services.ts";
 import { callUnary } from "../../shared/rpc/call.ts";
 import { innerProcess } from "./inner-process.ts";
 
@@ -86,8 +86,11 @@ export class AgentHome implements AsyncDisposable {
     return this.call(cniService[verb], { cniArgs }, options.timeoutMs);
   }
 
+  /** As our plugin calls. */
   call<Req, Res>(method: Method<Req, Res>, request: Req, timeoutMs = 20_000): Promise<Res> {
-    return callUnary(this.socket, method, request, { timeoutMs });
+    const now = Date.now();
+    const metadata = { [callTimes.startedMs]: String(now), [callTimes.untilMs]: String(now + timeoutMs) };
+    return callUnary(this.socket, method, request, { timeoutMs, metadata });
   }
 
   status(): Promise<StatusResponse> {
