@@ -1,48 +1,19 @@
 import { describe, expect, test } from "vitest";
-import type { Owner } from "../shared/cni/types.ts";
-import { CniError } from "../shared/errors.ts";
 import { formatCidr, formatIp } from "../shared/ip.ts";
-import { Fields } from "../shared/json-fields.ts";
-import { Allocator } from "./allocator.ts";
-import { type IpamConfig, parseIpamConfig } from "./config/ipam-config.ts";
-import type { Lease } from "./lease.ts";
-import { MemoryStore } from "./store/memory-store.ts";
+import {
+  configOf as config,
+  five,
+  ipsOf,
+  ownerOf as owner,
+  refusal,
+  allocatorInMemory as setUp,
+} from "./allocate/allocator-in-memory.ts";
+import type { IpamConfig } from "./config/ipam-config.ts";
 
-const config = (ipam: object, more: object = {}): IpamConfig =>
-  parseIpamConfig({ conf: new Fields({ ipam, ...more }), network: "net", version: "1.0.0", args: "" });
-
-/** Five addresses, 10.0.0.2 to 10.0.0.6; the gateway is 10.0.0.1. */
-const five = config({ subnet: "10.0.0.0/29", cooldownMs: 1000 });
 const dual = config({ ranges: [[{ subnet: "10.0.0.0/29" }], [{ subnet: "fd00::/64" }]], cooldownMs: 1000 });
 
 const asking = (ips: readonly string[], base: object = { subnet: "10.0.0.0/29", cooldownMs: 1000 }): IpamConfig =>
   config(base, { runtimeConfig: { ips } });
-
-const owner = (sandboxId: string, ifname = "eth0"): Owner => ({ network: "net", sandboxId, ifname });
-
-const ipsOf = (leases: readonly Lease[]): readonly string[] => leases.map(({ address }) => formatIp(address.ip));
-
-/** An allocator in memory with a clock and a boot of its own. */
-function setUp(bootId = "boot-1") {
-  const store = new MemoryStore();
-  const clock = { ms: 1_000_000 };
-  const boot = (id: string): Allocator => new Allocator(store, { bootId: id, now: () => clock.ms });
-  const allocator = boot(bootId);
-  const add = (id: string, wanted: IpamConfig = five): string =>
-    ipsOf(allocator.allocate(owner(id), wanted).leases).join(" ");
-  const del = (id: string): unknown => allocator.release(owner(id), "cooling");
-  return { allocator, clock, boot, add, del };
-}
-
-function refusal(run: () => unknown): CniError {
-  try {
-    run();
-  } catch (caught) {
-    if (caught instanceof CniError) return caught;
-    throw caught;
-  }
-  throw new Error("Broken invariant: this must be refused");
-}
 
 describe("allocate", () => {
   test("goes round: the last given comes last, the gateway never", () => {

@@ -8,6 +8,8 @@ import { formatCidr, sameIp } from "../shared/ip.ts";
 import { Allocator } from "./allocator.ts";
 import { readBootId } from "./boot-id.ts";
 import { dataDirOf, parseAnyRanges, parseIpamConfig } from "./config/ipam-config.ts";
+import type { IpamSection } from "./config/section.ts";
+import { readSettingsFile } from "./config/settings-file.ts";
 import { ipamResult, readDns } from "./result.ts";
 
 /**
@@ -35,8 +37,14 @@ const ownerOf = ({ network, env }: CniRequest): Owner => ({
   ifname: env.ifname,
 });
 
+/** For the verbs that give out addresses; the others must work when this file does not. */
+async function settingsOf({ conf, network }: CniRequest): Promise<{ readonly settings?: IpamSection }> {
+  const settings = await readSettingsFile(dataDirOf(conf), network);
+  return settings === undefined ? {} : { settings };
+}
+
 async function add(request: CniRequest, bootId: Promise<string>): Promise<string> {
-  const config = parseIpamConfig({ ...request, args: request.env.args });
+  const config = parseIpamConfig({ ...request, args: request.env.args, ...(await settingsOf(request)) });
   const dns = await readDns(config);
   using allocator = await Allocator.open(config.dataDir, { bootId });
   const { leases } = allocator.allocate(ownerOf(request), config, podOf(request.env.args));
@@ -85,7 +93,7 @@ async function gc(request: CniRequest): Promise<undefined> {
 
 /** Whether the next ADD would find a place to write to and an address in every range set. */
 async function status(request: CniRequest): Promise<undefined> {
-  const config = parseAnyRanges({ ...request, args: "" });
+  const config = parseAnyRanges({ ...request, args: "", ...(await settingsOf(request)) });
   try {
     using allocator = await Allocator.open(config.dataDir);
     allocator.requireWritable();
@@ -94,7 +102,9 @@ async function status(request: CniRequest): Promise<undefined> {
     throw new CniError(
       CniCode.notAvailable,
       `Cannot give out addresses: range set "${empty.range}" of network "${request.network}" has 0 of ${empty.total} free, wanted at least 1`,
-      { details: `${empty.used} in use; "pipette ipam list --network ${request.network}" shows them` },
+      {
+        details: `${empty.used} in use, ${empty.excluded} excluded, ${empty.gateways} for gateways; "pipette ipam list --network ${request.network}" shows them`,
+      },
     );
   } catch (caught) {
     // Whatever the reason, the runtime is to hear that no ADD can work now (specification 1.1.0, "STATUS").

@@ -45,6 +45,9 @@ export const limits = {
   /** Between two attempts to connect while the listener's queue is full: doubles from the first to the second. */
   connectRetryFirstMs: 1,
   connectRetryMostMs: 32,
+  /** Between two attempts of a connection that stays: as above. */
+  channelRetryFirstMs: 50,
+  channelRetryMostMs: 1000,
   /** A range smaller than this holds no address to give: host-local's rule. */
   smallestRangePrefix4: 30,
   smallestRangePrefix6: 126,
