@@ -221,17 +221,18 @@ export class Allocator implements Disposable {
 
   /** Ends every allocated lease of the network whose attachment is not in `keep`; answers their owners. */
   retain(network: string, keep: readonly Attachment[], to: LeftState): readonly Owner[] {
-    const kept = new Set(keep.map(({ containerId, ifname }) => `${containerId} ${ifname}`));
-    const owners = new Map<string, Owner>();
-    return this.#store.transaction((): readonly Owner[] => {
-      for (const lease of this.#store.select({ by: "network", network })) {
-        const name = `${lease.owner.sandboxId} ${lease.owner.ifname}`;
-        if (lease.state !== "allocated" || kept.has(name)) continue;
-        this.#leave(lease, to);
-        owners.set(name, lease.owner);
-      }
-      return [...owners.values()];
-    });
+    const given = this.#store.transaction((): readonly Lease[] =>
+      this.unclaimed(network, keep).map((lease) => this.#leave(lease, to)),
+    );
+    return [...new Map(given.map(({ owner }) => [attachmentName(owner), owner])).values()];
+  }
+
+  /** The leases that `retain` would end. */
+  unclaimed(network: string, keep: readonly Attachment[]): readonly Lease[] {
+    const kept = new Set(keep.map(({ containerId, ifname }) => attachmentName({ sandboxId: containerId, ifname })));
+    return this.#store
+      .select({ by: "network", network })
+      .filter(({ state, owner }) => state === "allocated" && !kept.has(attachmentName(owner)));
   }
 
   /** Leases in any state, by network and address. */
@@ -290,6 +291,9 @@ export class Allocator implements Disposable {
 }
 
 const databaseIn = (dataDir: string): string => `${dataDir}${paths.directorySeparator}leases.db`;
+
+/** Distinct within a network. */
+const attachmentName = ({ sandboxId, ifname }: Pick<Owner, "sandboxId" | "ifname">): string => `${sandboxId} ${ifname}`;
 
 /** In the order of their range sets. */
 const allocatedOf = (leases: readonly Lease[]): readonly Lease[] =>
