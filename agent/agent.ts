@@ -13,7 +13,7 @@ import { conflistPath, conflistText, writeAtomically } from "./conflist.ts";
 import type { DataPath } from "./datapath/datapath.ts";
 import { Lanes } from "./lanes.ts";
 import { cniRpcs } from "./services/cni-service.ts";
-import { ipamRpcs } from "./services/ipam-service.ts";
+import { agentIpamRpcs } from "./services/ipam-service.ts";
 import { nodeRpcs } from "./services/node-service.ts";
 import { Janitor } from "./state/janitor.ts";
 import { reconcile } from "./state/reconcile.ts";
@@ -117,7 +117,7 @@ export class Agent {
     const services = [
       cniRpcs(this.#parts, gate),
       nodeRpcs(this.#parts, this.#janitor, gate, info),
-      ipamRpcs(this.#parts, this.#janitor),
+      agentIpamRpcs(this.#parts, this.#janitor, gate),
     ];
     await this.#server.listen(services, config.janitorIntervalMs, logger);
     await dataPath.start();

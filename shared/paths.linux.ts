@@ -1,6 +1,8 @@
 export const linuxPaths = {
   /** Directory 0750, socket 0700. */
   agentSocket: "/var/run/pipette/cni.sock",
+  /** Of the allocator by itself, with the same rights. */
+  ipamSocket: "/var/run/pipette/ipam.sock",
   dataDir: "/var/lib/pipette",
   /** Of host-local, where no `dataDir` is configured. */
   hostLocalDataDir: "/var/lib/cni/networks",

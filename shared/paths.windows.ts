@@ -1,5 +1,6 @@
 export const windowsPaths = {
   agentSocket: "\\\\.\\pipe\\pipette-cni",
+  ipamSocket: "\\\\.\\pipe\\pipette-ipam",
   dataDir: "C:\\ProgramData\\pipette",
   /** Of host-local, where no `dataDir` is configured: it means the root of the runtime's drive. */
   hostLocalDataDir: "C:\\var\\lib\\cni\\networks",

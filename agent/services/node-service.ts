@@ -69,7 +69,7 @@ export function nodeRpcs(parts: AgentParts, janitor: Janitor, gate: Gate, info: 
  * GC: what the runtime does not list goes. Goes on after a failure and reports it (specification
  * 1.1.0, "GC"); the janitor tries again what failed.
  */
-async function collect(parts: AgentParts, request: GcRequest, call: CallContext): Promise<GcResponse> {
+export async function collect(parts: AgentParts, request: GcRequest, call: CallContext): Promise<GcResponse> {
   const { network } = request;
   if (wrongNetworkName(network) !== undefined) throw wrong("network", network, networkNameRule);
   const keep = new Set<string>();

@@ -1,0 +1,106 @@
+import { podOf } from "../../shared/cni/args.ts";
+import { encodeResult } from "../../shared/cni/result.ts";
+import type { Owner } from "../../shared/cni/types.ts";
+import { parseVersion, supportedVersions } from "../../shared/cni/versions.ts";
+import { CniCode, CniError } from "../../shared/errors.ts";
+import { Fields } from "../../shared/json-fields.ts";
+import { ipamService } from "../../shared/proto/daemon-services.ts";
+import type { AllocateRequest, AllocateResponse, LeaseMessage } from "../../shared/proto/ipam-messages.ts";
+import type { GcResponse } from "../../shared/proto/pipette-messages.ts";
+import { type CallContext, type Rpc, rpc, streamingRpc } from "../../shared/server/handlers.ts";
+import type { Allocator, Attachment } from "../allocator.ts";
+import { parseIpamConfig } from "../config/ipam-config.ts";
+import type { Lease } from "../lease.ts";
+import { ipamResult, readDns } from "../result.ts";
+import { keptIn, networkIn, ownerIn } from "./ipam-request.ts";
+import { leaseMessage } from "./lease-message.ts";
+import { statsOf } from "./network-stats.ts";
+
+/** What differs between the servers of the allocator: whether interfaces of theirs stand on the leases. */
+export interface IpamHost {
+  readonly allocator: Allocator;
+  /** The `ipam` sections of the networks that the server itself has ranges for, by the network's name. */
+  readonly sections: ReadonlyMap<string, Readonly<Record<string, unknown>>>;
+  /** Ends the owner's leases; answers them as they are then. */
+  release(owner: Owner): readonly Lease[];
+  /** Ends every attachment of the network that is not to be kept. */
+  collect(network: string, keep: readonly Attachment[], call: CallContext): Promise<GcResponse>;
+}
+
+/** The service `pipette.v1.Ipam`. All leases lie in the host's store: the `dataDir` of a request's configuration is not asked. */
+export function ipamRpcs(host: IpamHost): readonly Rpc[] {
+  const { allocator } = host;
+  return [
+    rpc(ipamService.allocate, async (request, call) => {
+      const response = await allocate(host, request, call);
+      call.log.info("served", { rpc: "Allocate", ...nameOf(request), leases: response.leases.length });
+      return response;
+    }),
+    rpc(ipamService.release, async (request, call) => {
+      const released = host.release(ownerIn(request)).map(leaseMessage);
+      call.log.info("served", {
+        rpc: "Release",
+        network: request.network,
+        ...nameOf(request),
+        leases: released.length,
+      });
+      return { released };
+    }),
+    rpc(ipamService.get, async (request) => ({ leases: allocator.find(ownerIn(request)).map(leaseMessage) })),
+    streamingRpc(ipamService.list, (request) => list(allocator, networkIn(request))),
+    rpc(ipamService.gc, async (request, call) => {
+      const keep = keptIn(request);
+      // The list of a caller that has gone may be old: what has come since would be taken for a leftover.
+      if (call.signal.aborted) throw gone("run GC");
+      const response = await host.collect(request.network, keep, call);
+      const { removed, failures } = response;
+      call.log.info("served", { rpc: "Gc", network: request.network, removed: removed.length, failures });
+      return response;
+    }),
+    rpc(ipamService.stats, async (request) => ({ networks: statsOf(host, networkIn(request)) })),
+  ];
+}
+
+const nameOf = ({ containerId, ifname }: Attachment): { container: string; ifname: string } => ({
+  container: containerId,
+  ifname,
+});
+
+async function allocate(host: IpamHost, request: AllocateRequest, call: CallContext): Promise<AllocateResponse> {
+  const conf = withSection(host, Fields.parse(new TextDecoder().decode(request.networkConfiguration)));
+  const owner = ownerIn({ network: conf.string("name") ?? "", ...request });
+  const given = conf.string("cniVersion") ?? "";
+  const version = parseVersion(given);
+  if (version === undefined) throw conf.wrong("cniVersion", given, `one of ${supportedVersions.join(", ")}`);
+  const config = parseIpamConfig({ conf, network: owner.network, version, args: request.args });
+  const dns = await readDns(config);
+  if (call.signal.aborted) throw gone("allocate");
+  const { leases } = host.allocator.allocate(owner, config, podOf(request.args));
+  const text = encodeResult(await ipamResult(config, leases, dns), version);
+  return { cniResult: new TextEncoder().encode(text), leases: leases.map(leaseMessage) };
+}
+
+/** The configuration with an `ipam` section: its own, or the server's for this network. */
+function withSection({ sections }: IpamHost, conf: Fields): Fields {
+  if (conf.has("ipam")) return conf;
+  const network = conf.string("name") ?? "";
+  const ipam = sections.get(network);
+  if (ipam !== undefined) return new Fields({ ...conf.raw, ipam });
+  const known = [...sections.keys()].map((name) => `"${name}"`).join(", ") || "none";
+  throw new CniError(
+    CniCode.invalidConfig,
+    `Cannot allocate for network "${network}": its configuration has no "ipam" section and the server no ranges for it, wanted one of the two`,
+    { details: `the server has ranges for ${known}` },
+  );
+}
+
+const gone = (action: string): CniError =>
+  new CniError(CniCode.tryAgainLater, `Cannot ${action}: its caller has gone, wanted it to wait for the answer`);
+
+async function* list(allocator: Allocator, network: string | undefined): AsyncGenerator<LeaseMessage, void> {
+  for (const page of allocator.pages(network)) {
+    yield* page.map(leaseMessage);
+    // Other calls get their turn, also where the caller takes all as fast as it comes.
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}

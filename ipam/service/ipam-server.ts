@@ -1,0 +1,59 @@
+import type { Logger } from "../../shared/log.ts";
+import type { Running } from "../../shared/server/daemon.ts";
+import type { Libc } from "../../shared/server/libc.linux.ts";
+import { SocketServer } from "../../shared/server/socket-server.ts";
+import { Allocator } from "../allocator.ts";
+import { type IpamHost, ipamRpcs } from "./ipam-rpcs.ts";
+
+export interface IpamServerConfig {
+  readonly socket: string;
+  readonly dataDir: string;
+  /** As in `IpamHost`. */
+  readonly sections: IpamHost["sections"];
+}
+
+/** For messages. */
+export const ipamServerName = "the allocator's service";
+
+/** How often the server looks whether its socket is still there. */
+const watchIntervalMs = 10_000;
+/** A call takes milliseconds; a `List` may be as slow as its caller. */
+const drainTimeoutMs = 10_000;
+
+/**
+ * Serves the allocator by itself. Others may use the same data directory meanwhile, plugins as well as an agent: each
+ * call is one transaction.
+ * @throws {CniError} naming what is in the way; nothing stays locked or listening then
+ */
+export async function startIpamServer(config: IpamServerConfig, logger: Logger, libc: Libc): Promise<Running> {
+  const { socket, dataDir, sections } = config;
+  await using starting = new AsyncDisposableStack();
+  const server = starting.use(SocketServer.claim(socket, ipamServerName, libc));
+  const allocator = starting.use(await Allocator.open(dataDir));
+  await server.listen([ipamRpcs(aloneWith(allocator, sections))], watchIntervalMs, logger);
+  server.serving = true;
+  logger.info("ready", { socket, dataDir, networks: [...sections.keys()] });
+  const resources = starting.move();
+  return {
+    lost: server.lost,
+    async stop() {
+      logger.info("stopping", { callsInFlight: server.callsInFlight });
+      if (!(await server.close(drainTimeoutMs))) logger.warn("calls were cut off", { after: drainTimeoutMs });
+      await resources.disposeAsync();
+      logger.info("stopped");
+    },
+  };
+}
+
+/** No interface is known here, as with `pipette-ipam`: what is released begins to cool. */
+function aloneWith(allocator: Allocator, sections: IpamHost["sections"]): IpamHost {
+  return {
+    allocator,
+    sections,
+    release: (owner) => allocator.release(owner, "cooling"),
+    async collect(network, keep) {
+      const gone = allocator.retain(network, keep, "cooling");
+      return { removed: gone.map(({ sandboxId, ifname }) => ({ containerId: sandboxId, ifname })), failures: [] };
+    },
+  };
+}

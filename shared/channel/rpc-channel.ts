@@ -1,0 +1,123 @@
+import {
+  type CallOptions,
+  type Client,
+  credentials,
+  Metadata,
+  makeGenericClientConstructor,
+  type ServiceError,
+} from "@grpc/grpc-js";
+import { limits } from "../limits.ts";
+import type { Method } from "../proto/services.ts";
+import { GrpcCode, RpcError } from "../rpc/rpc-error.ts";
+
+export interface ChannelCallOptions {
+  /** Until the answer; of a stream until the next response, counted while somebody waits for it. */
+  readonly timeoutMs: number;
+  /** Ends the call when aborted. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * A gRPC connection that stays, for programs that make many calls or read streams; `callUnary` of `shared/rpc` is for
+ * one call of a short life. It connects at the first call, and again where the connection was lost. Keeps the process
+ * alive until it is disposed of.
+ */
+export class RpcChannel implements Disposable {
+  readonly #address: string;
+  readonly #client: Client;
+
+  /** @param address path of a unix socket */
+  constructor(address: string) {
+    this.#address = address;
+    this.#client = new (makeGenericClientConstructor({}, "Pipette"))(`unix:${address}`, credentials.createInsecure(), {
+      "grpc.max_receive_message_length": limits.messageBytes,
+      "grpc.max_send_message_length": limits.messageBytes,
+      // A local server that starts again is there at once.
+      "grpc.initial_reconnect_backoff_ms": limits.channelRetryFirstMs,
+      "grpc.max_reconnect_backoff_ms": limits.channelRetryMostMs,
+    });
+  }
+
+  /** @throws {RpcError} for whatever is not an answer */
+  unary<Req, Res>(method: Method<Req, Res>, request: Req, { timeoutMs, signal }: ChannelCallOptions): Promise<Res> {
+    const { promise, resolve, reject } = Promise.withResolvers<Res>();
+    if (signal?.aborted === true) return Promise.reject(this.#error(method, cancelled));
+    const [encode, decode] = codecsOf(method);
+    const options: CallOptions = { deadline: Date.now() + timeoutMs };
+    const call = this.#client.makeUnaryRequest(
+      method.path,
+      encode,
+      decode,
+      request,
+      new Metadata(),
+      options,
+      (error, answer) => {
+        signal?.removeEventListener("abort", cancel);
+        if (answer === undefined) reject(this.#error(method, error));
+        else resolve(answer);
+      },
+    );
+    const cancel = (): void => call.cancel();
+    signal?.addEventListener("abort", cancel);
+    return promise;
+  }
+
+  /**
+   * Responses as they come, no further ahead than the transport's window; leaving the loop ends the call.
+   * @throws {RpcError} in the loop
+   */
+  async *stream<Req, Res>(
+    method: Method<Req, Res>,
+    request: Req,
+    { timeoutMs, signal }: ChannelCallOptions,
+  ): AsyncGenerator<Res, void> {
+    if (signal?.aborted === true) throw this.#error(method, cancelled);
+    const [encode, decode] = codecsOf(method);
+    const call = this.#client.makeServerStreamRequest(method.path, encode, decode, request);
+    // Whoever has left the loop hears no more of it, and an error without a listener would end the process.
+    call.on("error", () => undefined);
+    let late = false;
+    const end = (): void => {
+      late = signal?.aborted !== true;
+      call.cancel();
+    };
+    signal?.addEventListener("abort", end);
+    try {
+      const responses = call[Symbol.asyncIterator]();
+      for (;;) {
+        const timer = setTimeout(end, timeoutMs);
+        const { done, value } = await responses.next().finally(() => clearTimeout(timer));
+        if (done === true) return;
+        yield value as Res;
+      }
+    } catch (caught) {
+      const silence = { code: GrpcCode.deadlineExceeded, details: `nothing came for ${timeoutMs} ms` };
+      throw this.#error(method, late ? silence : caught);
+    } finally {
+      signal?.removeEventListener("abort", end);
+      call.cancel();
+    }
+  }
+
+  /** Ends the calls that run. */
+  [Symbol.dispose](): void {
+    this.#client.close();
+  }
+
+  #error(method: Method<unknown, unknown>, caught: unknown): unknown {
+    const { code, details } = caught as Partial<ServiceError>;
+    if (code === undefined || details === undefined) return caught;
+    const unreachable = code === GrpcCode.unavailable && details.startsWith("No connection established");
+    // What the server says is a whole sentence; what grpc-js says of its own is not.
+    const message = details.startsWith("Cannot ")
+      ? details
+      : `Cannot call ${method.path} at "${this.#address}": ${details}, wanted an answer`;
+    return new RpcError(code as GrpcCode, message, { unreachable, cause: caught });
+  }
+}
+
+const cancelled = { code: GrpcCode.cancelled, details: "it was cancelled before it began" };
+
+function codecsOf<Req, Res>({ request, response }: Method<Req, Res>): [(value: Req) => Buffer, (bytes: Buffer) => Res] {
+  return [(value) => Buffer.from(request.encode(value)), (bytes) => response.decode(bytes)];
+}
