@@ -22,8 +22,7 @@ export const podOf = (name: string, namespace = "default"): Pod => ({ namespace,
 
 export const ipsOf = (leases: readonly Lease[]): readonly string[] => leases.map(({ address }) => formatIp(address.ip));
 
-export function allocatorInMemory(bootId = "boot-1") {
-  const store = new MemoryStore();
+export function allocatorInMemory(bootId = "boot-1", store = new MemoryStore()) {
   const clock = { ms: 1_000_000 };
   /** Another allocator on the same leases, as after a reboot. */
   const boot = (id: string): Allocator => new Allocator(store, { bootId: id, now: () => clock.ms });
