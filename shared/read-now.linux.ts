@@ -1,0 +1,31 @@
+import { dlopen } from "bun:ffi";
+
+/**
+ * Reading by the system's own calls, for what a plugin needs before it can do anything else: Bun's ways to read go
+ * through its event loop and a pool of threads, which costs a process that lives for some milliseconds one of them.
+ */
+
+const readCall = { args: ["i32", "ptr", "usize"], returns: "i32" } as const;
+/** open(2): read-only, closed when another program is executed. */
+const readOnly = 0o2000000;
+
+/** read(2): answers how many bytes were put into `into`, 0 at the end, -1 where it failed. Waits for them. */
+export function openReader(): (fd: number, into: Uint8Array) => number {
+  const { read } = dlopen("libc.so.6", { read: readCall }).symbols;
+  return (fd, into) => read(fd, into, into.length);
+}
+
+/** The file's first bytes, `mostBytes` or fewer; `undefined` where it cannot be read. For files that answer with one read: those of /proc. */
+export function readFileNow(path: string, mostBytes: number): Uint8Array | undefined {
+  const c = dlopen("libc.so.6", {
+    open: { args: ["ptr", "i32"], returns: "i32" },
+    read: readCall,
+    close: { args: ["i32"], returns: "i32" },
+  }).symbols;
+  const fd = c.open(new TextEncoder().encode(`${path}\0`), readOnly);
+  if (fd < 0) return undefined;
+  const bytes = new Uint8Array(mostBytes);
+  const length = c.read(fd, bytes, mostBytes);
+  c.close(fd);
+  return length < 0 ? undefined : bytes.subarray(0, length);
+}
