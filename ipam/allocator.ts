@@ -7,10 +7,12 @@ import { type Applicant, assignRequests, chooseAddress } from "./allocate/choose
 import { generationMark } from "./allocate/marks.ts";
 import { holdsOthers } from "./allocate/refusals.ts";
 import { noteAddress } from "./allocate/sticky.ts";
+import { hasSubnet, subnetOf } from "./allocate/subnet.ts";
 import { type RangeUsage, usageOf } from "./allocate/usage.ts";
 import { readBootId } from "./boot-id.ts";
 import type { IpamConfig } from "./config/ipam-config.ts";
 import { type RangeSet, rangeOf } from "./config/ranges.ts";
+import { isSettled } from "./host-local/record.ts";
 import type { Lease, LeaseState } from "./lease.ts";
 import { firstAddress, lastAddress, leasePages, networksIn } from "./pages.ts";
 import { SqliteStore, type StoreLifetime } from "./store/sqlite-store.ts";
@@ -46,6 +48,8 @@ export interface Surroundings {
   readonly bootId: string;
   /** Milliseconds since 1970. */
   now(): number;
+  /** Where host-local may have kept leases before; absent: nowhere. */
+  readonly dataDir?: string;
 }
 
 export interface OpenOptions {
@@ -76,7 +80,7 @@ export class Allocator implements Disposable {
     const { lifetime, bootId: reading = readBootId() } = options;
     // Another thread reads while this one opens the database.
     const [bootId, store] = await Promise.all([reading, SqliteStore.open(databaseIn(dataDir), dataDir, lifetime)]);
-    return new Allocator(store, { bootId, now: Date.now });
+    return new Allocator(store, { bootId, now: Date.now, dataDir });
   }
 
   /**
@@ -86,12 +90,26 @@ export class Allocator implements Disposable {
    */
   static async openExisting(dataDir: string): Promise<Allocator | undefined> {
     const store = await SqliteStore.openExisting(databaseIn(dataDir));
-    return store === undefined ? undefined : new Allocator(store, { bootId: "", now: Date.now });
+    return store === undefined ? undefined : new Allocator(store, { bootId: "", now: Date.now, dataDir });
   }
 
   /** The boot that new leases are noted with; a lease of another one is suspect. Empty: unknown. */
   get bootId(): string {
     return this.#surroundings.bootId;
+  }
+
+  /**
+   * Takes over what host-local leased in this network, once in the network's life: to be called before its leases are
+   * used. Afterwards it costs one look-up.
+   * @param log gets in sentences what was taken over and what was unreadable
+   * @param config gives the leases their subnets; without it they get them when their owners' ADDs come again
+   * @throws {CniError} code 5 where host-local's directory cannot be read, 11 where its lock is not free
+   */
+  async takeOver(network: string, log: (line: string) => void, config?: IpamConfig): Promise<void> {
+    const { dataDir } = this.#surroundings;
+    if (dataDir === undefined || isSettled(this.#store, network)) return;
+    const { takeOver } = await import("./host-local/take-over.ts");
+    await takeOver(this, { dataDir, network, log, config });
   }
 
   /**
@@ -102,7 +120,7 @@ export class Allocator implements Disposable {
    */
   allocate(owner: Owner, config: IpamConfig, pod?: Pod): Allocation {
     return this.#store.transaction((): Allocation => {
-      const known = this.#store.select({ by: "owner", owner });
+      const known = this.#leasesOf(owner);
       const held = allocatedOf(known);
       if (held.length > 0) return { leases: this.#confirm(owner, held, config), created: false };
       const requested = assignRequests(config);
@@ -119,11 +137,14 @@ export class Allocator implements Disposable {
   }
 
   /** The lease stays as it is, but belongs to this boot now: its owner has just been heard of. */
-  #confirm(owner: Owner, held: readonly Lease[], { requested }: IpamConfig): readonly Lease[] {
+  #confirm(owner: Owner, held: readonly Lease[], { requested, rangeSets }: IpamConfig): readonly Lease[] {
     const other = requested.find((ip) => !held.some((lease) => sameIp(lease.address.ip, ip)));
     if (other !== undefined) throw holdsOthers(owner, held, other);
     const { bootId } = this.#surroundings;
-    const confirmed = held.map((lease) => (lease.bootId === bootId ? lease : { ...lease, bootId }));
+    const confirmed = held.map((lease) => {
+      const subnet = hasSubnet(lease) ? undefined : subnetOf(rangeSets, lease.address.ip);
+      return lease.bootId === bootId && subnet === undefined ? lease : { ...lease, ...subnet, bootId };
+    });
     for (const lease of confirmed) if (!held.includes(lease)) this.#store.put(lease);
     return confirmed;
   }
@@ -171,12 +192,18 @@ export class Allocator implements Disposable {
 
   /** The owner's allocated leases in the order of their range sets. */
   find(owner: Owner): readonly Lease[] {
-    return allocatedOf(this.#store.select({ by: "owner", owner }));
+    return allocatedOf(this.#leasesOf(owner));
+  }
+
+  /** Where it has none, those that host-local noted without an interface's name: they are any interface's of the sandbox. */
+  #leasesOf(owner: Owner): readonly Lease[] {
+    const own = this.#store.select({ by: "owner", owner });
+    return own.length > 0 ? own : this.#store.select({ by: "owner", owner: { ...owner, ifname: "" } });
   }
 
   /** The owner's leases that wait for its interface to go. */
   releasing(owner: Owner): readonly Lease[] {
-    return this.#store.select({ by: "owner", owner }).filter((lease) => lease.state === "releasing");
+    return this.#leasesOf(owner).filter((lease) => lease.state === "releasing");
   }
 
   /** Ends the owner's allocated leases; answers them as they are now. Nothing to release is no error. */
@@ -229,7 +256,11 @@ export class Allocator implements Disposable {
 
   /** The leases that `retain` would end. */
   unclaimed(network: string, keep: readonly Attachment[]): readonly Lease[] {
-    const kept = new Set(keep.map(({ containerId, ifname }) => attachmentName({ sandboxId: containerId, ifname })));
+    // Without an interface's name a lease stays as long as any of the sandbox does.
+    const names = keep.flatMap(({ containerId, ifname }) =>
+      [ifname, ""].map((name) => attachmentName({ sandboxId: containerId, ifname: name })),
+    );
+    const kept = new Set(names);
     return this.#store
       .select({ by: "network", network })
       .filter(({ state, owner }) => state === "allocated" && !kept.has(attachmentName(owner)));

@@ -10,6 +10,7 @@ import { readBootId } from "./boot-id.ts";
 import { dataDirOf, parseAnyRanges, parseIpamConfig } from "./config/ipam-config.ts";
 import type { IpamSection } from "./config/section.ts";
 import { readSettingsFile } from "./config/settings-file.ts";
+import { hostLocalDirectory } from "./host-local/places.ts";
 import { ipamResult, readDns } from "./result.ts";
 
 /**
@@ -47,8 +48,26 @@ async function add(request: CniRequest, bootId: Promise<string>): Promise<string
   const config = parseIpamConfig({ ...request, args: request.env.args, ...(await settingsOf(request)) });
   const dns = await readDns(config);
   using allocator = await Allocator.open(config.dataDir, { bootId });
+  await allocator.takeOver(request.network, (line) => request.io.log(line), config);
   const { leases } = allocator.allocate(ownerOf(request), config, podOf(request.env.args));
   return encodeResult(await ipamResult(config, leases, dns), request.version);
+}
+
+/**
+ * The allocator where anything was ever leased, by it or, until now, by host-local. What keeps host-local's leases from
+ * being taken over is for the next ADD to report: nothing of ours depends on it.
+ */
+async function openLeased({ conf, network, io }: CniRequest): Promise<Allocator | undefined> {
+  const dataDir = dataDirOf(conf);
+  let allocator = await Allocator.openExisting(dataDir);
+  try {
+    if (allocator === undefined && (await hostLocalDirectory(dataDir, network)) !== undefined)
+      allocator = await Allocator.open(dataDir);
+    await allocator?.takeOver(network, (line) => io.log(line));
+  } catch (caught) {
+    io.log(CniError.from(caught, "take over from host-local").message);
+  }
+  return allocator;
 }
 
 /**
@@ -57,12 +76,12 @@ async function add(request: CniRequest, bootId: Promise<string>): Promise<string
  * address from the next pod.
  */
 async function del(request: CniRequest): Promise<undefined> {
-  using allocator = await Allocator.openExisting(dataDirOf(request.conf));
+  using allocator = await openLeased(request);
   allocator?.release(ownerOf(request), "cooling");
 }
 
 async function check(request: CniRequest): Promise<undefined> {
-  using allocator = await Allocator.openExisting(dataDirOf(request.conf));
+  using allocator = await openLeased(request);
   const leases = allocator?.find(ownerOf(request)) ?? [];
   const { containerId, ifname } = request.env;
   const who = `"${ifname}" of sandbox "${containerId}"`;
@@ -82,7 +101,7 @@ async function check(request: CniRequest): Promise<undefined> {
 
 async function gc(request: CniRequest): Promise<undefined> {
   const valid = validAttachments(request.conf);
-  using allocator = await Allocator.openExisting(dataDirOf(request.conf));
+  using allocator = await openLeased(request);
   const given = allocator?.retain(request.network, valid, "cooling") ?? [];
   for (const owner of given) {
     request.io.log(

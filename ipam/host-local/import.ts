@@ -2,10 +2,10 @@ import { uptime } from "node:os";
 import type { Owner } from "../../shared/cni/types.ts";
 import { bitsOf, formatIp, type Ip } from "../../shared/ip.ts";
 import { generationMark, inheritedCursorMark } from "../allocate/marks.ts";
+import { hasSubnet, subnetOf } from "../allocate/subnet.ts";
 import type { Allocator } from "../allocator.ts";
 import { readBootId } from "../boot-id.ts";
 import type { IpamConfig } from "../config/ipam-config.ts";
-import { rangeOf } from "../config/ranges.ts";
 import type { Lease } from "../lease.ts";
 import { numberOf } from "../store/address-key.ts";
 import type { Store } from "../store/store.ts";
@@ -146,19 +146,12 @@ class Import {
 
   /** What an earlier import without ranges could not know. */
   #giveSubnet(ours: Lease): void {
-    const subnet = this.#subnetOf(ours.address.ip);
-    if (subnet !== undefined && ours.address.prefix === bitsOf(ours.address.ip.family))
-      this.#store.put({ ...ours, ...subnet });
+    const subnet = hasSubnet(ours) ? undefined : this.#subnetOf(ours.address.ip);
+    if (subnet !== undefined) this.#store.put({ ...ours, ...subnet });
   }
 
-  #subnetOf(ip: Ip): Pick<Lease, "rangeSet" | "address" | "gateway"> | undefined {
-    const sets = this.#options.config?.rangeSets ?? [];
-    for (const [rangeSet, set] of sets.entries()) {
-      const range = rangeOf(set, ip);
-      if (range !== undefined)
-        return { rangeSet, address: { ip, prefix: range.subnet.prefix }, gateway: range.gateway };
-    }
-    return undefined;
+  #subnetOf(ip: Ip): ReturnType<typeof subnetOf> {
+    return subnetOf(this.#options.config?.rangeSets ?? [], ip);
   }
 }
 

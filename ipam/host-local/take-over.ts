@@ -1,9 +1,9 @@
-import { paths } from "../../shared/paths.ts";
 import type { Allocator } from "../allocator.ts";
 import type { IpamConfig } from "../config/ipam-config.ts";
 import { importLocked } from "./import.ts";
 import { lockName } from "./lease-file.ts";
 import { DirectoryLock } from "./lock.ts";
+import { hostLocalDirectory } from "./places.ts";
 import { isSettled, readRecord, writeRecord } from "./record.ts";
 import { describeImport } from "./report.ts";
 
@@ -38,17 +38,6 @@ async function whereFrom(allocator: Allocator, dataDir: string, network: string)
   return (await exists(`${record.directory}/${lockName}`)) ? record.directory : undefined;
 }
 
-/**
- * Where host-local keeps this network's leases, if it ever did: beside ours, or, where no `dataDir` is configured, at
- * its own default.
- */
-export async function hostLocalDirectory(dataDir: string, network: string): Promise<string | undefined> {
-  const { directorySeparator: slash } = paths;
-  const places = [dataDir, ...(dataDir === paths.dataDir ? [paths.hostLocalDataDir] : [])];
-  for (const place of places) if (await isDirectory(`${place}${slash}${network}`)) return `${place}${slash}${network}`;
-  return undefined;
-}
-
 function settleWithout(allocator: Allocator, network: string): void {
   allocator.transaction((store): void => {
     const record = readRecord(store, network);
@@ -58,13 +47,3 @@ function settleWithout(allocator: Allocator, network: string): void {
 }
 
 const exists = (path: string): Promise<boolean> => Bun.file(path).exists();
-
-async function isDirectory(path: string): Promise<boolean> {
-  try {
-    return (await Bun.file(path).stat()).isDirectory();
-  } catch (caught) {
-    const code = (caught as { code?: unknown }).code;
-    if (code === "ENOENT" || code === "ENOTDIR") return false;
-    throw caught;
-  }
-}
