@@ -9,6 +9,9 @@ interface Meaning {
   readonly details?: string;
 }
 
+const corrupt = 11;
+const notADatabase = 26;
+
 const lockedBy: Meaning = {
   code: CniCode.tryAgainLater,
   is: `other processes held its lock for ${limits.storeLockMs} ms`,
@@ -27,7 +30,8 @@ const damaged: Meaning = {
   code: CniCode.ipamFailure,
   is: "its content is damaged",
   wanted: "an intact SQLite database",
-  details: "No address is given out from it, because one in use could be given out twice; nothing was changed",
+  details:
+    "No address is given out from it, because one in use could be given out twice. The agent at its start, and pipette-ipam without an agent, set it aside and keep what can be read",
 };
 
 const meanings: ReadonlyMap<number, Meaning> = new Map([
@@ -48,8 +52,8 @@ const meanings: ReadonlyMap<number, Meaning> = new Map([
       details: "The kernel's log tells more",
     },
   ],
-  [11, damaged],
-  [26, damaged],
+  [corrupt, damaged],
+  [notADatabase, damaged],
   [
     13,
     {
@@ -65,6 +69,7 @@ const meanings: ReadonlyMap<number, Meaning> = new Map([
       code: CniCode.ipamFailure,
       is: "it cannot be opened",
       wanted: "a directory that exists and files that this process may read and write",
+      details: "Neither it nor the files beside it whose names begin alike may be symbolic links or directories",
     },
   ],
 ]);
@@ -74,6 +79,17 @@ export function sqliteCode(caught: unknown): number | undefined {
   const code = caught instanceof Error ? (caught as Error & { errcode?: unknown }).errcode : undefined;
   // The upper bytes tell variants apart, such as BUSY_RECOVERY.
   return typeof code === "number" ? code & 0xff : undefined;
+}
+
+/** Whether an error, of SQLite or made of one, says that the database is not what was written. */
+export function isDamage(caught: unknown): boolean {
+  const code = sqliteCode(caught) ?? (caught instanceof Error ? sqliteCode(caught.cause) : undefined);
+  return code === corrupt || code === notADatabase;
+}
+
+/** The same error for damage that SQLite itself takes for a new beginning. */
+export function damageError(path: string, text: string): unknown {
+  return storeError(Object.assign(new Error(text), { errcode: corrupt }), path);
 }
 
 /** What was caught around a use of the database at `path`. Errors that are not SQLite's stay as they are. */

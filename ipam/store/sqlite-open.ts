@@ -19,17 +19,19 @@ const longestPauseMs = 4;
  * @throws {CniError} naming the path: refused by the system, damaged, another program's, or of a newer schema
  */
 export async function openDatabase(path: string): Promise<DatabaseSync | undefined> {
+  // Before SQLite sees it: an empty file makes it throw the log away, and with it every lease.
+  if (Bun.file(path).size === 0) (await strangeFiles()).refuseEmptied(path);
   // `mode=rw` does not create: one system call answers what a look at the directory would have to ask first.
   const attempt = (): DatabaseSync => new DatabaseSync(uriOf(path), { timeout: limits.storeLockMs });
   try {
-    return prepared(attempt(), path);
+    return await prepared(attempt(), path);
   } catch (caught) {
     if (sqliteCode(caught) !== cannotOpen) throw storeError(caught, path);
     if (await isMissing(path)) return undefined;
   }
   try {
     // What can be seen now may have been made since.
-    return prepared(attempt(), path);
+    return await prepared(attempt(), path);
   } catch (caught) {
     throw storeError(caught, path);
   }
@@ -54,10 +56,11 @@ export async function openOrCreateDatabase(path: string, directory: string): Pro
   const existing = await openDatabase(path);
   if (existing !== undefined) return existing;
   await makeDirectory(directory, path);
+  (await strangeFiles()).refuseLink(path);
   // SQLite gives its log and index the mode of the database.
   const umask = process.umask(0o077);
   try {
-    return prepared(new DatabaseSync(path, { timeout: limits.storeLockMs }), path);
+    return await prepared(new DatabaseSync(path, { timeout: limits.storeLockMs }), path);
   } catch (caught) {
     throw storeError(caught, path);
   } finally {
@@ -80,10 +83,14 @@ async function makeDirectory(directory: string, path: string): Promise<void> {
   }
 }
 
-function prepared(db: DatabaseSync, path: string): DatabaseSync {
+async function prepared(db: DatabaseSync, path: string): Promise<DatabaseSync> {
   try {
+    // SQLite follows links, and root must not write where somebody else points to.
+    if (db.location() !== path) (await strangeFiles()).refuseLink(path);
     db.exec("PRAGMA synchronous = NORMAL");
-    if (versionOf(db) !== migrations.length) upgrade(db, path);
+    const version = versionOf(db);
+    if (logLength(db) === 0) (await strangeFiles()).refuseBrokenLog(path);
+    if (version !== migrations.length) upgrade(db, path);
     db.exec(`PRAGMA busy_timeout = ${sqliteWaitMs}`);
     return db;
   } catch (caught) {
@@ -138,8 +145,7 @@ function requireOurs(db: DatabaseSync, path: string): void {
 export function closeDatabase(db: DatabaseSync, path: string): void {
   let last: DatabaseSync | undefined;
   try {
-    const { log } = db.prepare("PRAGMA wal_checkpoint(NOOP)").get() as { log: number };
-    if (log < limits.walPages) {
+    if (logLength(db) < limits.walPages) {
       last = new DatabaseSync(path, { readOnly: true });
       // Only a connection that has read holds its place.
       last.exec("PRAGMA user_version");
@@ -149,6 +155,14 @@ export function closeDatabase(db: DatabaseSync, path: string): void {
   }
   db.close();
   last?.close();
+}
+
+/** With `node:fs`, so only where something looks strange. */
+const strangeFiles = () => import("./strange-files.ts");
+
+/** Pages in the log that count; -1 where there is no log. */
+function logLength(db: DatabaseSync): number {
+  return (db.prepare("PRAGMA wal_checkpoint(NOOP)").get() as { log: number }).log;
 }
 
 function versionOf(db: DatabaseSync): number {
