@@ -12,6 +12,7 @@ export function agentIpamRpcs(parts: AgentParts, janitor: Pick<Janitor, "poke">,
   const { allocator, config } = parts;
   const host: IpamHost = {
     allocator,
+    dataDir: config.dataDir,
     sections: new Map(config.networks.map((network) => [network.name, ipamSection(config, network)])),
     release(owner) {
       // Where an interface of ours stands on the lease it must go first; another plugin's has gone already.

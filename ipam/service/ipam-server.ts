@@ -30,7 +30,7 @@ export async function startIpamServer(config: IpamServerConfig, logger: Logger, 
   await using starting = new AsyncDisposableStack();
   const server = starting.use(SocketServer.claim(socket, ipamServerName, libc));
   const allocator = starting.use(await Allocator.open(dataDir));
-  await server.listen([ipamRpcs(aloneWith(allocator, sections))], watchIntervalMs, logger);
+  await server.listen([ipamRpcs(aloneWith(allocator, config))], watchIntervalMs, logger);
   server.serving = true;
   logger.info("ready", { socket, dataDir, networks: [...sections.keys()] });
   const resources = starting.move();
@@ -46,9 +46,10 @@ export async function startIpamServer(config: IpamServerConfig, logger: Logger, 
 }
 
 /** No interface is known here, as with `pipette-ipam`: what is released begins to cool. */
-function aloneWith(allocator: Allocator, sections: IpamHost["sections"]): IpamHost {
+function aloneWith(allocator: Allocator, { dataDir, sections }: IpamServerConfig): IpamHost {
   return {
     allocator,
+    dataDir,
     sections,
     release: (owner) => allocator.release(owner, "cooling"),
     async collect(network, keep) {

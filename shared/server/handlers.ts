@@ -96,10 +96,11 @@ function streaming(rpc: Rpc, tracker: CallTracker, logger: Logger): handleServer
   return (call) => {
     tracker
       .track(async () => {
-        const responses = rpc.handle(requestOf(rpc, call), contextOf(call, logger)) as AsyncIterable<unknown>;
+        const context = contextOf(call, logger);
+        const responses = rpc.handle(requestOf(rpc, call), context) as AsyncIterable<unknown>;
         for await (const response of responses) {
           if (call.cancelled) return;
-          if (!call.write(response)) await drained(call);
+          if (!call.write(response)) await drained(call, context.signal);
         }
       })
       .then(
@@ -147,10 +148,16 @@ function timeOf(call: AnyCall, name: string): number | undefined {
   return Number.isFinite(time) ? time : undefined;
 }
 
-function drained(call: ServerWritableStream<unknown, unknown>): Promise<void> {
+/** Waits until there is room for more, or the caller has gone. */
+function drained(call: ServerWritableStream<unknown, unknown>, gone: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  call.once("drain", resolve);
-  call.once("cancelled", resolve);
-  if (call.cancelled) resolve();
+  const settle = (): void => {
+    call.off("drain", settle);
+    gone.removeEventListener("abort", settle);
+    resolve();
+  };
+  call.on("drain", settle);
+  gone.addEventListener("abort", settle);
+  if (gone.aborted) settle();
   return promise;
 }
