@@ -17,6 +17,7 @@ import { agentIpamRpcs } from "./services/ipam-service.ts";
 import { nodeRpcs } from "./services/node-service.ts";
 import { Janitor } from "./state/janitor.ts";
 import { reconcile } from "./state/reconcile.ts";
+import { takeNetworksOver } from "./state/take-over.ts";
 
 /** A container has one call at a time by the specification; a few more come from repeats after timeouts. */
 const longestQueue = 64;
@@ -121,6 +122,7 @@ export class Agent {
     ];
     await this.#server.listen(services, config.janitorIntervalMs, logger);
     await dataPath.start();
+    await takeNetworksOver(this.#parts);
     await reconcile(this.#parts);
     this.#state = { t: "ready" };
     this.#server.serving = true;

@@ -43,6 +43,7 @@ export async function claimAddresses(
 }
 
 async function allocate(parts: AgentParts, request: CmdRequest, config: IpamConfig): Promise<AddressClaim> {
+  await parts.allocator.takeOver(request.owner.network, (line) => parts.logger.info(line), config);
   const allocation = parts.allocator.allocate(request.owner, config, request.pod);
   const ipam = await ipamResult(config, allocation.leases);
   return {
