@@ -23,7 +23,7 @@ export function requestedIps(conf: Fields, args: string): readonly Ip[] {
 function fromArgs(text: string): readonly Ip[] {
   const args = parseArgs(text);
   const unknown = [...args.keys()].filter((key) => !knownArgs.includes(key));
-  if (unknown.length > 0 && !ignoresUnknown(args.get("IgnoreUnknown") ?? "")) {
+  if (unknown.length > 0 && !ignoresUnknown(args.get("IgnoreUnknown"))) {
     throw wrongArgs(`"${unknown.join('", "')}" is unknown`, `IgnoreUnknown=1 beside it`);
   }
   const given = args.get("IP") ?? "";
@@ -33,10 +33,11 @@ function fromArgs(text: string): readonly Ip[] {
   return [ip];
 }
 
-function ignoresUnknown(text: string): boolean {
+function ignoresUnknown(text: string | undefined): boolean {
+  if (text === undefined) return false;
   const value = text.toLowerCase();
   if (value === "1" || value === "true") return true;
-  if (value === "0" || value === "false" || value === "") return false;
+  if (value === "0" || value === "false") return false;
   throw wrongArgs(`IgnoreUnknown is "${text}"`, "1, true, 0 or false");
 }
 

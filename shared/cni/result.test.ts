@@ -54,14 +54,19 @@ describe("encodeResult", () => {
     ]);
   });
 
-  test("1.0.0: no version of an address, an empty dns is left out, routes are plain", () => {
+  test("1.0.0: no version of an address, an empty dns is left out", () => {
     const result = encoded("1.0.0", { ...rich, dns: {} });
     expect(result["ips"]).toEqual([
       { interface: 1, address: "10.1.0.5/24", gateway: "10.1.0.1" },
       { interface: 1, address: "fd00::5/64" },
     ]);
     expect(result).not.toHaveProperty("dns");
-    expect(result["routes"]).toEqual([{ dst: "0.0.0.0/0", gw: "10.1.0.1" }]);
+  });
+
+  test.each(["0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"] as const)("%s: a route keeps every field", (version) => {
+    expect(encoded(version)["routes"]).toEqual([
+      { dst: "0.0.0.0/0", gw: "10.1.0.1", mtu: 1400, advmss: 1360, priority: 5, table: 7, scope: 0 },
+    ]);
   });
 
   test("1.1.0: mtu of interfaces and every field of a route", () => {

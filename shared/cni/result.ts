@@ -9,7 +9,11 @@ import { atLeast, type CniVersion } from "./versions.ts";
  *
  * 0.1.0 and 0.2.0: `ip4`, `ip6`, the first address of each family with the routes of that family.
  * 0.3.0 to 0.4.0: `interfaces`, `ips` with `version`, `routes`.
- * 1.0.0: no `version` any more. 1.1.0: `mtu`, `socketPath`, `pciID` of interfaces and more route fields.
+ * 1.0.0: no `version` any more. 1.1.0: `mtu`, `socketPath`, `pciID` of interfaces.
+ *
+ * `mtu`, `advmss`, `priority`, `table` and `scope` of a route are the specification's from 1.1.0 on. host-local writes
+ * them wherever there are `routes`, and so do we: a main plugin that knows them shall not lose a route's MTU to the
+ * number in an old configuration, and one that does not passes over them.
  */
 export function encodeResult(result: CniResult, version: CniVersion): string {
   const body = atLeast(version, "0.3.0") ? modern(result, version) : legacy(result);
@@ -36,7 +40,7 @@ function modern(result: CniResult, version: CniVersion): Record<string, unknown>
   if (result.routes.length > 0) {
     body["routes"] = result.routes.map((route) => {
       const { mtu, advmss, priority, table, scope } = route;
-      return { ...plainRoute(route), ...(with11 ? { mtu, advmss, priority, table, scope } : {}) };
+      return { ...plainRoute(route), mtu, advmss, priority, table, scope };
     });
   }
   // Before 1.0.0 `dns` was always there; from 1.0.0 on it is left out when it says nothing.

@@ -5,16 +5,17 @@ import { compileExecutables, resultOf, run, scratch, variables } from "./plugin.
 beforeAll(compileExecutables);
 
 const dns = { nameservers: ["10.96.0.10"], domain: "d.example", search: ["s.example"], options: ["ndots:5"] };
-const routes = [{ dst: "0.0.0.0/0" }, { dst: "fd00:2::/64", gw: "fd00:1::9" }];
-const routesOf11 = [{ dst: "0.0.0.0/0" }, { dst: "fd00:2::/64", gw: "fd00:1::9", mtu: 1400, priority: 5 }];
+const plainRoutes = [{ dst: "0.0.0.0/0" }, { dst: "fd00:2::/64", gw: "fd00:1::9" }];
+/** Fields of 1.1.0 in every version that has room for them: as host-local does, and nobody minds more keys. */
+const routes = [{ dst: "0.0.0.0/0" }, { dst: "fd00:2::/64", gw: "fd00:1::9", mtu: 1400, priority: 5 }];
 const v4 = { address: "10.1.0.2/24", gateway: "10.1.0.1" };
 const v6 = { address: "fd00:1::2/64", gateway: "fd00:1::1" };
 
 /** Before 0.3.0 there is one address per family, each with its routes; `ips` had a `version` until 1.0.0. */
 const legacy = (cniVersion: string) => ({
   cniVersion,
-  ip4: { ip: "10.1.0.2/24", gateway: "10.1.0.1", routes: [routes[0]] },
-  ip6: { ip: "fd00:1::2/64", gateway: "fd00:1::1", routes: [routes[1]] },
+  ip4: { ip: "10.1.0.2/24", gateway: "10.1.0.1", routes: [plainRoutes[0]] },
+  ip6: { ip: "fd00:1::2/64", gateway: "fd00:1::1", routes: [plainRoutes[1]] },
   dns,
 });
 const middle = (cniVersion: string) => ({
@@ -34,7 +35,7 @@ const golden: Readonly<Record<string, object>> = {
   "0.3.1": middle("0.3.1"),
   "0.4.0": middle("0.4.0"),
   "1.0.0": { cniVersion: "1.0.0", ips: [v4, v6], routes, dns },
-  "1.1.0": { cniVersion: "1.1.0", ips: [v4, v6], routes: routesOf11, dns },
+  "1.1.0": { cniVersion: "1.1.0", ips: [v4, v6], routes, dns },
 };
 
 function conf(path: string, cniVersion: string | undefined) {
