@@ -14,11 +14,14 @@ import type { Lease } from "../lease.ts";
 import { ipamResult, readDns } from "../result.ts";
 import { keptIn, networkIn, ownerIn } from "./ipam-request.ts";
 import { leaseMessage } from "./lease-message.ts";
+import { networkConf } from "./network-conf.ts";
 import { statsOf } from "./network-stats.ts";
 
 /** What differs between the servers of the allocator: whether interfaces of theirs stand on the leases. */
 export interface IpamHost {
   readonly allocator: Allocator;
+  /** Where the allocator's database lies, and networks' settings files. */
+  readonly dataDir: string;
   /** The `ipam` sections of the networks that the server itself has ranges for, by the network's name. */
   readonly sections: ReadonlyMap<string, Readonly<Record<string, unknown>>>;
   /** Ends the owner's leases; answers them as they are then. */
@@ -57,7 +60,7 @@ export function ipamRpcs(host: IpamHost): readonly Rpc[] {
       call.log.info("served", { rpc: "Gc", network: request.network, removed: removed.length, failures });
       return response;
     }),
-    rpc(ipamService.stats, async (request) => ({ networks: statsOf(host, networkIn(request)) })),
+    rpc(ipamService.stats, async (request) => ({ networks: await statsOf(host, networkIn(request)) })),
   ];
 }
 
@@ -67,32 +70,19 @@ const nameOf = ({ containerId, ifname }: Attachment): { container: string; ifnam
 });
 
 async function allocate(host: IpamHost, request: AllocateRequest, call: CallContext): Promise<AllocateResponse> {
-  const conf = withSection(host, Fields.parse(new TextDecoder().decode(request.networkConfiguration)));
-  const owner = ownerIn({ network: conf.string("name") ?? "", ...request });
-  const given = conf.string("cniVersion") ?? "";
-  const version = parseVersion(given);
-  if (version === undefined) throw conf.wrong("cniVersion", given, `one of ${supportedVersions.join(", ")}`);
-  const config = parseIpamConfig({ conf, network: owner.network, version, args: request.args });
+  const given = Fields.parse(new TextDecoder().decode(request.networkConfiguration));
+  const owner = ownerIn({ network: given.string("name") ?? "", ...request });
+  const named = given.string("cniVersion") ?? "";
+  const version = parseVersion(named);
+  if (version === undefined) throw given.wrong("cniVersion", named, `one of ${supportedVersions.join(", ")}`);
+  const { conf, settings } = await networkConf(host, given, owner.network);
+  const config = parseIpamConfig({ conf, network: owner.network, version, args: request.args, ...settings });
   const dns = await readDns(config);
   await host.allocator.takeOver(owner.network, (line) => call.log.info(line), config);
   if (call.signal.aborted) throw gone("allocate");
   const { leases } = host.allocator.allocate(owner, config, podOf(request.args));
   const text = encodeResult(await ipamResult(config, leases, dns), version);
   return { cniResult: new TextEncoder().encode(text), leases: leases.map(leaseMessage) };
-}
-
-/** The configuration with an `ipam` section: its own, or the server's for this network. */
-function withSection({ sections }: IpamHost, conf: Fields): Fields {
-  if (conf.has("ipam")) return conf;
-  const network = conf.string("name") ?? "";
-  const ipam = sections.get(network);
-  if (ipam !== undefined) return new Fields({ ...conf.raw, ipam });
-  const known = [...sections.keys()].map((name) => `"${name}"`).join(", ") || "none";
-  throw new CniError(
-    CniCode.invalidConfig,
-    `Cannot allocate for network "${network}": its configuration has no "ipam" section and the server no ranges for it, wanted one of the two`,
-    { details: `the server has ranges for ${known}` },
-  );
 }
 
 const gone = (action: string): CniError =>
