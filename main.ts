@@ -7,7 +7,9 @@ import { CniError } from "./shared/errors.ts";
 // at a terminal the arguments choose. What a face needs is imported when it is shown: the plugin
 // starts for every verb, and everything imported up front is paid each time.
 
-const isIpam = /(^|[/\\])pipette-ipam(\.exe)?$/i.test(process.argv0);
+// A first regular expression would take a tenth of a millisecond.
+const name = process.argv0.slice(Math.max(process.argv0.lastIndexOf("/"), process.argv0.lastIndexOf("\\")) + 1);
+const isIpam = ["pipette-ipam", "pipette-ipam.exe"].includes(name.toLowerCase());
 
 if (process.env["CNI_COMMAND"] === undefined) {
   const { runTerminal } = await import("./terminal.ts");

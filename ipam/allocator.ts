@@ -55,8 +55,6 @@ export interface Surroundings {
 export interface OpenOptions {
   /** `process` when not given. */
   readonly lifetime?: StoreLifetime;
-  /** What `readBootId` answers, where it was begun earlier. */
-  readonly bootId?: Promise<string>;
 }
 
 /**
@@ -77,10 +75,8 @@ export class Allocator implements Disposable {
    * @throws {CniError} code 101 naming the path
    */
   static async open(dataDir: string, options: OpenOptions = {}): Promise<Allocator> {
-    const { lifetime, bootId: reading = readBootId() } = options;
-    // Another thread reads while this one opens the database.
-    const [bootId, store] = await Promise.all([reading, SqliteStore.open(databaseIn(dataDir), dataDir, lifetime)]);
-    return new Allocator(store, { bootId, now: Date.now, dataDir });
+    const store = await SqliteStore.open(databaseIn(dataDir), dataDir, options.lifetime);
+    return new Allocator(store, { bootId: readBootId(), now: Date.now, dataDir });
   }
 
   /**

@@ -6,7 +6,6 @@ import { validAttachments } from "../shared/cni/valid-attachments.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { formatCidr, sameIp } from "../shared/ip.ts";
 import { Allocator } from "./allocator.ts";
-import { readBootId } from "./boot-id.ts";
 import { dataDirOf, parseAnyRanges, parseIpamConfig } from "./config/ipam-config.ts";
 import type { IpamSection } from "./config/section.ts";
 import { readSettingsFile } from "./config/settings-file.ts";
@@ -20,15 +19,7 @@ import { ipamResult, readDns } from "./result.ts";
  * nothing but the names.
  */
 export function runIpamPlugin(io: PluginIo): Promise<number> {
-  // Begun before standard input is read: another thread has it ready when the database is open.
-  const bootId = io.env["CNI_COMMAND"] === "ADD" ? readBootId() : Promise.resolve("");
-  const verbTable: VerbTable = {
-    ADD: (request) => add(request, bootId),
-    DEL: del,
-    CHECK: check,
-    GC: gc,
-    STATUS: status,
-  };
+  const verbTable: VerbTable = { ADD: add, DEL: del, CHECK: check, GC: gc, STATUS: status };
   return runPlugin(verbTable, io);
 }
 
@@ -44,10 +35,10 @@ async function settingsOf({ conf, network }: CniRequest): Promise<{ readonly set
   return settings === undefined ? {} : { settings };
 }
 
-async function add(request: CniRequest, bootId: Promise<string>): Promise<string> {
+async function add(request: CniRequest): Promise<string> {
   const config = parseIpamConfig({ ...request, args: request.env.args, ...(await settingsOf(request)) });
   const dns = await readDns(config);
-  using allocator = await Allocator.open(config.dataDir, { bootId });
+  using allocator = await Allocator.open(config.dataDir);
   await allocator.takeOver(request.network, (line) => request.io.log(line), config);
   const { leases } = allocator.allocate(ownerOf(request), config, podOf(request.env.args));
   return encodeResult(await ipamResult(config, leases, dns), request.version);

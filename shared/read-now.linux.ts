@@ -1,4 +1,4 @@
-import { dlopen } from "bun:ffi";
+import { dlopen, type Pointer, read } from "bun:ffi";
 
 /**
  * Reading by the system's own calls, for what a plugin needs before it can do anything else: Bun's ways to read go
@@ -8,11 +8,13 @@ import { dlopen } from "bun:ffi";
 const readCall = { args: ["i32", "ptr", "usize"], returns: "i32" } as const;
 /** open(2): read-only, closed when another program is executed. */
 const readOnly = 0o2000000;
+const noSuchFile = 2;
+const notDirectory = 20;
 
 /** read(2): answers how many bytes were put into `into`, 0 at the end, -1 where it failed. Waits for them. */
 export function openReader(): (fd: number, into: Uint8Array) => number {
-  const { read } = dlopen("libc.so.6", { read: readCall }).symbols;
-  return (fd, into) => read(fd, into, into.length);
+  const c = dlopen("libc.so.6", { read: readCall }).symbols;
+  return (fd, into) => c.read(fd, into, into.length);
 }
 
 /** The file's first bytes, `mostBytes` or fewer; `undefined` where it cannot be read. For files that answer with one read: those of /proc. */
@@ -22,10 +24,23 @@ export function readFileNow(path: string, mostBytes: number): Uint8Array | undef
     read: readCall,
     close: { args: ["i32"], returns: "i32" },
   }).symbols;
-  const fd = c.open(new TextEncoder().encode(`${path}\0`), readOnly);
+  const fd = c.open(cString(path), readOnly);
   if (fd < 0) return undefined;
   const bytes = new Uint8Array(mostBytes);
   const length = c.read(fd, bytes, mostBytes);
   c.close(fd);
   return length < 0 ? undefined : bytes.subarray(0, length);
 }
+
+/** Whether there is nothing at this path; `false` also where the system does not let us look. */
+export function isAbsentNow(path: string): boolean {
+  const c = dlopen("libc.so.6", {
+    access: { args: ["ptr", "i32"], returns: "i32" },
+    __errno_location: { args: [], returns: "ptr" },
+  }).symbols;
+  if (c.access(cString(path), 0) === 0) return false;
+  const errno = read.i32(c.__errno_location() as Pointer, 0);
+  return errno === noSuchFile || errno === notDirectory;
+}
+
+const cString = (text: string): Uint8Array => Buffer.from(`${text}\0`);

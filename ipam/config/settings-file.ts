@@ -2,6 +2,8 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import { Fields } from "../../shared/json-fields.ts";
 import { limits } from "../../shared/limits.ts";
 import { paths } from "../../shared/paths.ts";
+import { isWindows } from "../../shared/platform.ts";
+import { isAbsentNow } from "../../shared/read-now.linux.ts";
 import { type IpamSection, parseSection } from "./section.ts";
 
 /**
@@ -12,12 +14,7 @@ import { type IpamSection, parseSection } from "./section.ts";
  */
 export async function readSettingsFile(dataDir: string, network: string): Promise<IpamSection | undefined> {
   const path = `${dataDir}${paths.directorySeparator}${network}.json`;
-  try {
-    await Bun.file(path).stat();
-  } catch (cause) {
-    if (isAbsent(cause)) return undefined;
-    throw unreadable(path, textOf(cause), "a readable file, or none", cause);
-  }
+  if (!isWindows && isAbsentNow(path)) return undefined;
   const bytes = await readTrusted(path);
   if (bytes === undefined) return undefined;
   const fields = Fields.parse(new TextDecoder().decode(bytes), `settings file "${path}"`);

@@ -32,11 +32,14 @@ export const wrongContainerId = (text: string): string | undefined => wrongIdent
 
 export const wrongNetworkName = (text: string): string | undefined => wrongIdentifier(text, limits.networkNameChars);
 
+/** As the kernel and the reference library have it. */
+const cannotBeInIfname = (char: string): boolean => char === "/" || char === ":" || char === "\0" || char.trim() === "";
+
 export function wrongIfname(text: string): string | undefined {
   if (text === "") return "empty";
-  const bytes = new TextEncoder().encode(text).length;
+  const bytes = Buffer.byteLength(text);
   if (bytes > limits.ifnameBytes) return `"${text}" of ${bytes} bytes`;
-  if (text === "." || text === ".." || /[/:\s\0]/.test(text)) return `"${text}"`;
+  if (text === "." || text === ".." || [...text].some(cannotBeInIfname)) return `"${text}"`;
   return undefined;
 }
 
