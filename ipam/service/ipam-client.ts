@@ -2,11 +2,11 @@ import { RpcChannel } from "../../shared/channel/rpc-channel.ts";
 import { paths } from "../../shared/paths.ts";
 import { healthService, ipamService } from "../../shared/proto/daemon-services.ts";
 import { ServingStatus } from "../../shared/proto/health-messages.ts";
-import type { CheckResponse, LeaseMessage, NetworkStats } from "../../shared/proto/ipam-messages.ts";
+import type { FindingMessage, LeaseMessage, NetworkStats } from "../../shared/proto/ipam-messages.ts";
 import type { Attachment, GcResponse } from "../../shared/proto/pipette-messages.ts";
 
 export { GrpcCode, RpcError } from "../../shared/rpc/rpc-error.ts";
-export type { Attachment, CheckResponse, GcResponse, LeaseMessage, NetworkStats };
+export type { Attachment, FindingMessage, GcResponse, LeaseMessage, NetworkStats };
 
 export interface IpamClientOptions {
   /** Of each call; 30 s when not given. Of a list: until its next lease. */
@@ -84,9 +84,9 @@ export class IpamClient implements Disposable {
     return this.#channel.stream(ipamService.list, { network }, this.#options(signal));
   }
 
-  /** Looks through the lease database. */
-  check(signal?: AbortSignal): Promise<CheckResponse> {
-    return this.#channel.unary(ipamService.check, {}, this.#options(signal));
+  /** What is wrong with the lease database, the worst first. */
+  async check(signal?: AbortSignal): Promise<readonly FindingMessage[]> {
+    return (await this.#channel.unary(ipamService.check, {}, this.#options(signal))).findings;
   }
 
   /** Ends every attachment of the network but these. */

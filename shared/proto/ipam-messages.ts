@@ -1,5 +1,5 @@
 import { Attachment } from "./pipette-messages.ts";
-import { bytes, int64, type MessageCodec, message, nested, repeated, text, texts } from "./wire.ts";
+import { bytes, flag, int64, type MessageCodec, message, nested, repeated, text } from "./wire.ts";
 
 /** The messages of `pipette.proto` around the service `Ipam`, as in `pipette-messages.ts`. */
 
@@ -62,9 +62,19 @@ export interface CollectRequest {
 
 export type CheckRequest = Readonly<Record<never, never>>;
 
+/** `Finding` in the proto. */
+export interface FindingMessage {
+  readonly severity: string;
+  readonly code: string;
+  readonly network: string;
+  readonly what: string;
+  readonly why: string;
+  readonly todo: string;
+  readonly repairable: boolean;
+}
+
 export interface CheckResponse {
-  readonly findings: readonly string[];
-  readonly leases: number;
+  readonly findings: readonly FindingMessage[];
 }
 
 export interface StatsRequest {
@@ -141,9 +151,18 @@ export const CollectRequest: MessageCodec<CollectRequest> = message<CollectReque
 
 export const CheckRequest: MessageCodec<CheckRequest> = message<CheckRequest>({});
 
+export const FindingMessage: MessageCodec<FindingMessage> = message<FindingMessage>({
+  severity: text(1),
+  code: text(2),
+  network: text(3),
+  what: text(4),
+  why: text(5),
+  todo: text(6),
+  repairable: flag(7),
+});
+
 export const CheckResponse: MessageCodec<CheckResponse> = message<CheckResponse>({
-  findings: texts(1),
-  leases: int64(2),
+  findings: repeated(1, FindingMessage),
 });
 
 export const StatsRequest: MessageCodec<StatsRequest> = message<StatsRequest>({ network: text(1) });

@@ -44,6 +44,7 @@ const codecs: Readonly<Record<string, Codec<any>>> = {
   "pipette.v1.Attachments": ipam.Attachments,
   "pipette.v1.CollectRequest": ipam.CollectRequest,
   "pipette.v1.CheckRequest": ipam.CheckRequest,
+  "pipette.v1.Finding": ipam.FindingMessage,
   "pipette.v1.CheckResponse": ipam.CheckResponse,
   "pipette.v1.StatsRequest": ipam.StatsRequest,
   "pipette.v1.StatsResponse": ipam.StatsResponse,

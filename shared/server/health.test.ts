@@ -19,7 +19,12 @@ beforeEach(async () => {
   scratch = scratchDir();
   const socket = `${scratch.path}/s`;
   const rpcs = [rpc(nodeService.listInterfaces, async () => ({ interfaces: [] }))];
-  server = await RpcServer.listen(socket, [rpcs], new CallTracker(), createLogger("error", () => undefined));
+  server = await RpcServer.listen(
+    socket,
+    [rpcs],
+    new CallTracker(),
+    createLogger("error", () => undefined),
+  );
   channel = new RpcChannel(socket);
 });
 afterEach(async () => {

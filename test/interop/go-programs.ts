@@ -8,7 +8,13 @@ import type { Need } from "../support/requires.ts";
 
 const here = new URL(".", import.meta.url).pathname;
 const root = join(here, "../..");
-const programs = ["client", "server", "headers"] as const;
+const protoFolder = join(root, "shared/proto");
+/** Proto files, and the Go packages that are made of them. */
+const generated = [
+  ["cni.proto", "cnipb"],
+  ["pipette.proto", "pipettepb"],
+] as const;
+const programs = ["client", "server", "headers", "ipam"] as const;
 
 /** Debian's own compiler, whatever else the PATH may have: its grpc package is of the same age. */
 const compiler = globSync("/usr/lib/go-*/bin/go").sort().at(-1) ?? "/usr/bin/go";
@@ -39,14 +45,12 @@ export function compileGoPrograms(): GoPrograms {
 function compileIn(scratch: string): void {
   const source = join(scratch, "src/interop");
   cpSync(join(here, "go"), source, { recursive: true });
-  mkdirSync(join(source, "cnipb"));
-  const options = [
-    "plugins=grpc",
-    "import_path=cnipb",
-    "Mgoogle/protobuf/any.proto=github.com/golang/protobuf/ptypes/any",
-  ].join(",");
-  const generated = `--go_out=${options}:${join(source, "cnipb")}`;
-  run("/usr/bin/protoc", ["-I", join(root, "shared/proto"), "-I", "/usr/include", generated, "cni.proto"], {});
+  for (const [proto, name] of generated) {
+    mkdirSync(join(source, name));
+    const options = `plugins=grpc,import_path=${name},Mgoogle/protobuf/any.proto=github.com/golang/protobuf/ptypes/any`;
+    const out = `--go_out=${options}:${join(source, name)}`;
+    run("/usr/bin/protoc", ["-I", protoFolder, "-I", "/usr/include", out, proto], {});
+  }
   const bin = join(scratch, "bin");
   mkdirSync(bin);
   run(compiler, ["build", "-o", `${bin}/`, ...programs.map((name) => `interop/${name}`)], {
@@ -65,10 +69,10 @@ function run(command: string, args: readonly string[], env: Readonly<Record<stri
 
 function sourceHash(): string {
   const hash = createHash("sha256").update(compiler);
-  const files = globSync("go/*/main.go", { cwd: here }).sort();
+  const files = globSync("go/*/*.go", { cwd: here }).sort();
   for (const path of [
     ...files.map((file) => join(here, file)),
-    join(root, "shared/proto/cni.proto"),
+    ...generated.map(([proto]) => join(protoFolder, proto)),
     import.meta.filename,
   ])
     hash.update(readFileSync(path)).update("\0");

@@ -7,16 +7,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 
 	"interop/cnipb"
+	"interop/dialing"
 )
 
 type line struct {
@@ -26,29 +24,12 @@ type line struct {
 	Error   string `json:"error"`
 }
 
-// The forms in which programs name a unix socket; each makes another :authority.
-func dial(form, socket string) (*grpc.ClientConn, error) {
-	dialer := grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	})
-	switch form {
-	case "url":
-		return grpc.Dial("unix:"+socket, grpc.WithInsecure())
-	case "path":
-		return grpc.Dial(socket, grpc.WithInsecure(), dialer)
-	case "encoded":
-		// What later releases make of the path by themselves.
-		return grpc.Dial(socket, grpc.WithInsecure(), dialer, grpc.WithAuthority(strings.ReplaceAll(socket, "/", "%2F")))
-	}
-	return nil, fmt.Errorf("form is %q, wanted url, path or encoded", form)
-}
-
 func main() {
 	calls, err := strconv.Atoi(os.Args[3])
 	if err != nil {
 		panic(err)
 	}
-	connection, err := dial(os.Args[1], os.Args[2])
+	connection, err := dialing.Dial(os.Args[1], os.Args[2])
 	if err != nil {
 		panic(err)
 	}
