@@ -1,57 +1,79 @@
 import { supportedVersions } from "./shared/cni/versions.ts";
+import { type CommandGroup, defineCommand, defineGroup } from "./shared/terminal/command.ts";
+import { completionCommand } from "./shared/terminal/completion/completion-command.ts";
+import { exitStatus } from "./shared/terminal/exit-status.ts";
+import { helpOf } from "./shared/terminal/help.ts";
+import { runCommand } from "./shared/terminal/run-command.ts";
+import type { TerminalIo } from "./shared/terminal/terminal-io.ts";
 import { version } from "./shared/version.ts";
 
-const usage = `Usage: pipette <command>
+const about = (name: string, what: string): string =>
+  `${name} ${version}: ${what}\nCNI protocol versions supported: ${supportedVersions.join(", ")}\n`;
 
-  agent --config FILE [--check]   run the node agent, or only check its configuration
-  status [--socket PATH] [--json] what the agent says: networks, problems, calls
-  ipam list [--json]              the leases of this node (see "pipette ipam --help")
-  version                         Pipette's version and the CNI versions that it speaks
+const versionCommand = defineCommand({
+  action: "say the version",
+  about: "Shows Pipette's version and the CNI versions that it speaks.",
+  options: {},
+  run: async (_line, io) => {
+    io.stdout(about("pipette", "CNI plugin and node agent"));
+    return exitStatus.done;
+  },
+});
 
-Started by a container runtime (with CNI_COMMAND in the environment) it is a CNI plugin.
-`;
+/** The faces at a terminal, each imported when it is asked for. */
+const pipette: CommandGroup = defineGroup({
+  about: "Started by a container runtime (with CNI_COMMAND in the environment) it is a CNI plugin.",
+  entries: [
+    {
+      name: "agent",
+      summary: "run the node agent, or only check its configuration",
+      load: async () => (await import("./agent/mod.ts")).agentCommand,
+    },
+    {
+      name: "status",
+      summary: "what the agent says: networks, problems, calls",
+      load: async () => (await import("./agent/mod.ts")).statusCommand,
+    },
+    {
+      name: "ipam",
+      summary: "the addresses of this node: look, change, check, serve",
+      load: async () => (await import("./ipam/mod.ts")).loadIpamCommands(),
+    },
+    {
+      name: "completion",
+      summary: "a completion script for bash, zsh or PowerShell",
+      load: async () => completionCommand("pipette", () => pipette),
+    },
+    {
+      name: "version",
+      summary: "Pipette's version and the CNI versions that it speaks",
+      load: async () => versionCommand,
+    },
+  ],
+});
 
-/**
- * The faces at a terminal, each imported when it is asked for.
- * @returns exit status: 0 done, 1 failed, 2 wrong arguments
- */
+/** @returns exit status: one of `exitStatus` */
 export async function runTerminal(isIpam: boolean, args: readonly string[]): Promise<number> {
-  const [command = "", ...rest] = args;
-  if (isIpam && command === "") {
-    console.error(`${about("pipette-ipam", "CNI IPAM plugin")}\n`);
-    return 0;
-  }
-  const io = { stdout: write("stdout"), stderr: write("stderr"), env: process.env };
-  switch (command) {
-    case "agent":
-      return (await import("./agent/mod.ts")).runAgentCommand(rest, io);
-    case "status":
-      return (await import("./agent/mod.ts")).runStatusCommand(rest, io);
-    case "ipam":
-      return (await import("./ipam/mod.ts")).runIpamCommand(rest, io);
-    case "version":
-    case "--version":
-      console.log(about("pipette", "CNI plugin and node agent"));
-      return 0;
-    case "help":
-    case "--help":
-    case "-h":
-      console.log(usage);
-      return 0;
-    case "":
-      console.error(`${about("pipette", "CNI plugin and node agent")}\n\n${usage}`);
-      return 0;
-    default:
-      console.error(`Cannot run "${command}": there is no such command\n\n${usage}`);
-      return 2;
-  }
+  const io = processTerminal();
+  if (args.length > 0) return runCommand("pipette", pipette, args[0] === "--version" ? ["version"] : args, io);
+  // What the specification's library says when a plugin is started by hand.
+  if (isIpam) io.stderr(about("pipette-ipam", "CNI IPAM plugin"));
+  else io.stderr(`${about("pipette", "CNI plugin and node agent")}\n${helpOf("pipette", pipette)}`);
+  return exitStatus.done;
 }
 
-const about = (name: string, what: string): string =>
-  `${name} ${version}: ${what}\nCNI protocol versions supported: ${supportedVersions.join(", ")}`;
-
-const write =
-  (stream: "stdout" | "stderr") =>
-  (text: string): void => {
-    process[stream].write(text);
+function processTerminal(): TerminalIo {
+  const { stdout, stderr } = process;
+  // Whoever reads only the beginning (`| head`) has what it wanted.
+  stdout.on("error", (error: Error & { code?: string }) =>
+    process.exit(error.code === "EPIPE" ? 0 : exitStatus.failed),
+  );
+  return {
+    stdout: (text) => void stdout.write(text),
+    stderr: (text) => void stderr.write(text),
+    stdin: () => Bun.stdin.bytes(),
+    env: process.env,
+    ...(stdout.isTTY ? { columns: stdout.columns } : {}),
+    stderrIsTerminal: stderr.isTTY,
   };
+}

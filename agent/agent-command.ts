@@ -1,73 +1,45 @@
 import { open, readFile } from "node:fs/promises";
-import { parseArgs } from "node:util";
 import { createLogger, type Logger } from "../shared/log.ts";
 import { paths } from "../shared/paths.ts";
 import { isWindows } from "../shared/platform.ts";
 import { runDaemon } from "../shared/server/daemon.ts";
 import { openLibc } from "../shared/server/libc.linux.ts";
+import { defineCommand } from "../shared/terminal/command.ts";
+import { exitStatus } from "../shared/terminal/exit-status.ts";
+import type { TerminalIo } from "../shared/terminal/terminal-io.ts";
 import { Agent } from "./agent.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import { parseAgentConfig } from "./config/parse-agent-config.ts";
 import { createBridgeDataPath } from "./datapath/bridge/mod.ts";
 
-/** What a command at a terminal gets and gives. */
-export interface CommandIo {
-  stdout(text: string): void;
-  stderr(text: string): void;
-  readonly env: Readonly<Record<string, string | undefined>>;
-}
+export const agentCommand = defineCommand({
+  action: "run the agent",
+  about: "Runs the node agent until SIGTERM or SIGINT, with its log as JSON lines on stderr.",
+  options: {
+    config: {
+      value: "FILE",
+      of: "file",
+      help: `its configuration (default ${paths.agentConfig}); conf/agent.yaml explains every key`,
+    },
+    check: { help: "only reads the configuration and lists what is wrong with it" },
+  },
+  exits: { 0: "stopped as asked, or the configuration is in order" },
+  run: async ({ options: { config: file = paths.agentConfig, check } }, io) => {
+    const config = await readConfig(file, io);
+    if (config === undefined) return exitStatus.failed;
+    if (check) {
+      io.stdout(`${file} is in order\n`);
+      return exitStatus.done;
+    }
+    if (isWindows) {
+      io.stderr("Cannot run the agent: it serves no named pipe and no HNS yet, wanted Linux\n");
+      return exitStatus.failed;
+    }
+    return serve(config, io);
+  },
+});
 
-const usage = `Usage: pipette agent [--config FILE] [--check]
-
-Runs the node agent until SIGTERM or SIGINT, with its log as JSON lines on stderr.
-
-  --config FILE   its configuration (default ${paths.agentConfig}); conf/agent.yaml explains every key
-  --check         only reads the configuration and lists what is wrong with it
-  --help          this text
-`;
-
-/**
- * `pipette agent`.
- * @returns exit status: 0 stopped as asked or configuration in order, 1 failed, 2 wrong arguments
- */
-export async function runAgentCommand(args: readonly string[], io: CommandIo): Promise<number> {
-  const options = readOptions(args);
-  if (typeof options === "string") {
-    io.stderr(`Cannot run the agent: ${options}\n\n${usage}`);
-    return 2;
-  }
-  if (options.help) {
-    io.stdout(usage);
-    return 0;
-  }
-  const config = await readConfig(options.config, io);
-  if (config === undefined) return 1;
-  if (options.check) {
-    io.stdout(`${options.config} is in order\n`);
-    return 0;
-  }
-  if (isWindows) {
-    io.stderr("Cannot run the agent: it serves no named pipe and no HNS yet, wanted Linux\n");
-    return 1;
-  }
-  return serve(config, io);
-}
-
-function readOptions(args: readonly string[]): { config: string; check: boolean; help: boolean } | string {
-  const options = {
-    config: { type: "string", default: paths.agentConfig },
-    check: { type: "boolean", default: false },
-    help: { type: "boolean", short: "h", default: false },
-  } as const;
-  try {
-    const { values } = parseArgs({ args: [...args], options, allowPositionals: false });
-    return { config: values.config, check: values.check, help: values.help };
-  } catch (caught) {
-    return caught instanceof Error ? caught.message : String(caught);
-  }
-}
-
-async function readConfig(file: string, io: CommandIo): Promise<AgentConfig | undefined> {
+async function readConfig(file: string, io: TerminalIo): Promise<AgentConfig | undefined> {
   let text: string;
   try {
     text = await readFile(file, "utf8");
@@ -81,7 +53,7 @@ async function readConfig(file: string, io: CommandIo): Promise<AgentConfig | un
   return undefined;
 }
 
-function serve(config: AgentConfig, io: CommandIo): Promise<number> {
+function serve(config: AgentConfig, io: TerminalIo): Promise<number> {
   const logger = createLogger(config.logLevel, (line) => io.stderr(`${line}\n`));
   const libc = openLibc();
   return runDaemon({ who: "the agent", logger, libc, env: io.env }, async () => {

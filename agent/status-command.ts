@@ -1,4 +1,3 @@
-import { parseArgs } from "node:util";
 import { type Client, credentials, makeGenericClientConstructor, type ServiceError, status } from "@grpc/grpc-js";
 import type { LeaseState } from "../ipam/mod.ts";
 import { limits } from "../shared/limits.ts";
@@ -7,16 +6,10 @@ import { ipamService } from "../shared/proto/daemon-services.ts";
 import type { LeaseMessage } from "../shared/proto/ipam-messages.ts";
 import type { NodeInterface, StatusResponse } from "../shared/proto/pipette-messages.ts";
 import { type Method, nodeService } from "../shared/proto/services.ts";
-import type { CommandIo } from "./agent-command.ts";
-
-const usage = `Usage: pipette status [--json] [--socket PATH]
-
-What the agent of this node says: networks, leases, interfaces, problems.
-
-  --socket PATH   where it listens (default ${paths.agentSocket})
-  --json          everything, as one JSON object
-  --help          this text
-`;
+import { defineCommand } from "../shared/terminal/command.ts";
+import { exitStatus } from "../shared/terminal/exit-status.ts";
+import { formatJson } from "../shared/terminal/printable.ts";
+import { formatAge, formatTable } from "../shared/terminal/table.ts";
 
 const leaseStates = ["allocated", "releasing", "cooling"] as const satisfies readonly LeaseState[];
 
@@ -26,43 +19,25 @@ interface NodeReport {
   readonly interfaces: readonly NodeInterface[];
 }
 
-/**
- * `pipette status`.
- * @returns exit status: 0 no problem, 1 problems or no agent, 2 wrong arguments
- */
-export async function runStatusCommand(args: readonly string[], io: CommandIo): Promise<number> {
-  const options = readOptions(args);
-  if (typeof options === "string") {
-    io.stderr(`Cannot show the status: ${options}\n\n${usage}`);
-    return 2;
-  }
-  if (options.help) {
-    io.stdout(usage);
-    return 0;
-  }
-  try {
-    const report = await ask(options.socket);
-    io.stdout(options.json ? `${JSON.stringify(report, null, 2)}\n` : asText(report, Date.now()));
-    return report.status.problems.length === 0 ? 0 : 1;
-  } catch (caught) {
-    io.stderr(`${explain(caught, options.socket)}\n`);
-    return 1;
-  }
-}
-
-function readOptions(args: readonly string[]): { socket: string; json: boolean; help: boolean } | string {
-  const options = {
-    socket: { type: "string", default: paths.agentSocket },
-    json: { type: "boolean", default: false },
-    help: { type: "boolean", short: "h", default: false },
-  } as const;
-  try {
-    const { values } = parseArgs({ args: [...args], options, allowPositionals: false });
-    return { socket: values.socket, json: values.json, help: values.help };
-  } catch (caught) {
-    return caught instanceof Error ? caught.message : String(caught);
-  }
-}
+export const statusCommand = defineCommand({
+  action: "show the status",
+  about: "Shows what the agent of this node says: networks, leases, interfaces, problems.",
+  options: {
+    socket: { value: "PATH", of: "file", help: `where it listens (default ${paths.agentSocket})` },
+    json: { help: "everything, as one JSON object" },
+  },
+  exits: { 0: "no problem", 1: "problems, or no agent" },
+  run: async ({ options: { socket = paths.agentSocket, json } }, io) => {
+    try {
+      const report = await ask(socket);
+      io.stdout(json ? formatJson(report) : asText(report, Date.now()));
+      return report.status.problems.length === 0 ? exitStatus.done : exitStatus.failed;
+    } catch (caught) {
+      io.stderr(`${explain(caught, socket)}\n`);
+      return exitStatus.failed;
+    }
+  },
+});
 
 async function ask(socket: string): Promise<NodeReport> {
   const client = new (makeGenericClientConstructor({}, "Node"))(`unix:${socket}`, credentials.createInsecure());
@@ -105,13 +80,11 @@ function explain(caught: unknown, socket: string): string {
 
 function asText({ status: answer, leases, interfaces }: NodeReport, nowMs: number): string {
   const out = [
-    `pipette agent ${answer.version}, process ${answer.pid}, up ${duration(nowMs - answer.startedAtMs)}, data path ${answer.dataPath}`,
+    `pipette agent ${answer.version}, process ${answer.pid}, up ${formatAge(nowMs - answer.startedAtMs)}, data path ${answer.dataPath}`,
     `calls in flight ${answer.callsInFlight}, attachments being taken away ${answer.departing}`,
     "",
-    ...table(networkRows(answer, leases, interfaces)),
-    "",
-    ...table(interfaceRows(leases, interfaces)),
-    "",
+    formatTable(networkRows(answer, leases, interfaces)),
+    formatTable(interfaceRows(leases, interfaces)),
     ...(answer.problems.length === 0
       ? ["no problems"]
       : answer.problems.map((problem) => `problem ${problem.code}: ${problem.message}`)),
@@ -156,21 +129,4 @@ function interfaceRows(leases: readonly LeaseMessage[], interfaces: readonly Nod
       return [entry.hostIfname, entry.network, entry.containerId.slice(0, 13), entry.ifname, addresses, pod];
     }),
   ];
-}
-
-function table(rows: readonly string[][]): string[] {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join("  ")
-      .trimEnd(),
-  );
-}
-
-function duration(ms: number): string {
-  const seconds = Math.max(0, Math.floor(ms / 1000));
-  if (seconds < 120) return `${seconds} s`;
-  if (seconds < 7200) return `${Math.floor(seconds / 60)} min`;
-  return `${Math.floor(seconds / 3600)} h`;
 }

@@ -7,7 +7,6 @@
 export type { RangeUsage } from "./allocate/usage.ts";
 export { type Allocation, Allocator, type Attachment, type LeftState } from "./allocator.ts";
 export { readBootId } from "./boot-id.ts";
-export { type CommandIo, runIpamCommand } from "./cli/command.ts";
 export {
   dataDirOf,
   type IpamConfig,
@@ -16,5 +15,6 @@ export {
 } from "./config/ipam-config.ts";
 export type { Range, RangeSet } from "./config/ranges.ts";
 export { type Lease, type LeaseState, leaseStates } from "./lease.ts";
+export { loadIpamCommands } from "./load-commands.ts";
 export { runIpamPlugin } from "./plugin.ts";
 export { ipamResult, readDns } from "./result.ts";

@@ -2,24 +2,12 @@ import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
 import { Fields } from "../../shared/json-fields.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
+import { runAt } from "../../test/support/terminal-run.ts";
 import { Allocator } from "../allocator.ts";
 import { parseIpamConfig } from "../config/ipam-config.ts";
-import { runIpamCommand } from "./command.ts";
-import { formatAge, formatTable } from "./table.ts";
+import { ipamCommands } from "./commands.ts";
 
-async function run(...args: string[]) {
-  const out = { stdout: "", stderr: "" };
-  const io = {
-    stdout: (text: string): void => {
-      out.stdout += text;
-    },
-    stderr: (text: string): void => {
-      out.stderr += text;
-    },
-    env: {},
-  };
-  return { status: await runIpamCommand(args, io), ...out };
-}
+const run = (...args: string[]) => runAt("pipette ipam", ipamCommands, args);
 
 /** Two networks, one with a pod and a lease that cools. */
 async function fill(dataDir: string): Promise<void> {
@@ -100,20 +88,24 @@ test("says so when there is nothing", async () => {
 test("without a database fails, and makes none", async () => {
   using scratch = scratchDir();
   const { status, stdout, stderr } = await run("list", "--data-dir", `${scratch.path}/none`);
-  expect([status, stdout]).toEqual([1, ""]);
+  expect([status, stdout]).toEqual([3, ""]);
   expect(stderr).toContain(`"${scratch.path}/none" holds no leases.db`);
   expect(existsSync(`${scratch.path}/none`)).toBe(false);
 });
 
 test.each([
-  [[], "the command is missing, wanted list"],
-  [["lits"], 'the command is "lits", wanted list'],
+  [[], "the command is missing, wanted list, show"],
+  [["lits"], 'the command is "lits", wanted list, show'],
   [["list", "--jsno"], '"--jsno" is no option of it'],
-  [["list", "extra"], '"extra" is no option of it'],
+  [["list", "extra"], '"extra" is too much'],
   [["list", "--json=yes"], '"--json=yes" is no option of it'],
   [["list", "--network"], '"--network" has no value'],
   [["list", "--data-dir="], '"--data-dir" has no value'],
-  [["list", "--network", "../x"], 'the network is "../x", wanted'],
+  [["list", "--network", "../x"], '"--network" is "../x", wanted'],
+  [["list", "--network", "--json"], '"--network" has no value, wanted NAME'],
+  [["list", "--state", "gone"], '"--state" is "gone", wanted allocated, releasing or cooling'],
+  [["list", "--state", "cooling", "--state", "cooling"], '"--state" is there twice'],
+  [["list", "-x"], '"-x" is no option of it'],
 ])("%j is refused", async (args, wanted) => {
   const { status, stdout, stderr } = await run(...args);
   expect([status, stdout]).toEqual([2, ""]);
@@ -124,25 +116,4 @@ test.each([[["--help"]], [["list", "--help"]], [["list", "--json", "-h"]]])("%j 
   const { status, stdout, stderr } = await run(...args);
   expect([status, stderr]).toEqual([0, ""]);
   expect(stdout).toContain("Usage: pipette ipam");
-});
-
-test.each([
-  [-5000, "0s"],
-  [59_999, "59s"],
-  [60_000, "1m"],
-  [3_599_000, "59m59s"],
-  [3_600_000, "1h"],
-  [90_061_000, "1d1h"],
-  [86_400_000 * 400, "400d"],
-])("%i ms is %s old", (ms, wanted) => {
-  expect(formatAge(ms)).toBe(wanted);
-});
-
-test("a table pads all columns but the last", () => {
-  expect(
-    formatTable([
-      ["a", "bb", "c"],
-      ["aaa", "b", "cc"],
-    ]),
-  ).toBe("a    bb  c\naaa  b   cc\n");
 });

@@ -28,8 +28,8 @@ const execPath = ["main.ts", "cni/", "ipam/", "shared/"];
 /** Files of host-local's directory: read when a network is taken over or given back. */
 const hostLocal = ["directory", "export", "import", "lock.linux"].map((name) => `ipam/host-local/${name}.ts`);
 
-/** What lives long: nothing on the way of a plugin imports it, as a test of its own sees to. */
-const services = ["shared/server/", "shared/channel/", "ipam/service/"];
+/** What lives long or talks to people: nothing on the way of a plugin imports it, as a test of its own sees to. */
+const services = ["shared/server/", "shared/channel/", "ipam/service/", "terminal.ts", "shared/terminal/", "ipam/cli/"];
 
 const bans: readonly Ban[] = [
   {

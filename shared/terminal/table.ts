@@ -1,11 +1,19 @@
-/** Rows of text in columns, two blanks apart; the last column is not padded. */
+import { printable } from "./printable.ts";
+
+/** Rows of text in columns, two blanks apart; the last column is not padded. What is in a cell cannot leave it. */
 export function formatTable(rows: readonly (readonly string[])[]): string {
+  const cells = rows.map((row) => row.map(printable));
   const widths: number[] = [];
-  for (const row of rows) for (const [i, cell] of row.entries()) widths[i] = Math.max(widths[i] ?? 0, cell.length);
+  for (const row of cells) for (const [i, cell] of row.entries()) widths[i] = Math.max(widths[i] ?? 0, widthOf(cell));
   const line = (row: readonly string[]): string =>
-    row.map((cell, i) => (i === row.length - 1 ? cell : cell.padEnd(widths[i] ?? 0))).join("  ");
-  return rows.map((row) => `${line(row)}\n`).join("");
+    row
+      .map((cell, i) => (i === row.length - 1 ? cell : cell + " ".repeat((widths[i] ?? 0) - widthOf(cell))))
+      .join("  ");
+  return cells.map((row) => `${line(row)}\n`).join("");
 }
+
+/** In columns of a terminal. */
+const widthOf = (text: string): number => Bun.stringWidth(text);
 
 const units = [
   ["d", 86_400],

@@ -1,0 +1,121 @@
+import { isWindows } from "../../shared/platform.ts";
+import { generationMark } from "../allocate/marks.ts";
+import type { Lease } from "../lease.ts";
+import { isDamage } from "../store/sqlite-errors.ts";
+import type { StoreSnapshot } from "../store/store-snapshot.ts";
+import { type Finding, severities } from "./finding.ts";
+import { type CheckContext, LeaseChecker } from "./lease-checks.ts";
+import { checkTakenRuns } from "./taken-runs.ts";
+
+export interface CheckOptions extends Omit<CheckContext, "generation"> {
+  readonly onProgress?: (done: number, total: number) => void;
+}
+
+/** Of one kind; who has more than these looks at the first ones anyway. */
+const mostOfAKind = 20;
+const leasesPerReport = 500;
+const longDepartureMs = 10 * 60_000;
+
+/**
+ * Whether the database holds what the allocator relies on; answers what does not, the worst first. Reads all of it
+ * once, at one moment, and changes nothing.
+ */
+export async function checkStore(snapshot: StoreSnapshot, options: CheckOptions): Promise<readonly Finding[]> {
+  const { onProgress, ...context } = options;
+  const findings: Finding[] = [...(await openToOthers(snapshot.path))];
+  try {
+    findings.push(...snapshot.damage(mostOfAKind).map((text) => damageFinding(snapshot.path, text)));
+    const checker = new LeaseChecker({ ...context, generation: Number(snapshot.marks().get(generationMark) ?? "0") });
+    findings.push(...checkTakenRuns(snapshot, inspected(snapshot, checker, onProgress), mostOfAKind));
+    findings.push(...checker.findings(), ...doubles(snapshot), ...departing(snapshot, context.nowMs));
+  } catch (caught) {
+    if (!isDamage(caught)) throw caught;
+    findings.push(damageFinding(snapshot.path, caught instanceof Error ? caught.message : String(caught)));
+  }
+  return findings.sort((a, b) => severities.indexOf(a.severity) - severities.indexOf(b.severity));
+}
+
+export const damageFinding = (path: string, text: string): Finding => ({
+  severity: "error",
+  code: "damaged-file",
+  what: `"${path}" is damaged: ${text}`,
+  why: "What it says cannot be trusted: an address in use could be given out again",
+  todo: "restart the agent, or without one let the next pod start: it sets the file aside and keeps what can be read; look at the disk (the kernel's log tells more)",
+});
+
+function* inspected(
+  snapshot: StoreSnapshot,
+  checker: LeaseChecker,
+  onProgress: CheckOptions["onProgress"],
+): Generator<Lease, void> {
+  const total = onProgress === undefined ? 0 : snapshot.countLeases();
+  let done = 0;
+  for (const lease of snapshot.leases()) {
+    checker.look(lease);
+    if (++done % leasesPerReport === 0) onProgress?.(done, total);
+    yield lease;
+  }
+}
+
+const doubles = (snapshot: StoreSnapshot): readonly Finding[] => [
+  ...snapshot.generationsTwice(mostOfAKind).map(
+    (generation): Finding => ({
+      severity: "error",
+      code: "generation-twice",
+      what: `Generation ${generation} names more than one lease`,
+      why: "Whoever ends one of them by its generation can end the other",
+      todo: "remove these pods; find out who wrote into the database",
+    }),
+  ),
+  ...snapshot.holdingTwice(mostOfAKind).map(
+    ({ network, sandboxId, ifname }): Finding => ({
+      severity: "warning",
+      code: "two-addresses",
+      network,
+      what: `Sandbox "${sandboxId}" (${ifname}) of network "${network}" holds two addresses of one range set and family`,
+      why: "It uses one of them at most; host-local gave a second one to whoever asked for an address twice",
+      todo: "remove the pod: its DEL releases both",
+    }),
+  ),
+];
+
+function departing(snapshot: StoreSnapshot, nowMs: number): readonly Finding[] {
+  return snapshot
+    .departures()
+    .filter(({ sinceMs }) => nowMs - sinceMs > longDepartureMs)
+    .slice(0, mostOfAKind)
+    .map(({ owner, sinceMs }) => ({
+      severity: "warning",
+      code: "long-departing",
+      network: owner.network,
+      what: `The interface "${owner.ifname}" of sandbox "${owner.sandboxId}" waits to be taken away since ${new Date(sinceMs).toISOString()}`,
+      why: "It may stand although its pod is gone",
+      todo: 'start the agent, which finishes it ("pipette status")',
+    }));
+}
+
+/** SQLite's log beside the file holds the same content. */
+async function openToOthers(path: string): Promise<readonly Finding[]> {
+  if (isWindows) return [];
+  const findings: Finding[] = [];
+  for (const file of [path, `${path}-wal`]) {
+    const mode = await modeOf(file);
+    if (mode === undefined || (mode & 0o077) === 0) continue;
+    findings.push({
+      severity: "warning",
+      code: "open-to-others",
+      what: `"${file}" has mode ${(mode & 0o777).toString(8).padStart(4, "0")}, which lets others than its owner in`,
+      why: "Who can write to it can give one pod's address to another",
+      todo: `chmod 0600 "${file}"`,
+    });
+  }
+  return findings;
+}
+
+async function modeOf(file: string): Promise<number | undefined> {
+  try {
+    return (await Bun.file(file).stat()).mode;
+  } catch {
+    return undefined; // The log comes and goes.
+  }
+}

@@ -1,0 +1,109 @@
+import { defineCommand } from "../../shared/terminal/command.ts";
+import { exitStatus } from "../../shared/terminal/exit-status.ts";
+import { formatJson, printable } from "../../shared/terminal/printable.ts";
+import { Progress } from "../../shared/terminal/progress.ts";
+import type { TerminalIo } from "../../shared/terminal/terminal-io.ts";
+import { readBootId } from "../boot-id.ts";
+import { checkStore, damageFinding } from "../check/check-store.ts";
+import type { Finding } from "../check/finding.ts";
+import type { CheckContext } from "../check/lease-checks.ts";
+import { intervalsOf } from "../config/intervals.ts";
+import { repairStore } from "../store/repair-store.ts";
+import { isDamage } from "../store/sqlite-errors.ts";
+import { StoreSnapshot } from "../store/store-snapshot.ts";
+import { dataDirWith, ipamConfigOf, type NetworkConf, readNetworkConf } from "./network-conf.ts";
+import { absoluteDir, databaseIn, sayMissing } from "./open-store.ts";
+import { confOption, dataDirOption, jsonOption, progressOption } from "./options.ts";
+
+const action = "check the database";
+
+export const check = defineCommand({
+  action,
+  about: `Verifies what the allocator relies on: the file itself, that what is noted as taken is what the leases say, that
+generations are distinct and counted, that owners, states and times make sense. Of each finding it says what is,
+why it matters and what to do. With --conf also whether the leases lie in the configured ranges.`,
+  options: {
+    conf: confOption,
+    repair: { help: "puts right what follows from the leases: what is taken, and the generation to count on from" },
+    progress: progressOption,
+    json: jsonOption,
+    "data-dir": dataDirOption,
+  },
+  exits: { 0: "in order, apart from notes", 1: "failed, or there are errors or warnings", 3: "there is no database" },
+  run: async ({ options }, io) => {
+    const conf = options.conf === undefined ? undefined : await readNetworkConf(options.conf, io);
+    const dataDir = absoluteDir(dataDirWith(options["data-dir"], conf));
+    const context = { nowMs: Date.now(), bootId: await readBootId(), ...(await rangesOf(conf)) };
+    const look = (): Promise<Report | undefined> =>
+      lookAt(databaseIn(dataDir), context, new Progress(io, options.progress));
+    let report = await look();
+    if (report === undefined) {
+      sayMissing(dataDir, action, io);
+      return exitStatus.notThere;
+    }
+    const before = report.findings.filter(({ repairable }) => repairable === true).length;
+    if (options.repair && before > 0) {
+      await repairStore(databaseIn(dataDir));
+      report = (await look()) ?? report;
+    }
+    const left = report.findings.filter(({ repairable }) => repairable === true).length;
+    tell(report, options.repair ? before - left : 0, options.json, io);
+    return report.findings.every(({ severity }) => severity === "note") ? exitStatus.done : exitStatus.failed;
+  },
+});
+
+interface Report {
+  readonly database: string;
+  readonly leases: number;
+  readonly findings: readonly Finding[];
+}
+
+/** `undefined` where there is no file. */
+async function lookAt(
+  path: string,
+  context: Omit<CheckContext, "generation">,
+  progress: Progress,
+): Promise<Report | undefined> {
+  using shown = progress;
+  try {
+    using snapshot = await StoreSnapshot.open(path);
+    if (snapshot === undefined) return undefined;
+    const onProgress = (done: number, total: number): void => shown.at("leases checked", done, total);
+    const findings = await checkStore(snapshot, { ...context, onProgress });
+    return {
+      database: path,
+      leases: findings.some(({ code }) => code === "damaged-file") ? 0 : snapshot.countLeases(),
+      findings,
+    };
+  } catch (caught) {
+    if (!isDamage(caught)) throw caught;
+    const text = caught instanceof Error ? caught.message : String(caught);
+    return { database: path, leases: 0, findings: [damageFinding(path, text)] };
+  }
+}
+
+async function rangesOf(conf: NetworkConf | undefined): Promise<Pick<CheckContext, "ranges">> {
+  if (conf === undefined) return {};
+  const { rangeSets, reserved } = await ipamConfigOf(conf);
+  const windows = intervalsOf(rangeSets.flat().map(({ start, end }) => ({ first: start, last: end })));
+  return { ranges: { network: conf.network, windows, reserved } };
+}
+
+function tell({ database, leases, findings }: Report, repaired: number, json: boolean, io: TerminalIo): void {
+  if (json) {
+    io.stdout(formatJson({ database, leases, repaired, findings }));
+    return;
+  }
+  const text = findings.map(({ severity, what, why, todo }) =>
+    [`${severity}: ${what}`, `  why:  ${why}`, `  do:   ${todo}`].map((line) => `${printable(line)}\n`).join(""),
+  );
+  const count = (wanted: Finding["severity"]): number => findings.filter(({ severity }) => severity === wanted).length;
+  const put = repaired === 0 ? "" : `${repaired} put right. `;
+  const sum =
+    findings.length === 0
+      ? "in order"
+      : `${count("error")} errors, ${count("warning")} warnings, ${count("note")} notes`;
+  io.stdout(
+    `${text.join("\n")}${text.length === 0 ? "" : "\n"}${put}${printable(database)}: ${leases} leases, ${sum}\n`,
+  );
+}

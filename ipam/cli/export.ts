@@ -1,0 +1,60 @@
+import { paths } from "../../shared/paths.ts";
+import { defineCommand } from "../../shared/terminal/command.ts";
+import { exitStatus } from "../../shared/terminal/exit-status.ts";
+import { formatJson, printable } from "../../shared/terminal/printable.ts";
+import { Progress } from "../../shared/terminal/progress.ts";
+import { exportHostLocal } from "../host-local/export.ts";
+import { absoluteDir, openAllocator } from "./open-store.ts";
+import { dataDirOption, jsonOption, networkOption, progressOption } from "./options.ts";
+
+const action = "export leases";
+
+export const exportCommand = defineCommand({
+  action,
+  about: `Writes a network's addresses in use, and which it gave last, as files of host-local, so that host-local can go on
+from there. The database keeps its leases; from now on the directory counts, and the next use of the network here
+takes it over again.`,
+  options: {
+    network: { ...networkOption, help: "the network", required: true },
+    to: {
+      value: "DIR",
+      of: "directory",
+      help: `host-local's directory of this network, such as ${paths.hostLocalDataDir}${paths.directorySeparator}NAME;\nmade where it is missing, else empty or the one that these leases came from`,
+      required: true,
+    },
+    progress: progressOption,
+    json: jsonOption,
+    "data-dir": dataDirOption,
+  },
+  exits: { 3: "there is no database" },
+  run: async ({ options }, io) => {
+    using allocator = await openAllocator(absoluteDir(options["data-dir"]), action, io);
+    if (allocator === undefined) return exitStatus.notThere;
+    using progress = new Progress(io, options.progress);
+    const report = await exportHostLocal(allocator, {
+      directory: absoluteDir(options.to),
+      network: options.network,
+      onProgress: ({ done, total }) => progress.at("files written", done, total),
+    });
+    const { directory, network, leases, written, removed, unreadable } = report;
+    if (options.json) {
+      io.stdout(
+        formatJson({
+          directory,
+          network,
+          leases,
+          written,
+          removed,
+          unreadable: unreadable.map(({ file, reason }) => ({ file, reason })),
+        }),
+      );
+      return exitStatus.done;
+    }
+    const lines = [
+      `Wrote ${leases} addresses of network "${network}" to "${directory}": ${written} files written, ${removed} removed`,
+      ...unreadable.map(({ file, reason }) => `"${directory}/${file}" was left alone: ${reason}`),
+    ];
+    io.stdout(lines.map((line) => `${printable(line)}\n`).join(""));
+    return exitStatus.done;
+  },
+});

@@ -1,0 +1,66 @@
+import { validAttachments } from "../../shared/cni/valid-attachments.ts";
+import { CniCode, CniError } from "../../shared/errors.ts";
+import { Fields } from "../../shared/json-fields.ts";
+import { defineCommand } from "../../shared/terminal/command.ts";
+import { exitStatus } from "../../shared/terminal/exit-status.ts";
+import { formatJson, printable } from "../../shared/terminal/printable.ts";
+import type { Attachment } from "../allocator.ts";
+import { leaseTable, leaseView } from "./lease-view.ts";
+import { readInput } from "./network-conf.ts";
+import { absoluteDir, openAllocator } from "./open-store.ts";
+import { dataDirOption, jsonOption, networkOption } from "./options.ts";
+
+const action = "collect garbage";
+
+export const gc = defineCommand({
+  action,
+  about: `Takes back every allocated address of a network whose attachment is not in the list to keep, as a GC of the
+runtime does. The list is JSON: [{"containerID": "…", "ifname": "eth0"}, …], or the configuration of a CNI GC, with
+the same under "cni.dev/valid-attachments". An empty list keeps nothing. --dry-run shows what would go.`,
+  options: {
+    network: { ...networkOption, help: "the network", required: true },
+    keep: { value: "FILE", of: "file", help: 'the attachments that stand ("-": standard input)', required: true },
+    "dry-run": { help: "changes nothing, only lists what would be taken back" },
+    json: jsonOption,
+    "data-dir": dataDirOption,
+  },
+  exits: { 0: "done, also when nothing was to be taken back", 3: "there is no database" },
+  run: async ({ options }, io) => {
+    const keep = attachmentsIn(await readInput(options.keep, "attachments to keep", io));
+    using allocator = await openAllocator(absoluteDir(options["data-dir"]), action, io);
+    if (allocator === undefined) return exitStatus.notThere;
+    const { network, "dry-run": isTrial } = options;
+    const stale = allocator.unclaimed(network, keep);
+    if (!isTrial) allocator.retain(network, keep, "cooling");
+    const generations = new Set(stale.map(({ generation }) => generation));
+    const taken = isTrial
+      ? stale
+      : allocator.list(network).filter(({ generation, state }) => generations.has(generation) && state === "cooling");
+    if (options.json)
+      io.stdout(formatJson({ network, dryRun: isTrial, keep: keep.length, released: taken.map(leaseView) }));
+    else
+      io.stdout(
+        `${printable(sentence(taken.length, network, keep.length, isTrial))}\n${taken.length === 0 ? "" : leaseTable(taken, Date.now())}`,
+      );
+    return exitStatus.done;
+  },
+});
+
+function sentence(count: number, network: string, keep: number, isTrial: boolean): string {
+  const addresses = count === 1 ? "1 address" : `${count === 0 ? "no" : count} addresses`;
+  const kept = keep === 1 ? "1 attachment is kept" : `${keep} attachments are kept`;
+  return `${isTrial ? "Would take back" : "Took back"} ${addresses} of network "${network}"; ${kept}`;
+}
+
+function attachmentsIn(text: string): readonly Attachment[] {
+  const what = "attachments to keep";
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    const is = cause instanceof Error ? cause.message : String(cause);
+    throw new CniError(CniCode.decode, `Cannot read the ${what}: ${is}, wanted a JSON array or object`, { cause });
+  }
+  const object = Array.isArray(value) ? { "cni.dev/valid-attachments": value } : value;
+  return validAttachments(Fields.parse(JSON.stringify(object), what));
+}

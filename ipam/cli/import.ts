@@ -1,0 +1,101 @@
+import { formatIp } from "../../shared/ip.ts";
+import { paths } from "../../shared/paths.ts";
+import { defineCommand } from "../../shared/terminal/command.ts";
+import { exitStatus } from "../../shared/terminal/exit-status.ts";
+import { formatJson, printable } from "../../shared/terminal/printable.ts";
+import { Progress } from "../../shared/terminal/progress.ts";
+import { Allocator } from "../allocator.ts";
+import { type ImportReport, importHostLocal } from "../host-local/import.ts";
+import { hostLocalDirectory } from "../host-local/places.ts";
+import { describeImport } from "../host-local/report.ts";
+import { leaseView } from "./lease-view.ts";
+import { dataDirWith, ipamConfigOf, readNetworkConf } from "./network-conf.ts";
+import { absoluteDir } from "./open-store.ts";
+import { confOption, dataDirOption, jsonOption, networkOption, progressOption } from "./options.ts";
+
+const action = "import leases";
+
+export const importCommand = defineCommand({
+  action,
+  about: `Takes the leases of a host-local directory over, under host-local's own lock and in one transaction. The directory
+stays as it is. An address that another sandbox holds here already is left to that one, and listed. The first ADD
+of a network does the same by itself where its directory lies in the data directory; this is for doing it
+beforehand, or from elsewhere.
+
+With --conf the leases get their subnets and gateways at once, else with the next ADD of their container.`,
+  options: {
+    conf: confOption,
+    network: { ...networkOption, help: "the network, where no --conf names it" },
+    from: {
+      value: "DIR",
+      of: "directory",
+      help: `host-local's directory of this network (default: NAME in the data directory, or in ${paths.hostLocalDataDir})`,
+    },
+    again: { help: "takes also what was taken over before and released here since" },
+    progress: progressOption,
+    json: jsonOption,
+    "data-dir": dataDirOption,
+  },
+  exits: {
+    0: "done, all of it",
+    1: "failed, or something was left out; it is listed",
+    3: "there is no such directory",
+  },
+  run: async ({ options }, io) => {
+    const conf = options.conf === undefined ? undefined : await readNetworkConf(options.conf, io);
+    const network = options.network ?? conf?.network;
+    if (network === undefined) {
+      io.stderr(`Cannot ${action}: nothing says of which network, wanted --network NAME or --conf FILE\n`);
+      return exitStatus.wrongArguments;
+    }
+    const dataDir = absoluteDir(dataDirWith(options["data-dir"], conf));
+    const directory =
+      options.from === undefined ? await hostLocalDirectory(dataDir, network) : absoluteDir(options.from);
+    if (directory === undefined) {
+      io.stderr(
+        `${printable(`Cannot ${action}: host-local has no directory for network "${network}" in "${dataDir}", wanted one; --from DIR names another`)}\n`,
+      );
+      return exitStatus.notThere;
+    }
+    const config = conf === undefined ? undefined : await ipamConfigOf(conf);
+    const report = await importWith(
+      { directory, network, config, again: options.again },
+      dataDir,
+      new Progress(io, options.progress),
+    );
+    if (options.json) io.stdout(formatJson(reportView(report)));
+    else
+      io.stdout(
+        describeImport(report, Number.POSITIVE_INFINITY)
+          .map((line) => `${printable(line)}\n`)
+          .join(""),
+      );
+    return report.clashes.length + report.unreadable.length === 0 ? exitStatus.done : exitStatus.failed;
+  },
+});
+
+async function importWith(
+  options: Parameters<typeof importHostLocal>[1],
+  dataDir: string,
+  progress: Progress,
+): Promise<ImportReport> {
+  using shown = progress;
+  using allocator = await Allocator.open(dataDir);
+  return await importHostLocal(allocator, {
+    ...options,
+    onProgress: ({ step, done, total }) => shown.at(step === "reading" ? "files read" : "leases kept", done, total),
+  });
+}
+
+function reportView({ clashes, unreadable, ...report }: ImportReport) {
+  return {
+    ...report,
+    clashes: clashes.map(({ ip, theirs, ours }) => ({
+      address: formatIp(ip),
+      containerId: theirs.containerId,
+      ifname: theirs.ifname,
+      heldBy: leaseView(ours),
+    })),
+    unreadable: unreadable.map(({ file, reason }) => ({ file, reason })),
+  };
+}

@@ -1,0 +1,36 @@
+import { resolve } from "node:path";
+import { paths } from "../../shared/paths.ts";
+import { printable } from "../../shared/terminal/printable.ts";
+import type { TerminalIo } from "../../shared/terminal/terminal-io.ts";
+import { Allocator } from "../allocator.ts";
+import { StoreSnapshot } from "../store/store-snapshot.ts";
+
+/** A directory as it was typed: relative to where the person is. */
+export const absoluteDir = (typed: string | undefined): string =>
+  typed === undefined ? paths.dataDir : resolve(typed);
+
+export const databaseIn = (dataDir: string): string => `${dataDir}${paths.directorySeparator}leases.db`;
+
+/** `undefined`, and said so on stderr, where nothing was ever leased. */
+export async function openSnapshot(
+  dataDir: string,
+  action: string,
+  io: TerminalIo,
+): Promise<StoreSnapshot | undefined> {
+  const snapshot = await StoreSnapshot.open(databaseIn(dataDir));
+  if (snapshot === undefined) sayMissing(dataDir, action, io);
+  return snapshot;
+}
+
+/** The same for changing what is there. */
+export async function openAllocator(dataDir: string, action: string, io: TerminalIo): Promise<Allocator | undefined> {
+  const allocator = await Allocator.openExisting(dataDir);
+  if (allocator === undefined) sayMissing(dataDir, action, io);
+  return allocator;
+}
+
+export function sayMissing(dataDir: string, action: string, io: TerminalIo): void {
+  io.stderr(
+    `Cannot ${action}: "${printable(dataDir)}" holds no leases.db, wanted the data directory of a node that gave out addresses\n`,
+  );
+}

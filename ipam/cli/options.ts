@@ -1,0 +1,31 @@
+import { networkNameRule, wrongNetworkName } from "../../shared/cni/names.ts";
+import { paths } from "../../shared/paths.ts";
+import type { OptionSpec } from "../../shared/terminal/command.ts";
+
+/** Options that several commands have, told once. */
+
+export const dataDirOption = {
+  value: "DIR",
+  of: "directory",
+  help: `where leases.db lies (default ${paths.dataDir})`,
+} as const satisfies OptionSpec;
+
+export const networkOption = {
+  value: "NAME",
+  help: "only this network's",
+  rule: { wrong: wrongNetworkName, wanted: networkNameRule },
+} as const satisfies OptionSpec;
+
+export const confOption = {
+  value: "FILE",
+  of: "file",
+  help: 'a network configuration, .conf or .conflist ("-": standard input)',
+} as const satisfies OptionSpec;
+
+export const jsonOption = {
+  help: "JSON for programs; conf/ipam-output.schema.json describes it",
+} as const satisfies OptionSpec;
+
+export const progressOption = {
+  help: "says how far it has come on stderr, also where that is no terminal",
+} as const satisfies OptionSpec;

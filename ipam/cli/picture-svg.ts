@@ -1,0 +1,132 @@
+import { formatIp } from "../../shared/ip.ts";
+import { printable } from "../../shared/terminal/printable.ts";
+import { formatInterval } from "../config/intervals.ts";
+import { type AddressKind, addressKinds } from "./census.ts";
+import { podText } from "./lease-view.ts";
+import { type Cell, density, mainKind, type Picture, type Strip } from "./picture.ts";
+import { poolText } from "./pools.ts";
+
+const cellsPerRow = 64;
+const cellPx = 12;
+const stepPx = 14;
+const labelPx = 260;
+const marginPx = 16;
+const linePx = 22;
+
+/** Distinct for every kind of colour sight (after Okabe and Ito), on light and on dark ground. */
+const style = `
+  svg { background: #ffffff; color: #1b1b1b; }
+  text { font: 13px system-ui, "DejaVu Sans", sans-serif; fill: currentColor; }
+  .title { font-size: 16px; font-weight: 600; }
+  .label { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: 11px; text-anchor: end; }
+  .ground { fill: #ffffff; }
+  .allocated { fill: #0072b2; } .releasing { fill: #e69f00; } .cooling { fill: #56b4e9; }
+  .excluded { fill: #8a8a8a; } .gateway { fill: #cc79a7; } .free { fill: #e4e7ea; }
+  @media (prefers-color-scheme: dark) {
+    svg { background: #16191d; color: #e8eaed; }
+    .ground { fill: #16191d; } .free { fill: #2b3138; }
+  }`;
+
+/** The pools as a file of its own: no script, nothing from elsewhere. Every cell says on pointing at it what it is. */
+export function pictureSvg(pictures: readonly Picture[], madeAt: string): string {
+  const blocks: string[] = [];
+  let y = marginPx;
+  for (const picture of pictures) {
+    const block = poolBlock(picture, y);
+    blocks.push(block.svg);
+    y = block.bottom;
+  }
+  const width = 2 * marginPx + labelPx + cellsPerRow * stepPx;
+  const about = pictures.map((picture) => `${poolText(picture.pool)}: ${counts(picture).join(", ")}`).join("; ");
+  return `<?xml version="1.0" encoding="UTF-8"?>
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${y}" width="${width}" height="${y}" role="img" aria-labelledby="title desc">
+<title id="title">Addresses of ${escaped(pictures.map(({ pool }) => poolText(pool)).join("; "))}</title>
+<desc id="desc">As of ${escaped(madeAt)}. ${escaped(about)}</desc>
+<style>${style}
+</style>
+<rect class="ground" width="100%" height="100%"/>
+${blocks.join("\n")}
+</svg>
+`;
+}
+
+function poolBlock(picture: Picture, top: number): { readonly svg: string; readonly bottom: number } {
+  const parts = [`<text class="title" x="${marginPx}" y="${top + 16}">${escaped(poolText(picture.pool))}</text>`];
+  let y = top + linePx + 8;
+  parts.push(legend(picture, y));
+  y += linePx + 4;
+  for (const strip of picture.strips) {
+    const block = stripBlock(strip, picture.pool, y);
+    parts.push(block.svg);
+    y = block.bottom + 8;
+  }
+  return { svg: parts.join("\n"), bottom: y + 8 };
+}
+
+const counts = ({ tally, pool }: Picture): readonly string[] => kindsOf(pool).map((kind) => `${tally[kind]} ${kind}`);
+
+const kindsOf = (pool: Picture["pool"]): readonly AddressKind[] =>
+  addressKinds.filter((kind) => kind !== "excluded" || pool.from === "configuration");
+
+function legend({ tally, pool }: Picture, y: number): string {
+  let x = marginPx;
+  const parts = kindsOf(pool).map((kind) => {
+    const text = `${kind} ${tally[kind]}`;
+    const part = `<rect class="${kind}" x="${x}" y="${y}" width="${cellPx}" height="${cellPx}" rx="2"/><text x="${x + cellPx + 6}" y="${y + 11}">${text}</text>`;
+    x += cellPx + 6 + text.length * 8 + 18;
+    return part;
+  });
+  return parts.join("\n");
+}
+
+function stripBlock({ cells, perCell, rest }: Strip, pool: Picture["pool"], top: number) {
+  const parts: string[] = [];
+  let y = top;
+  for (let i = 0; i < cells.length; y += stepPx) {
+    const start = cells[i] as Cell;
+    const offset = cells.length <= cellsPerRow ? 0 : Number((start.first.value / perCell) % BigInt(cellsPerRow));
+    const row = cells.slice(i, i + cellsPerRow - offset);
+    i += row.length;
+    parts.push(`<text class="label" x="${marginPx + labelPx - 10}" y="${y + 10}">${formatIp(start.first)}</text>`);
+    parts.push(...row.map((cell, column) => cellRect(cell, pool, marginPx + labelPx + (offset + column) * stepPx, y)));
+  }
+  const notes = [
+    ...(perCell === 1n ? [] : [`One cell is ${perCell} addresses; the fuller, the stronger its colour`]),
+    ...(rest === undefined ? [] : [`${formatInterval(rest)} is free but for what is reserved`]),
+  ];
+  for (const note of notes) {
+    parts.push(`<text x="${marginPx + labelPx}" y="${y + 16}">${note}</text>`);
+    y += linePx;
+  }
+  return { svg: parts.join("\n"), bottom: y };
+}
+
+function cellRect(cell: Cell, pool: Picture["pool"], x: number, y: number): string {
+  const kind = mainKind(cell, pool);
+  const isBinned = cell.first.value !== cell.last.value;
+  const place = `x="${x}" y="${y}" width="${cellPx}" height="${cellPx}" rx="2"`;
+  const title = `<title>${escaped(cellTitle(cell, kind))}</title>`;
+  if (!isBinned || kind === "free" || kind === "excluded") return `<rect class="${kind}" ${place}>${title}</rect>`;
+  // A single lease in a large cell must show.
+  const opacity = Math.max(0.25, density(cell)).toFixed(2);
+  return `<g>${title}<rect class="free" ${place}/><rect class="${kind}" ${place} fill-opacity="${opacity}"/></g>`;
+}
+
+function cellTitle({ first, last, tally, lease }: Cell, kind: AddressKind): string {
+  if (first.value !== last.value) {
+    const told = addressKinds.filter((each) => tally[each] > 0n).map((each) => `${tally[each]} ${each}`);
+    return `${formatIp(first)}-${formatIp(last)}: ${told.join(", ")}`;
+  }
+  if (lease === undefined) return `${formatIp(first)} ${kind}`;
+  const pod = podText(lease);
+  return `${formatIp(first)} ${kind}${pod === undefined ? "" : `, pod ${pod}`}, sandbox ${lease.owner.sandboxId} (${lease.owner.ifname})`;
+}
+
+/** XML has no way to write most control characters, escaped or not. */
+const escaped = (text: string): string =>
+  printable(text)
+    .replace(/[\ufffe\uffff\ud800-\udfff]/gu, "\ufffd")
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;")
+    .replaceAll('"', "&quot;");

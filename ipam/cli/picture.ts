@@ -1,0 +1,130 @@
+import { formatIp, type Ip, plus } from "../../shared/ip.ts";
+import { type Interval, intervalAt } from "../config/intervals.ts";
+import type { Lease } from "../lease.ts";
+import { type AddressKind, addressKinds, Counter, kindOf, type Tally, taken } from "./census.ts";
+import type { Pool } from "./pools.ts";
+
+/** One address, or as many neighbours as it takes for the picture to fit. */
+export interface Cell {
+  readonly first: Ip;
+  readonly last: Ip;
+  readonly tally: Tally;
+  /** Of a cell with one address that has one. */
+  readonly lease?: Lease;
+}
+
+/** A stretch of a pool, ready to be drawn. */
+export interface Strip {
+  readonly cells: readonly Cell[];
+  /** Addresses in a full cell: a power of two, and cells begin at its multiples. */
+  readonly perCell: bigint;
+  /** Left out behind the cells, because nothing in it is taken. */
+  readonly rest?: Interval;
+}
+
+export interface Picture {
+  readonly pool: Pool;
+  readonly tally: Tally;
+  readonly total: bigint;
+  readonly strips: readonly Strip[];
+}
+
+/** Cells of one strip at most: 32 rows of 64. */
+const mostCells = 2048n;
+/** A strip that is cut short still shows what comes next. */
+const leastShown = 256n;
+
+/**
+ * Draws a pool in one walk over its leases, which come in order of their addresses and may be called for twice.
+ */
+export function pictureOf(pool: Pool, leases: () => Iterable<Lease>): Picture {
+  const counter = new Counter(pool);
+  const highest = new Map<Interval, Ip>();
+  for (const lease of leases()) {
+    const window = intervalAt(pool.windows, lease.address.ip);
+    if (window === undefined) continue;
+    counter.add(lease);
+    highest.set(window, lease.address.ip);
+  }
+  const plans = pool.windows.map((window) => planOf(window, highest.get(window)));
+  const drawn = new Map(
+    plans.flatMap((plan) => plan.cells.map((cell) => [keyOf(plan, cell.first), cellCounter(pool, cell)] as const)),
+  );
+  const single = new Map<string, Lease>();
+  for (const lease of leases()) {
+    const plan = plans.find(({ shown }) => intervalAt([shown], lease.address.ip) !== undefined);
+    if (plan === undefined) continue;
+    const key = keyOf(plan, lease.address.ip);
+    drawn.get(key)?.add(lease);
+    if (plan.perCell === 1n) single.set(key, lease);
+  }
+  return {
+    pool,
+    tally: counter.tally,
+    total: counter.total,
+    strips: plans.map((plan) => ({
+      perCell: plan.perCell,
+      ...(plan.rest === undefined ? {} : { rest: plan.rest }),
+      cells: plan.cells.map(({ first, last }): Cell => {
+        const key = keyOf(plan, first);
+        const lease = single.get(key);
+        const tally = drawn.get(key)?.tally ?? counter.tally;
+        return { first, last, tally, ...(lease === undefined ? {} : { lease }) };
+      }),
+    })),
+  };
+}
+
+interface Plan {
+  readonly shown: Interval;
+  readonly rest: Interval | undefined;
+  readonly perCell: bigint;
+  readonly cells: readonly Interval[];
+}
+
+function planOf(window: Interval, highest: Ip | undefined): Plan {
+  const shown = shownOf(window, highest);
+  const rest = shown.last.value === window.last.value ? undefined : { first: plus(shown.last, 1n), last: window.last };
+  const perCell = powerOfTwo((sizeOf(shown) + mostCells - 1n) / mostCells);
+  const cells: Interval[] = [];
+  for (let first = shown.first; first.value <= shown.last.value; ) {
+    const end = (first.value / perCell + 1n) * perCell - 1n;
+    const last = { family: first.family, value: end < shown.last.value ? end : shown.last.value };
+    cells.push({ first, last });
+    first = plus(last, 1n);
+  }
+  return { shown, rest, perCell, cells };
+}
+
+/** Where most of a large range was never touched, its beginning tells more than a picture of nothing. */
+function shownOf(window: Interval, highest: Ip | undefined): Interval {
+  const size = sizeOf(window);
+  if (size <= mostCells) return window;
+  const used = highest === undefined ? 0n : highest.value - window.first.value + 1n;
+  const shown = powerOfTwo(used < leastShown ? leastShown : used);
+  return shown * 2n > size ? window : { first: window.first, last: plus(window.first, shown - 1n) };
+}
+
+const sizeOf = ({ first, last }: Interval): bigint => last.value - first.value + 1n;
+
+/** The lowest that is `least` or above. */
+function powerOfTwo(least: bigint): bigint {
+  let power = 1n;
+  while (power < least) power *= 2n;
+  return power;
+}
+
+const keyOf = ({ shown, perCell }: Plan, ip: Ip): string => `${formatIp(shown.first)} ${ip.value / perCell}`;
+
+const cellCounter = (pool: Pool, cell: Interval): Counter => new Counter(pool, [cell]);
+
+/** What most of a cell is, of that which says the most: one lease among free addresses counts before them. */
+export function mainKind(cell: Cell, pool: Pool): AddressKind {
+  if (cell.first.value === cell.last.value) return kindOf(pool, cell.first, cell.lease?.state);
+  const told = addressKinds.filter((kind) => kind !== "free" && kind !== "gateway" && cell.tally[kind] > 0n);
+  return told.sort((a, b) => (cell.tally[b] > cell.tally[a] ? 1 : -1))[0] ?? "free";
+}
+
+/** Between 0 and 1: how much of the cell has a lease. */
+export const density = ({ first, last, tally }: Cell): number =>
+  Number((taken(tally) * 1000n) / (last.value - first.value + 1n)) / 1000;

@@ -1,0 +1,107 @@
+import { formatCidr, formatIp, type Ip, parseCidr, parseIp, sameIp } from "../../shared/ip.ts";
+import { defineCommand } from "../../shared/terminal/command.ts";
+import { exitStatus } from "../../shared/terminal/exit-status.ts";
+import { formatJson, printable } from "../../shared/terminal/printable.ts";
+import { formatAge, formatTable } from "../../shared/terminal/table.ts";
+import { readBootId } from "../boot-id.ts";
+import { intervalAt } from "../config/intervals.ts";
+import type { Lease } from "../lease.ts";
+import type { StoreSnapshot } from "../store/store-snapshot.ts";
+import { inStateSinceMs, leaseTable, leaseView, podText, timeText } from "./lease-view.ts";
+import { absoluteDir, openSnapshot } from "./open-store.ts";
+import { dataDirOption, jsonOption, networkOption } from "./options.ts";
+import { poolsOfStore, poolText } from "./pools.ts";
+
+const action = "show leases";
+
+export const show = defineCommand({
+  action,
+  about: `Shows all about the leases of one address, one pod or one sandbox. An address may be written in any way, a
+sandbox by the beginning of its id, a pod by its name alone.`,
+  operands: [{ name: "WHAT", help: "an address, NAMESPACE/NAME of a pod, or the id of a sandbox" }],
+  options: { network: networkOption, json: jsonOption, "data-dir": dataDirOption },
+  exits: { 3: "there is no such lease, or no database", 4: "more than one fits; they are listed" },
+  run: async ({ options, operands: [what = ""] }, io) => {
+    using snapshot = await openSnapshot(absoluteDir(options["data-dir"]), action, io);
+    if (snapshot === undefined) return exitStatus.notThere;
+    const leases = matching(snapshot, what, options.network);
+    const things = new Set(leases.map(thingOf(what)));
+    if (options.json) io.stdout(formatJson(leases.map(leaseView)));
+    if (leases.length === 0) {
+      io.stderr(`${notThere(snapshot, what, options.network)}\n`);
+      return exitStatus.notThere;
+    }
+    if (things.size > 1) {
+      if (!options.json) io.stdout(leaseTable(leases, Date.now()));
+      io.stderr(`${printable(`"${what}" fits ${things.size} different things, wanted one`)}\n`);
+      return exitStatus.several;
+    }
+    const bootId = await readBootId();
+    if (!options.json) io.stdout(leases.map((lease) => details(lease, bootId, Date.now())).join("\n"));
+    return exitStatus.done;
+  },
+});
+
+/** The leases that the words of a person mean; the closest way to read them that fits anything counts. */
+export function matching(snapshot: StoreSnapshot, what: string, network: string | undefined): readonly Lease[] {
+  const ip = addressIn(what);
+  const ways: readonly ((lease: Lease) => boolean)[] =
+    ip !== undefined
+      ? [(lease) => sameIp(lease.address.ip, ip)]
+      : what.includes("/")
+        ? [(lease) => podText(lease) === what]
+        : [
+            ({ owner }) => owner.sandboxId === what,
+            ({ owner }) => owner.sandboxId.startsWith(what),
+            ({ pod }) => pod?.name === what,
+          ];
+  const found = ways.map((): Lease[] => []);
+  for (const lease of snapshot.leases(network)) {
+    const way = ways.findIndex((fits) => fits(lease));
+    if (way >= 0) found[way]?.push(lease);
+  }
+  return found.find((leases) => leases.length > 0) ?? [];
+}
+
+/** With or without a prefix length. */
+export const addressIn = (text: string): Ip | undefined => parseIp(text) ?? parseCidr(text)?.ip;
+
+/** What must be the same for leases to be one thing: an address stands in one network, all else is about a sandbox. */
+const thingOf =
+  (what: string) =>
+  ({ owner }: Lease): string =>
+    addressIn(what) === undefined ? owner.sandboxId : owner.network;
+
+function notThere(snapshot: StoreSnapshot, what: string, network: string | undefined): string {
+  const ip = addressIn(what);
+  const where = network === undefined ? "" : ` in network "${network}"`;
+  if (ip === undefined)
+    return printable(
+      `Cannot ${action}: nothing${where} is "${what}", wanted an address, a pod or a sandbox that "pipette ipam list" shows`,
+    );
+  const pool = poolsOfStore(snapshot, network).find(({ windows }) => intervalAt(windows, ip) !== undefined);
+  const lies = pool === undefined ? "and lies in no range that gave addresses" : `and lies in ${poolText(pool)}`;
+  return printable(`Cannot ${action}: "${formatIp(ip)}" has no lease${where} ${lies}, wanted an address in use`);
+}
+
+function details(lease: Lease, bootId: string, nowMs: number): string {
+  const { owner, address, gateway, state, pod, generation } = lease;
+  const boot =
+    lease.bootId === "" ? "unknown" : lease.bootId === bootId ? "this one" : "an earlier one: the owner may be gone";
+  const rows: readonly (readonly [string, string | undefined])[] = [
+    ["address", formatCidr(address)],
+    ["state", `${state} for ${formatAge(nowMs - inStateSinceMs(lease))}`],
+    ["network", owner.network],
+    ["sandbox", owner.sandboxId],
+    ["interface", owner.ifname],
+    ["pod", podText(lease)],
+    ["pod uid", pod?.uid === "" ? undefined : pod?.uid],
+    ["gateway", gateway === undefined ? undefined : formatIp(gateway)],
+    ["range set", String(lease.rangeSet)],
+    ["allocated", timeText(lease.allocatedAtMs)],
+    ["released", lease.releasedAtMs === undefined ? undefined : timeText(lease.releasedAtMs)],
+    ["boot", boot],
+    ["generation", String(generation)],
+  ];
+  return formatTable(rows.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
+}

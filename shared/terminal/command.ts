@@ -1,0 +1,85 @@
+import type { TerminalIo } from "./terminal-io.ts";
+
+/** One option of a command. Parsing, help and completion all go by this. */
+export interface OptionSpec {
+  /** What stands for its value in the help, such as `FILE`; absent: it is a switch. */
+  readonly value?: string;
+  readonly help: string;
+  /** What a value can be: completion offers it, and a value outside a list is refused. */
+  readonly of?: "file" | "directory" | readonly string[];
+  /** What is wrong with a value, or `undefined` where it will do; and what is wanted instead. */
+  readonly rule?: { readonly wrong: (text: string) => string | undefined; readonly wanted: string };
+  readonly required?: true;
+  /** May be given several times. */
+  readonly repeats?: true;
+}
+
+/** What stands on the command line without a name. */
+export interface OperandSpec {
+  /** In capitals, as the help shows it. */
+  readonly name: string;
+  readonly help: string;
+  readonly of?: OptionSpec["of"];
+  readonly optional?: true;
+}
+
+export type OptionSpecs = Readonly<Record<string, OptionSpec>>;
+
+type ValueOf<O extends OptionSpec> = O extends { readonly value: string }
+  ? O extends { readonly repeats: true }
+    ? readonly string[]
+    : O extends { readonly required: true }
+      ? string
+      : string | undefined
+  : boolean;
+
+/** A command line that fits its command. */
+export interface CommandLine<O extends OptionSpecs> {
+  readonly options: { readonly [K in keyof O]: ValueOf<O[K]> };
+  readonly operands: readonly string[];
+}
+
+/** The same where the command is not known. */
+export interface AnyCommandLine {
+  readonly options: Readonly<Record<string, string | readonly string[] | boolean | undefined>>;
+  readonly operands: readonly string[];
+}
+
+interface CommandSpec<O extends OptionSpecs, Line> {
+  /** What a failure says it could not do: "list leases". */
+  readonly action: string;
+  /** The help's text, in lines. */
+  readonly about: string;
+  readonly operands?: readonly OperandSpec[];
+  readonly options: O;
+  /** What each exit status says; the ones that every command has are added. */
+  readonly exits?: Readonly<Record<number, string>>;
+  run(line: Line, io: TerminalIo): Promise<number>;
+}
+
+export interface Command extends CommandSpec<OptionSpecs, AnyCommandLine> {
+  readonly kind: "command";
+}
+
+/** Commands under one name. */
+export interface CommandGroup {
+  readonly kind: "group";
+  readonly about: string;
+  readonly entries: readonly CommandEntry[];
+}
+
+/** A command's place in the table; it is loaded when it is wanted. */
+export interface CommandEntry {
+  readonly name: string;
+  /** One line without a full stop. */
+  readonly summary: string;
+  load(): Promise<Command | CommandGroup>;
+}
+
+/** Ties the type of the values to the table of options. */
+export function defineCommand<const O extends OptionSpecs>(spec: CommandSpec<O, CommandLine<O>>): Command {
+  // The parser answers values by the same table, which the compiler cannot follow.
+  return { kind: "command", ...spec } as unknown as Command;
+}
+
+export const defineGroup = (group: Omit<CommandGroup, "kind">): CommandGroup => ({ kind: "group", ...group });

@@ -1,0 +1,11 @@
+/** What a command's end tells a script. */
+export const exitStatus = {
+  done: 0,
+  /** Also: `check` has found something. */
+  failed: 1,
+  wrongArguments: 2,
+  /** What was asked for does not exist. */
+  notThere: 3,
+  /** What was asked for is not one thing, and one was wanted. */
+  several: 4,
+} as const;

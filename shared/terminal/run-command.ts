@@ -1,0 +1,51 @@
+import { CniError } from "../errors.ts";
+import type { Command, CommandGroup } from "./command.ts";
+import { exitStatus } from "./exit-status.ts";
+import { helpOf } from "./help.ts";
+import { orList, parseLine } from "./parse-line.ts";
+import { printable, printableLines } from "./printable.ts";
+import type { TerminalIo } from "./terminal-io.ts";
+
+/**
+ * Finds the command that `args` name and runs it. Whatever it throws is said on stderr.
+ * @param path what was typed so far: `pipette`, `pipette ipam`
+ * @returns exit status: one of `exitStatus`
+ */
+export async function runCommand(
+  path: string,
+  node: Command | CommandGroup,
+  args: readonly string[],
+  io: TerminalIo,
+): Promise<number> {
+  if (node.kind === "command") return runLeaf(path, node, args, io);
+  const [name, ...rest] = args;
+  if (name === "--help" || name === "-h" || name === "help") {
+    io.stdout(helpOf(path, node));
+    return exitStatus.done;
+  }
+  const entry = node.entries.find((candidate) => candidate.name === name);
+  if (entry !== undefined) return runCommand(`${path} ${entry.name}`, await entry.load(), rest, io);
+  const is = name === undefined ? "missing" : `"${printable(name)}"`;
+  const wanted = orList(node.entries.map((candidate) => candidate.name));
+  io.stderr(`Cannot run "${path}": the command is ${is}, wanted ${wanted}\n\n${helpOf(path, node)}`);
+  return exitStatus.wrongArguments;
+}
+
+async function runLeaf(path: string, command: Command, args: readonly string[], io: TerminalIo): Promise<number> {
+  const parsed = parseLine(command, args);
+  if (parsed.t === "help") {
+    io.stdout(helpOf(path, command));
+    return exitStatus.done;
+  }
+  if (parsed.t === "wrong") {
+    io.stderr(`Cannot ${command.action}: ${printable(parsed.problem)}\n"${path} --help" tells more\n`);
+    return exitStatus.wrongArguments;
+  }
+  try {
+    return await command.run(parsed.line, io);
+  } catch (caught) {
+    const { message, details } = CniError.from(caught, command.action);
+    io.stderr(`${printableLines(message)}\n${details === "" ? "" : `${printableLines(details)}\n`}`);
+    return exitStatus.failed;
+  }
+}
