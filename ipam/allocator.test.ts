@@ -8,6 +8,7 @@ import {
   refusal,
   allocatorInMemory as setUp,
 } from "./allocate/allocator-in-memory.ts";
+import { cursorMark } from "./allocate/marks.ts";
 import type { IpamConfig } from "./config/ipam-config.ts";
 
 const dual = config({ ranges: [[{ subnet: "10.0.0.0/29" }], [{ subnet: "fd00::/64" }]], cooldownMs: 1000 });
@@ -85,6 +86,16 @@ describe("allocate", () => {
     add("a", config({ subnet: "10.0.0.0/24", rangeStart: "10.0.0.200" }));
     expect(add("b", config({ subnet: "10.0.0.0/24", rangeEnd: "10.0.0.100" }))).toBe("10.0.0.2");
   });
+
+  test.each(["", "nonsense", "10.0.0.4\n", "10.9.9.9", "fd00::2"])(
+    "begins anew where the last address is noted as %j",
+    (noted) => {
+      const { store, add } = setUp();
+      const [set] = five.rangeSets;
+      store.transaction((): void => store.setMark(cursorMark("net", set!), noted));
+      expect(add("a")).toBe("10.0.0.2");
+    },
+  );
 
   test("when nothing is left names range, numbers and a holder, and leaves the other sets alone", () => {
     const { allocator, add, del } = setUp();

@@ -23,7 +23,9 @@ export function requestedIps(conf: Fields, args: string): readonly Ip[] {
 function fromArgs(text: string): readonly Ip[] {
   const args = parseArgs(text);
   const unknown = [...args.keys()].filter((key) => !knownArgs.includes(key));
-  if (unknown.length > 0 && !ignoresUnknown(args.get("IgnoreUnknown"))) {
+  // Read in any case: a value that is neither is refused with nothing to ignore, too.
+  const ignored = ignoresUnknown(args.get("IgnoreUnknown"));
+  if (unknown.length > 0 && !ignored) {
     throw wrongArgs(`"${unknown.join('", "')}" is unknown`, `IgnoreUnknown=1 beside it`);
   }
   const given = args.get("IP") ?? "";
