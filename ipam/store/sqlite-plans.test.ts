@@ -37,7 +37,11 @@ test("no statement of ADD, DEL, CHECK or an exhausted pool looks at more leases 
     const [lease] = allocator.release(owner("a"), "releasing");
     allocator.settle(lease!);
     // Takes the address that cools, as nothing else is free.
-    allocator.allocate(owner("c"), config);
+    const sticky = { ...config, sticky: true };
+    const pod = { namespace: "default", name: "web", uid: "" };
+    allocator.allocate(owner("c"), sticky, pod);
+    allocator.release(owner("c"), "cooling");
+    allocator.allocate(owner("d"), sticky, pod);
   });
   const db = new DatabaseSync(`${scratch.path}/leases.db`);
   const plans = statements.map((sql) => {
