@@ -32,6 +32,8 @@ export class RpcChannel implements Disposable {
     this.#client = new (makeGenericClientConstructor({}, "Pipette"))(`unix:${address}`, credentials.createInsecure(), {
       "grpc.max_receive_message_length": limits.messageBytes,
       "grpc.max_send_message_length": limits.messageBytes,
+      // Another channel's failure to connect is not this one's.
+      "grpc.use_local_subchannel_pool": 1,
       // A local server that starts again is there at once.
       "grpc.initial_reconnect_backoff_ms": limits.channelRetryFirstMs,
       "grpc.max_reconnect_backoff_ms": limits.channelRetryMostMs,
@@ -109,9 +111,10 @@ export class RpcChannel implements Disposable {
     if (code === undefined || details === undefined) return caught;
     const unreachable = code === GrpcCode.unavailable && details.startsWith("No connection established");
     // What the server says is a whole sentence; what grpc-js says of its own is not.
+    const is = unreachable ? "nobody listens" : details;
     const message = details.startsWith("Cannot ")
       ? details
-      : `Cannot call ${method.path} at "${this.#address}": ${details}, wanted an answer`;
+      : `Cannot call ${method.path} at "${this.#address}": ${is}, wanted an answer`;
     return new RpcError(code as GrpcCode, message, { unreachable, cause: caught });
   }
 }
