@@ -317,7 +317,8 @@ export class Allocator implements Disposable {
   }
 }
 
-const databaseIn = (dataDir: string): string => `${dataDir}${paths.directorySeparator}leases.db`;
+/** Where the database of a data directory lies. */
+export const databaseIn = (dataDir: string): string => `${dataDir}${paths.directorySeparator}leases.db`;
 
 /** Distinct within a network. */
 const attachmentName = ({ sandboxId, ifname }: Pick<Owner, "sandboxId" | "ifname">): string => `${sandboxId} ${ifname}`;

@@ -2,7 +2,7 @@ import { isWindows } from "../../shared/platform.ts";
 import { generationMark } from "../allocate/marks.ts";
 import type { Lease } from "../lease.ts";
 import { isDamage } from "../store/sqlite-errors.ts";
-import type { StoreSnapshot } from "../store/store-snapshot.ts";
+import { StoreSnapshot } from "../store/store-snapshot.ts";
 import { type Finding, severities } from "./finding.ts";
 import { type CheckContext, LeaseChecker } from "./lease-checks.ts";
 import { checkTakenRuns } from "./taken-runs.ts";
@@ -15,6 +15,31 @@ export interface CheckOptions extends Omit<CheckContext, "generation"> {
 const mostOfAKind = 20;
 const leasesPerReport = 500;
 const longDepartureMs = 10 * 60_000;
+
+export interface CheckReport {
+  /** How many were looked at; 0 where the file is damaged. */
+  readonly leases: number;
+  readonly findings: readonly Finding[];
+}
+
+/**
+ * As `checkStore`, of the file at `path`; one that cannot even be opened for its damage is a finding too.
+ * @returns `undefined` where there is no file
+ * @throws {CniError} code 101 naming the path, 11 where others keep the lock
+ */
+export async function checkDatabase(path: string, options: CheckOptions): Promise<CheckReport | undefined> {
+  try {
+    using snapshot = await StoreSnapshot.open(path);
+    if (snapshot === undefined) return undefined;
+    const findings = await checkStore(snapshot, options);
+    const damaged = findings.some(({ code }) => code === "damaged-file");
+    return { leases: damaged ? 0 : snapshot.countLeases(), findings };
+  } catch (caught) {
+    if (!isDamage(caught)) throw caught;
+    const text = caught instanceof Error ? caught.message : String(caught);
+    return { leases: 0, findings: [damageFinding(path, text)] };
+  }
+}
 
 /**
  * Whether the database holds what the allocator relies on; answers what does not, the worst first. Reads all of it
@@ -35,7 +60,7 @@ export async function checkStore(snapshot: StoreSnapshot, options: CheckOptions)
   return findings.sort((a, b) => severities.indexOf(a.severity) - severities.indexOf(b.severity));
 }
 
-export const damageFinding = (path: string, text: string): Finding => ({
+const damageFinding = (path: string, text: string): Finding => ({
   severity: "error",
   code: "damaged-file",
   what: `"${path}" is damaged: ${text}`,

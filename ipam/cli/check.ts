@@ -3,16 +3,15 @@ import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import { formatJson, printable } from "../../shared/terminal/printable.ts";
 import { Progress } from "../../shared/terminal/progress.ts";
 import type { TerminalIo } from "../../shared/terminal/terminal-io.ts";
+import { databaseIn } from "../allocator.ts";
 import { readBootId } from "../boot-id.ts";
-import { checkStore, damageFinding } from "../check/check-store.ts";
+import { type CheckReport, checkDatabase } from "../check/check-store.ts";
 import type { Finding } from "../check/finding.ts";
 import type { CheckContext } from "../check/lease-checks.ts";
 import { intervalsOf } from "../config/intervals.ts";
 import { repairStore } from "../store/repair-store.ts";
-import { isDamage } from "../store/sqlite-errors.ts";
-import { StoreSnapshot } from "../store/store-snapshot.ts";
 import { dataDirWith, ipamConfigOf, type NetworkConf, readNetworkConf } from "./network-conf.ts";
-import { absoluteDir, databaseIn, sayMissing } from "./open-store.ts";
+import { absoluteDir, sayMissing } from "./open-store.ts";
 import { confOption, dataDirOption, jsonOption, progressOption } from "./options.ts";
 
 const action = "check the database";
@@ -52,10 +51,8 @@ why it matters and what to do. With --conf also whether the leases lie in the co
   },
 });
 
-interface Report {
+interface Report extends CheckReport {
   readonly database: string;
-  readonly leases: number;
-  readonly findings: readonly Finding[];
 }
 
 /** `undefined` where there is no file. */
@@ -65,21 +62,9 @@ async function lookAt(
   progress: Progress,
 ): Promise<Report | undefined> {
   using shown = progress;
-  try {
-    using snapshot = await StoreSnapshot.open(path);
-    if (snapshot === undefined) return undefined;
-    const onProgress = (done: number, total: number): void => shown.at("leases checked", done, total);
-    const findings = await checkStore(snapshot, { ...context, onProgress });
-    return {
-      database: path,
-      leases: findings.some(({ code }) => code === "damaged-file") ? 0 : snapshot.countLeases(),
-      findings,
-    };
-  } catch (caught) {
-    if (!isDamage(caught)) throw caught;
-    const text = caught instanceof Error ? caught.message : String(caught);
-    return { database: path, leases: 0, findings: [damageFinding(path, text)] };
-  }
+  const onProgress = (done: number, total: number): void => shown.at("leases checked", done, total);
+  const report = await checkDatabase(path, { ...context, onProgress });
+  return report === undefined ? undefined : { database: path, ...report };
 }
 
 async function rangesOf(conf: NetworkConf | undefined): Promise<Pick<CheckContext, "ranges">> {

@@ -16,6 +16,7 @@ import { keptIn, networkIn, ownerIn } from "./ipam-request.ts";
 import { leaseMessage } from "./lease-message.ts";
 import { networkConf } from "./network-conf.ts";
 import { statsOf } from "./network-stats.ts";
+import { findingsIn } from "./store-findings.ts";
 
 /** What differs between the servers of the allocator: whether interfaces of theirs stand on the leases. */
 export interface IpamHost {
@@ -51,6 +52,7 @@ export function ipamRpcs(host: IpamHost): readonly Rpc[] {
     }),
     rpc(ipamService.get, async (request) => ({ leases: allocator.find(ownerIn(request)).map(leaseMessage) })),
     streamingRpc(ipamService.list, (request) => list(allocator, networkIn(request))),
+    rpc(ipamService.check, async () => ({ findings: await findingsIn(host) })),
     rpc(ipamService.gc, async (request, call) => {
       const keep = keptIn(request);
       // The list of a caller that has gone may be old: what has come since would be taken for a leftover.

@@ -1,4 +1,5 @@
 import { writeFileSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Fields } from "../../shared/json-fields.ts";
 import { createLogger } from "../../shared/log.ts";
@@ -103,6 +104,24 @@ describe("the allocator's service", () => {
     expect(gone.removed.map(({ containerId }) => containerId).sort()).toEqual(["a", "c"]);
     expect(await client.get(attachment("b"))).toHaveLength(1);
     expect((await client.gc("net", [])).removed).toEqual([{ containerId: "b", ifname: "eth0" }]);
+  });
+
+  test("looks through the database", async () => {
+    await allocate("a");
+    expect(await client.check()).toEqual([]);
+    using db = new DatabaseSync(`${scratch.path}/leases.db`);
+    db.exec("DELETE FROM taken");
+    expect(await client.check()).toEqual([
+      {
+        severity: "error",
+        code: "taken-run-missing",
+        network: "net",
+        what: '"10.5.0.2" has leases and is not noted as taken',
+        why: expect.any(String),
+        todo: expect.stringContaining("pipette ipam check --repair"),
+        repairable: true,
+      },
+    ]);
   });
 
   test("counts: by state, and against the ranges that it knows", async () => {
