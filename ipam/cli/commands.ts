@@ -34,6 +34,16 @@ look-ups change nothing.`,
       load: async () => (await import("./gc.ts")).gc,
     },
     {
+      name: "import",
+      summary: "take over the leases of host-local",
+      load: async () => (await import("./import.ts")).importCommand,
+    },
+    {
+      name: "export",
+      summary: "write the leases for host-local",
+      load: async () => (await import("./export.ts")).exportCommand,
+    },
+    {
       name: "serve",
       summary: "serve the allocator over gRPC",
       load: async () => (await import("./serve.ts")).serve,

@@ -9,7 +9,8 @@ import { poolText } from "./pools.ts";
 const cellsPerRow = 64;
 const cellPx = 12;
 const stepPx = 14;
-const labelPx = 260;
+/** Of the labels' characters, all of one width. */
+const labelCharPx = 7;
 const marginPx = 16;
 const linePx = 22;
 
@@ -20,7 +21,7 @@ const style = `
   .title { font-size: 16px; font-weight: 600; }
   .label { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: 11px; text-anchor: end; }
   .ground { fill: #ffffff; }
-  .allocated { fill: #0072b2; } .releasing { fill: #e69f00; } .cooling { fill: #56b4e9; }
+  .allocated { fill: #0072b2; } .releasing { fill: #e69f00; } .cooling { fill: #009e73; }
   .excluded { fill: #8a8a8a; } .gateway { fill: #cc79a7; } .free { fill: #e4e7ea; }
   @media (prefers-color-scheme: dark) {
     svg { background: #16191d; color: #e8eaed; }
@@ -31,12 +32,16 @@ const style = `
 export function pictureSvg(pictures: readonly Picture[], madeAt: string): string {
   const blocks: string[] = [];
   let y = marginPx;
+  const labels = pictures.flatMap(({ strips }) =>
+    strips.flatMap(({ cells }) => cells.map(({ first }) => formatIp(first))),
+  );
+  const left = marginPx + labelCharPx * Math.max(...labels.map(({ length }) => length)) + 10;
   for (const picture of pictures) {
-    const block = poolBlock(picture, y);
+    const block = poolBlock(picture, y, left);
     blocks.push(block.svg);
     y = block.bottom;
   }
-  const width = 2 * marginPx + labelPx + cellsPerRow * stepPx;
+  const width = left + cellsPerRow * stepPx + marginPx;
   const about = pictures.map((picture) => `${poolText(picture.pool)}: ${counts(picture).join(", ")}`).join("; ");
   return `<?xml version="1.0" encoding="UTF-8"?>
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${y}" width="${width}" height="${y}" role="img" aria-labelledby="title desc">
@@ -50,13 +55,13 @@ ${blocks.join("\n")}
 `;
 }
 
-function poolBlock(picture: Picture, top: number): { readonly svg: string; readonly bottom: number } {
+function poolBlock(picture: Picture, top: number, left: number): { readonly svg: string; readonly bottom: number } {
   const parts = [`<text class="title" x="${marginPx}" y="${top + 16}">${escaped(poolText(picture.pool))}</text>`];
   let y = top + linePx + 8;
   parts.push(legend(picture, y));
   y += linePx + 4;
   for (const strip of picture.strips) {
-    const block = stripBlock(strip, picture.pool, y);
+    const block = stripBlock(strip, picture.pool, y, left);
     parts.push(block.svg);
     y = block.bottom + 8;
   }
@@ -79,7 +84,7 @@ function legend({ tally, pool }: Picture, y: number): string {
   return parts.join("\n");
 }
 
-function stripBlock({ cells, perCell, rest }: Strip, pool: Picture["pool"], top: number) {
+function stripBlock({ cells, perCell, rest }: Strip, pool: Picture["pool"], top: number, left: number) {
   const parts: string[] = [];
   let y = top;
   for (let i = 0; i < cells.length; y += stepPx) {
@@ -87,15 +92,15 @@ function stripBlock({ cells, perCell, rest }: Strip, pool: Picture["pool"], top:
     const offset = cells.length <= cellsPerRow ? 0 : Number((start.first.value / perCell) % BigInt(cellsPerRow));
     const row = cells.slice(i, i + cellsPerRow - offset);
     i += row.length;
-    parts.push(`<text class="label" x="${marginPx + labelPx - 10}" y="${y + 10}">${formatIp(start.first)}</text>`);
-    parts.push(...row.map((cell, column) => cellRect(cell, pool, marginPx + labelPx + (offset + column) * stepPx, y)));
+    parts.push(`<text class="label" x="${left - 10}" y="${y + 10}">${formatIp(start.first)}</text>`);
+    parts.push(...row.map((cell, column) => cellRect(cell, pool, left + (offset + column) * stepPx, y)));
   }
   const notes = [
     ...(perCell === 1n ? [] : [`One cell is ${perCell} addresses; the fuller, the stronger its colour`]),
     ...(rest === undefined ? [] : [`${formatInterval(rest)} is free but for what is reserved`]),
   ];
   for (const note of notes) {
-    parts.push(`<text x="${marginPx + labelPx}" y="${y + 16}">${note}</text>`);
+    parts.push(`<text x="${left}" y="${y + 16}">${note}</text>`);
     y += linePx;
   }
   return { svg: parts.join("\n"), bottom: y };

@@ -1,4 +1,4 @@
-import { formatIp, type Ip, plus } from "../../shared/ip.ts";
+import { type Ip, plus } from "../../shared/ip.ts";
 import { type Interval, intervalAt } from "../config/intervals.ts";
 import type { Lease } from "../lease.ts";
 import { type AddressKind, addressKinds, Counter, kindOf, type Tally, taken } from "./census.ts";
@@ -34,9 +34,7 @@ const mostCells = 2048n;
 /** A strip that is cut short still shows what comes next. */
 const leastShown = 256n;
 
-/**
- * Draws a pool in one walk over its leases, which come in order of their addresses and may be called for twice.
- */
+/** Draws a pool. Its leases come in order of their addresses, and are called for twice: first to see how far they reach. */
 export function pictureOf(pool: Pool, leases: () => Iterable<Lease>): Picture {
   const counter = new Counter(pool);
   const highest = new Map<Interval, Ip>();
@@ -46,51 +44,52 @@ export function pictureOf(pool: Pool, leases: () => Iterable<Lease>): Picture {
     counter.add(lease);
     highest.set(window, lease.address.ip);
   }
-  const plans = pool.windows.map((window) => planOf(window, highest.get(window)));
-  const drawn = new Map(
-    plans.flatMap((plan) => plan.cells.map((cell) => [keyOf(plan, cell.first), cellCounter(pool, cell)] as const)),
-  );
-  const single = new Map<string, Lease>();
+  const plans = pool.windows.map((window) => planOf(pool, window, highest.get(window)));
   for (const lease of leases()) {
     const plan = plans.find(({ shown }) => intervalAt([shown], lease.address.ip) !== undefined);
     if (plan === undefined) continue;
-    const key = keyOf(plan, lease.address.ip);
-    drawn.get(key)?.add(lease);
-    if (plan.perCell === 1n) single.set(key, lease);
+    const cell = plan.cells[Number(lease.address.ip.value / plan.perCell - plan.shown.first.value / plan.perCell)];
+    cell?.counter.add(lease);
+    if (cell !== undefined && plan.perCell === 1n) cell.lease = lease;
   }
   return {
     pool,
     tally: counter.tally,
     total: counter.total,
-    strips: plans.map((plan) => ({
-      perCell: plan.perCell,
-      ...(plan.rest === undefined ? {} : { rest: plan.rest }),
-      cells: plan.cells.map(({ first, last }): Cell => {
-        const key = keyOf(plan, first);
-        const lease = single.get(key);
-        const tally = drawn.get(key)?.tally ?? counter.tally;
-        return { first, last, tally, ...(lease === undefined ? {} : { lease }) };
-      }),
+    strips: plans.map(({ perCell, rest, cells }) => ({
+      perCell,
+      ...(rest === undefined ? {} : { rest }),
+      cells: cells.map(
+        ({ first, last, counter: { tally }, lease }): Cell => ({
+          ...{ first, last, tally },
+          ...(lease === undefined ? {} : { lease }),
+        }),
+      ),
     })),
   };
+}
+
+interface PlannedCell extends Interval {
+  readonly counter: Counter;
+  lease?: Lease;
 }
 
 interface Plan {
   readonly shown: Interval;
   readonly rest: Interval | undefined;
   readonly perCell: bigint;
-  readonly cells: readonly Interval[];
+  readonly cells: readonly PlannedCell[];
 }
 
-function planOf(window: Interval, highest: Ip | undefined): Plan {
+function planOf(pool: Pool, window: Interval, highest: Ip | undefined): Plan {
   const shown = shownOf(window, highest);
   const rest = shown.last.value === window.last.value ? undefined : { first: plus(shown.last, 1n), last: window.last };
   const perCell = powerOfTwo((sizeOf(shown) + mostCells - 1n) / mostCells);
-  const cells: Interval[] = [];
+  const cells: PlannedCell[] = [];
   for (let first = shown.first; first.value <= shown.last.value; ) {
     const end = (first.value / perCell + 1n) * perCell - 1n;
     const last = { family: first.family, value: end < shown.last.value ? end : shown.last.value };
-    cells.push({ first, last });
+    cells.push({ first, last, counter: new Counter(pool, [{ first, last }]) });
     first = plus(last, 1n);
   }
   return { shown, rest, perCell, cells };
@@ -100,9 +99,12 @@ function planOf(window: Interval, highest: Ip | undefined): Plan {
 function shownOf(window: Interval, highest: Ip | undefined): Interval {
   const size = sizeOf(window);
   if (size <= mostCells) return window;
-  const used = highest === undefined ? 0n : highest.value - window.first.value + 1n;
-  const shown = powerOfTwo(used < leastShown ? leastShown : used);
-  return shown * 2n > size ? window : { first: window.first, last: plus(window.first, shown - 1n) };
+  const top = highest?.value ?? window.first.value;
+  const used = top - window.first.value + 1n;
+  const step = powerOfTwo(used < leastShown ? leastShown : used);
+  const last = (top / step + 1n) * step - 1n;
+  if ((last - window.first.value) * 2n > size) return window;
+  return { first: window.first, last: { family: window.first.family, value: last } };
 }
 
 const sizeOf = ({ first, last }: Interval): bigint => last.value - first.value + 1n;
@@ -113,10 +115,6 @@ function powerOfTwo(least: bigint): bigint {
   while (power < least) power *= 2n;
   return power;
 }
-
-const keyOf = ({ shown, perCell }: Plan, ip: Ip): string => `${formatIp(shown.first)} ${ip.value / perCell}`;
-
-const cellCounter = (pool: Pool, cell: Interval): Counter => new Counter(pool, [cell]);
 
 /** What most of a cell is, of that which says the most: one lease among free addresses counts before them. */
 export function mainKind(cell: Cell, pool: Pool): AddressKind {

@@ -58,7 +58,8 @@ be given to another pod while it still uses it. Interfaces are not touched.`,
       if (named.length > 0) io.stderr(leaseTable(named, Date.now()));
       return refused;
     }
-    const leases = attachmentOf(allocator, named[0]);
+    // An address that cools was left; what its owner has got since is another matter.
+    const leases = ip === undefined || named[0]?.state !== "cooling" ? attachmentOf(allocator, named[0]) : [];
     const bootId = await readBootId();
     const held =
       options.force || container !== undefined ? undefined : leases.find((lease) => mayBeUsed(lease, bootId));

@@ -98,12 +98,20 @@ function reportOf(
 const percent = ({ tally, total }: PoolReport): number =>
   total === 0n ? 100 : Number((taken(tally) * 1000n) / total) / 10;
 
-function churnOf({ oldest }: PoolReport, { generation }: Report, nowMs: number) {
+function churnOf(
+  { oldest }: PoolReport,
+  { generation }: Report,
+  nowMs: number,
+): { readonly allocations: number; readonly perHour?: number } | undefined {
   if (oldest === undefined) return undefined;
   const allocations = generation - oldest.generation;
-  const hours = Math.max(1 / 3600, (nowMs - oldest.allocatedAtMs) / 3_600_000);
-  return { allocations, perHour: Math.round((allocations / hours) * 10) / 10 };
+  const ageMs = nowMs - oldest.allocatedAtMs;
+  if (ageMs < leastForRateMs) return { allocations };
+  return { allocations, perHour: Math.round((allocations * 36_000_000) / ageMs) / 10 };
 }
+
+/** Less time tells nothing of an hour. */
+const leastForRateMs = 60_000;
 
 function reportView(report: Report, nowMs: number) {
   return {
@@ -157,7 +165,9 @@ function reportText(report: Report, nowMs: number): string {
       pool.from === "store" ? "?" : String(tally.excluded),
       ...[String(tally.free), `${percent(entry)} %`],
       oldest === undefined ? "-" : formatAge(nowMs - oldest.allocatedAtMs),
-      churn === undefined ? "-" : `${churn.allocations} (${churn.perHour} per hour)`,
+      churn === undefined
+        ? "-"
+        : `${churn.allocations}${churn.perHour === undefined ? "" : ` (${churn.perHour} per hour)`}`,
     ];
   });
   const earlier = report.pools.reduce((sum, { earlierBoot }) => sum + earlierBoot, 0);

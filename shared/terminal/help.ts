@@ -24,7 +24,7 @@ function commandHelp(path: string, command: Command): string {
     ["-h, --help", "this text"] as const,
   ];
   const all: Readonly<Record<number, string>> = { 0: "done", 1: "failed", 2: "wrong arguments", ...exits };
-  const statuses = Object.entries(all).map(([status, meaning]) => [`  ${status}`, meaning] as const);
+  const statuses = Object.entries(all).map(([status, meaning]) => [status, meaning] as const);
   return `Usage: ${path}${needed} [OPTIONS]${behind}\n\n${about}\n\n${columns(rows)}\nExit status:\n${columns(statuses)}`;
 }
 
