@@ -36,10 +36,26 @@ export const limits = {
   headerTableBytes: 4096,
   /** A header block over HEADERS and CONTINUATION frames. */
   headerBlockBytes: 64 * 1024,
-  /** What a server may send ahead on one call: a quarter of the longest answer, so most answers need no update. */
+  /** What a peer may send ahead: a quarter of the longest message, so most calls need no update. */
   receiveWindowBytes: 1024 * 1024,
-  /** PING and SETTINGS frames on one call, each of which wants an acknowledgement; a real server sends a few. */
+  /** Frames that cost work and carry nothing on, such as PING and resets, between two that do; a real peer sends a few. */
   controlFrames: 1000,
+  /** Calls on one connection at a time: a node has a tenth of that in pods, and each may cost a handler. */
+  concurrentStreams: 1000,
+  /** Requests in a server's memory, over all its connections: sixteen of the longest. */
+  requestBytesHeld: 64 * 1024 * 1024,
+  /** Answers that one connection's peer does not read: sixteen of the longest. Beyond, the connection ends. */
+  answerBytesHeld: 64 * 1024 * 1024,
+  /** A stream's next message is made once fewer bytes than this wait: four frames, so the wire never runs dry. */
+  streamRoomBytes: 64 * 1024,
+  /** Handed to the kernel at a time: about what a unix socket takes; the rest waits where it is counted. */
+  writeBytes: 256 * 1024,
+  /** `grpc-message` as it is sent: far longer than any sentence, and below every client's bound on headers. */
+  statusMessageBytes: 8 * 1024,
+  /** A connection without a call, or one that takes nothing, ends after this long: half-open ones would stay for ever. */
+  idleConnectionMs: 30_000,
+  /** How long a connection's opening frames wait for the answer of its first call, to go out in one packet with it. */
+  openingMs: 20,
   /** Connections that may wait to be accepted: more than the pods of a node; also net.core.somaxconn's usual value. */
   listenBacklog: 4096,
   /** Between two attempts to connect while the listener's queue is full: doubles from the first to the second. */

@@ -17,6 +17,7 @@ import {
   readFrame,
   readUint32,
   settingIds,
+  unpadded,
 } from "./h2-frames.ts";
 import { encodeHeaders, type Header, HpackDecoder, HpackError } from "./hpack.ts";
 import { MessageReader, prefixed } from "./message-frame.ts";
@@ -48,7 +49,7 @@ interface OpenBlock {
 export class H2Call {
   readonly #what: string;
   readonly #hpack = new HpackDecoder(limits.headerTableBytes, limits.headerBlockBytes);
-  readonly #response = new MessageReader(limits.messageBytes);
+  readonly #response = new MessageReader(limits.messageBytes, "answer");
   readonly #request: RequestSender;
   #outcome: Outcome = { t: "pending" };
   #out: Uint8Array[] = [];
@@ -281,12 +282,4 @@ function onReset(frame: Frame): Problem {
   if (frame.stream !== callStream || frame.payload.length !== 4) return broken("a malformed RST_STREAM");
   const [name, code] = resetOf(readUint32(frame.payload, 0));
   return { code, is: `the server reset the stream with ${name}, wanted an answer` };
-}
-
-/** The payload without its padding (sections 6.1 and 6.2) and without `skip` bytes in front; `undefined` if that cannot be. */
-function unpadded(frame: Frame, skip: number): Uint8Array | undefined {
-  const padded = (frame.flags & flags.padded) !== 0;
-  const from = (padded ? 1 : 0) + skip;
-  const to = frame.payload.length - (padded ? (frame.payload[0] ?? 0) : 0);
-  return from > to ? undefined : frame.payload.subarray(from, to);
 }

@@ -15,7 +15,14 @@ export const FrameType = {
 
 export const flags = { endStream: 1, ack: 1, endHeaders: 4, padded: 8, priority: 0x20 } as const;
 
-export const settingIds = { enablePush: 2, initialWindowSize: 4, maxFrameSize: 5, maxHeaderListSize: 6 } as const;
+export const settingIds = {
+  headerTableSize: 1,
+  enablePush: 2,
+  maxConcurrentStreams: 3,
+  initialWindowSize: 4,
+  maxFrameSize: 5,
+  maxHeaderListSize: 6,
+} as const;
 
 export const frameHeaderBytes = 9;
 /** What either side may send until the other allows more (section 4.2). */
@@ -63,6 +70,14 @@ export function readFrame(bytes: Uint8Array, at: number): Frame | undefined {
   };
 }
 
+/** The payload without its padding (sections 6.1 and 6.2) and without `skip` bytes in front; `undefined` if that cannot be. */
+export function unpadded(frame: Frame, skip: number): Uint8Array | undefined {
+  const padded = (frame.flags & flags.padded) !== 0;
+  const from = (padded ? 1 : 0) + skip;
+  const to = frame.payload.length - (padded ? (frame.payload[0] ?? 0) : 0);
+  return from > to ? undefined : frame.payload.subarray(from, to);
+}
+
 export function encodeSettings(settings: readonly (readonly [id: number, value: number])[]): Uint8Array {
   const payload = new Uint8Array(6 * settings.length);
   let at = 0;
@@ -79,6 +94,22 @@ export function encodeWindowUpdate(stream: number, more: number): Uint8Array {
   const payload = new Uint8Array(4);
   writeUint32(payload, 0, more);
   return encodeFrame(FrameType.windowUpdate, 0, stream, payload);
+}
+
+export function encodeReset(stream: number, code: number): Uint8Array {
+  const payload = new Uint8Array(4);
+  writeUint32(payload, 0, code);
+  return encodeFrame(FrameType.rstStream, 0, stream, payload);
+}
+
+/** @param reason for a person to read */
+export function encodeGoaway(lastStream: number, code: number, reason: string): Uint8Array {
+  const text = new TextEncoder().encode(reason);
+  const payload = new Uint8Array(8 + text.length);
+  writeUint32(payload, 0, lastStream);
+  writeUint32(payload, 4, code);
+  payload.set(text, 8);
+  return encodeFrame(FrameType.goaway, 0, 0, payload);
 }
 
 /** Big-endian; bytes beyond the end read as 0, so check the length first. */

@@ -13,14 +13,19 @@ export function prefixed(message: Uint8Array): Uint8Array {
   return bytes;
 }
 
+/** What a message is to its reader, for the words of a problem. */
+export type MessageRole = "answer" | "request";
+
 /** Puts the one message of a unary call together. Memory grows with what arrived, not with what a prefix claims. */
 export class MessageReader {
   readonly #mostBytes: number;
+  readonly #role: MessageRole;
   #bytes = new Uint8Array(512);
   #length = 0;
 
-  constructor(mostBytes: number) {
+  constructor(mostBytes: number, role: MessageRole) {
     this.#mostBytes = mostBytes;
+    this.#role = role;
   }
 
   /** The next part, copied. Answers what is wrong, if something is. */
@@ -34,16 +39,19 @@ export class MessageReader {
     }
     this.#bytes.set(part, this.#length);
     this.#length = length;
-    if (this.#bytes[0] !== 0)
-      return { code: GrpcCode.internal, is: "the answer is compressed, which was not offered, wanted it plain" };
+    if (this.#bytes[0] !== 0) {
+      // By doc/compression.md: who asks so is told what there is not, who answers so has made a mistake.
+      const code = this.#role === "request" ? GrpcCode.unimplemented : GrpcCode.internal;
+      return { code, is: `the ${this.#role} is compressed, which was not offered, wanted it plain` };
+    }
     if (length < messagePrefixBytes) return undefined;
     const wanted = readUint32(this.#bytes, 1);
     if (wanted > this.#mostBytes) {
-      const is = `the answer is ${wanted} bytes long, wanted at most ${this.#mostBytes}`;
+      const is = `the ${this.#role} is ${wanted} bytes long, wanted at most ${this.#mostBytes}`;
       return { code: GrpcCode.resourceExhausted, is };
     }
     if (length > messagePrefixBytes + wanted)
-      return { code: GrpcCode.internal, is: "the answer goes on behind its message, wanted one message" };
+      return { code: GrpcCode.internal, is: `the ${this.#role} goes on behind its message, wanted one message` };
     return undefined;
   }
 

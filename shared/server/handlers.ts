@@ -1,17 +1,13 @@
 import { randomUUID } from "node:crypto";
-import type {
-  handleServerStreamingCall,
-  handleUnaryCall,
-  ServerUnaryCall,
-  ServerWritableStream,
-  ServiceDefinition,
-  UntypedServiceImplementation,
-} from "@grpc/grpc-js";
 import { CniCode, CniError } from "../errors.ts";
+import { limits } from "../limits.ts";
 import type { Logger } from "../log.ts";
 import { callTimes, type Method } from "../proto/services.ts";
 import { WireError } from "../proto/wire.ts";
+import { GrpcCode, RpcError } from "../rpc/rpc-error.ts";
 import type { CallTracker } from "./call-tracker.ts";
+import type { RequestHead } from "./http2/request-head.ts";
+import type { CallListener, ServerCall } from "./http2/server-stream.ts";
 import { rpcStatus } from "./rpc-status.ts";
 
 /** What a handler knows of the call around its request. */
@@ -28,7 +24,7 @@ export interface CallContext {
 
 /** One rpc with its handler, as `RpcServer` takes it. */
 export interface Rpc {
-  // biome-ignore lint/suspicious/noExplicitAny: grpc-js types its handlers so; `rpc` checks that the two fit.
+  // biome-ignore lint/suspicious/noExplicitAny: rpcs of one list differ in their messages; `rpc` checks that the two fit.
   readonly method: Method<any, any>;
   // biome-ignore lint/suspicious/noExplicitAny: as above
   readonly handle: (request: any, call: CallContext) => Promise<unknown> | AsyncIterable<unknown>;
@@ -53,111 +49,132 @@ export function streamingRpc<Req, Res>(
   return { method, handle };
 }
 
-/** grpc-js's form of a set of rpcs. No reflection: the tables of `shared/proto` are the definition. */
-export function toService(
+/** Finds the handler of each call. No reflection: the tables of `shared/proto` are the definition. */
+export function openCalls(
   rpcs: readonly Rpc[],
   tracker: CallTracker,
   logger: Logger,
-): { definition: ServiceDefinition; implementation: UntypedServiceImplementation } {
-  const definition: Record<string, ServiceDefinition[string]> = {};
-  const implementation: UntypedServiceImplementation = {};
-  for (const { method, handle } of rpcs) {
-    const { path, request, response, responseStream } = method;
-    const name = path.slice(path.lastIndexOf("/") + 1);
-    definition[name] = {
-      path,
-      requestStream: false,
-      responseStream,
-      requestSerialize: (value) => Buffer.from(request.encode(value)),
-      // Decoded where its failure becomes a status of ours: grpc-js would call it its own fault.
-      requestDeserialize: (bytes) => bytes,
-      responseSerialize: (value) => Buffer.from(response.encode(value)),
-      responseDeserialize: (bytes) => response.decode(bytes),
-    };
-    implementation[name] = responseStream
-      ? streaming({ method, handle }, tracker, logger)
-      : unary({ method, handle }, tracker, logger);
-  }
-  return { definition, implementation };
-}
-
-function unary(rpc: Rpc, tracker: CallTracker, logger: Logger): handleUnaryCall<unknown, unknown> {
-  return (call, callback) => {
-    tracker
-      .track(async () => await rpc.handle(requestOf(rpc, call), contextOf(call, logger)))
-      .then(
-        (response) => callback(null, response),
-        (caught: unknown) => callback(rpcStatus(caught)),
-      );
-  };
-}
-
-function streaming(rpc: Rpc, tracker: CallTracker, logger: Logger): handleServerStreamingCall<unknown, unknown> {
+): (call: ServerCall) => CallListener {
+  const byPath = new Map(rpcs.map((rpc) => [rpc.method.path as string, rpc]));
   return (call) => {
-    tracker
-      .track(async () => {
-        const context = contextOf(call, logger);
-        const responses = rpc.handle(requestOf(rpc, call), context) as AsyncIterable<unknown>;
-        for await (const response of responses) {
-          if (call.cancelled) return;
-          if (!call.write(response)) await drained(call, context.signal);
-        }
-      })
-      .then(
-        () => call.end(),
-        (caught: unknown) => call.emit("error", rpcStatus(caught)),
-      );
+    const rpc = byPath.get(call.head.path);
+    if (rpc !== undefined) return new HandledCall(rpc, call, tracker, logger);
+    call.finish(GrpcCode.unimplemented, `Cannot serve ${call.head.path}: there is no such method, wanted one of ours`);
+    return nobody;
   };
 }
 
-/** What unary and streaming calls have in common. */
-type AnyCall = Pick<ServerUnaryCall<unknown, unknown>, "request" | "metadata" | "cancelled"> & {
-  on(event: "cancelled", listener: () => void): unknown;
-};
+const nobody: CallListener = { request: async () => undefined, room: () => undefined, gone: () => undefined };
+
+/** One call from its headers to the end of its handler. */
+class HandledCall implements CallListener {
+  readonly #rpc: Rpc;
+  readonly #call: ServerCall;
+  readonly #tracker: CallTracker;
+  readonly #logger: Logger;
+  readonly #gone = new AbortController();
+  readonly #deadline: ReturnType<typeof setTimeout> | undefined;
+  #whenRoom: (() => void) | undefined;
+
+  constructor(rpc: Rpc, call: ServerCall, tracker: CallTracker, logger: Logger) {
+    this.#rpc = rpc;
+    this.#call = call;
+    this.#tracker = tracker;
+    this.#logger = logger;
+    const { timeoutMs } = call.head;
+    if (timeoutMs !== undefined) this.#deadline = setTimeout(() => this.#late(timeoutMs), timeoutMs);
+  }
+
+  async request(message: Uint8Array): Promise<void> {
+    try {
+      if (this.#rpc.method.responseStream) {
+        await this.#tracker.track(() => this.#stream(message));
+      } else {
+        const response = await this.#tracker.track(async () => await this.#handle(message));
+        // In one step with the end, so that both go out together.
+        this.#send(response);
+      }
+      this.#call.finish(GrpcCode.ok);
+    } catch (caught) {
+      const { code, details } = rpcStatus(caught);
+      this.#call.finish(code, details);
+    } finally {
+      clearTimeout(this.#deadline);
+    }
+  }
+
+  room(): void {
+    this.#whenRoom?.();
+  }
+
+  gone(): void {
+    clearTimeout(this.#deadline);
+    this.#gone.abort();
+    this.#whenRoom?.();
+  }
+
+  #late(timeoutMs: number): void {
+    const is = `there is no answer after ${timeoutMs} ms, wanted one by then`;
+    this.#call.finish(GrpcCode.deadlineExceeded, `Cannot serve ${this.#call.head.path}: ${is}`);
+    this.gone();
+  }
+
+  #handle(message: Uint8Array): Promise<unknown> | AsyncIterable<unknown> {
+    const context = contextOf(this.#call.head, this.#gone.signal, this.#logger);
+    return this.#rpc.handle(decode(this.#rpc.method, message), context);
+  }
+
+  async #stream(message: Uint8Array): Promise<void> {
+    for await (const response of this.#handle(message) as AsyncIterable<unknown>) {
+      if (this.#gone.signal.aborted) return;
+      this.#send(response);
+      if (!this.#call.hasRoom) await this.#room();
+    }
+  }
+
+  #room(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#whenRoom = resolve;
+    if (this.#gone.signal.aborted) resolve();
+    return promise;
+  }
+
+  /** @throws {RpcError} for a response that is too long */
+  #send(response: unknown): void {
+    const { path, response: codec } = this.#rpc.method;
+    const bytes = codec.encode(response);
+    if (bytes.length > limits.messageBytes) {
+      const is = `the answer is ${bytes.length} bytes long, wanted at most ${limits.messageBytes}`;
+      throw new RpcError(GrpcCode.resourceExhausted, `Cannot serve ${path}: ${is}`);
+    }
+    this.#call.send(bytes);
+  }
+}
 
 /** @throws {CniError} code 6 for bytes that are no such message */
-function requestOf({ method }: Rpc, call: AnyCall): unknown {
+function decode({ path, request }: Rpc["method"], message: Uint8Array): unknown {
   try {
-    return method.request.decode(call.request as Uint8Array);
+    return request.decode(message);
   } catch (cause) {
     if (!(cause instanceof WireError)) throw cause;
-    throw new CniError(CniCode.decode, `Cannot read the request of ${method.path}: ${cause.message}`, { cause });
+    throw new CniError(CniCode.decode, `Cannot read the request of ${path}: ${cause.message}`, { cause });
   }
 }
 
-function contextOf(call: AnyCall, logger: Logger): CallContext {
-  const gone = new AbortController();
-  call.on("cancelled", () => gone.abort());
-  if (call.cancelled) gone.abort();
-  const [trace] = call.metadata.get("traceparent");
-  const base = { request: randomUUID(), ...(trace === undefined ? {} : { trace: String(trace) }) };
-  const startedAtMs = timeOf(call, callTimes.startedMs);
-  const untilMs = timeOf(call, callTimes.untilMs);
+function contextOf(head: RequestHead, signal: AbortSignal, logger: Logger): CallContext {
+  const trace = head.metadata("traceparent");
+  const startedAtMs = timeOf(head, callTimes.startedMs);
+  const untilMs = timeOf(head, callTimes.untilMs);
   return {
-    signal: gone.signal,
-    log: logger.with(base),
+    signal,
+    log: logger.with({ request: randomUUID(), ...(trace === undefined ? {} : { trace }) }),
     ...(startedAtMs === undefined ? {} : { startedAtMs }),
     ...(untilMs === undefined ? {} : { untilMs }),
   };
 }
 
 /** A time that is none counts as not given. */
-function timeOf(call: AnyCall, name: string): number | undefined {
-  const [text] = call.metadata.get(name);
-  const time = Number(text ?? Number.NaN);
+function timeOf(head: RequestHead, name: string): number | undefined {
+  const time = Number(head.metadata(name) ?? Number.NaN);
   return Number.isFinite(time) ? time : undefined;
-}
-
-/** Waits until there is room for more, or the caller has gone. */
-function drained(call: ServerWritableStream<unknown, unknown>, gone: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const settle = (): void => {
-    call.off("drain", settle);
-    gone.removeEventListener("abort", settle);
-    resolve();
-  };
-  call.on("drain", settle);
-  gone.addEventListener("abort", settle);
-  if (gone.aborted) settle();
-  return promise;
 }

@@ -1,75 +1,85 @@
-import { Server } from "@grpc/grpc-js";
 import { limits } from "../limits.ts";
 import type { Logger } from "../log.ts";
-import { listenUnix, type UnixListener } from "./authority-front.ts";
 import type { CallTracker } from "./call-tracker.ts";
-import { type Rpc, toService } from "./handlers.ts";
+import { openCalls, type Rpc } from "./handlers.ts";
 import { Health } from "./health.ts";
+import { ServedConnection } from "./served-connection.ts";
+import { type ListenOptions, UnixListener } from "./unix-listener.ts";
 
-/** After this long without a call a connection is closed; by default half-open ones would stay for ever. */
-const idleMs = 30_000;
-/**
- * The last answers leave the process in the turns after their handlers end, and grpc-js does not say when they have;
- * a session that is closed before drops them.
- */
-const flushMs = 50;
-/** How long clients that stay connected have to take leave. */
+/** How long clients have to take the last answers. */
 const farewellMs = 500;
 
 /** A gRPC server on a unix socket, or a Windows pipe, that tells its health besides the services it is given. */
 export class RpcServer {
   /** Not serving, until somebody says so. */
   readonly health: Health;
-  readonly #server: Server;
   readonly #tracker: CallTracker;
-  readonly #listener: UnixListener;
+  readonly #connections: Set<ServedConnection>;
+  readonly #listener: UnixListener<ServedConnection>;
+  readonly #sweep: ReturnType<typeof setInterval>;
 
-  private constructor(server: Server, tracker: CallTracker, listener: UnixListener, health: Health) {
-    this.#server = server;
-    this.#tracker = tracker;
-    this.#listener = listener;
+  private constructor(
+    health: Health,
+    tracker: CallTracker,
+    connections: Set<ServedConnection>,
+    listener: UnixListener<ServedConnection>,
+  ) {
     this.health = health;
+    this.#tracker = tracker;
+    this.#connections = connections;
+    this.#listener = listener;
+    this.#sweep = setInterval(() => {
+      const nowMs = performance.now();
+      for (const connection of connections) connection.sweep(nowMs);
+    }, limits.idleConnectionMs / 10);
   }
 
+  /** @throws {NodeJS.ErrnoException} where the socket cannot be made; EADDRINUSE where its path is not free */
   static async listen(
     socket: string,
     services: readonly (readonly Rpc[])[],
     tracker: CallTracker,
     logger: Logger,
+    options: ListenOptions = {},
   ): Promise<RpcServer> {
-    const server = new Server({
-      "grpc.max_connection_idle_ms": idleMs,
-      "grpc.max_receive_message_length": limits.messageBytes,
-      "grpc.max_send_message_length": limits.messageBytes,
-      "grpc.max_concurrent_streams": 1_000,
-    });
     const health = new Health(services.flat().map(({ method }) => serviceOf(method.path)));
-    for (const rpcs of [...services, health.rpcs]) {
-      const { definition, implementation } = toService(rpcs, tracker, logger);
-      server.addService(definition, implementation);
-    }
-    return new RpcServer(server, tracker, await listenUnix(server, socket), health);
+    const open = openCalls([...services.flat(), ...health.rpcs], tracker, logger);
+    const memory = { heldBytes: 0 };
+    const connections = new Set<ServedConnection>();
+    const listener = await UnixListener.listen<ServedConnection>(socket, options, {
+      open(client) {
+        client.data = new ServedConnection(client, { open, memory });
+        connections.add(client.data);
+      },
+      data: ({ data }, chunk) => data.receive(chunk),
+      drain: ({ data }) => data.flush(),
+      close({ data }) {
+        connections.delete(data);
+        data.closed();
+      },
+      error(client, error) {
+        logger.error("a connection ends after a fault of our own", { error: error.stack ?? error.message });
+        client.terminate();
+      },
+    });
+    return new RpcServer(health, tracker, connections, listener);
   }
 
   /** Takes no more calls, waits for those in flight, then closes. Answers whether all of them ended in time. */
   async close(withinMs: number): Promise<boolean> {
-    await this.#listener.close();
+    this.#listener.close();
     this.health.close();
+    for (const connection of this.#connections) connection.leave();
     const ended = await this.#tracker.close(withinMs);
-    await new Promise((resolve) => setTimeout(resolve, flushMs));
-    await this.#takeLeave();
-    this.#server.forceShutdown();
+    await this.#empty();
+    for (const connection of this.#connections) connection.terminate();
+    clearInterval(this.#sweep);
     return ended;
   }
 
-  #takeLeave(): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, farewellMs);
-      this.#server.tryShutdown(() => {
-        clearTimeout(timer);
-        resolve();
-      });
-    });
+  async #empty(): Promise<void> {
+    const untilMs = performance.now() + farewellMs;
+    while (this.#connections.size > 0 && performance.now() < untilMs) await Bun.sleep(5);
   }
 }
 

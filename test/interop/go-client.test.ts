@@ -16,21 +16,17 @@ const run = promisify(execFile);
 describeWith("Go programs", goNeeds, () => {
   const folder = mkdtempSync(join(tmpdir(), "pt-rpc-go-"));
   const socket = join(folder, "cni.sock");
-  const bare = join(folder, "bare.sock");
-  const jsServer = new URL("grpc-js-server.ts", import.meta.url).pathname;
+  const server = new URL("own-server.ts", import.meta.url).pathname;
   let programs: GoPrograms;
-  let fronted: Peer;
-  let unfronted: Peer;
+  let peer: Peer;
 
   beforeAll(async () => {
     programs = compileGoPrograms();
-    fronted = await startPeer(process.execPath, [jsServer, socket, "fronted", "4096"], socket);
-    unfronted = await startPeer(process.execPath, [jsServer, bare, "bare"], bare);
+    peer = await startPeer(process.execPath, [server, socket], socket);
   }, 240_000);
 
   afterAll(async () => {
-    await fronted.kill();
-    await unfronted.kill();
+    await peer.kill();
     rmSync(folder, { recursive: true });
   });
 
@@ -76,15 +72,6 @@ describeWith("Go programs", goNeeds, () => {
       Array.from({ length: 50 }, (_, i) => client("path", socket, 2, "echo", `pod ${i}`)),
     );
     expect(lines.flat().map((line) => line.result)).toEqual(lines.flatMap((_, i) => [`pod ${i}`, `pod ${i}`]));
-  });
-
-  // Where this fails one day, the front has become needless.
-  test("without the front, the path is refused and the other forms are not", async () => {
-    expect(await client("path", bare, 1, "arguments")).toMatchObject([
-      { message: expect.stringContaining("PROTOCOL_ERROR") },
-    ]);
-    expect(await client("url", bare, 1, "arguments")).toMatchObject([{ code: 0 }]);
-    expect(await client("encoded", bare, 1, "arguments")).toMatchObject([{ code: 0 }]);
   });
 
   test("4000 header blocks by Go's encoder read as it wrote them", async () => {

@@ -7,14 +7,12 @@ import {
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
-import { listenUnix } from "../../shared/server/authority-front.ts";
 
 /**
  * Serves `Cni` by @grpc/grpc-js and the text of the proto file. What CmdAdd answers is chosen by the container id,
  * as in go/server/main.go.
  *
- * usage: bun grpc-js-server.ts SOCKET bare
- *        bun grpc-js-server.ts SOCKET fronted BACKLOG
+ * usage: bun grpc-js-server.ts SOCKET
  */
 
 interface Request {
@@ -74,15 +72,10 @@ const implementation: UntypedServiceImplementation = {
   },
 };
 
-const [path = "", kind = "", backlog = "4096"] = process.argv.slice(2);
+const [path = ""] = process.argv.slice(2);
 const server = new Server();
 server.addService(service as Parameters<Server["addService"]>[0], implementation);
-if (kind === "fronted") await listenUnix(server, path, { backlog: Number(backlog) });
-else {
-  await new Promise<void>((resolve, reject) =>
-    server.bindAsync(`unix:${path}`, ServerCredentials.createInsecure(), (error) =>
-      error ? reject(error) : resolve(),
-    ),
-  );
-}
+await new Promise<void>((resolve, reject) =>
+  server.bindAsync(`unix:${path}`, ServerCredentials.createInsecure(), (error) => (error ? reject(error) : resolve())),
+);
 console.log("ready");

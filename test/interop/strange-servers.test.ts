@@ -80,11 +80,11 @@ describeWith("without a listener the call fails at once, however long it may tak
 });
 
 describeWith("a queue that is full", ["linux"], () => {
-  const server = new URL("grpc-js-server.ts", import.meta.url).pathname;
+  const server = new URL("own-server.ts", import.meta.url).pathname;
 
   test("is waited for: some calls get their turn when the server goes on, the others end at their deadline", async () => {
     const socket = join(folder, "full.sock");
-    await using peer = await startPeer(process.execPath, [server, socket, "fronted", "1"], socket);
+    await using peer = await startPeer(process.execPath, [server, socket, "1"], socket);
     peer.freeze();
     const impatient = await Promise.all(Array.from({ length: 6 }, () => failureOf(socket, 300)));
     expect(new Set(impatient.map((error) => error.grpcCode))).toEqual(new Set([GrpcCode.deadlineExceeded]));

@@ -1,0 +1,69 @@
+import { limits } from "../../limits.ts";
+import { concat, type Frame, FrameType, flags, unpadded } from "../../rpc/h2-frames.ts";
+import { type Header, HpackDecoder, HpackError } from "../../rpc/hpack.ts";
+import { type Fault, H2Code } from "./fault.ts";
+
+export interface HeaderList {
+  readonly stream: number;
+  readonly endStream: boolean;
+  readonly headers: readonly Header[];
+}
+
+interface OpenBlock {
+  readonly stream: number;
+  readonly endStream: boolean;
+  readonly parts: Uint8Array[];
+  bytes: number;
+}
+
+/**
+ * Puts header blocks together (RFC 9113, section 4.3) and reads them. Every block has to pass here, wanted or not:
+ * each may change the table for the next.
+ */
+export class HeaderGatherer {
+  readonly #hpack = new HpackDecoder(limits.headerTableBytes, limits.headerBlockBytes);
+  #open: OpenBlock | undefined;
+
+  /** While a block is open nothing else may come, on any stream. */
+  isInterruptedBy(frame: Frame): boolean {
+    return this.#open !== undefined && (frame.type !== FrameType.continuation || frame.stream !== this.#open.stream);
+  }
+
+  /** A HEADERS or CONTINUATION frame; answers the list that it completes. */
+  push(frame: Frame): HeaderList | Fault | undefined {
+    if (frame.type === FrameType.continuation) {
+      if (this.#open === undefined)
+        return { code: H2Code.protocolError, is: "CONTINUATION came without HEADERS, wanted it behind them" };
+      // Empty ones would count for nothing and could come without end.
+      if (frame.payload.length === 0 && !(frame.flags & flags.endHeaders))
+        return { code: H2Code.enhanceYourCalm, is: "an empty CONTINUATION came, wanted the rest of the headers" };
+      return this.#extend(this.#open, frame.payload, frame.flags);
+    }
+    const part = unpadded(frame, frame.flags & flags.priority ? 5 : 0);
+    if (part === undefined)
+      return { code: H2Code.protocolError, is: "HEADERS came with more padding than payload, wanted less" };
+    const endStream = (frame.flags & flags.endStream) !== 0;
+    return this.#extend({ stream: frame.stream, endStream, parts: [], bytes: 0 }, part, frame.flags);
+  }
+
+  #extend(block: OpenBlock, part: Uint8Array, frameFlags: number): HeaderList | Fault | undefined {
+    block.bytes += part.length;
+    if (block.bytes > limits.headerBlockBytes) {
+      const is = `headers of more than ${limits.headerBlockBytes} bytes came, wanted less`;
+      return { code: H2Code.enhanceYourCalm, is };
+    }
+    const whole = (frameFlags & flags.endHeaders) !== 0;
+    // A copy where it waits for the next frame: the bytes are the caller's.
+    block.parts.push(whole ? part : new Uint8Array(part));
+    this.#open = whole ? undefined : block;
+    if (!whole) return undefined;
+    const [only = part] = block.parts;
+    try {
+      const headers = this.#hpack.decode(block.parts.length === 1 ? only : concat(block.parts));
+      return { stream: block.stream, endStream: block.endStream, headers };
+    } catch (caught) {
+      if (!(caught instanceof HpackError)) throw caught;
+      return { code: H2Code.compressionError, is: caught.message };
+    }
+  }
+}

@@ -1,0 +1,108 @@
+import { limits } from "../../limits.ts";
+import { concat, encodeFrame, FrameType, flags, initialWindowBytes, mostWindowBytes } from "../../rpc/h2-frames.ts";
+import { type Fault, H2Code } from "./fault.ts";
+import { PeerSettings } from "./peer-settings.ts";
+import type { ServerStream } from "./server-stream.ts";
+
+/** What a connection has to send: its own frames first, then the answers, as far as the peer's windows allow. */
+export class Outbox {
+  readonly peer = new PeerSettings();
+  #control: Uint8Array[];
+  /** How many frames at the beginning of `#control` do no more than open the connection. */
+  #opening: number;
+  /** Streams with something to send that only the connection's window may hold up, the longest waiting first. */
+  readonly #ready = new Set<ServerStream>();
+  #window: number = initialWindowBytes;
+  #waiting = 0;
+
+  /** @param opening what the connection begins with */
+  constructor(opening: readonly Uint8Array[]) {
+    this.#control = [...opening];
+    this.#opening = opening.length;
+  }
+
+  /** Bytes of messages that wait, over all streams. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /** Whether what there is to send does no more than open the connection. */
+  get onlyOpens(): boolean {
+    return this.#opening > 0 && this.#control.length === this.#opening && this.#ready.size === 0;
+  }
+
+  push(frame: Uint8Array): void {
+    this.#control.push(frame);
+  }
+
+  /** A stream has more to send, of that so many bytes of messages. */
+  wrote(stream: ServerStream, bytes: number): void {
+    this.#waiting += bytes;
+    this.#ready.add(stream);
+  }
+
+  /** A stream is over, sent or not. */
+  forget(stream: ServerStream): void {
+    this.#waiting -= stream.answer.waiting;
+    this.#ready.delete(stream);
+  }
+
+  /** What may be sent now, in one piece; empty when there is nothing more for now. `sent` is told of ended streams. */
+  take(sent: (stream: ServerStream) => void): Uint8Array {
+    const parts = this.#control;
+    this.#control = [];
+    this.#opening = 0;
+    let most: number = limits.writeBytes;
+    for (const stream of [...this.#ready]) {
+      const crowded = !stream.hasRoom;
+      const bytes = stream.answer.frames(parts, Math.min(most, this.#window), this.peer.frameBytes);
+      this.#window -= bytes;
+      this.#waiting -= bytes;
+      most -= bytes;
+      // The others first, then this one again.
+      this.#ready.delete(stream);
+      if (stream.answer.ended) sent(stream);
+      else if (stream.answer.ready) this.#ready.add(stream);
+      if (crowded && stream.hasRoom) stream.listener?.room();
+      if (most <= 0) break;
+    }
+    return parts.length === 1 && parts[0] !== undefined ? parts[0] : concat(parts);
+  }
+
+  /** The peer takes more on the whole connection. */
+  widen(more: number): Fault | undefined {
+    this.#window += more;
+    return this.#window > mostWindowBytes ? beyondWindow : undefined;
+  }
+
+  /** The peer takes more on this stream. @returns whether it may */
+  widenStream(stream: ServerStream, more: number): boolean {
+    stream.answer.window += more;
+    if (stream.answer.ready) this.#ready.add(stream);
+    return stream.answer.window <= mostWindowBytes;
+  }
+
+  /** Takes the peer's settings over, for the streams that are open as well, and confirms them. */
+  settings(payload: Uint8Array, streams: Iterable<ServerStream>, opens: boolean): Fault | undefined {
+    const before = this.peer.windowBytes;
+    const fault = this.peer.apply(payload);
+    if (fault !== undefined) return fault;
+    const more = this.peer.windowBytes - before;
+    if (more !== 0) for (const stream of streams) if (!this.widenStream(stream, more)) return beyondWindow;
+    this.#control.push(encodeFrame(FrameType.settings, flags.ack, 0, new Uint8Array(0)));
+    if (opens) this.#opening = this.#control.length;
+    return undefined;
+  }
+
+  /** The form in which this header block goes out: the first one since the peer's table shrank has to say so. */
+  blockOf(block: Uint8Array): Uint8Array {
+    if (!this.peer.tableShrunk) return block;
+    this.peer.tableShrunk = false;
+    return concat([tableOfNothing, block]);
+  }
+}
+
+/** "The table holds 0 bytes from here on" (RFC 7541, section 6.3): ours never holds anything. */
+const tableOfNothing = new Uint8Array([0x20]);
+
+const beyondWindow: Fault = { code: H2Code.flowControlError, is: "a window beyond 2^31 bytes came, wanted less" };

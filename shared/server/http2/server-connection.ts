@@ -1,0 +1,348 @@
+import { limits } from "../../limits.ts";
+import {
+  encodeFrame,
+  encodeGoaway,
+  encodeReset,
+  encodeSettings,
+  encodeWindowUpdate,
+  type Frame,
+  FrameType,
+  flags,
+  initialWindowBytes,
+  mostWindowBytes,
+  preface,
+  readUint32,
+  settingIds,
+  unpadded,
+} from "../../rpc/h2-frames.ts";
+import { httpStatusBlock } from "./answer-headers.ts";
+import { type Fault, H2Code } from "./fault.ts";
+import { FrameReader } from "./frame-reader.ts";
+import { HeaderGatherer, type HeaderList } from "./header-gatherer.ts";
+import { Outbox } from "./outbox.ts";
+import { readHead } from "./request-head.ts";
+import {
+  type CallListener,
+  type RequestMemory,
+  type ServerCall,
+  ServerStream,
+  type StreamOwner,
+} from "./server-stream.ts";
+
+export interface ConnectionOptions {
+  /** Told of each call when its headers have been read. */
+  open(call: ServerCall): CallListener;
+  readonly memory: RequestMemory;
+  /** Told when there is something to `take` outside of `receive`. */
+  wake(): void;
+}
+
+type State =
+  /** Its first bytes are still to come, so many of them have. */
+  | { readonly t: "preface"; readonly matched: number }
+  /** The first frame is to be SETTINGS. */
+  | { readonly t: "settings" }
+  | { readonly t: "open" }
+  /** By a fault, or because the peer has gone. */
+  | { readonly t: "closed" };
+
+/**
+ * The server's side of an HTTP/2 connection that carries gRPC calls (RFC 9113; grpc/grpc, doc/PROTOCOL-HTTP2.md),
+ * without any input or output, as `H2Call` is the client's: hand in what arrives, send what `take` gives. What
+ * breaks the protocol or a bound ends a stream by RST_STREAM or the connection by GOAWAY; nothing is thrown.
+ */
+export class ServerConnection implements StreamOwner {
+  readonly memory: RequestMemory;
+  readonly #options: ConnectionOptions;
+  readonly #reader = new FrameReader();
+  readonly #headers = new HeaderGatherer();
+  readonly #outbox: Outbox;
+  readonly #streams = new Map<number, ServerStream>();
+  #state: State = { t: "preface", matched: 0 };
+  #leaving = false;
+  /** Calls that the peer or a handler still has to do with; a stream that was reset counts until its handler has ended. */
+  #calls = 0;
+  #lastStream = 0;
+  #receiveWindow: number = limits.receiveWindowBytes;
+  #consumed = 0;
+  #controlFrames = 0;
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+    this.memory = options.memory;
+    this.#outbox = new Outbox([
+      encodeSettings([
+        [settingIds.maxConcurrentStreams, limits.concurrentStreams],
+        [settingIds.initialWindowSize, limits.receiveWindowBytes],
+        [settingIds.maxHeaderListSize, limits.headerBlockBytes],
+      ]),
+      encodeWindowUpdate(0, limits.receiveWindowBytes - initialWindowBytes),
+    ]);
+  }
+
+  /** Whether a handler is at work. */
+  get isHandling(): boolean {
+    for (const stream of this.#streams.values()) if (stream.isHandling) return true;
+    return false;
+  }
+
+  /** Whether nothing will follow what `take` gives now. */
+  get isOver(): boolean {
+    return this.#state.t === "closed" || (this.#leaving && this.#streams.size === 0);
+  }
+
+  /**
+   * Whether what there is to send does the peer no good before its call is answered: it waits for nothing else, so
+   * one packet, and one wake-up of the peer, can be spared.
+   */
+  get canWait(): boolean {
+    return this.#outbox.onlyOpens && this.isHandling;
+  }
+
+  /** Bytes from the peer, cut anywhere. The array may be reused afterwards. */
+  receive(chunk: Uint8Array): void {
+    const rest = this.#state.t === "preface" ? this.#onPreface(chunk, this.#state.matched) : chunk;
+    this.#reader.push(rest);
+    while (this.#state.t === "settings" || this.#state.t === "open") {
+      const frame = this.#reader.next();
+      if (frame === undefined) return;
+      if (frame === "too long")
+        this.#fail({ code: H2Code.frameSizeError, is: "a longer frame came, wanted 16384 bytes" });
+      else this.#fail(this.#onFrame(frame));
+    }
+  }
+
+  /** What is to be sent now, in one piece; empty when there is nothing more for now. */
+  take(): Uint8Array {
+    return this.#outbox.take((stream) => {
+      // What the peer still says on it is not wanted (section 8.1).
+      if (!stream.requestEnded) this.#outbox.push(encodeReset(stream.id, H2Code.noError));
+      this.#controlFrames = 0;
+      this.#close(stream);
+    });
+  }
+
+  /** Takes no more calls, and says so; those that are open go on. */
+  leave(): void {
+    if (this.#leaving || this.#state.t === "closed") return;
+    this.#leaving = true;
+    this.#outbox.push(encodeGoaway(this.#lastStream, H2Code.noError, ""));
+    this.#options.wake();
+  }
+
+  /** To be called now and then: what came too fast is measured from here on. */
+  refresh(): void {
+    this.#controlFrames = 0;
+  }
+
+  /** The peer has gone, or is to go. */
+  ended(): void {
+    this.#state = { t: "closed" };
+    for (const stream of [...this.#streams.values()]) this.#close(stream);
+  }
+
+  wrote(stream: ServerStream, bytes: number): void {
+    this.#outbox.wrote(stream, bytes);
+    const { waiting } = this.#outbox;
+    if (waiting > limits.answerBytesHeld)
+      this.#fail({ code: H2Code.enhanceYourCalm, is: `${waiting} bytes of answers wait, wanted them to be read` });
+    this.#options.wake();
+  }
+
+  left(): void {
+    this.#calls--;
+  }
+
+  blockOf(block: Uint8Array): Uint8Array {
+    return this.#outbox.blockOf(block);
+  }
+
+  #fail(fault: Fault | undefined): void {
+    if (fault === undefined || this.#state.t === "closed") return;
+    this.#outbox.push(encodeGoaway(this.#lastStream, fault.code, fault.is));
+    this.ended();
+  }
+
+  #onPreface(chunk: Uint8Array, matched: number): Uint8Array {
+    const length = Math.min(chunk.length, preface.length - matched);
+    for (let i = 0; i < length; i++) {
+      if (chunk[i] === preface.charCodeAt(matched + i)) continue;
+      this.#fail({ code: H2Code.protocolError, is: "another protocol came, wanted HTTP/2" });
+      return nothing;
+    }
+    this.#state = matched + length < preface.length ? { t: "preface", matched: matched + length } : { t: "settings" };
+    return chunk.subarray(length);
+  }
+
+  #onFrame(frame: Frame): Fault | undefined {
+    if (this.#state.t === "settings" && (frame.type !== FrameType.settings || frame.flags & flags.ack))
+      return broken("another frame than SETTINGS came first");
+    if (this.#headers.isInterruptedBy(frame)) return broken("headers were interrupted");
+    switch (frame.type) {
+      case FrameType.data:
+        return this.#onData(frame);
+      case FrameType.headers:
+      case FrameType.continuation: {
+        if (frame.stream % 2 === 0) return broken(`headers came on stream ${frame.stream}`);
+        const list = this.#headers.push(frame);
+        return list === undefined || "code" in list ? list : this.#onHeaders(list);
+      }
+      case FrameType.rstStream:
+        return this.#onReset(frame);
+      case FrameType.settings:
+        return this.#onSettings(frame);
+      case FrameType.ping:
+        return this.#onPing(frame);
+      case FrameType.goaway:
+        // The peer opens no more calls; it closes the connection itself once it has its answers.
+        return frame.stream === 0 ? this.#count() : broken("GOAWAY came on a stream");
+      case FrameType.windowUpdate:
+        return this.#onWindowUpdate(frame);
+      case FrameType.pushPromise:
+        return broken("a client pushed");
+      default:
+        // PRIORITY is of the past; unknown types are to be ignored (section 4.1).
+        return this.#count();
+    }
+  }
+
+  /** For each frame that costs work and carries nothing on. */
+  #count(): Fault | undefined {
+    this.#controlFrames++;
+    if (this.#controlFrames <= limits.controlFrames) return undefined;
+    const is = `more than ${limits.controlFrames} frames came that carry nothing on, wanted calls`;
+    return { code: H2Code.enhanceYourCalm, is };
+  }
+
+  #onHeaders({ stream: id, endStream, headers }: HeaderList): Fault | undefined {
+    const open = this.#streams.get(id);
+    if (open !== undefined) return this.#onTrailers(open, endStream);
+    // Of a call that is over, or one that came too late.
+    if (id <= this.#lastStream || this.#leaving) return this.#count();
+    this.#lastStream = id;
+    if (this.#calls >= limits.concurrentStreams) return this.#reset(id, H2Code.refusedStream);
+    const outcome = readHead(headers);
+    if (outcome.t === "malformed") return this.#reset(id, H2Code.protocolError);
+    if (outcome.t === "http") {
+      const block = this.blockOf(httpStatusBlock(outcome.status));
+      this.#outbox.push(encodeFrame(FrameType.headers, flags.endHeaders | flags.endStream, id, block));
+      return endStream ? this.#count() : this.#reset(id, H2Code.noError);
+    }
+    const stream = new ServerStream(id, outcome.head, this.#outbox.peer.windowBytes, this);
+    this.#streams.set(id, stream);
+    this.#calls++;
+    if (outcome.t === "call") stream.listener = this.#options.open(stream);
+    else stream.refuse(outcome.problem);
+    if (endStream) stream.endRequest();
+    return undefined;
+  }
+
+  #onTrailers(stream: ServerStream, endStream: boolean): Fault | undefined {
+    if (stream.requestEnded) return this.#reset(stream.id, H2Code.streamClosed);
+    if (!endStream) return this.#reset(stream.id, H2Code.protocolError);
+    stream.endRequest();
+    return undefined;
+  }
+
+  #onData(frame: Frame): Fault | undefined {
+    if (this.#isIdle(frame.stream)) return broken(`DATA came on stream ${frame.stream}`);
+    const { length } = frame.payload;
+    this.#receiveWindow -= length;
+    if (this.#receiveWindow < 0)
+      return { code: H2Code.flowControlError, is: "more DATA came, wanted as the window is" };
+    this.#consumed += length;
+    if (this.#consumed >= limits.receiveWindowBytes / 2) {
+      // In large steps, for each is a packet (section 6.9). Padding counts as well.
+      this.#outbox.push(encodeWindowUpdate(0, this.#consumed));
+      this.#receiveWindow += this.#consumed;
+      this.#consumed = 0;
+    }
+    const part = unpadded(frame, 0);
+    if (part === undefined) return broken("DATA came with more padding than payload");
+    const stream = this.#streams.get(frame.stream);
+    const endStream = (frame.flags & flags.endStream) !== 0;
+    if (stream === undefined || (part.length === 0 && !endStream)) return part.length > 0 ? undefined : this.#count();
+    return this.#onPart(stream, part, length, endStream);
+  }
+
+  #onPart(stream: ServerStream, part: Uint8Array, length: number, endStream: boolean): Fault | undefined {
+    if (stream.requestEnded) return this.#reset(stream.id, H2Code.streamClosed);
+    stream.receiveWindow -= length;
+    if (stream.receiveWindow < 0) return this.#reset(stream.id, H2Code.flowControlError);
+    this.#controlFrames = 0;
+    stream.receive(part);
+    stream.consumed += length;
+    if (endStream) {
+      stream.endRequest();
+    } else if (stream.consumed >= limits.receiveWindowBytes / 2) {
+      this.#outbox.push(encodeWindowUpdate(stream.id, stream.consumed));
+      stream.receiveWindow += stream.consumed;
+      stream.consumed = 0;
+    }
+    return undefined;
+  }
+
+  #onReset(frame: Frame): Fault | undefined {
+    if (frame.payload.length !== 4) return wrongSize("RST_STREAM", frame);
+    if (this.#isIdle(frame.stream)) return broken(`RST_STREAM came on stream ${frame.stream}`);
+    this.#close(this.#streams.get(frame.stream));
+    return this.#count();
+  }
+
+  #onSettings(frame: Frame): Fault | undefined {
+    if (frame.stream !== 0) return broken("SETTINGS came on a stream");
+    const ack = (frame.flags & flags.ack) !== 0;
+    if (frame.payload.length % 6 !== 0 || (ack && frame.payload.length > 0)) return wrongSize("SETTINGS", frame);
+    if (ack) return this.#count();
+    const opens = this.#state.t === "settings";
+    if (opens) this.#state = { t: "open" };
+    return this.#outbox.settings(frame.payload, this.#streams.values(), opens) ?? this.#count();
+  }
+
+  #onPing(frame: Frame): Fault | undefined {
+    if (frame.stream !== 0) return broken("PING came on a stream");
+    if (frame.payload.length !== 8) return wrongSize("PING", frame);
+    if (!(frame.flags & flags.ack)) this.#outbox.push(encodeFrame(FrameType.ping, flags.ack, 0, frame.payload));
+    return this.#count();
+  }
+
+  #onWindowUpdate(frame: Frame): Fault | undefined {
+    if (frame.payload.length !== 4) return wrongSize("WINDOW_UPDATE", frame);
+    const more = readUint32(frame.payload, 0) & mostWindowBytes;
+    if (frame.stream === 0) {
+      if (more === 0) return broken("WINDOW_UPDATE came with 0 bytes");
+      return this.#outbox.widen(more) ?? this.#count();
+    }
+    if (this.#isIdle(frame.stream)) return broken(`WINDOW_UPDATE came on stream ${frame.stream}`);
+    const stream = this.#streams.get(frame.stream);
+    if (stream === undefined) return this.#count();
+    if (more === 0) return this.#reset(stream.id, H2Code.protocolError);
+    return this.#outbox.widenStream(stream, more) ? this.#count() : this.#reset(stream.id, H2Code.flowControlError);
+  }
+
+  /** Of a stream that nobody has opened yet, or of none. */
+  #isIdle(stream: number): boolean {
+    return stream === 0 || stream % 2 === 0 || (stream > this.#lastStream && !this.#leaving);
+  }
+
+  #reset(id: number, code: H2Code): Fault | undefined {
+    this.#outbox.push(encodeReset(id, code));
+    this.#close(this.#streams.get(id));
+    return this.#count();
+  }
+
+  #close(stream: ServerStream | undefined): void {
+    if (stream === undefined) return;
+    this.#outbox.forget(stream);
+    this.#streams.delete(stream.id);
+    stream.close();
+  }
+}
+
+const nothing = new Uint8Array(0);
+const broken = (is: string): Fault => ({ code: H2Code.protocolError, is: `${is}, wanted HTTP/2` });
+
+const wrongSize = (name: string, { payload }: Frame): Fault => ({
+  code: H2Code.frameSizeError,
+  is: `${name} came with ${payload.length} bytes, wanted its length`,
+});

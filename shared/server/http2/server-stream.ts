@@ -1,0 +1,153 @@
+import { limits } from "../../limits.ts";
+import { MessageReader } from "../../rpc/message-frame.ts";
+import type { Problem } from "../../rpc/problem.ts";
+import { GrpcCode } from "../../rpc/rpc-error.ts";
+import { answerHeadBlock, trailersBlock, trailersOnlyBlock } from "./answer-headers.ts";
+import { AnswerSender } from "./answer-sender.ts";
+import type { RequestHead } from "./request-head.ts";
+
+/** One call, as whoever serves it sees it. Nothing here throws; what comes behind the end of a call is dropped. */
+export interface ServerCall {
+  readonly head: RequestHead;
+  /** Whether the caller takes more than waits for it already. */
+  readonly hasRoom: boolean;
+  send(message: Uint8Array): void;
+  /** Ends the answer. */
+  finish(code: GrpcCode, message?: string): void;
+}
+
+/** What a call tells whoever serves it. */
+export interface CallListener {
+  /** The request, once it is whole. The call counts as open until the promise, which must not fail, is settled. */
+  request(message: Uint8Array): Promise<void>;
+  /** Told once `hasRoom` is true again. */
+  room(): void;
+  /** The caller has gone; nobody reads what is sent. */
+  gone(): void;
+}
+
+/** What requests may take of the memory, counted over all connections of a server. */
+export interface RequestMemory {
+  heldBytes: number;
+}
+
+/** What a stream tells its connection. */
+export interface StreamOwner {
+  readonly memory: RequestMemory;
+  /** It has something to send: `bytes` more of messages. */
+  wrote(stream: ServerStream, bytes: number): void;
+  /** Neither the peer nor a handler has anything to do with it any more. */
+  left(stream: ServerStream): void;
+  /** A header block that every block of ours has to begin with. */
+  blockOf(block: Uint8Array): Uint8Array;
+}
+
+/** One stream of a connection: a request with one message, its answer, and who of the three sides is done with it. */
+export class ServerStream implements ServerCall {
+  readonly id: number;
+  readonly head: RequestHead;
+  readonly answer: AnswerSender;
+  listener: CallListener | undefined;
+  /** What the peer may send. */
+  receiveWindow: number = limits.receiveWindowBytes;
+  /** Of that, what has been read and not been given back. */
+  consumed = 0;
+  readonly #owner: StreamOwner;
+  readonly #request = new MessageReader(limits.messageBytes, "request");
+  #heldBytes = 0;
+  #begun = false;
+  #finished = false;
+  #requestEnded = false;
+  #handling = false;
+  #closed = false;
+
+  constructor(id: number, head: RequestHead, windowBytes: number, owner: StreamOwner) {
+    this.id = id;
+    this.head = head;
+    this.answer = new AnswerSender(id, windowBytes);
+    this.#owner = owner;
+  }
+
+  get hasRoom(): boolean {
+    return this.answer.waiting <= limits.streamRoomBytes;
+  }
+
+  /** Whether the peer has said all. */
+  get requestEnded(): boolean {
+    return this.#requestEnded;
+  }
+
+  /** Whether all that its connection still waits for is the handler. */
+  get isHandling(): boolean {
+    return this.#handling && !this.#finished;
+  }
+
+  send(message: Uint8Array): void {
+    if (this.#finished || this.#closed) return;
+    if (!this.#begun) this.answer.begin(this.#owner.blockOf(answerHeadBlock));
+    this.#begun = true;
+    const before = this.answer.waiting;
+    this.answer.message(message);
+    this.#owner.wrote(this, this.answer.waiting - before);
+  }
+
+  finish(code: GrpcCode, message = ""): void {
+    if (this.#finished || this.#closed) return;
+    this.#finished = true;
+    const block = this.#begun ? trailersBlock(code, message) : trailersOnlyBlock(code, message);
+    this.answer.end(this.#owner.blockOf(block));
+    this.#owner.wrote(this, 0);
+  }
+
+  /** Ends a call whose request cannot be served. */
+  refuse({ code, is }: Problem): void {
+    this.finish(code, `Cannot serve ${this.head.path}: ${is}`);
+    this.listener?.gone();
+  }
+
+  /** A part of the request. */
+  receive(part: Uint8Array): void {
+    if (this.#finished || part.length === 0) return;
+    const { memory } = this.#owner;
+    if (memory.heldBytes + part.length > limits.requestBytesHeld) {
+      const is = `${memory.heldBytes} bytes of requests are held, wanted at most ${limits.requestBytesHeld}`;
+      this.refuse({ code: GrpcCode.resourceExhausted, is });
+      return;
+    }
+    memory.heldBytes += part.length;
+    this.#heldBytes += part.length;
+    const problem = this.#request.push(part);
+    if (problem !== undefined) this.refuse(problem);
+  }
+
+  /** The peer has said all. */
+  endRequest(): void {
+    this.#requestEnded = true;
+    if (this.#finished || this.listener === undefined) return;
+    const message = this.#request.message();
+    if (message === undefined) {
+      this.refuse({ code: GrpcCode.internal, is: "the request holds no whole message, wanted one" });
+      return;
+    }
+    this.#handling = true;
+    void this.listener.request(message).then(() => {
+      this.#handling = false;
+      this.#leave();
+    });
+  }
+
+  /** The stream is over on the wire. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    if (!this.#finished) this.listener?.gone();
+    this.#leave();
+  }
+
+  #leave(): void {
+    if (this.#handling || !this.#closed) return;
+    this.#owner.memory.heldBytes -= this.#heldBytes;
+    this.#heldBytes = 0;
+    this.#owner.left(this);
+  }
+}

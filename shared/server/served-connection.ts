@@ -1,0 +1,95 @@
+import { limits } from "../limits.ts";
+import { type ConnectionOptions, ServerConnection } from "./http2/server-connection.ts";
+
+/** What a connection needs of its socket. */
+export type ServedSocket = Pick<Bun.Socket<unknown>, "write" | "pause" | "resume" | "end" | "terminate">;
+
+/** One client's socket, and the protocol on it. */
+export class ServedConnection {
+  readonly #socket: ServedSocket;
+  readonly #protocol: ServerConnection;
+  /** What the kernel has not taken yet. */
+  #unsent: Uint8Array = new Uint8Array(0);
+  #flushDue = false;
+  #opening: ReturnType<typeof setTimeout> | undefined;
+  #closed = false;
+  /** When something came or went last. */
+  #activeMs = performance.now();
+  #leaving = false;
+
+  constructor(socket: ServedSocket, options: Omit<ConnectionOptions, "wake">) {
+    this.#socket = socket;
+    this.#protocol = new ServerConnection({ ...options, wake: () => this.#wake() });
+  }
+
+  receive(chunk: Uint8Array): void {
+    this.#activeMs = performance.now();
+    this.#protocol.receive(chunk);
+    if (this.#protocol.canWait) this.#opening ??= setTimeout(() => this.flush(), limits.openingMs);
+    else this.flush();
+  }
+
+  /** Writes what can be written now. A peer that does not read is not read from either, until it does. */
+  flush(): void {
+    if (this.#closed) return;
+    clearTimeout(this.#opening);
+    this.#opening = undefined;
+    const stalled = this.#unsent.length > 0;
+    for (;;) {
+      if (this.#unsent.length === 0) this.#unsent = this.#protocol.take();
+      if (this.#unsent.length === 0) break;
+      const written = this.#socket.write(this.#unsent);
+      if (written < 0) {
+        // The peer has closed. A paused socket would never say so.
+        this.#socket.terminate();
+        return;
+      }
+      if (written > 0) {
+        this.#activeMs = performance.now();
+        this.#unsent = this.#unsent.subarray(written);
+      }
+      if (this.#unsent.length > 0) break;
+    }
+    if (this.#unsent.length > 0 && !stalled) this.#socket.pause();
+    if (this.#unsent.length === 0 && stalled) this.#socket.resume();
+    if (this.#unsent.length === 0 && this.#protocol.isOver) this.#socket.end();
+  }
+
+  /** Ends the connection as soon as its calls have ended. */
+  leave(): void {
+    this.#leaving = true;
+    this.#protocol.leave();
+    this.flush();
+  }
+
+  /** To be called now and then: ends a connection that only the peer could carry on, and does not. */
+  sweep(nowMs: number): void {
+    this.#protocol.refresh();
+    if (nowMs - this.#activeMs < limits.idleConnectionMs) return;
+    if (this.#unsent.length > 0) this.#socket.terminate();
+    else if (this.#protocol.isHandling) return;
+    else if (this.#leaving) this.#socket.terminate();
+    else this.leave();
+  }
+
+  terminate(): void {
+    this.#socket.terminate();
+  }
+
+  /** The socket is closed. */
+  closed(): void {
+    this.#closed = true;
+    clearTimeout(this.#opening);
+    this.#protocol.ended();
+  }
+
+  /** Once for all that a handler says in one step. */
+  #wake(): void {
+    if (this.#flushDue) return;
+    this.#flushDue = true;
+    queueMicrotask(() => {
+      this.#flushDue = false;
+      this.flush();
+    });
+  }
+}

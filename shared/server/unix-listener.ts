@@ -1,0 +1,70 @@
+import { existsSync, renameSync } from "node:fs";
+import { limits } from "../limits.ts";
+import { isWindows } from "../platform.ts";
+import { socketIdentity } from "./socket-place.ts";
+
+export interface ListenOptions {
+  /** Connections that may wait to be accepted; the kernel may allow less. */
+  readonly backlog?: number;
+}
+
+/** Permission bits of the socket: root's alone. Windows has none. */
+const socketMode = 0o700;
+
+/**
+ * Listens on a unix socket, or on a Windows pipe. The socket has its rights from its first moment on, and a queue
+ * for a crowd of plugins.
+ */
+export class UnixListener<T> {
+  readonly #path: string;
+  readonly #listener: Bun.UnixSocketListener<T>;
+  readonly #own: string | undefined;
+  #closed = false;
+
+  private constructor(path: string, listener: Bun.UnixSocketListener<T>) {
+    this.#path = path;
+    this.#listener = listener;
+    this.#own = isWindows ? undefined : socketIdentity(path);
+  }
+
+  /**
+   * @param path must be free: a socket file left behind is refused with EADDRINUSE
+   * @throws {NodeJS.ErrnoException} where the socket cannot be made
+   */
+  static async listen<T>(path: string, options: ListenOptions, socket: Bun.SocketHandler<T>): Promise<UnixListener<T>> {
+    const listenAgain = isWindows ? undefined : (await import("./backlog.linux.ts")).listenAgain;
+    // The socket is made inside of this call, so the mask covers it and nothing else.
+    const mask = process.umask(0o777 & ~socketMode);
+    let listener: Bun.UnixSocketListener<T>;
+    try {
+      listener = Bun.listen<T>({ unix: path, socket: { binaryType: "uint8array", ...socket } });
+    } finally {
+      process.umask(mask);
+    }
+    // Bun's own queue is 512: a crowd of plugins fills that, and the rest is refused.
+    listenAgain?.(fdOf(listener), options.backlog ?? limits.listenBacklog);
+    return new UnixListener(path, listener);
+  }
+
+  /** Takes no more connections and removes the socket; connections that stand go on. Repeatable. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    // Bun removes whatever stands at the path when it closes; another program's socket must stay.
+    const foreign = !isWindows && existsSync(this.#path) && socketIdentity(this.#path) !== this.#own;
+    const aside = `${this.#path}.${process.pid}.aside`;
+    if (foreign) renameSync(this.#path, aside);
+    try {
+      this.#listener.stop();
+    } finally {
+      if (foreign) renameSync(aside, this.#path);
+    }
+  }
+}
+
+/** Bun has it and its types do not say so. */
+function fdOf(listener: object): number {
+  const fd: unknown = Reflect.get(listener, "fd");
+  if (typeof fd === "number" && fd >= 0) return fd;
+  throw new Error(`Cannot lengthen the queue of connections: the listener's fd is ${String(fd)}, wanted a number`);
+}
