@@ -1,11 +1,12 @@
-import { type Client, credentials, makeGenericClientConstructor, type ServiceError, status } from "@grpc/grpc-js";
 import type { LeaseState } from "../ipam/mod.ts";
+import { RpcChannel } from "../shared/channel/rpc-channel.ts";
 import { limits } from "../shared/limits.ts";
 import { paths } from "../shared/paths.ts";
 import { ipamService } from "../shared/proto/daemon-services.ts";
 import type { LeaseMessage } from "../shared/proto/ipam-messages.ts";
 import type { NodeInterface, StatusResponse } from "../shared/proto/pipette-messages.ts";
-import { type Method, nodeService } from "../shared/proto/services.ts";
+import { nodeService } from "../shared/proto/services.ts";
+import { GrpcCode, RpcError } from "../shared/rpc/rpc-error.ts";
 import { defineCommand } from "../shared/terminal/command.ts";
 import { exitStatus } from "../shared/terminal/exit-status.ts";
 import { formatJson } from "../shared/terminal/printable.ts";
@@ -40,42 +41,23 @@ export const statusCommand = defineCommand({
 });
 
 async function ask(socket: string): Promise<NodeReport> {
-  const client = new (makeGenericClientConstructor({}, "Node"))(`unix:${socket}`, credentials.createInsecure());
-  try {
-    const [answer] = await collect(client, nodeService.status, { network: "" });
-    if (answer === undefined) throw new Error("the agent's answer is empty");
-    const [interfaces] = await collect(client, nodeService.listInterfaces, {});
-    const leases = await collect(client, ipamService.list, { network: "" });
-    return { status: answer, leases, interfaces: interfaces?.interfaces ?? [] };
-  } finally {
-    client.close();
-  }
-}
-
-/** Every response of one call: on the wire a unary method is a streaming one that answers once. */
-function collect<Req, Res>(client: Client, method: Method<Req, Res>, request: Req): Promise<Res[]> {
-  const encode = (value: Req): Buffer => Buffer.from(method.request.encode(value));
-  const decode = (bytes: Buffer): Res => method.response.decode(bytes);
-  const deadline = { deadline: Date.now() + limits.statusTimeoutMs };
-  return new Promise((resolve, reject) => {
-    const responses: Res[] = [];
-    const call = client.makeServerStreamRequest(method.path, encode, decode, request, deadline);
-    call.on("data", (response: Res) => responses.push(response));
-    call.on("end", () => resolve(responses));
-    call.on("error", reject);
-  });
+  using agent = new RpcChannel(socket);
+  const options = { timeoutMs: limits.statusTimeoutMs };
+  const status = await agent.unary(nodeService.status, { network: "" }, options);
+  const { interfaces } = await agent.unary(nodeService.listInterfaces, {}, options);
+  const leases = await Array.fromAsync(agent.stream(ipamService.list, { network: "" }, options));
+  return { status, leases, interfaces };
 }
 
 function explain(caught: unknown, socket: string): string {
-  const { code, details } = caught as Partial<ServiceError>;
-  const text = details ?? (caught instanceof Error ? caught.message : String(caught));
-  if (code === status.UNAVAILABLE)
-    return `Cannot reach the agent: nobody serves "${socket}" (${text}), wanted a running "pipette agent"`;
-  if (code === status.DEADLINE_EXCEEDED)
+  const { grpcCode, message } = caught instanceof RpcError ? caught : { grpcCode: undefined, message: String(caught) };
+  if (caught instanceof RpcError && caught.unreachable)
+    return `Cannot reach the agent: nobody serves "${socket}", wanted a running "pipette agent"`;
+  if (grpcCode === GrpcCode.deadlineExceeded)
     return `Cannot reach the agent: "${socket}" gives no answer within ${limits.statusTimeoutMs} ms, wanted one`;
-  if (code === status.UNIMPLEMENTED)
+  if (grpcCode === GrpcCode.unimplemented)
     return `Cannot show the status: "${socket}" is served by an agent of another make, wanted "pipette agent"`;
-  return `Cannot show the status: ${text}, wanted an answer of the agent at "${socket}"`;
+  return `Cannot show the status: ${message}, wanted an answer of the agent at "${socket}"`;
 }
 
 function asText({ status: answer, leases, interfaces }: NodeReport, nowMs: number): string {
