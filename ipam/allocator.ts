@@ -15,6 +15,7 @@ import { type RangeSet, rangeOf } from "./config/ranges.ts";
 import { isSettled } from "./host-local/record.ts";
 import type { Lease, LeaseState } from "./lease.ts";
 import { firstAddress, lastAddress, leasePages, networksIn } from "./pages.ts";
+import { completeByList, requireComplete } from "./recovery/hold.ts";
 import { SqliteStore, type StoreLifetime } from "./store/sqlite-store.ts";
 import type { Store, Synchronous } from "./store/store.ts";
 
@@ -119,6 +120,7 @@ export class Allocator implements Disposable {
       const known = this.#leasesOf(owner);
       const held = allocatedOf(known);
       if (held.length > 0) return { leases: this.#confirm(owner, held, config), created: false };
+      requireComplete(this.#store, owner.network);
       const requested = assignRequests(config);
       const cooledByMs = this.#surroundings.now() - config.cooldownMs;
       this.#clearCooled(owner.network, cooledByMs);
@@ -244,9 +246,10 @@ export class Allocator implements Disposable {
 
   /** Ends every allocated lease of the network whose attachment is not in `keep`; answers their owners. */
   retain(network: string, keep: readonly Attachment[], to: LeftState): readonly Owner[] {
-    const given = this.#store.transaction((): readonly Lease[] =>
-      this.unclaimed(network, keep).map((lease) => this.#leave(lease, to)),
-    );
+    const given = this.#store.transaction((): readonly Lease[] => {
+      completeByList(this.#store, network, keep);
+      return this.unclaimed(network, keep).map((lease) => this.#leave(lease, to));
+    });
     return [...new Map(given.map(({ owner }) => [attachmentName(owner), owner])).values()];
   }
 
@@ -291,6 +294,11 @@ export class Allocator implements Disposable {
    */
   requireWritable(): void {
     this.#store.transaction((): void => this.#store.setMark("written", String(this.#surroundings.now())));
+  }
+
+  /** @throws {CniError} code 101 where leases of the network were lost, so that none is given to a new owner */
+  requireComplete(network: string): void {
+    requireComplete(this.#store, network);
   }
 
   /** For the parts of this room that bring a whole network in line with something else: one transaction on the store. */

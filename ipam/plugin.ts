@@ -1,5 +1,5 @@
 import { podOf } from "../shared/cni/args.ts";
-import { type CniRequest, type PluginIo, runPlugin, type VerbTable } from "../shared/cni/dispatch.ts";
+import { type CniRequest, type PluginIo, runPlugin, type VerbHandler, type VerbTable } from "../shared/cni/dispatch.ts";
 import { encodeResult, parseResult } from "../shared/cni/result.ts";
 import type { Owner } from "../shared/cni/types.ts";
 import { validAttachments } from "../shared/cni/valid-attachments.ts";
@@ -10,6 +10,7 @@ import { dataDirOf, parseAnyRanges, parseIpamConfig } from "./config/ipam-config
 import type { IpamSection } from "./config/section.ts";
 import { readSettingsFile } from "./config/settings-file.ts";
 import { hostLocalDirectory } from "./host-local/places.ts";
+import { mending } from "./recovery/mend.ts";
 import { ipamResult, readDns } from "./result.ts";
 
 /**
@@ -19,9 +20,25 @@ import { ipamResult, readDns } from "./result.ts";
  * nothing but the names.
  */
 export function runIpamPlugin(io: PluginIo): Promise<number> {
-  const verbTable: VerbTable = { ADD: add, DEL: del, CHECK: check, GC: gc, STATUS: status };
+  const verbTable: VerbTable = {
+    ADD: mended(add),
+    DEL: mended(del),
+    CHECK: mended(check),
+    GC: mended(gc),
+    STATUS: mended(status),
+  };
   return runPlugin(verbTable, io);
 }
+
+/** There may be no agent here that would rebuild a damaged database. */
+const mended =
+  (verb: VerbHandler): VerbHandler =>
+  (request) =>
+    mending(
+      () => dataDirOf(request.conf),
+      (line) => request.io.log(line),
+      () => verb(request),
+    );
 
 const ownerOf = ({ network, env }: CniRequest): Owner => ({
   network,
@@ -107,6 +124,7 @@ async function status(request: CniRequest): Promise<undefined> {
   try {
     using allocator = await Allocator.open(config.dataDir);
     allocator.requireWritable();
+    allocator.requireComplete(request.network);
     const empty = allocator.usage(request.network, config).find(({ free, cooling }) => free === 0n && cooling === 0);
     if (empty === undefined) return;
     throw new CniError(

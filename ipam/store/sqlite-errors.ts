@@ -83,8 +83,11 @@ export function sqliteCode(caught: unknown): number | undefined {
 
 /** Whether an error, of SQLite or made of one, says that the database is not what was written. */
 export function isDamage(caught: unknown): boolean {
-  const code = sqliteCode(caught) ?? (caught instanceof Error ? sqliteCode(caught.cause) : undefined);
-  return code === corrupt || code === notADatabase;
+  for (let error = caught; error instanceof Error; error = error.cause) {
+    const code = sqliteCode(error);
+    if (code !== undefined) return code === corrupt || code === notADatabase;
+  }
+  return false;
 }
 
 /** The same error for damage that SQLite itself takes for a new beginning. */

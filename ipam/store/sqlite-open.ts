@@ -94,7 +94,8 @@ async function prepared(db: DatabaseSync, path: string): Promise<DatabaseSync> {
     db.exec(`PRAGMA busy_timeout = ${sqliteWaitMs}`);
     return db;
   } catch (caught) {
-    db.close();
+    // What is wrong with it must still be there for whoever sets it aside: SQLite would throw a broken log away.
+    closeDatabase(db, path);
     throw caught;
   }
 }

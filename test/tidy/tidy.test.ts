@@ -28,6 +28,12 @@ const execPath = ["main.ts", "cni/", "ipam/", "shared/"];
 /** Files of host-local's directory: read when a network is taken over or given back. */
 const hostLocal = ["directory", "export", "import", "lock.linux"].map((name) => `ipam/host-local/${name}.ts`);
 
+/** A database that is damaged, or looks strange: loaded where that has been seen. */
+const recovery = [
+  ...["rebuild", "replacement", "sole-use.linux", "sole-use.windows"].map((name) => `ipam/recovery/${name}.ts`),
+  "ipam/store/strange-files.ts",
+];
+
 /** What lives long or talks to people: nothing on the way of a plugin imports it, as a test of its own sees to. */
 const services = ["shared/server/", "shared/channel/", "ipam/service/", "terminal.ts", "shared/terminal/", "ipam/cli/"];
 
@@ -56,7 +62,7 @@ const bans: readonly Ban[] = [
     instead: "a Bun call, or await import() where it is needed",
     within: execPath,
     // Loaded by await import() only.
-    except: ["cni/log-file.ts", ...hostLocal, ...services],
+    except: ["cni/log-file.ts", ...hostLocal, ...recovery, ...services],
   },
   {
     pattern: /\bBuffer\b/,

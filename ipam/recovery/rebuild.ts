@@ -1,0 +1,139 @@
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { CniCode, CniError } from "../../shared/errors.ts";
+import { copyDatabase, damageIn, makeReplacement } from "./replacement.ts";
+import { SoleUse } from "./sole-use.ts";
+
+/** In the place of SQLite's own words, as long as these: every process that opens the file is turned away. */
+const underway = new TextEncoder().encode("Pipette rebuilds");
+const replacementName = "ready.db";
+const chunkBytes = 1024 * 1024;
+/** The first page. Written as a whole or not at all when the process is killed, since it lies in one page of the kernel's. */
+const firstBytes = 2048;
+
+/**
+ * Sets a damaged database aside, under a name with the time in it, and puts in its place what can still be read of
+ * it. Any number of processes may do this at the same time: one does, the others find it done. A database that is in
+ * order stays as it is.
+ *
+ * The file itself stays and gets new content, since a process that has just opened it would otherwise use the old
+ * file with the new log. Up to the moment when its first bytes are overwritten nothing has changed; from then on
+ * whoever comes next goes on where a killed process stopped.
+ * @param log gets in sentences what was done
+ * @throws {CniError} code 11 where others keep the database open, 101 where the file system refuses
+ */
+export async function rebuildDatabase(path: string, log: (line: string) => void): Promise<void> {
+  using sole = await SoleUse.take(path);
+  if (!isStill(path, sole.fd)) return;
+  const work = `${path}.rebuilding`;
+  try {
+    if (!isUnderway(sole.fd, work)) {
+      if (!(await prepare(path, work, log))) return;
+      writeSync(sole.fd, underway, 0, underway.length, 0);
+      fsyncSync(sole.fd);
+    }
+    finish(path, sole.fd, work);
+  } catch (caught) {
+    if (caught instanceof CniError) throw caught;
+    const is = caught instanceof Error ? caught.message : String(caught);
+    throw new CniError(
+      CniCode.ipamFailure,
+      `Cannot rebuild the lease database "${path}": ${is}, wanted a file system that can be written and has room for it twice`,
+      { cause: caught },
+    );
+  }
+}
+
+/** Somebody may have taken the file away while we waited. */
+function isStill(path: string, fd: number): boolean {
+  const [own, now] = [fstatSync(fd), statSync(path, { throwIfNoEntry: false })];
+  return own.ino === now?.ino && own.dev === now.dev;
+}
+
+function isUnderway(fd: number, work: string): boolean {
+  const first = new Uint8Array(underway.length);
+  readSync(fd, first, 0, first.length, 0);
+  return first.every((byte, i) => byte === underway[i]) && existsSync(join(work, replacementName));
+}
+
+/** Everything that is put in place later. @returns `false` where there is no damage */
+async function prepare(path: string, work: string, log: (line: string) => void): Promise<boolean> {
+  rmSync(work, { recursive: true, force: true });
+  mkdirSync(work, { mode: 0o700 });
+  let ready = false;
+  try {
+    const [looked, next] = [join(work, "looked-at.db"), join(work, "next.db")];
+    copyDatabase(path, looked);
+    const damage = damageIn(looked);
+    if (damage === undefined) return false;
+    const aside = `${basename(path)}.damaged-${new Date().toISOString().replaceAll(/[-:]/g, "")}`;
+    for (const suffix of ["", "-wal", "-shm"])
+      if (existsSync(path + suffix)) copyFileSync(path + suffix, join(work, aside + suffix));
+    const { leases, complete } = await makeReplacement(next, work, looked, aside);
+    sync(next);
+    renameSync(next, join(work, replacementName));
+    sync(work);
+    log(`The lease database "${path}" is damaged (${damage}): it is set aside as "${join(dirname(path), aside)}"`);
+    const rest = complete ? "no other address was in use" : "others may have been lost";
+    log(`The lease database "${path}" is made anew with the ${leases} leases that could be read; ${rest}`);
+    ready = true;
+    return true;
+  } finally {
+    if (!ready) rmSync(work, { recursive: true, force: true });
+  }
+}
+
+/** Each step can be done again. */
+function finish(path: string, fd: number, work: string): void {
+  for (const suffix of ["-wal", "-shm"]) rmSync(path + suffix, { force: true });
+  const directory = dirname(path);
+  for (const name of readdirSync(work))
+    if (name.startsWith(`${basename(path)}.`)) renameSync(join(work, name), join(directory, name));
+  copyInto(fd, join(work, replacementName));
+  rmSync(work, { recursive: true, force: true });
+  sync(directory);
+}
+
+/** The beginning comes last: until it is there the file is no database. */
+function copyInto(fd: number, source: string): void {
+  const from = openSync(source, "r");
+  try {
+    const { size } = fstatSync(from);
+    ftruncateSync(fd, size);
+    const chunk = new Uint8Array(chunkBytes);
+    const copy = (at: number, most: number): void => {
+      const length = readSync(from, chunk, 0, Math.min(most, chunkBytes), at);
+      writeSync(fd, chunk, 0, length, at);
+    };
+    for (let at = firstBytes; at < size; at += chunkBytes) copy(at, chunkBytes);
+    fsyncSync(fd);
+    copy(0, firstBytes);
+    fsyncSync(fd);
+  } finally {
+    closeSync(from);
+  }
+}
+
+function sync(path: string): void {
+  const fd = openSync(path, "r");
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}

@@ -1,0 +1,201 @@
+import { DatabaseSync } from "node:sqlite";
+import type { Owner } from "../../shared/cni/types.ts";
+import { bitsOf, formatIp, type Ip } from "../../shared/ip.ts";
+import { type Lease, leaseStates } from "../lease.ts";
+import { type AddressKey, ipOfKey, keyOfNumber, numberOfKey } from "../store/address-key.ts";
+import { type LeaseRow, leaseOf } from "../store/lease-row.ts";
+import type { PodPlace } from "../store/store.ts";
+
+/** What could be read of a damaged database. */
+export interface Salvage {
+  /** One for every address that was in use as far as could be read, by network and address. */
+  readonly leases: readonly Lease[];
+  readonly marks: ReadonlyMap<string, string>;
+  readonly departures: readonly Owner[];
+  readonly remembered: readonly Remembered[];
+  /** Whether no address in use can be missing among the leases. */
+  readonly complete: boolean;
+}
+
+/** An address that a pod had last, for sticky networks. */
+export interface Remembered {
+  readonly place: PodPlace;
+  readonly rangeSet: number;
+  readonly ip: Ip;
+}
+
+/** No node has more leases than this in a row: a run that is longer comes from damage. */
+const longestRun = 1n << 21n;
+
+/** No boot has this name, so a lease with it is suspect in each. */
+const unknownBoot = "unknown";
+
+/**
+ * Reads what SQLite still reads. Every address in use is written down in three trees, the leases, the index of their
+ * owners and the runs of taken addresses, and each is walked from both ends up to where it breaks: what one has lost
+ * the others may have.
+ */
+export function salvage(path: string): Salvage {
+  const db = new DatabaseSync(path, { readOnly: true });
+  try {
+    const reader = new Reader(db);
+    const found = new Map<string, Lease>();
+    const add = (lease: Lease): void => {
+      const key = `${lease.owner.network} ${formatIp(lease.address.ip)}`;
+      if (!found.has(key)) found.set(key, lease);
+    };
+    const leases = reader.bothWays<LeaseRow>("SELECT * FROM lease", ["network", "address"]);
+    for (const row of leases.rows) if (isSoundLease(row)) add(leaseOf({ ...row, sticky: row.sticky === 1 ? 1 : 0 }));
+    // The index holds the primary key too, so that it answers without the table.
+    const owners = "SELECT network, sandbox_id, ifname, address FROM lease INDEXED BY lease_owner";
+    const owned = reader.bothWays<OwnerRow>(owners, ["network", "sandbox_id", "ifname", "address"]);
+    for (const row of owned.rows) if (isSoundOwner(row)) add(bareLease(row));
+    // Neither of the two has lost anything that the other one knows.
+    const leasesAgree =
+      leases.whole && owned.whole && found.size === leases.rows.length && found.size === owned.rows.length;
+    const taken = reader.bothWays<RunRow>("SELECT network, first, last FROM taken", ["network", "first"]);
+    let runsAreSound = taken.whole;
+    for (const run of taken.rows) {
+      if (isSoundRun(run)) for (const address of addressesOf(run)) add(bareLease(ownerless(run.network, address)));
+      else runsAreSound = false;
+    }
+    const marks = reader.bothWays<MarkRow>("SELECT name, value FROM mark", ["name"]).rows;
+    const departures = "SELECT network, sandbox_id, ifname FROM departure";
+    const left = reader.bothWays<Omit<OwnerRow, "address">>(departures, ["network", "sandbox_id", "ifname"]).rows;
+    return {
+      leases: [...found.values()],
+      marks: new Map(marks.filter(isSoundMark).map(({ name, value }) => [name, value])),
+      departures: left.filter((row) => areTexts(row.network, row.sandbox_id, row.ifname)).map(ownerOf),
+      remembered: reader
+        .bothWays<RememberedRow>("SELECT * FROM remembered", ["turn"])
+        .rows.filter(isSoundMemory)
+        .sort((a, b) => a.turn - b.turn)
+        .map(rememberedOf),
+      complete: runsAreSound || leasesAgree,
+    };
+  } finally {
+    db.close();
+  }
+}
+
+class Reader {
+  readonly #db: DatabaseSync;
+
+  constructor(db: DatabaseSync) {
+    this.#db = db;
+  }
+
+  /** Rows in the order of a tree, from its beginning as far as can be read, then from its end, if it breaks. */
+  bothWays<Row>(select: string, key: readonly string[]): { readonly rows: readonly Row[]; readonly whole: boolean } {
+    const rows: Row[] = [];
+    const walk = (direction: "ASC" | "DESC"): boolean => {
+      try {
+        const order = key.map((column) => `${column} ${direction}`).join(", ");
+        const sql = `${select} ORDER BY ${order}`;
+        for (const row of this.#db.prepare(sql).iterate()) rows.push(row as unknown as Row);
+        return true;
+      } catch {
+        return false; // Damage, or a table that is gone: what came before it counts.
+      }
+    };
+    const whole = walk("ASC");
+    if (!whole) walk("DESC");
+    return { rows, whole };
+  }
+}
+
+interface OwnerRow {
+  readonly network: string;
+  readonly sandbox_id: string;
+  readonly ifname: string;
+  readonly address: AddressKey;
+}
+
+interface RunRow {
+  readonly network: string;
+  readonly first: AddressKey;
+  readonly last: AddressKey;
+}
+
+interface MarkRow {
+  readonly name: string;
+  readonly value: string;
+}
+
+interface RememberedRow {
+  readonly turn: number;
+  readonly network: string;
+  readonly pod_namespace: string;
+  readonly pod_name: string;
+  readonly ifname: string;
+  readonly range_set: number;
+  readonly address: AddressKey;
+}
+
+const rememberedOf = (row: RememberedRow): Remembered => ({
+  place: { network: row.network, ifname: row.ifname, namespace: row.pod_namespace, name: row.pod_name },
+  rangeSet: row.range_set,
+  ip: ipOfKey(row.address),
+});
+
+const ownerOf = (row: Omit<OwnerRow, "address">): Owner => ({
+  network: row.network,
+  sandboxId: row.sandbox_id,
+  ifname: row.ifname,
+});
+
+/** Without subnet and gateway, as one taken over from host-local: the next ADD of its owner knows them. */
+function bareLease(row: OwnerRow): Lease {
+  const ip = ipOfKey(row.address);
+  return {
+    owner: ownerOf(row),
+    rangeSet: 0,
+    address: { ip, prefix: bitsOf(ip.family) },
+    state: "allocated",
+    bootId: unknownBoot,
+    generation: 0,
+    allocatedAtMs: Date.now(),
+  };
+}
+
+/** Nobody's DEL names it: the address stays out of use until a GC or a person frees it. */
+const ownerless = (network: string, address: AddressKey): OwnerRow => ({
+  network,
+  sandbox_id: `unreadable-${formatIp(ipOfKey(address)).replaceAll(":", "_")}`,
+  ifname: "",
+  address,
+});
+
+function* addressesOf({ first, last }: RunRow): Generator<AddressKey, void> {
+  for (let number = numberOfKey(first); number <= numberOfKey(last); number++) yield keyOfNumber(number);
+}
+
+// The rules of the tables hold for what was written, not for what damage has made of it.
+
+const areTexts = (...values: readonly unknown[]): boolean => values.every((value) => typeof value === "string");
+const areNumbers = (...values: readonly unknown[]): boolean => values.every((value) => Number.isSafeInteger(value));
+const isKey = (value: unknown): value is AddressKey => value instanceof Uint8Array && value.length === 16;
+
+const isSoundOwner = (row: OwnerRow): boolean =>
+  areTexts(row.network, row.sandbox_id, row.ifname) && isKey(row.address);
+
+const isSoundLease = (row: LeaseRow): boolean =>
+  isSoundOwner(row) &&
+  areTexts(row.boot_id) &&
+  areNumbers(row.prefix, row.range_set, row.generation, row.allocated_at_ms) &&
+  leaseStates.includes(row.state) &&
+  (row.gateway === null || isKey(row.gateway)) &&
+  (row.released_at_ms === null) === (row.state === "allocated");
+
+const isSoundMark = ({ name, value }: MarkRow): boolean => areTexts(name, value);
+
+const isSoundMemory = (row: RememberedRow): boolean =>
+  areTexts(row.network, row.pod_namespace, row.pod_name, row.ifname) &&
+  areNumbers(row.turn, row.range_set) &&
+  isKey(row.address);
+
+const isSoundRun = (row: RunRow): boolean =>
+  areTexts(row.network) &&
+  isKey(row.first) &&
+  isKey(row.last) &&
+  numberOfKey(row.last) - numberOfKey(row.first) < longestRun;
