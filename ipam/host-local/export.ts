@@ -1,4 +1,5 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { formatIp } from "../../shared/ip.ts";
 import { isWindows } from "../../shared/platform.ts";
@@ -44,7 +45,8 @@ const mostRounds = 20;
  * @throws {CniError} code 5 where the directory holds something else or cannot be written, 11 where its lock is not
  * free or the pool never comes to rest
  */
-export async function exportHostLocal(allocator: Allocator, options: ExportOptions): Promise<ExportReport> {
+export async function exportHostLocal(allocator: Allocator, given: ExportOptions): Promise<ExportReport> {
+  const options = { ...given, directory: resolve(given.directory) };
   const { directory, network } = options;
   guarded(directory, () => mkdirSync(directory, { recursive: true, mode: 0o700 }));
   using _lock = await DirectoryLock.take(directory);

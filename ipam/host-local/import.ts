@@ -1,4 +1,5 @@
 import { uptime } from "node:os";
+import { resolve } from "node:path";
 import type { Owner } from "../../shared/cni/types.ts";
 import { bitsOf, formatIp, type Ip } from "../../shared/ip.ts";
 import { generationMark, inheritedCursorMark } from "../allocate/marks.ts";
@@ -65,11 +66,13 @@ const leasesPerReport = 1000;
  */
 export async function importHostLocal(allocator: Allocator, options: ImportOptions): Promise<ImportReport> {
   using _lock = await DirectoryLock.take(options.directory);
-  return importLocked(allocator, options);
+  return await importLocked(allocator, options);
 }
 
 /** The same for whoever holds the directory's lock. */
-export async function importLocked(allocator: Allocator, options: ImportOptions): Promise<ImportReport> {
+export async function importLocked(allocator: Allocator, given: ImportOptions): Promise<ImportReport> {
+  // One spelling, by which an export knows the directory again.
+  const options = { ...given, directory: resolve(given.directory) };
   const { directory, network, onProgress } = options;
   const content = await readDirectory(directory, (done, total) => onProgress?.({ step: "reading", done, total }));
   const bootId = await readBootId();
