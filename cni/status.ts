@@ -39,9 +39,7 @@ async function ownPool(call: Call, problems: CniError[]): Promise<void> {
   try {
     using allocator = await Allocator.open(config.dataDir, { lifetime: "call" });
     allocator.requireWritable();
-    for (const { range, total, free, cooling } of allocator.usage(network, config)) {
-      // An address that cools is given out when there is no other.
-      if (free + BigInt(cooling) > 0n) continue;
+    for (const { range, total } of allocator.exhausted(network, config)) {
       const is = `all of the ${total} addresses of "${range}" are in use`;
       problems.push(new CniError(CniCode.notAvailable, `Cannot give addresses out: ${is}, wanted a free one`));
     }

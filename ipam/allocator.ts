@@ -1,10 +1,12 @@
 import { assert } from "../shared/assert.ts";
 import type { Owner, Pod } from "../shared/cni/types.ts";
+import type { CniError } from "../shared/errors.ts";
 import { type Ip, sameIp } from "../shared/ip.ts";
 import { limits } from "../shared/limits.ts";
 import { paths } from "../shared/paths.ts";
 import { type Applicant, assignRequests, chooseAddress } from "./allocate/choose.ts";
 import { generationMark } from "./allocate/marks.ts";
+import { hasAddress } from "./allocate/pick.ts";
 import { holdsOthers } from "./allocate/refusals.ts";
 import { noteAddress } from "./allocate/sticky.ts";
 import { hasSubnet, subnetOf } from "./allocate/subnet.ts";
@@ -15,7 +17,8 @@ import { type RangeSet, rangeOf } from "./config/ranges.ts";
 import { isSettled } from "./host-local/record.ts";
 import type { Lease, LeaseState } from "./lease.ts";
 import { firstAddress, lastAddress, leasePages, networksIn } from "./pages.ts";
-import { completeByList, requireComplete } from "./recovery/hold.ts";
+import { completeByList, declareComplete, missingSince, requireComplete } from "./recovery/hold.ts";
+import { type Restored, restoreLeases, type Standing } from "./recovery/restore.ts";
 import { SqliteStore, type StoreLifetime } from "./store/sqlite-store.ts";
 import type { Store, Synchronous } from "./store/store.ts";
 
@@ -56,6 +59,8 @@ export interface Surroundings {
 export interface OpenOptions {
   /** `process` when not given. */
   readonly lifetime?: StoreLifetime;
+  /** Hears of each use of the database that shows damage; the use fails all the same. */
+  readonly onDamage?: (error: CniError) => void;
 }
 
 /**
@@ -76,7 +81,7 @@ export class Allocator implements Disposable {
    * @throws {CniError} code 101 naming the path
    */
   static async open(dataDir: string, options: OpenOptions = {}): Promise<Allocator> {
-    const store = await SqliteStore.open(databaseIn(dataDir), dataDir, options.lifetime);
+    const store = await SqliteStore.open(databaseIn(dataDir), dataDir, options.lifetime, options.onDamage);
     return new Allocator(store, { bootId: readBootId(), now: Date.now, dataDir });
   }
 
@@ -88,6 +93,12 @@ export class Allocator implements Disposable {
   static async openExisting(dataDir: string): Promise<Allocator | undefined> {
     const store = await SqliteStore.openExisting(databaseIn(dataDir));
     return store === undefined ? undefined : new Allocator(store, { bootId: "", now: Date.now, dataDir });
+  }
+
+  /** Of the database. Empty where it is in memory. */
+  get path(): string {
+    const { dataDir } = this.#surroundings;
+    return dataDir === undefined ? "" : databaseIn(dataDir);
   }
 
   /** The boot that new leases are noted with; a lease of another one is suspect. Empty: unknown. */
@@ -244,25 +255,40 @@ export class Allocator implements Disposable {
     return left;
   }
 
-  /** Ends every allocated lease of the network whose attachment is not in `keep`; answers their owners. */
+  /**
+   * Ends every allocated lease of the network whose attachment is not in `keep`; answers their owners. Each page of
+   * leases is a transaction of its own: where there are very many, other processes wait for a page and not for all.
+   */
   retain(network: string, keep: readonly Attachment[], to: LeftState): readonly Owner[] {
-    const given = this.#store.transaction((): readonly Lease[] => {
-      completeByList(this.#store, network, keep);
-      return this.unclaimed(network, keep).map((lease) => this.#leave(lease, to));
-    });
-    return [...new Map(given.map(({ owner }) => [attachmentName(owner), owner])).values()];
+    this.#store.transaction((): void => completeByList(this.#store, network, keep));
+    const owners = new Map<string, Owner>();
+    for (const page of this.#unclaimedPages(network, keep)) {
+      this.#store.transaction((): void => {
+        for (const lease of page) {
+          if (this.#same(lease, "allocated") === undefined) continue;
+          this.#leave(lease, to);
+          owners.set(attachmentName(lease.owner), lease.owner);
+        }
+      });
+    }
+    return [...owners.values()];
   }
 
   /** The leases that `retain` would end. */
   unclaimed(network: string, keep: readonly Attachment[]): readonly Lease[] {
+    return [...this.#unclaimedPages(network, keep)].flat();
+  }
+
+  *#unclaimedPages(network: string, keep: readonly Attachment[]): Generator<readonly Lease[], void> {
     // Without an interface's name a lease stays as long as any of the sandbox does.
     const names = keep.flatMap(({ containerId, ifname }) =>
       [ifname, ""].map((name) => attachmentName({ sandboxId: containerId, ifname: name })),
     );
     const kept = new Set(names);
-    return this.#store
-      .select({ by: "network", network })
-      .filter(({ state, owner }) => state === "allocated" && !kept.has(attachmentName(owner)));
+    for (const page of this.pages(network)) {
+      const unclaimed = page.filter(({ state, owner }) => state === "allocated" && !kept.has(attachmentName(owner)));
+      if (unclaimed.length > 0) yield unclaimed;
+    }
   }
 
   /** Leases in any state, by network and address. */
@@ -288,12 +314,35 @@ export class Allocator implements Disposable {
     return config.rangeSets.map((set) => usageOf(this.#store, network, set, config));
   }
 
+  /** As `usage`, of the range sets only that have no address to give, so that nothing is counted where all have one. */
+  exhausted(network: string, config: IpamConfig): readonly RangeUsage[] {
+    return config.rangeSets
+      .filter((set) => !hasAddress(this.#store, network, set, config.reserved))
+      .map((set) => usageOf(this.#store, network, set, config));
+  }
+
   /**
    * Writes and keeps a trifle: only that shows a disk that is full.
    * @throws {CniError} code 101 naming the path and the reason where nothing can be written, 11 where others keep the lock
    */
   requireWritable(): void {
     this.#store.transaction((): void => this.#store.setMark("written", String(this.#surroundings.now())));
+  }
+
+  /** Gives an owner that stands the leases of its addresses back, where they were lost. */
+  restore(standing: Standing, rangeSets: readonly RangeSet[], isStanding: (owner: Owner) => boolean): Restored {
+    const context = { ...this.#surroundings, rangeSets, isStanding };
+    return this.#store.transaction((): Restored => restoreLeases(this.#store, standing, context));
+  }
+
+  /** `false` where leases of the network may have been lost with a damaged database: no new owner gets an address. */
+  isComplete(network: string): boolean {
+    return missingSince(this.#store, network) === undefined;
+  }
+
+  /** Every address of the network that is in use is known again. */
+  declareComplete(network: string): void {
+    this.#store.transaction((): void => declareComplete(this.#store, network));
   }
 
   /** @throws {CniError} code 101 where leases of the network were lost, so that none is given to a new owner */

@@ -125,7 +125,7 @@ async function status(request: CniRequest): Promise<undefined> {
     using allocator = await Allocator.open(config.dataDir);
     allocator.requireWritable();
     allocator.requireComplete(request.network);
-    const empty = allocator.usage(request.network, config).find(({ free, cooling }) => free === 0n && cooling === 0);
+    const [empty] = allocator.exhausted(request.network, config);
     if (empty === undefined) return;
     throw new CniError(
       CniCode.notAvailable,

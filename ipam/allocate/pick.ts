@@ -32,6 +32,11 @@ export function nextAddress(
   return undefined;
 }
 
+/** Whether an ADD would find an address in this set, free or cooling: as many look-ups as it makes itself. */
+export const hasAddress = (store: Store, network: string, set: RangeSet, reserved: Intervals): boolean =>
+  nextAddress(store, network, set, reserved, undefined) !== undefined ||
+  longestCooling(store, network, set, reserved) !== undefined;
+
 function windowsAfter(set: RangeSet, last: Ip | undefined): readonly Window[] {
   const whole = set.map((range): Window => ({ from: range.start, to: range.end }));
   const at = last === undefined ? undefined : rangeOf(set, last);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { formatIp, parseIp } from "../../shared/ip.ts";
-import { ipOfKey, ipOfNumber, keyOf, numberOf, numberOfKey } from "./address-key.ts";
+import { distance, ipOfKey, ipOfNumber, keyOf, numberOf, numberOfKey } from "./address-key.ts";
 
 const ordered = [
   "::",
@@ -27,4 +27,13 @@ test("numbers count on from an address in its own family", () => {
   const last = parseIp("255.255.255.255")!;
   expect(ipOfNumber(4, numberOf(last) + 1n)).toEqual({ family: 4, value: 1n << 32n });
   expect(numberOfKey(keyOf(last))).toBe(numberOf(last));
+});
+
+test("distances are exact across the places where the lower bytes begin anew", () => {
+  const from = (text: string, to: string) => distance(keyOf(parseIp(text)!), keyOf(parseIp(to)!));
+  expect(from("10.0.0.1", "10.0.0.1")).toBe(0);
+  expect(from("10.0.255.255", "10.1.0.0")).toBe(1);
+  expect(from("0.0.0.0", "255.255.255.255")).toBe(2 ** 32 - 1);
+  expect(from("fd00::ffff:ffff:fffe", "fd00::1:0:0:3")).toBe(5);
+  expect(from("fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "fe00::")).toBe(1);
 });

@@ -34,3 +34,15 @@ export function ipOfKey(key: AddressKey): Ip {
 /** The address of this number in the family that it was counted from; may lie beyond that family's last. */
 export const ipOfNumber = (family: Ip["family"], number: bigint): Ip =>
   ipOf(family, family === 4 ? number - mapped : number);
+
+/** How far it is from one address to a later one: exact below 2^48, and addresses with leases side by side are fewer. */
+export function distance(from: AddressKey, to: AddressKey): number {
+  const difference = low48(to) - low48(from);
+  return difference < 0 ? difference + 2 ** 48 : difference;
+}
+
+const low48 = (key: AddressKey): number => {
+  let value = 0;
+  for (let i = 10; i < 16; i++) value = value * 256 + (key[i] ?? 0);
+  return value;
+};

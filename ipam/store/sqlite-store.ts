@@ -1,11 +1,21 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import { assert } from "../../shared/assert.ts";
 import type { Owner } from "../../shared/cni/types.ts";
+import { CniError } from "../../shared/errors.ts";
 import type { Ip } from "../../shared/ip.ts";
 import type { Lease, LeaseState } from "../lease.ts";
-import { type AddressKey, ipOfKey, ipOfNumber, keyOf, keyOfNumber, numberOf, numberOfKey } from "./address-key.ts";
+import {
+  type AddressKey,
+  distance,
+  ipOfKey,
+  ipOfNumber,
+  keyOf,
+  keyOfNumber,
+  numberOf,
+  numberOfKey,
+} from "./address-key.ts";
 import { columnsOf, type LeaseRow, leaseOf } from "./lease-row.ts";
-import { storeError } from "./sqlite-errors.ts";
+import { isDamage, storeError } from "./sqlite-errors.ts";
 import { closeDatabase, openDatabase, openOrCreateDatabase, retryBusy } from "./sqlite-open.ts";
 import {
   type LeaseQuery,
@@ -39,19 +49,29 @@ export class SqliteStore implements Store {
   readonly #db: DatabaseSync;
   readonly #path: string;
   readonly #lifetime: StoreLifetime;
+  readonly #onDamage: ((error: CniError) => void) | undefined;
   readonly #statements = new Map<string, StatementSync>();
   #inTransaction = false;
   #closed = false;
 
-  private constructor(db: DatabaseSync, path: string, lifetime: StoreLifetime) {
+  private constructor(db: DatabaseSync, path: string, lifetime: StoreLifetime, onDamage?: (error: CniError) => void) {
     this.#db = db;
     this.#path = path;
     this.#lifetime = lifetime;
+    this.#onDamage = onDamage;
   }
 
-  /** Makes the file and its directory when missing. */
-  static async open(path: string, directory: string, lifetime: StoreLifetime = "process"): Promise<SqliteStore> {
-    return new SqliteStore(await openOrCreateDatabase(path, directory), path, lifetime);
+  /**
+   * Makes the file and its directory when missing.
+   * @param onDamage hears of the first use that shows damage, and of each one after it
+   */
+  static async open(
+    path: string,
+    directory: string,
+    lifetime: StoreLifetime = "process",
+    onDamage?: (error: CniError) => void,
+  ): Promise<SqliteStore> {
+    return new SqliteStore(await openOrCreateDatabase(path, directory), path, lifetime, onDamage);
   }
 
   /** `undefined` where there is no file. */
@@ -166,13 +186,7 @@ export class SqliteStore implements Store {
   }
 
   count(network: string, from: Ip, to: Ip): TakenCount {
-    const [low, high] = [numberOf(from), numberOf(to)];
-    let taken = 0n;
-    const [before] = this.#runsUpTo(network, low, 1);
-    if (before !== undefined && before.last >= low) taken += min(before.last, high) - low + 1n;
-    const inside = "SELECT first, last FROM taken WHERE network = ? AND first > ? AND first <= ?";
-    for (const run of this.#all<RunRow>(inside, network, keyOf(from), keyOf(to)).map(runOf))
-      taken += min(run.last, high) - run.first + 1n;
+    const taken = this.#taken(network, numberOf(from), numberOf(to));
     const left = this.#all<{ state: LeaseState; number: number }>(
       "SELECT state, count(*) AS number FROM lease INDEXED BY lease_left WHERE network = ? AND released_at_ms IS NOT NULL AND address BETWEEN ? AND ? GROUP BY state",
       network,
@@ -234,6 +248,23 @@ export class SqliteStore implements Store {
     if (this.#lifetime === "process") closeDatabase(this.#db, this.#path);
   }
 
+  /** A network that is broken up at random has hundreds of thousands of runs: none is kept, and numbers count them. */
+  #taken(network: string, low: bigint, high: bigint): bigint {
+    const [before] = this.#runsUpTo(network, low, 1);
+    const [last] = this.#runsUpTo(network, high, 1);
+    const reachingIn = before === undefined || before.first === low || before.last < low ? 0n : before.last - low + 1n;
+    const reachingOut = last === undefined || last.last < high ? 0n : last.last - high;
+    const sql = "SELECT first, last FROM taken WHERE network = ? AND first BETWEEN ? AND ?";
+    return this.#guarded(() => {
+      let inside = 0;
+      for (const row of this.#statement(sql).iterate(network, keyOfNumber(low), keyOfNumber(high))) {
+        const { first, last: end } = row as unknown as RunRow;
+        inside += distance(first, end) + 1;
+      }
+      return reachingIn + BigInt(inside) - reachingOut;
+    });
+  }
+
   /** The runs that begin at this address or before, the nearest first. */
   #runsUpTo(network: string, number: bigint, limit: number): readonly Run[] {
     const sql = "SELECT first, last FROM taken WHERE network = ? AND first <= ? ORDER BY first DESC LIMIT ?";
@@ -290,7 +321,9 @@ export class SqliteStore implements Store {
     try {
       return retryBusy(use);
     } catch (caught) {
-      throw storeError(caught, this.#path);
+      const error = storeError(caught, this.#path);
+      if (isDamage(error)) this.#onDamage?.(CniError.from(error));
+      throw error;
     }
   }
 }
@@ -301,5 +334,3 @@ interface RunRow {
 }
 
 const runOf = (row: RunRow): Run => ({ first: numberOfKey(row.first), last: numberOfKey(row.last) });
-
-const min = (a: bigint, b: bigint): bigint => (a < b ? a : b);
