@@ -22,7 +22,7 @@ const longMs = 10 * 60_000;
 
 interface LeaseCheck extends Pick<Finding, "severity" | "why" | "todo" | "repairable"> {
   readonly code: FindingCode;
-  /** What is true of the leases: "are of a boot before this one". */
+  /** What is true of the leases: "with times that lie ahead". */
   readonly what: string;
   readonly applies: (lease: Lease, context: CheckContext) => boolean;
 }
@@ -32,7 +32,7 @@ export const leaseChecks: readonly LeaseCheck[] = [
   {
     code: "generation-behind",
     severity: "error",
-    what: "have generations that were never counted",
+    what: "with generations that were never counted",
     applies: ({ generation }, context) => generation > context.generation || generation < 1,
     why: "A later lease can get the same generation, and a late DEL can then free the wrong one",
     todo: 'run "pipette ipam check --repair", which counts on from the highest one',
@@ -41,7 +41,7 @@ export const leaseChecks: readonly LeaseCheck[] = [
   {
     code: "gateway-given",
     severity: "error",
-    what: "are addresses of gateways",
+    what: "on the address of a gateway",
     applies: ({ address, gateway, state }) =>
       state === "allocated" && gateway !== undefined && sameIp(address.ip, gateway),
     why: "Two machines answer to one address, and the network has no way out",
@@ -50,7 +50,7 @@ export const leaseChecks: readonly LeaseCheck[] = [
   {
     code: "wrong-name",
     severity: "warning",
-    what: "have owners whose names no runtime gives",
+    what: "with owners whose names no runtime gives",
     // A host-local directory of its first days has no interface names.
     applies: ({ owner }) =>
       wrongNetworkName(owner.network) !== undefined ||
@@ -62,7 +62,7 @@ export const leaseChecks: readonly LeaseCheck[] = [
   {
     code: "wrong-prefix",
     severity: "warning",
-    what: "have prefix lengths that their family has not",
+    what: "with prefix lengths that their family has not",
     applies: ({ address }) => address.prefix < 0 || address.prefix > bitsOf(address.ip.family),
     why: "An ADD that is repeated would answer an address that nobody can configure",
     todo: "remove these pods; find out who wrote into the database",
@@ -70,7 +70,7 @@ export const leaseChecks: readonly LeaseCheck[] = [
   {
     code: "time-ahead",
     severity: "warning",
-    what: "have times that lie ahead",
+    what: "with times that lie ahead",
     applies: ({ allocatedAtMs, releasedAtMs = 0 }, { nowMs }) =>
       Math.max(allocatedAtMs, releasedAtMs) > nowMs + aheadMs,
     why: "The clock was set back since: what cools does so until then, and the addresses are given out last",
@@ -79,7 +79,7 @@ export const leaseChecks: readonly LeaseCheck[] = [
   {
     code: "earlier-boot",
     severity: "note",
-    what: "were allocated before the last boot",
+    what: "allocated before the last boot",
     applies: ({ state, bootId }, context) =>
       state === "allocated" && bootId !== "" && context.bootId !== "" && bootId !== context.bootId,
     why: "Their sandboxes are gone unless the runtime brought them back; the addresses stay out of use meanwhile",
@@ -88,7 +88,7 @@ export const leaseChecks: readonly LeaseCheck[] = [
   {
     code: "long-releasing",
     severity: "warning",
-    what: "have been releasing for over 10 minutes",
+    what: "releasing for over 10 minutes",
     applies: ({ state, releasedAtMs = 0 }, { nowMs }) => state === "releasing" && nowMs - releasedAtMs > longMs,
     why: "Their interfaces may stand, and their addresses stay out of use",
     todo: 'start the agent, which finishes them ("pipette status"); without one "pipette ipam release ADDRESS --force"',
@@ -96,7 +96,7 @@ export const leaseChecks: readonly LeaseCheck[] = [
   {
     code: "outside-ranges",
     severity: "note",
-    what: "lie in no range of the configuration",
+    what: "in no range of the configuration",
     applies: ({ owner, address }, { ranges }) =>
       ranges?.network === owner.network && intervalAt(ranges.windows, address.ip) === undefined,
     why: "The ranges have changed since; these pods keep their addresses until they go",
@@ -105,7 +105,7 @@ export const leaseChecks: readonly LeaseCheck[] = [
   {
     code: "reserved-address",
     severity: "note",
-    what: "stand on addresses that are a gateway's or excluded now",
+    what: "on addresses that are a gateway's or excluded now",
     applies: ({ owner, address, state }, { ranges }) =>
       ranges?.network === owner.network && state !== "cooling" && intervalAt(ranges.reserved, address.ip) !== undefined,
     why: "Whoever the address was kept for may use it already, while a pod has it",

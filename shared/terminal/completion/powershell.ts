@@ -4,7 +4,7 @@ import type { Place, Word } from "./command-tree.ts";
 /** A script for PowerShell 5.1 and later, dot-sourced from the profile. */
 export function powershellCompletion(program: string, places: readonly Place[]): string {
   return `# PowerShell completion for ${program}, made by "${program} completion powershell"
-Register-ArgumentCompleter -Native -CommandName '${program}' -ScriptBlock {
+Register-ArgumentCompleter -Native -CommandName '${program}', '${program}.exe' -ScriptBlock {
   param($wordToComplete, $commandAst, $cursorPosition)
   $places = @{
 ${places.map(placeEntry).join("\n")}
@@ -18,7 +18,7 @@ ${places.map(placeEntry).join("\n")}
   $prefix = ''
   $current = $wordToComplete
   if ($current -match '^(--[^=]+=)(.*)$') { $prefix = $Matches[1]; $current = $Matches[2]; $previous = $prefix.TrimEnd('=') }
-  $of = if ($known.values.ContainsKey($previous)) { $known.values[$previous] }
+  $of = if ($known.byOption.ContainsKey($previous)) { $known.byOption[$previous] }
     elseif ($current -like '-*') { $known.options }
     elseif ($known.commands.Count -gt 0) { $known.commands }
     else { $known.operand }
@@ -38,7 +38,7 @@ ${places.map(placeEntry).join("\n")}
 
 function placeEntry({ path, commands, options, values, operand }: Place): string {
   const byOption = values.map(({ option, of }) => `${quoted(option)} = ${offer(of)}`).join("; ");
-  return `    ${quoted(path)} = @{ commands = ${table(commands)}; options = ${table(options)}; values = @{ ${byOption} }; operand = ${offer(operand)} }`;
+  return `    ${quoted(path)} = @{ commands = ${table(commands)}; options = ${table(options)}; byOption = @{ ${byOption} }; operand = ${offer(operand)} }`;
 }
 
 function offer(of: OptionSpec["of"]): string {
