@@ -71,6 +71,10 @@ export const limits = {
   cooldownMs: 30_000,
   /** A configuration may ask for this much at most: longer is a slip of units. */
   longestCooldownMs: 24 * 3600_000,
+  /** Ranges of one list: each is compared with all others, at every ADD. */
+  ranges: 1024,
+  /** Addresses that one ADD may ask for: each needs a range set of its own, and the annotations of a pod may say them. */
+  requestedAddresses: 64,
   /** Entries of one `exclude`: a block counts as one, and ADD reads them all. */
   excludeEntries: 1024,
   /** A network's settings file: room for the longest `exclude` and many ranges. */

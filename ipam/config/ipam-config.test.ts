@@ -137,6 +137,8 @@ describe("range sets", () => {
     ],
     [{ ranges: [[null]] }, '"ipam.ranges[0][0]" is null, wanted an object'],
     [{ ranges: {} }, '"ipam.ranges" is {}, wanted an array'],
+    [{ ranges: Array(1025).fill([{}]) }, '"ipam.ranges" is 1025 ranges long, wanted 1024 at most'],
+    [{ ranges: [Array(1024).fill({}), [{}]] }, '"ipam.ranges" is 1025 ranges long, wanted 1024 at most'],
     [{ ranges: [[{ subnet: "10.1.0.0/24" }, { subnet: "fd00::/64" }]] }, "wanted ranges of one address family"],
     [
       { ranges: [[{ subnet: "10.1.0.0/24" }, { subnet: "10.1.0.0/25" }]] },
@@ -206,6 +208,10 @@ describe("requested addresses", () => {
     [{ runtimeConfig: { ips: "10.1.2.3" } }, '"runtimeConfig.ips" is "10.1.2.3", wanted an array'],
     [{ args: { cni: { ips: [7] } } }, '"args.cni.ips[0]" is 7'],
     [{ args: "x" }, '"args" is "x", wanted an object'],
+    [
+      { runtimeConfig: { ips: Array(65).fill("10.1.2.3") } },
+      '"runtimeConfig.ips" is 65 addresses long, wanted 64 at most',
+    ],
   ])("%j is refused", (more, wanted) => {
     const error = errorOf(() => parse(ranges, more));
     expect(error.code).toBe(7);

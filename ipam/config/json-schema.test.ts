@@ -67,7 +67,7 @@ const wrong: Readonly<Record<string, readonly unknown[]>> = {
     ["fd00::/129"],
     Array(1025).fill("10.0.0.0/8"),
   ],
-  ips: ["10.0.0.1", [""], [null], ["10.0.0.1/33"], [{}]],
+  ips: ["10.0.0.1", Array(65).fill("10.0.0.1"), [""], [null], ["10.0.0.1/33"], [{}]],
   routes: [
     {},
     ["10.0.0.0/8"],
@@ -82,7 +82,18 @@ const wrong: Readonly<Record<string, readonly unknown[]>> = {
   resolvConf: ["relative", "a\u0000", {}],
   cooldownMs: [-1, 1.5, "1", 86_400_001],
   sticky: ["true", 1],
-  ranges: [{}, "x", [[]], [{}], [null], [[null]], [[{}]], [["10.0.0.0/8"]]],
+  ranges: [
+    {},
+    "x",
+    Array(1025).fill([]),
+    [Array(1025).fill({})],
+    [[]],
+    [{}],
+    [null],
+    [[null]],
+    [[{}]],
+    [["10.0.0.0/8"]],
+  ],
   ipRanges: [{}, [[]], [[{}]]],
 };
 

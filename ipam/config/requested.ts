@@ -2,6 +2,7 @@ import { parseArgs } from "../../shared/cni/args.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { type Ip, parseIp, sameIp } from "../../shared/ip.ts";
 import type { Fields } from "../../shared/json-fields.ts";
+import { limits } from "../../shared/limits.ts";
 
 /** What an IPAM plugin understands of CNI_ARGS; the rest belongs to others and needs `IgnoreUnknown`. */
 const knownArgs = ["IgnoreUnknown", "IP"];
@@ -47,6 +48,9 @@ const wrongArgs = (is: string, wanted: string): CniError =>
   new CniError(CniCode.invalidEnvironment, `Cannot read CNI_ARGS: ${is}, wanted ${wanted}`);
 
 function fromList(fields: Fields | undefined, key: string): readonly Ip[] {
+  const given = fields?.get(key);
+  if (fields !== undefined && Array.isArray(given) && given.length > limits.requestedAddresses)
+    throw fields.refused(fields.pathOf(key), `${given.length} addresses long`, `${limits.requestedAddresses} at most`);
   return (
     fields?.array(key, (value, path) => {
       const ip = typeof value === "string" ? parseIpLeniently(value) : undefined;

@@ -41,6 +41,7 @@ export function parseSection(fields: Fields): IpamSection {
 
 /** An array of range sets, each an array of ranges: `ranges`, or the runtime's `ipRanges`. */
 export function parseRangeSets(fields: Fields, key: string): readonly RangeSet[] | undefined {
+  requireFew(fields, key);
   return fields.array(key, (value, path) => {
     if (!Array.isArray(value)) throw fields.wrongAt(path, value, "an array of ranges");
     const ranges = value.map((entry: unknown, i): Range => {
@@ -49,6 +50,15 @@ export function parseRangeSets(fields: Fields, key: string): readonly RangeSet[]
     });
     return rangeSetOf(ranges, fields, path);
   });
+}
+
+/** Counted before any is read, as reading compares them. */
+function requireFew(fields: Fields, key: string): void {
+  const sets = fields.get(key);
+  if (!Array.isArray(sets)) return;
+  const count = sets.reduce((sum: number, set: unknown) => sum + (Array.isArray(set) ? set.length : 1), 0);
+  if (count > limits.ranges)
+    throw fields.refused(fields.pathOf(key), `${count} ranges long`, `${limits.ranges} at most`);
 }
 
 /** Only a range in a list has an `exclude` of its own: beside the single range the key is the whole section's. */
