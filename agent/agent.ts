@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { Allocator } from "../ipam/mod.ts";
+import { openSound } from "../ipam/mod.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
 import type { Logger } from "../shared/log.ts";
@@ -17,6 +17,7 @@ import { agentIpamRpcs } from "./services/ipam-service.ts";
 import { nodeRpcs } from "./services/node-service.ts";
 import { Janitor } from "./state/janitor.ts";
 import { reconcile } from "./state/reconcile.ts";
+import { StoreWatch } from "./state/store-watch.ts";
 import { takeNetworksOver } from "./state/take-over.ts";
 
 /** A container has one call at a time by the specification; a few more come from repeats after timeouts. */
@@ -42,13 +43,15 @@ export class Agent {
   readonly #parts: AgentParts;
   readonly #janitor: Janitor;
   readonly #server: SocketServer;
+  readonly #watch: StoreWatch;
   /** Empty until the start has succeeded. */
   #resources = new AsyncDisposableStack();
   #state: State = { t: "starting" };
 
-  private constructor(parts: AgentParts, server: SocketServer) {
+  private constructor(parts: AgentParts, server: SocketServer, watch: StoreWatch) {
     this.#parts = parts;
     this.#server = server;
+    this.#watch = watch;
     const { janitorIntervalMs: intervalMs } = parts.config;
     this.#janitor = new Janitor(parts, { intervalMs, suspectGraceMs: limits.suspectGraceMs });
   }
@@ -61,7 +64,10 @@ export class Agent {
     const { logger, libc } = dependencies;
     await using resources = new AsyncDisposableStack();
     const server = resources.use(SocketServer.claim(config.socket, "the agent", libc));
-    const allocator = resources.use(await Allocator.open(config.dataDir));
+    const watch = resources.use(new StoreWatch());
+    const report = (line: string): void => logger.warn(line);
+    const allocator = resources.use(await openSound(config.dataDir, report, { onDamage: watch.onDamage }));
+    watch.start(allocator.path, config.janitorIntervalMs);
     // Two agents with one store would each take the other's interfaces for leftovers.
     const lockFile = join(config.dataDir, "agent.lock");
     resources.use(InstanceLock.take(lockFile, "the agent", `data directory "${config.dataDir}"`, libc));
@@ -74,7 +80,7 @@ export class Agent {
       leftover: new Map(),
       logger,
     };
-    const agent = new Agent(parts, server);
+    const agent = new Agent(parts, server, watch);
     try {
       await agent.#begin(dependencies.dataPathName);
     } catch (caught) {
@@ -86,9 +92,9 @@ export class Agent {
     return agent;
   }
 
-  /** As `SocketServer.lost`. */
+  /** Resolves, with a sentence, when only a new start helps: as `SocketServer.lost` or `StoreWatch.lost`. */
   get lost(): Promise<string> {
-    return this.#server.lost;
+    return Promise.race([this.#server.lost, this.#watch.lost]);
   }
 
   /** Finishes the calls in flight within the configured bound, keeps the runtime's file, releases everything else. */

@@ -17,4 +17,5 @@ export type { Range, RangeSet } from "./config/ranges.ts";
 export { type Lease, type LeaseState, leaseStates } from "./lease.ts";
 export { loadIpamCommands } from "./load-commands.ts";
 export { runIpamPlugin } from "./plugin.ts";
+export { openSound } from "./recovery/open-sound.ts";
 export { ipamResult, readDns } from "./result.ts";

@@ -1,4 +1,5 @@
 import type { CniResult, Owner, Pod } from "../../shared/cni/types.ts";
+import type { Cidr } from "../../shared/ip.ts";
 
 /** What a sandbox gets: the request of one ADD with the addresses that IPAM gave. */
 export interface AttachRequest {
@@ -53,6 +54,8 @@ export interface DataPath extends AsyncDisposable {
   check(owner: Owner, netns: string, prevResult: CniResult): Promise<void>;
   /** Every interface of ours, whatever its state. */
   list(): Promise<readonly Attached[]>;
+  /** The addresses out of its network's subnets that stand in the owner's sandbox; none where there is no interface of ours. */
+  addresses(owner: Owner): Promise<readonly Cidr[]>;
   /** What is wrong now; nothing when ADD can work. */
   problems(): Promise<readonly Problem[]>;
 }

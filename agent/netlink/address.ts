@@ -36,12 +36,18 @@ export function addAddress(what: string, index: number, address: Cidr): Message 
   };
 }
 
-/** The addresses of one interface; the answer holds others too where the kernel does not filter. */
-export function listAddresses(index: number): Message {
+/**
+ * The addresses of one interface; the answer holds others too where the kernel does not filter.
+ * @param namespaceId of the namespace that the interface is in, as a link names its other end's; absent: the socket's
+ */
+export function listAddresses(index: number, namespaceId?: number): Message {
   return {
     action: "list the addresses of an interface",
     type: MessageType.GETADDR,
-    body: (writer) => writer.u8(Family.UNSPEC).u8(0).u8(0).u8(0).u32(index),
+    body: (writer) => {
+      writer.u8(Family.UNSPEC).u8(0).u8(0).u8(0).u32(index);
+      if (namespaceId !== undefined) writer.attrU32(Ifa.TARGET_NETNSID, namespaceId);
+    },
   };
 }
 

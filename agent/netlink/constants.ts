@@ -71,6 +71,7 @@ export const Ifa = {
   LOCAL: 2,
   BROADCAST: 4,
   FLAGS: 8,
+  TARGET_NETNSID: 10,
   F_NODAD: 0x02,
   F_DADFAILED: 0x08,
   F_TENTATIVE: 0x40,

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Allocator, type IpamConfig, parseIpamConfig } from "../../ipam/mod.ts";
 import type { CniResult, Owner } from "../../shared/cni/types.ts";
-import { parseCidr } from "../../shared/ip.ts";
+import { type Cidr, parseCidr } from "../../shared/ip.ts";
 import { Fields } from "../../shared/json-fields.ts";
 import { createLogger } from "../../shared/log.ts";
 import type { AgentParts } from "../agent-parts.ts";
@@ -17,6 +17,8 @@ import { ownerKey } from "./owner-key.ts";
  */
 export class DataPathInMemory implements DataPath {
   readonly standing = new Map<string, Attached>();
+  /** By `ownerKey`. */
+  readonly addressesOf = new Map<string, readonly Cidr[]>();
   /** Runs inside of every attach or detach, before it has an effect; what it throws is the kernel's refusal. */
   before: (action: "attach" | "detach", owner: Owner) => void | Promise<void> = () => undefined;
   wrong: Problem[] = [];
@@ -31,18 +33,27 @@ export class DataPathInMemory implements DataPath {
     await this.before("attach", request.owner);
     const { owner, ownLease, ipam } = request;
     this.standing.set(ownerKey(owner), { owner, ownLease, hostIfname: `ve-${owner.sandboxId}` });
+    this.addressesOf.set(
+      ownerKey(owner),
+      ipam.ips.map(({ address }) => address),
+    );
     return { ...ipam, interfaces: [{ name: owner.ifname, sandbox: request.netns }] };
   }
 
   async detach(owner: Owner): Promise<void> {
     await this.before("detach", owner);
     this.standing.delete(ownerKey(owner));
+    this.addressesOf.delete(ownerKey(owner));
   }
 
   async check(): Promise<void> {}
 
   async list(): Promise<readonly Attached[]> {
     return [...this.standing.values()];
+  }
+
+  async addresses(owner: Owner): Promise<readonly Cidr[]> {
+    return this.addressesOf.get(ownerKey(owner)) ?? [];
   }
 
   async problems(): Promise<readonly Problem[]> {

@@ -19,8 +19,10 @@ export interface ReconcilePlan {
   readonly adopt: readonly Attached[];
   /** Owners that have left: their interface goes, their addresses cool. */
   readonly finish: readonly Owner[];
-  /** Interfaces of ours on a lease that is nobody's any more. */
+  /** Interfaces of ours whose owner has left: its lease cools. */
   readonly orphans: readonly Attached[];
+  /** Interfaces of ours of which the store knows nothing: a pod that lives must not lose its network because a lease was lost. */
+  readonly restore: readonly Attached[];
   /** Interfaces that are left alone, with the reason, because nobody can be sure. */
   readonly doubtful: readonly { readonly attached: Attached; readonly reason: string }[];
   /** Allocated in this boot, without an interface: their runtime will send DEL. */
@@ -33,11 +35,11 @@ export interface ReconcilePlan {
 export function planReconcile(node: NodeState): ReconcilePlan {
   const departed = new Map<string, Owner>();
   const allocated = new Set<string>();
-  const networksWithLeases = new Set<string>();
+  const cooling = new Set<string>();
   for (const lease of node.leases) {
-    networksWithLeases.add(lease.owner.network);
     if (lease.state === "allocated") allocated.add(ownerKey(lease.owner));
     if (lease.state === "releasing") departed.set(ownerKey(lease.owner), lease.owner);
+    if (lease.state === "cooling") cooling.add(ownerKey(lease.owner));
   }
   // An ADD that came after the DEL has the lease again; the interface is then its own.
   for (const key of allocated) departed.delete(key);
@@ -46,6 +48,7 @@ export function planReconcile(node: NodeState): ReconcilePlan {
 
   const adopt: Attached[] = [];
   const orphans: Attached[] = [];
+  const restore: Attached[] = [];
   const doubtful: { attached: Attached; reason: string }[] = [];
   for (const attached of node.interfaces) {
     const key = ownerKey(attached.owner);
@@ -54,10 +57,8 @@ export function planReconcile(node: NodeState): ReconcilePlan {
     if (!attached.ownLease || allocated.has(key)) adopt.push(attached);
     else if (!node.networks.includes(network))
       doubtful.push({ attached, reason: `network "${network}" is not configured here` });
-    else if (!networksWithLeases.has(network))
-      // A pod that lives must not lose its network because a database was lost.
-      doubtful.push({ attached, reason: `the store has no lease at all of network "${network}"` });
-    else orphans.push(attached);
+    else if (cooling.has(key)) orphans.push(attached);
+    else restore.push(attached);
   }
   const standing = new Set(node.interfaces.map((attached) => ownerKey(attached.owner)));
   const bare = node.leases.filter(
@@ -70,6 +71,7 @@ export function planReconcile(node: NodeState): ReconcilePlan {
     adopt,
     finish: [...departed.values()],
     orphans,
+    restore,
     doubtful,
     missing: bare.filter((lease) => !ofAnotherBoot(lease, node.bootId)),
     suspect: bare.filter((lease) => ofAnotherBoot(lease, node.bootId)),

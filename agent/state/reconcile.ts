@@ -3,6 +3,7 @@ import type { AgentParts } from "../agent-parts.ts";
 import { detachAndSettle, finishDeparted } from "./departed.ts";
 import { ownerFields, ownerKey } from "./owner-key.ts";
 import { planReconcile, type ReconcilePlan } from "./reconcile-plan.ts";
+import { restoreLost } from "./restore.ts";
 
 /** How many interfaces are taken away at the same time: each costs the kernel about a millisecond. */
 const atOnce = 8;
@@ -21,6 +22,7 @@ export async function reconcile(parts: AgentParts): Promise<ReconcilePlan> {
   });
   for (const attached of plan.adopt) parts.attached.add(ownerKey(attached.owner));
   report(parts, plan);
+  await restoreLost(parts, plan);
   const jobs: (() => Promise<unknown>)[] = [
     ...plan.finish.map((owner) => () => finishDeparted(parts, owner)),
     ...plan.orphans.map((attached) => () => removeOrphan(parts, attached.owner)),
@@ -43,7 +45,9 @@ function removeOrphan(parts: AgentParts, owner: ReconcilePlan["finish"][number])
 function report(parts: AgentParts, plan: ReconcilePlan): void {
   const { logger } = parts;
   for (const { owner, hostIfname } of plan.orphans)
-    logger.warn("an interface of ours has no lease and is removed", { ...ownerFields(owner), hostIfname });
+    logger.warn("an interface of ours has a lease that ended and is removed", { ...ownerFields(owner), hostIfname });
+  for (const { owner, hostIfname } of plan.restore)
+    logger.warn("an interface of ours has no lease and is given one", { ...ownerFields(owner), hostIfname });
   for (const { attached, reason } of plan.doubtful)
     logger.warn("an interface of ours has no lease and is kept", {
       ...ownerFields(attached.owner),
@@ -64,6 +68,7 @@ function report(parts: AgentParts, plan: ReconcilePlan): void {
     adopted: plan.adopt.length,
     finished: plan.finish.length,
     orphans: plan.orphans.length,
+    restored: plan.restore.length,
     doubtful: plan.doubtful.length,
     missing: plan.missing.length,
     suspect: plan.suspect.length,

@@ -1,4 +1,4 @@
-import { paths } from "../../shared/paths.ts";
+import { databaseIn } from "../allocator.ts";
 import { isDamage } from "../store/sqlite-errors.ts";
 
 /**
@@ -19,6 +19,6 @@ export async function mending<T>(
     if (!isDamage(caught)) throw caught;
   }
   const { rebuildDatabase } = await import("./rebuild.ts");
-  await rebuildDatabase(`${dataDir()}${paths.directorySeparator}leases.db`, log);
+  await rebuildDatabase(databaseIn(dataDir()), log);
   return run();
 }

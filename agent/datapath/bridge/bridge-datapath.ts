@@ -1,6 +1,15 @@
 import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { Kernel, type Link, type NetlinkSocket, setHairpin, setLink } from "../../netlink/mod.ts";
+import type { Cidr } from "../../../shared/ip.ts";
+import {
+  Kernel,
+  type Link,
+  listAddresses,
+  type NetlinkSocket,
+  readAddress,
+  setHairpin,
+  setLink,
+} from "../../netlink/mod.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
 import { type Alias, parseAlias } from "./alias.ts";
 import { compareHostEnd, comparePodEnd, differs } from "./compare.ts";
@@ -9,7 +18,7 @@ import { allLinks, findHostLink, linkGroup, linkOrNone, retire } from "./host-li
 import { interfaceError } from "./kernel-errors.ts";
 import { installMasquerade } from "./masquerade.ts";
 import type { BridgeDataPathOptions, BridgeNetwork } from "./options.ts";
-import { planOf } from "./plan.ts";
+import { isOfNetwork, planOf } from "./plan.ts";
 import { PodEnd } from "./pod-end.ts";
 import { openSandbox } from "./sandbox.ts";
 import { Sweeper } from "./sweeper.ts";
@@ -127,6 +136,21 @@ class BridgeDataPath implements DataPath {
       return this.#attachments().map(({ alias, link }) => ({ ...alias, hostIfname: link.name }));
     } catch (caught) {
       throw interfaceError("list the attached interfaces", caught);
+    }
+  }
+
+  async addresses(owner: Owner): Promise<readonly Cidr[]> {
+    const action = `read the addresses of "${owner.ifname}" of sandbox "${owner.sandboxId}"`;
+    const network = this.#networkOf(owner, action);
+    try {
+      const { peerIndex, peerNamespaceId } = findHostLink(this.#socket, owner) ?? {};
+      if (peerIndex === undefined || peerNamespaceId === undefined) return [];
+      return this.#socket
+        .dump(listAddresses(peerIndex, peerNamespaceId), readAddress)
+        .filter(({ index, address }) => index === peerIndex && isOfNetwork(network, address.ip))
+        .map(({ address }) => address);
+    } catch (caught) {
+      throw interfaceError(action, caught);
     }
   }
 
