@@ -1,8 +1,10 @@
 import { type Frame, frameHeaderBytes, frameLength, initialFrameBytes, readFrame } from "../../rpc/h2-frames.ts";
 
+const nothing = new Uint8Array(0);
+
 /** Cuts what arrives into frames. A frame that came whole is not copied; at most one that did not is held. */
 export class FrameReader {
-  #chunk: Uint8Array = new Uint8Array(0);
+  #chunk: Uint8Array = nothing;
   #at = 0;
   /** The beginning of a frame: room for its header, then for all of it. */
   #held: Uint8Array | undefined;
@@ -16,8 +18,12 @@ export class FrameReader {
 
   /** The next whole frame, valid until the next call; `"too long"` for one that was not allowed; `undefined` for now. */
   next(): Frame | "too long" | undefined {
+    if (this.#at === this.#chunk.length) {
+      // Not kept: it may be much larger than what is left of it.
+      this.push(nothing);
+      return undefined;
+    }
     if (this.#held !== undefined) return this.#complete(this.#held);
-    if (this.#at === this.#chunk.length) return undefined;
     if (frameLength(this.#chunk, this.#at) > initialFrameBytes) return "too long";
     const frame = readFrame(this.#chunk, this.#at);
     if (frame === undefined) return this.#complete(new Uint8Array(frameHeaderBytes));

@@ -63,7 +63,7 @@ export class ServerConnection implements StreamOwner {
   /** Calls that the peer or a handler still has to do with; a stream that was reset counts until its handler has ended. */
   #calls = 0;
   #lastStream = 0;
-  #receiveWindow: number = limits.receiveWindowBytes;
+  /** Bytes of DATA that the peer has not been given back: what comes is taken at once, and bounded otherwise. */
   #consumed = 0;
   #controlFrames = 0;
 
@@ -114,12 +114,15 @@ export class ServerConnection implements StreamOwner {
 
   /** What is to be sent now, in one piece; empty when there is nothing more for now. */
   take(): Uint8Array {
-    return this.#outbox.take((stream) => {
+    const { waiting } = this.#outbox;
+    const bytes = this.#outbox.take((stream) => {
       // What the peer still says on it is not wanted (section 8.1).
       if (!stream.requestEnded) this.#outbox.push(encodeReset(stream.id, H2Code.noError));
       this.#controlFrames = 0;
       this.#close(stream);
     });
+    if (this.#outbox.waiting < waiting) this.#controlFrames = 0;
+    return bytes;
   }
 
   /** Takes no more calls, and says so; those that are open go on. */
@@ -247,38 +250,34 @@ export class ServerConnection implements StreamOwner {
   #onData(frame: Frame): Fault | undefined {
     if (this.#isIdle(frame.stream)) return broken(`DATA came on stream ${frame.stream}`);
     const { length } = frame.payload;
-    this.#receiveWindow -= length;
-    if (this.#receiveWindow < 0)
-      return { code: H2Code.flowControlError, is: "more DATA came, wanted as the window is" };
     this.#consumed += length;
     if (this.#consumed >= limits.receiveWindowBytes / 2) {
       // In large steps, for each is a packet (section 6.9). Padding counts as well.
       this.#outbox.push(encodeWindowUpdate(0, this.#consumed));
-      this.#receiveWindow += this.#consumed;
       this.#consumed = 0;
     }
     const part = unpadded(frame, 0);
     if (part === undefined) return broken("DATA came with more padding than payload");
     const stream = this.#streams.get(frame.stream);
-    const endStream = (frame.flags & flags.endStream) !== 0;
-    if (stream === undefined || (part.length === 0 && !endStream)) return part.length > 0 ? undefined : this.#count();
-    return this.#onPart(stream, part, length, endStream);
+    // Of a call that is over, which its caller may not know yet.
+    if (stream === undefined) return part.length === 0 ? this.#count() : undefined;
+    return this.#onPart(stream, part, length, (frame.flags & flags.endStream) !== 0);
   }
 
   #onPart(stream: ServerStream, part: Uint8Array, length: number, endStream: boolean): Fault | undefined {
     if (stream.requestEnded) return this.#reset(stream.id, H2Code.streamClosed);
-    stream.receiveWindow -= length;
-    if (stream.receiveWindow < 0) return this.#reset(stream.id, H2Code.flowControlError);
-    this.#controlFrames = 0;
     stream.receive(part);
     stream.consumed += length;
     if (endStream) {
       stream.endRequest();
-    } else if (stream.consumed >= limits.receiveWindowBytes / 2) {
+      return undefined;
+    }
+    if (stream.consumed >= limits.receiveWindowBytes / 2) {
       this.#outbox.push(encodeWindowUpdate(stream.id, stream.consumed));
-      stream.receiveWindow += stream.consumed;
       stream.consumed = 0;
     }
+    if (part.length === 0) return this.#count();
+    this.#controlFrames = 0;
     return undefined;
   }
 

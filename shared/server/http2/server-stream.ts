@@ -48,9 +48,7 @@ export class ServerStream implements ServerCall {
   readonly head: RequestHead;
   readonly answer: AnswerSender;
   listener: CallListener | undefined;
-  /** What the peer may send. */
-  receiveWindow: number = limits.receiveWindowBytes;
-  /** Of that, what has been read and not been given back. */
+  /** Bytes of DATA that the peer has not been given back. */
   consumed = 0;
   readonly #owner: StreamOwner;
   readonly #request = new MessageReader(limits.messageBytes, "request");
