@@ -1,7 +1,8 @@
-import { mkdirSync, symlinkSync, utimesSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, symlinkSync, utimesSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { formatCidr, formatIp } from "../../shared/ip.ts";
 import { limits } from "../../shared/limits.ts";
+import { openLibc } from "../../shared/server/libc.linux.ts";
 import { filesIn, hostLocalInScratch, leasesOf } from "../../test/support/host-local-directory.ts";
 import { configOf, ownerOf } from "../allocate/allocator-in-memory.ts";
 import { Allocator } from "../allocator.ts";
@@ -192,6 +193,19 @@ test("a network of very many leases costs one look at the store, and its progres
     expect(done).toEqual(done.toSorted((a, b) => a - b));
     expect(done.at(-1)).toBe(number);
   }
+});
+
+test("host-local's lock is held from the first look to the end", async () => {
+  using there = hostLocalInScratch({ "10.0.0.2": "a\r\neth0", lock: "" });
+  using allocator = await there.open();
+  const seen: boolean[] = [];
+  const fd = openSync(`${there.directory}/lock`, "r");
+  const onProgress = (): void => void seen.push(openLibc().lockFile(fd));
+  await importHostLocal(allocator, { directory: there.directory, network: "net", onProgress });
+  expect(new Set(seen)).toEqual(new Set([false]));
+  onProgress();
+  expect(seen.at(-1)).toBe(true);
+  closeSync(fd);
 });
 
 test("a lock that is a link is refused, and nothing is taken", async () => {
