@@ -55,6 +55,7 @@ describeWith("pipette-ipam under Debian's main plugins", ["root", "cni-plugins"]
           const addresses = await sandbox.pod(pod, "ip -o address show dev eth0");
           expect(addresses).toContain(`inet 10.77.0.${i + 2}/`);
           expect(addresses).toContain(`inet6 fd77::${i + 2}/`);
+          expect(await sandbox.pod(pod, "ip -4 route show default")).toContain("default via 10.77.0.1 dev eth0");
           if (gatewayAnswers) expect(await sandbox.ping(pod, "10.77.0.1")).toBe(true);
         }
         expect(await sandbox.ping(pods[0], "10.77.0.3")).toBe(true);
@@ -62,6 +63,11 @@ describeWith("pipette-ipam under Debian's main plugins", ["root", "cni-plugins"]
         if (cniVersion === "1.0.0") {
           expect(results[0]?.ips?.map((ip) => ip.address)).toEqual(["10.77.0.2/24", "fd77::2/64"]);
           await verb("CHECK", 0, { prevResult: results[0] });
+        } else {
+          // The main plugin read an address of each family out of the old shape, and the route with the one it is for.
+          const { ip4, ip6 } = results[0] as { ip4?: unknown; ip6?: unknown };
+          expect(ip4).toMatchObject({ ip: "10.77.0.2/24", gateway: "10.77.0.1", routes: [{ dst: "0.0.0.0/0" }] });
+          expect(ip6).toEqual({ ip: "fd77::2/64", gateway: "fd77::1" });
         }
         for (let again = 0; again < 2; again++) await verb("DEL", 0, { prevResult: results[0] });
         await verb("DEL", 1);
