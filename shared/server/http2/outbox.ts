@@ -14,6 +14,7 @@ export class Outbox {
   readonly #ready = new Set<ServerStream>();
   #window: number = initialWindowBytes;
   #waiting = 0;
+  #frames = 0;
 
   /** @param opening what the connection begins with */
   constructor(opening: readonly Uint8Array[]) {
@@ -24,6 +25,11 @@ export class Outbox {
   /** Bytes of messages that wait, over all streams. */
   get waiting(): number {
     return this.#waiting;
+  }
+
+  /** How many frames of answers have gone out. */
+  get frames(): number {
+    return this.#frames;
   }
 
   /** Whether what there is to send does no more than open the connection. */
@@ -53,6 +59,7 @@ export class Outbox {
     this.#control = [];
     this.#opening = 0;
     let most: number = limits.writeBytes;
+    const control = parts.length;
     for (const stream of [...this.#ready]) {
       const crowded = !stream.hasRoom;
       const bytes = stream.answer.frames(parts, Math.min(most, this.#window), this.peer.frameBytes);
@@ -66,6 +73,7 @@ export class Outbox {
       if (crowded && stream.hasRoom) stream.listener?.room();
       if (most <= 0) break;
     }
+    this.#frames += parts.length - control;
     return parts.length === 1 && parts[0] !== undefined ? parts[0] : concat(parts);
   }
 

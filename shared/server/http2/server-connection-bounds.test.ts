@@ -216,6 +216,21 @@ describe("a peer that costs more than it should", () => {
     expect(client.answers().get(1)?.trailers).toEqual([["grpc-status", "0"]]);
   });
 
+  test("nor is a peer that gives back each of many small messages by itself", async () => {
+    const messages = 2 * limits.controlFrames;
+    const client = new ScriptedClient((call) => {
+      for (let i = 0; i < messages; i++) call.send(new Uint8Array(1));
+    });
+    const frames = await client.send(concat([opening, wholeCall(1)]));
+    expect(frames.filter(({ type }) => type === FrameType.data)).toHaveLength(messages);
+    const back = concat([encodeWindowUpdate(1, 6), encodeWindowUpdate(0, 6)]);
+    await client.send(concat(new Array<Uint8Array>(messages).fill(back)));
+    expect(client.goaway()).toBeUndefined();
+    // What was never sent cannot be given back without end.
+    await client.send(concat(new Array<Uint8Array>(limits.controlFrames).fill(back)));
+    expect(client.goaway()).toEqual([1, H2Code.enhanceYourCalm]);
+  });
+
   test("calls beyond the bound are refused, and one that was reset counts until its handler has ended", async () => {
     const waiting: (() => void)[] = [];
     const client = new ScriptedClient(() => new Promise((resolve) => waiting.push(resolve)));

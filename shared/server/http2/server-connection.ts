@@ -66,6 +66,8 @@ export class ServerConnection implements StreamOwner {
   /** Bytes of DATA that the peer has not been given back: what comes is taken at once, and bounded otherwise. */
   #consumed = 0;
   #controlFrames = 0;
+  /** WINDOW_UPDATEs that came for what was sent: up to one for the stream and one for the connection per frame. */
+  #updates = 0;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
@@ -217,6 +219,13 @@ export class ServerConnection implements StreamOwner {
     return { code: H2Code.enhanceYourCalm, is };
   }
 
+  /** A peer may give back each frame by itself; a write may hold thousands of small ones. */
+  #countUpdate(): Fault | undefined {
+    if (this.#updates >= 2 * this.#outbox.frames) return this.#count();
+    this.#updates++;
+    return undefined;
+  }
+
   #onHeaders({ stream: id, endStream, headers }: HeaderList): Fault | undefined {
     const open = this.#streams.get(id);
     if (open !== undefined) return this.#onTrailers(open, endStream);
@@ -310,13 +319,15 @@ export class ServerConnection implements StreamOwner {
     const more = readUint32(frame.payload, 0) & mostWindowBytes;
     if (frame.stream === 0) {
       if (more === 0) return broken("WINDOW_UPDATE came with 0 bytes");
-      return this.#outbox.widen(more) ?? this.#count();
+      return this.#outbox.widen(more) ?? this.#countUpdate();
     }
     if (this.#isIdle(frame.stream)) return broken(`WINDOW_UPDATE came on stream ${frame.stream}`);
     const stream = this.#streams.get(frame.stream);
-    if (stream === undefined) return this.#count();
+    if (stream === undefined) return this.#countUpdate();
     if (more === 0) return this.#reset(stream.id, H2Code.protocolError);
-    return this.#outbox.widenStream(stream, more) ? this.#count() : this.#reset(stream.id, H2Code.flowControlError);
+    return this.#outbox.widenStream(stream, more)
+      ? this.#countUpdate()
+      : this.#reset(stream.id, H2Code.flowControlError);
   }
 
   /** Of a stream that nobody has opened yet, or of none. */
