@@ -35,18 +35,7 @@ export interface Allocated {
 /**
  * Calls the allocator of this node: of `pipette ipam serve`, or of the agent on its socket. Every method throws an
  * `RpcError` whose `grpcCode` says what to do next (`shared/proto/pipette.proto`); its message is for people.
- *
- * ```ts
- * import { IpamClient } from "pipette/ipam-client";
- *
- * using ipam = new IpamClient("/var/run/pipette/ipam.sock");
- * const attachment = { network: "pods", containerId: "0123abcd", ifname: "eth0" };
- * const configuration = { cniVersion: "1.1.0", name: "pods", ipam: { ranges: [[{ subnet: "10.1.0.0/16" }]] } };
- * const { leases } = await ipam.allocate({ ...attachment, configuration });
- * console.log(leases[0]?.address);
- * for await (const lease of ipam.list("pods")) console.log(lease.address, lease.state, lease.containerId);
- * await ipam.release(attachment);
- * ```
+ * `docs/ipam.md` has an example.
  */
 export class IpamClient implements Disposable {
   readonly #channel: RpcChannel;
