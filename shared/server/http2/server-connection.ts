@@ -33,7 +33,7 @@ export interface ConnectionOptions {
   /** Told of each call when its headers have been read. */
   open(call: ServerCall): CallListener;
   readonly memory: RequestMemory;
-  /** Told when there is something to `take` outside of `receive`. */
+  /** Told when a call has something to send: there may be something to `take`. */
   wake(): void;
 }
 
@@ -132,7 +132,6 @@ export class ServerConnection implements StreamOwner {
     if (this.#leaving || this.#state.t === "closed") return;
     this.#leaving = true;
     this.#outbox.push(encodeGoaway(this.#lastStream, H2Code.noError, ""));
-    this.#options.wake();
   }
 
   /** To be called now and then: what came too fast is measured from here on. */
