@@ -9,6 +9,7 @@ import { cursorMark, inheritedCursorMark } from "./marks.ts";
 import { longestCooling, nextAddress } from "./pick.ts";
 import { exhausted, isExcluded, isGateway, isTaken, notInRanges } from "./refusals.ts";
 import { lastAddress } from "./sticky.ts";
+import { type RangeUsage, usageOf } from "./usage.ts";
 
 /** Who wants addresses, and what is known of it. */
 export interface Applicant {
@@ -53,13 +54,14 @@ function inTurn(store: Store, network: string, set: RangeSet, config: IpamConfig
 const isReserved = ({ reserved }: IpamConfig, ip: Ip): boolean => intervalAt(reserved, ip) !== undefined;
 
 function requireGivable(store: Store, applicant: Applicant, set: RangeSet, config: IpamConfig, ip: Ip): void {
-  if (intervalAt(config.gateways, ip) !== undefined) throw isGateway(ip, set);
+  const usage = (): RangeUsage => usageOf(store, applicant.owner.network, set, config);
+  if (intervalAt(config.gateways, ip) !== undefined) throw isGateway(ip, usage());
   const excluded = intervalAt(config.excluded, ip);
-  if (excluded !== undefined) throw isExcluded(ip, excluded, set);
+  if (excluded !== undefined) throw isExcluded(ip, excluded, usage());
   const [lease] = store.select({ by: "address", network: applicant.owner.network, ip });
   const own = applicant.left.some((candidate) => sameIp(candidate.address.ip, ip));
   // Whoever asks for an address wants this one, so it need not cool.
-  if (lease !== undefined && lease.state !== "cooling" && !own) throw isTaken(lease, set);
+  if (lease !== undefined && lease.state !== "cooling" && !own) throw isTaken(lease, usage());
 }
 
 /**

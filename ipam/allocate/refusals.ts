@@ -5,7 +5,7 @@ import { formatInterval, type Interval } from "../config/intervals.ts";
 import { formatRangeSet, type RangeSet } from "../config/ranges.ts";
 import type { Lease } from "../lease.ts";
 import type { Store } from "../store/store.ts";
-import { type Reservations, usageOf } from "./usage.ts";
+import { type RangeUsage, type Reservations, usageOf } from "./usage.ts";
 
 /** Why an address cannot be given: each names the range, the numbers, and who holds what is wanted. */
 
@@ -24,27 +24,34 @@ export function exhausted(store: Store, network: string, set: RangeSet, reservat
   );
 }
 
-export function isGateway(ip: Ip, set: RangeSet): CniError {
+export function isGateway(ip: Ip, usage: RangeUsage): CniError {
   return refused(
     `the requested "${formatIp(ip)}" is a gateway`,
-    `another address of range set "${formatRangeSet(set)}"`,
+    `another address of range set "${usage.range}"`,
+    freeOf(usage),
   );
 }
 
-export function isExcluded(ip: Ip, by: Interval, set: RangeSet): CniError {
+export function isExcluded(ip: Ip, by: Interval, usage: RangeUsage): CniError {
   return refused(
     `the requested "${formatIp(ip)}" is excluded by the configuration ("${formatInterval(by)}")`,
-    `another address of range set "${formatRangeSet(set)}"`,
+    `another address of range set "${usage.range}"`,
+    freeOf(usage),
   );
 }
 
-export function isTaken(lease: Lease, set: RangeSet): CniError {
-  const wanted = `a free address of range set "${formatRangeSet(set)}"`;
-  if (lease.state === "allocated") return refused(`the requested address is taken: ${holderOf(lease)}`, wanted);
+export function isTaken(lease: Lease, usage: RangeUsage): CniError {
+  const wanted = `a free address of range set "${usage.range}"`;
+  const details = freeOf(usage);
+  if (lease.state === "allocated")
+    return refused(`the requested address is taken: ${holderOf(lease)}`, wanted, details);
   // The one state that ends by itself, and soon: the agent is about to take the interface away.
   const is = `the requested address is about to be free: ${holderOf(lease)}`;
-  return new CniError(CniCode.tryAgainLater, `Cannot allocate an address: ${is}, wanted ${wanted}`);
+  return new CniError(CniCode.tryAgainLater, `Cannot allocate an address: ${is}, wanted ${wanted}`, { details });
 }
+
+const freeOf = ({ free, total, cooling }: RangeUsage): string =>
+  `${free} of ${total} addresses free, ${cooling} cooling`;
 
 export function notInRanges(ips: readonly Ip[], sets: readonly RangeSet[]): CniError {
   const asked = ips.map((ip) => `"${formatIp(ip)}"`).join(", ");

@@ -5,7 +5,7 @@ import { wrongNetworkName } from "../../shared/cni/names.ts";
 import { parseVersion } from "../../shared/cni/versions.ts";
 import { CniError } from "../../shared/errors.ts";
 import { parseIp } from "../../shared/ip.ts";
-import { Fields } from "../../shared/json-fields.ts";
+import { Fields, show } from "../../shared/json-fields.ts";
 import { random } from "../../test/support/random.ts";
 import { parseIpamConfig } from "./ipam-config.ts";
 
@@ -184,9 +184,9 @@ describe("the schema of the configuration and its parser", () => {
     expect([...seen.wrong].toSorted()).toEqual(keys.toSorted());
   });
 
-  test.each(keys.flatMap((key) => (wrong[key] ?? []).map((value) => [key, value] as const)))(
-    "refuse %s %j",
-    (key, value) => {
+  test.each(keys.flatMap((key) => (wrong[key] ?? []).map((value) => [key, show(value), value] as const)))(
+    "refuse %s %s",
+    (key, _shown, value) => {
       const range = { subnet: "10.0.0.0/24", rangeStart: "", rangeEnd: "", gateway: "", exclude: [] };
       const document: Record<string, unknown> = {
         name: "net",

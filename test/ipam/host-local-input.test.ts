@@ -326,7 +326,7 @@ const rules: readonly Rule[] = [
         '101: Cannot allocate an address: the requested "10.0.0.1" is a gateway, wanted another address of range set "10.0.0.1-10.0.0.6"',
       );
       expect(await node.refused("ADD", five, { args: "IP=10.0.0.5" })).toMatch(
-        /101: .*the requested address is taken: "10\.0\.0\.5", allocated, sandbox "holder" \(eth0\), since .*, wanted a free address of range set "10\.0\.0\.1-10\.0\.0\.6"/,
+        /101: .*the requested address is taken: "10\.0\.0\.5", allocated, sandbox "holder" \(eth0\), since .*, wanted a free address of range set "10\.0\.0\.1-10\.0\.0\.6" \(4 of 5 addresses free, 0 cooling\)/,
       );
     },
   ],
