@@ -22,6 +22,7 @@ takes it over again.`,
       help: `host-local's directory of this network, such as ${paths.hostLocalDataDir}${paths.directorySeparator}NAME;\nmade where it is missing, else empty or the one that these leases came from`,
       required: true,
     },
+    "windows-names": { help: 'names files as on Windows, with "_" for ":", for a directory that goes there' },
     progress: progressOption,
     json: jsonOption,
     "data-dir": dataDirOption,
@@ -34,6 +35,7 @@ takes it over again.`,
     const report = await exportHostLocal(allocator, {
       directory: absoluteDir(options.to),
       network: options.network,
+      ...(options["windows-names"] ? { windows: true } : {}),
       onProgress: ({ done, total }) => progress.at("files written", done, total),
     });
     const { directory, network, leases, written, removed, unreadable } = report;
