@@ -80,6 +80,27 @@ test("the IPAM plugin imports only modules that cost little", () => {
   expect(builtinsOf(loaded).filter((name) => !allowed.includes(name))).toEqual([]);
 });
 
+test("no plugin loads what serves, nor the messages of its services", () => {
+  const ipam = chunks.get("./main.js")!.lazy.filter((name) => name.startsWith("./mod-"));
+  const faces = ["./main.js", lazyChunkWith("has not unwired the sandbox"), ...ipam];
+  const early = new Set(faces.flatMap((name) => [...loadedWith(name)]));
+  // A sentence of the server, of the allocator's service, of a daemon's lock, and the services' names.
+  for (const mark of [
+    "Cannot watch the health",
+    "and the server no ranges for it",
+    "wanted nobody to hold it",
+    "/grpc.health.v1.Health/",
+    "/pipette.v1.Ipam/",
+  ]) {
+    const holders = [...chunks.keys()].filter((name) => chunks.get(name)?.text.includes(mark));
+    expect(holders, mark).not.toEqual([]);
+    expect(
+      holders.filter((name) => early.has(name)),
+      mark,
+    ).toEqual([]);
+  }
+});
+
 test("this test sees what it looks for: the log file is written through node:fs, in a chunk of its own", () => {
   expect(builtinsOf([lazyChunkWith("Cannot write the log")])).toContain("fs");
 });
