@@ -229,6 +229,14 @@ export class Allocator implements Disposable {
     });
   }
 
+  /** The owner's interface is gone: what it was `releasing` cools, and its departure is on record no more. */
+  settleAll(owner: Owner): void {
+    this.#store.transaction((): void => {
+      for (const lease of this.releasing(owner)) this.#leave(lease, "cooling");
+      this.#store.setDeparture(owner, false);
+    });
+  }
+
   /**
    * Ends one allocated lease that is exactly as it was seen; `false` where it was left, given to another, or claimed
    * by an ADD of this boot since. So can a lease of an earlier boot be taken back whose owner nobody knows.

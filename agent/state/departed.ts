@@ -53,6 +53,5 @@ export async function detachAndSettle(parts: AgentParts, owner: Owner): Promise<
   await parts.dataPath.detach(owner);
   parts.attached.delete(ownerKey(owner));
   parts.leftover.delete(ownerKey(owner));
-  for (const lease of parts.allocator.releasing(owner)) parts.allocator.settle(lease);
-  parts.allocator.forgetDeparture(owner);
+  parts.allocator.settleAll(owner);
 }
