@@ -8,6 +8,7 @@ import { leasesIn } from "../conformance/leases.ts";
 import { compileExecutables, debianPlugins } from "../conformance/plugin.ts";
 import { type CniCall, type CniEnded, callPlugin, runPlugin } from "../support/cni-call.ts";
 import { filesIn, hostLocalInScratch, leasesOf } from "../support/host-local-directory.ts";
+import { ipamTerminal } from "../support/ipam-terminal.ts";
 import { describeWith } from "../support/requires.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
 import { ipamCall } from "./ipam-call.ts";
@@ -198,5 +199,22 @@ describe("files of a Windows node", () => {
     const canonical = { ...before, fd81__1_2_3_4_5: "legacy" } as Record<string, string>;
     delete canonical["fd81_0_0_1_2_3_4_5"];
     expect(filesIn(there.directory)).toEqual(canonical);
+  });
+
+  test("go from one node to another at the terminal", async () => {
+    using here = ipamTerminal();
+    using there = ipamTerminal();
+    await here.allocate("a");
+    const directory = `${here.path}/out`;
+    expect(await here.json("export", "--network", "blue", "--to", directory, "--windows-names")).toMatchObject({
+      leases: 2,
+      written: 4,
+    });
+    expect(Object.keys(filesIn(directory))).toContain("fd00_1__2");
+    expect(await there.json("import", "--conf", there.conf, "--from", directory)).toMatchObject({ taken: 2 });
+    expect(await there.json("list")).toMatchObject([
+      { address: "10.1.0.2/24", containerId: "a" },
+      { address: "fd00:1::2/64", containerId: "a" },
+    ]);
   });
 });
