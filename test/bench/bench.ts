@@ -4,11 +4,11 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { execa } from "execa";
-import { version } from "../../shared/version.ts";
 import { runInside } from "../support/own-network.ts";
 import { measureAll } from "./measure-all.ts";
 import { jsonLines, table } from "./report.ts";
 import { passes } from "./row.ts";
+import { versions } from "./versions.ts";
 
 const usage = `Usage: npm run bench [-- --quick] [-- --json FILE]
 
@@ -49,10 +49,4 @@ async function bench(quick: boolean, json: string | undefined): Promise<number> 
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
-}
-
-async function versions(): Promise<Record<string, string>> {
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: the format is for dpkg-query
-  const peer = await execa("dpkg-query", ["-W", "-f", "${Version}", "containernetworking-plugins"], { reject: false });
-  return { pipette: version, bun: Bun.version, "containernetworking-plugins": peer.stdout?.trim() || "unknown" };
 }

@@ -2,6 +2,7 @@ export interface Summary {
   readonly n: number;
   readonly median: number;
   readonly p90: number;
+  readonly p99: number;
   readonly min: number;
 }
 
@@ -12,5 +13,6 @@ function quantile(sorted: readonly number[], q: number): number {
 
 export function summarize(values: readonly number[]): Summary {
   const sorted = [...values].sort((a, b) => a - b);
-  return { n: sorted.length, median: quantile(sorted, 0.5), p90: quantile(sorted, 0.9), min: sorted[0] ?? Number.NaN };
+  const [median, p90, p99] = [quantile(sorted, 0.5), quantile(sorted, 0.9), quantile(sorted, 0.99)];
+  return { n: sorted.length, median, p90, p99, min: sorted[0] ?? Number.NaN };
 }

@@ -38,11 +38,11 @@ export async function fillStore(dataDir: string, filling: Filling): Promise<void
   db.close();
 }
 
+/** Odd, so that no two products are the same. */
+const spreadingFactor = 0x9e3779b1;
+
 export const standingId = (index: number): string =>
-  Math.imul(index + 1, 0x9e3779b1)
-    .toString(16)
-    .replace("-", "f")
-    .padEnd(64, index.toString(16));
+  (Math.imul(index, spreadingFactor) >>> 0).toString(16).padStart(8, "0").repeat(8);
 
 function insertLeases(db: DatabaseSync, { network, subnet, coolingSinceMs }: Filling, offsets: Iterable<bigint>): void {
   const addLease = db.prepare(`INSERT INTO lease VALUES (${Array(16).fill("?").join(", ")})`);
