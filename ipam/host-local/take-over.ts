@@ -1,6 +1,5 @@
 import type { Allocator } from "../allocator.ts";
 import type { IpamConfig } from "../config/ipam-config.ts";
-import { importLocked } from "./import.ts";
 import { lockName } from "./lease-file.ts";
 import { DirectoryLock } from "./lock.ts";
 import { hostLocalDirectory } from "./places.ts";
@@ -27,6 +26,8 @@ export async function takeOver(allocator: Allocator, { dataDir, network, config,
   }
   using _lock = await DirectoryLock.take(directory);
   if (allocator.transaction((store): boolean => isSettled(store, network))) return;
+  // With what it takes to read files, for which a network that never was host-local's need not pay.
+  const { importLocked } = await import("./import.ts");
   const report = await importLocked(allocator, { directory, network, config });
   for (const line of describeImport(report)) log(line);
 }

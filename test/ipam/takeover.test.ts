@@ -130,6 +130,21 @@ describeWith("a network that the real host-local served until now", ["linux", "c
   });
 });
 
+describeWith("a configuration without a data directory", ["linux", "root"], () => {
+  beforeAll(compileExecutables);
+
+  test("has host-local's leases at host-local's own default place", async () => {
+    // A /var/lib of its own, that nothing of the machine is touched.
+    const script = `mount -t tmpfs none /var/lib; mkdir -p /var/lib/cni/networks/net
+      printf 'a\\r\\neth0' > /var/lib/cni/networks/net/10.81.0.2; exec "$@"`;
+    const conf = { cniVersion: "1.0.0", name: "net", ipam: { subnet: "10.81.0.0/24" } };
+    const prefix = ["unshare", "-m", "sh", "-ec", script, "sh"];
+    const { stdout, stderr } = await callPlugin(ipamCall("ADD", "b", conf, { prefix }));
+    expect(JSON.parse(stdout).ips).toEqual([{ address: "10.81.0.3/24", gateway: "10.81.0.1" }]);
+    expect(stderr).toContain('Leases of host-local in "/var/lib/cni/networks/net" for network "net": 1 taken over');
+  });
+});
+
 describeWith("the way back to the real host-local", ["linux", "cni-plugins"], () => {
   beforeAll(compileExecutables);
 
