@@ -13,9 +13,10 @@ export interface AgentParts {
   readonly lanes: Lanes;
   /**
    * `ownerKey`s of the attachments that stood at the start or were made since. It only ever decides
-   * what a *failed ADD* may take away; no DEL is spared because of it.
+   * what a *failed ADD* may take away, and by the value, when its last ADD began (milliseconds since 1970, 0 where nobody
+   * said), which DEL came before that one.
    */
-  readonly attached: Set<string>;
+  readonly attached: Map<string, number>;
   /** Interfaces that this agent could not take away, by `ownerKey`: the janitor goes on with them. A restart finds them again. */
   readonly leftover: Map<string, Owner>;
   readonly logger: Logger;

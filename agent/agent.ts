@@ -76,7 +76,7 @@ export class Agent {
       allocator,
       dataPath: resources.use(dependencies.createDataPath()),
       lanes: new Lanes(longestQueue),
-      attached: new Set(),
+      attached: new Map(),
       leftover: new Map(),
       logger,
     };

@@ -20,7 +20,7 @@ function wire(sandboxId: string): void {
   const owner = ownerOf(sandboxId);
   parts.allocator.allocate(owner, parts.ipam);
   parts.dataPath.standing.set(ownerKey(owner), { owner, ownLease: true, hostIfname: `ve-${sandboxId}` });
-  parts.attached.add(ownerKey(owner));
+  parts.attached.set(ownerKey(owner), 0);
 }
 
 const states = (sandboxId: string): string[] =>

@@ -100,7 +100,7 @@ export async function partsInMemory(): Promise<PartsInMemory> {
     allocator,
     dataPath: new DataPathInMemory(),
     lanes: new Lanes(8),
-    attached: new Set(),
+    attached: new Map(),
     leftover: new Map(),
     logger: createLogger("debug", (line) => lines.push(line)),
     lines,

@@ -20,7 +20,7 @@ export async function reconcile(parts: AgentParts): Promise<ReconcilePlan> {
     networks: parts.config.networks.map((network) => network.name),
     bootId: parts.allocator.bootId,
   });
-  for (const attached of plan.adopt) parts.attached.add(ownerKey(attached.owner));
+  for (const attached of plan.adopt) parts.attached.set(ownerKey(attached.owner), 0);
   report(parts, plan);
   await restoreLost(parts, plan);
   const jobs: (() => Promise<unknown>)[] = [

@@ -60,7 +60,7 @@ async function restoreOne(
       address: formatCidr(clash.address),
       holder: clash.owner.sandboxId,
     });
-  if (clashes.length === 0) parts.attached.add(ownerKey(owner));
+  if (clashes.length === 0) parts.attached.set(ownerKey(owner), 0);
   return clashes.length === 0;
 }
 

@@ -49,7 +49,7 @@ export async function runAdd(parts: AgentParts, request: CmdRequest, call: CallC
       await takeBack(parts, request, claim, call, false);
       throw nobodyWaits(owner);
     }
-    parts.attached.add(ownerKey(owner));
+    parts.attached.set(ownerKey(owner), call.startedAtMs ?? 0);
     parts.leftover.delete(ownerKey(owner));
     return encodeResult(result, request.version);
   });

@@ -35,8 +35,7 @@ export async function runDel(parts: AgentParts, { owner }: CmdRequest, call: Cal
  * end that new life.
  */
 function requireNotOvertaken(parts: AgentParts, owner: Owner, { startedAtMs }: CallContext): void {
-  if (startedAtMs === undefined) return;
-  if (parts.allocator.find(owner).every((lease) => lease.allocatedAtMs <= startedAtMs)) return;
+  if (startedAtMs === undefined || (parts.attached.get(ownerKey(owner)) ?? 0) <= startedAtMs) return;
   throw new CniError(
     CniCode.tryAgainLater,
     `Cannot unwire "${owner.sandboxId}": it has been added again since the DEL began, wanted a DEL of that`,

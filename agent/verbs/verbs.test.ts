@@ -176,13 +176,13 @@ describe("DEL", () => {
     expect([parts.dataPath.containers(), states("a")]).toEqual([[], ["cooling"]]);
   });
 
-  test("that an ADD has overtaken leaves the new life alone", async () => {
-    const startedAtMs = Date.now() - 1;
-    await runAdd(parts, ownRequest("a"), call());
+  test("that an ADD has overtaken leaves the new life alone, one that came after the ADD does not", async () => {
+    const began = (startedAtMs: number) => ({ ...call(), startedAtMs });
     const del = request("DEL", "a", parts.conf);
-    await expect(runDel(parts, del, { ...call(), startedAtMs })).rejects.toMatchObject({ code: 11 });
+    await runAdd(parts, ownRequest("a"), began(2_000));
+    await expect(runDel(parts, del, began(1_000))).rejects.toMatchObject({ code: 11 });
     expect([parts.dataPath.containers(), states("a")]).toEqual([["a"], ["allocated"]]);
-    await runDel(parts, del, { ...call(), startedAtMs: Date.now() });
+    await runDel(parts, del, began(2_000));
     expect([parts.dataPath.containers(), states("a")]).toEqual([[], ["cooling"]]);
   });
 
