@@ -43,4 +43,4 @@ export function isAbsentNow(path: string): boolean {
   return errno === noSuchFile || errno === notDirectory;
 }
 
-const cString = (text: string): Uint8Array => Buffer.from(`${text}\0`);
+const cString = (text: string): Uint8Array => new TextEncoder().encode(`${text}\0`);

@@ -37,7 +37,7 @@ const cannotBeInIfname = (char: string): boolean => char === "/" || char === ":"
 
 export function wrongIfname(text: string): string | undefined {
   if (text === "") return "empty";
-  const bytes = Buffer.byteLength(text);
+  const bytes = new TextEncoder().encode(text).length;
   if (bytes > limits.ifnameBytes) return `"${text}" of ${bytes} bytes`;
   if (text === "." || text === ".." || [...text].some(cannotBeInIfname)) return `"${text}"`;
   return undefined;
