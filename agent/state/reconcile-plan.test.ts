@@ -30,6 +30,7 @@ const ids = {
   adopt: (plan: ReturnType<typeof planReconcile>) => plan.adopt.map((attached) => attached.owner.sandboxId),
   finish: (plan: ReturnType<typeof planReconcile>) => plan.finish.map((one) => one.sandboxId),
   orphans: (plan: ReturnType<typeof planReconcile>) => plan.orphans.map((attached) => attached.owner.sandboxId),
+  restore: (plan: ReturnType<typeof planReconcile>) => plan.restore.map((attached) => attached.owner.sandboxId),
   doubtful: (plan: ReturnType<typeof planReconcile>) => plan.doubtful.map(({ attached }) => attached.owner.sandboxId),
   missing: (plan: ReturnType<typeof planReconcile>) => plan.missing.map((one) => one.owner.sandboxId),
   suspect: (plan: ReturnType<typeof planReconcile>) => plan.suspect.map((one) => one.owner.sandboxId),
@@ -68,8 +69,8 @@ test.each<[string, Partial<NodeState>, Partial<Record<Part, string[]>>]>([
     { leases: [lease("a", "cooling")], interfaces: [standing("a")] },
     { orphans: ["a"] },
   ],
-  ["an interface whose lease is gone", { leases: [other], interfaces: [standing("a")] }, { orphans: ["a"] }],
-  ["an interface, and a store that knows nothing of its network", { interfaces: [standing("a")] }, { doubtful: ["a"] }],
+  ["an interface whose lease is gone", { leases: [other], interfaces: [standing("a")] }, { restore: ["a"] }],
+  ["an interface, and a store that knows nothing of its network", { interfaces: [standing("a")] }, { restore: ["a"] }],
   [
     "an interface of a network that is not served",
     { leases: [lease("b", "allocated", { network: "far" })], interfaces: [standing("a", true, "far")] },

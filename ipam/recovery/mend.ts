@@ -1,6 +1,9 @@
 import { databaseIn } from "../allocator.ts";
 import { isDamage } from "../store/sqlite-errors.ts";
 
+/** Of the directory beside a database in which its successor is made. */
+export const workSuffix = ".rebuilding";
+
 /**
  * Runs what uses the leases of a data directory; where their database turns out to be damaged, has it rebuilt and runs
  * once more. Nothing is looked at beforehand: as long as all is well this costs nothing. `run` must have closed the

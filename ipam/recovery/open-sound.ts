@@ -1,7 +1,7 @@
 import { Allocator, databaseIn, type OpenOptions } from "../allocator.ts";
 import { damageError } from "../store/sqlite-errors.ts";
 import { StoreSnapshot } from "../store/store-snapshot.ts";
-import { mending } from "./mend.ts";
+import { mending, workSuffix } from "./mend.ts";
 
 /**
  * As `Allocator.open`, after a look at every page: for a process that lives long and gives out addresses for others.
@@ -9,7 +9,16 @@ import { mending } from "./mend.ts";
  * @param log gets in sentences what was done
  * @throws {CniError} as `Allocator.open` and `rebuildDatabase`
  */
-export function openSound(dataDir: string, log: (line: string) => void, options: OpenOptions = {}): Promise<Allocator> {
+export async function openSound(
+  dataDir: string,
+  log: (line: string) => void,
+  options: OpenOptions = {},
+): Promise<Allocator> {
+  // Of a process that was killed while it rebuilt, also in its last moment, when all was done but the clearing away.
+  if (await exists(databaseIn(dataDir) + workSuffix)) {
+    const { rebuildDatabase } = await import("./rebuild.ts");
+    await rebuildDatabase(databaseIn(dataDir), log);
+  }
   return mending(
     () => dataDir,
     log,
@@ -19,6 +28,14 @@ export function openSound(dataDir: string, log: (line: string) => void, options:
     },
   );
 }
+
+const exists = (path: string): Promise<boolean> =>
+  Bun.file(path)
+    .stat()
+    .then(
+      () => true,
+      () => false,
+    );
 
 async function requireSound(path: string): Promise<void> {
   using snapshot = await StoreSnapshot.open(path);

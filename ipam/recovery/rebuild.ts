@@ -16,6 +16,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { CniCode, CniError } from "../../shared/errors.ts";
+import { workSuffix } from "./mend.ts";
 import { copyDatabase, damageIn, makeReplacement } from "./replacement.ts";
 import { SoleUse } from "./sole-use.ts";
 
@@ -40,7 +41,7 @@ const firstBytes = 2048;
 export async function rebuildDatabase(path: string, log: (line: string) => void): Promise<void> {
   using sole = await SoleUse.take(path);
   if (!isStill(path, sole.fd)) return;
-  const work = `${path}.rebuilding`;
+  const work = path + workSuffix;
   try {
     if (!isUnderway(sole.fd, work)) {
       if (!(await prepare(path, work, log))) return;

@@ -145,12 +145,18 @@ describeWith("an agent that is stopped, killed, frozen, doubled", ["root", "nft"
   test("a store that was lost costs no live pod its network", async () => {
     const first = await home.start();
     const netns = await addPod("lost");
-    resultOf(await home.cmd("cmdAdd", "lost", { netns }));
+    const result = resultOf(await home.cmd("cmdAdd", "lost", { netns }));
     await first.end();
     await sandbox.node(`rm -r ${home.dataDir}`);
     const second = await home.start();
-    expect(second.lines.find((line) => line["message"] === "reconciled")).toMatchObject({ orphans: 0, doubtful: 1 });
+    expect(second.lines.find((line) => line["message"] === "reconciled")).toMatchObject({ orphans: 0, restored: 1 });
     expect(await sandbox.ping(netns, "10.78.0.1")).toBe(true);
+    expect(await stateOf("lost")).toEqual(["allocated", "allocated"]);
+    expect(resultOf(await home.cmd("cmdAdd", "lost", { netns }))).toEqual(result);
+    const next = resultOf(await home.cmd("cmdAdd", "next", { netns: await addPod("next") }));
+    for (const { address } of next.ips) expect(result.ips.map((ip) => ip.address)).not.toContain(address);
+    expect((await home.cmd("cmdDel", "lost")).error).toBeUndefined();
+    expect(await stateOf("lost")).toEqual(["cooling", "cooling"]);
   });
 
   test("SIGTERM in mid-call: what was begun is answered, the rest is refused, nothing is half done", async () => {

@@ -1,14 +1,4 @@
-import {
-  closeSync,
-  fstatSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-  writeSync,
-} from "node:fs";
+import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { beforeAll, describe, expect, test } from "vitest";
 import { Allocator, parseIpamConfig } from "../../ipam/mod.ts";
@@ -17,10 +7,9 @@ import { Fields } from "../../shared/json-fields.ts";
 import { leasesIn } from "../conformance/leases.ts";
 import { compileExecutables, scratch } from "../conformance/plugin.ts";
 import { brokenInvariants } from "../support/invariants.ts";
-import { random } from "../support/random.ts";
+import { fillPage, overwrite, pageBytes } from "../support/noise.ts";
 import { ipamCall, mustSucceed, runCall } from "./ipam-call.ts";
 
-const page = 2048;
 const pods = Array.from({ length: 200 }, (_, i) => `pod${i}`);
 
 const confIn = (dataDir: string, more: object = {}) => ({
@@ -51,19 +40,10 @@ async function standing(dataDir: string, place: "database" | "log"): Promise<Rea
   return held;
 }
 
-/** Puts noise, always the same, over a part of a file. */
-function overwrite(path: string, from: number, bytes: number): void {
-  const noise = random(1);
-  const fd = openSync(path, "r+");
-  const over = Uint8Array.from({ length: Math.min(bytes, fstatSync(fd).size - from) }, () => noise(256));
-  writeSync(fd, over, 0, over.length, from);
-  closeSync(fd);
-}
-
 /** By number from 0. Who came before the damage was met may have changed others. */
 function differingPages(a: Buffer, b: Buffer): readonly number[] {
-  const pages = Array.from({ length: Math.ceil(Math.max(a.length, b.length) / page) }, (_, i) => i);
-  const of = (file: Buffer, i: number): Buffer => file.subarray(i * page, (i + 1) * page);
+  const pages = Array.from({ length: Math.ceil(Math.max(a.length, b.length) / pageBytes) }, (_, i) => i);
+  const of = (file: Buffer, i: number): Buffer => file.subarray(i * pageBytes, (i + 1) * pageBytes);
   return pages.filter((i) => !of(a, i).equals(of(b, i)));
 }
 
@@ -75,20 +55,20 @@ function rootOf(path: string, name: string): number {
   return Number(row?.["rootpage"]);
 }
 
-const overwriteTree = (path: string, name: string): void => overwrite(path, (rootOf(path, name) - 1) * page, page);
+const overwriteTree = (path: string, name: string): void => fillPage(path, rootOf(path, name));
 
 /** What damage does, and whether what is left says for certain which addresses are in use. */
 const damages: readonly [string, "database" | "log", (path: string) => void, "complete" | "incomplete"][] = [
   ["its first 16 bytes overwritten", "database", (path) => overwrite(path, 0, 16), "complete"],
   ["its header overwritten", "database", (path) => overwrite(path, 0, 100), "complete"],
-  ["its first page overwritten", "database", (path) => overwrite(path, 0, page), "incomplete"],
+  ["its first page overwritten", "database", (path) => overwrite(path, 0, pageBytes), "incomplete"],
   ["all of it overwritten", "database", (path) => overwrite(path, 0, 1 << 20), "incomplete"],
   ["the leases' tree overwritten at its root", "database", (path) => overwriteTree(path, "lease"), "complete"],
   ["the index of owners overwritten", "database", (path) => overwriteTree(path, "lease_owner"), "complete"],
   ["the runs of taken addresses overwritten", "database", (path) => overwriteTree(path, "taken"), "complete"],
   ["the marks overwritten", "database", (path) => overwriteTree(path, "mark"), "complete"],
   ["cut to its half", "database", (path) => truncateSync(path, statSync(path).size / 2), "complete"],
-  ["cut to one page", "database", (path) => truncateSync(path, page), "incomplete"],
+  ["cut to one page", "database", (path) => truncateSync(path, pageBytes), "incomplete"],
   ["cut to 100 bytes", "database", (path) => truncateSync(path, 100), "incomplete"],
   ["cut to nothing, beside its log", "log", (path) => truncateSync(path, 0), "complete"],
   ["its log overwritten", "log", (path) => overwrite(`${path}-wal`, 0, 1 << 20), "incomplete"],

@@ -1,17 +1,19 @@
-import { cpSync, existsSync } from "node:fs";
+import { cpSync, existsSync, readdirSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { beforeAll, expect, test } from "vitest";
+import { openSound } from "../../ipam/mod.ts";
 import { leasesIn } from "../conformance/leases.ts";
 import { compileExecutables, scratch } from "../conformance/plugin.ts";
 import { callPlugin } from "../support/cni-call.ts";
 import { brokenInvariants } from "../support/invariants.ts";
+import { fillPage } from "../support/noise.ts";
 import { random } from "../support/random.ts";
 import { describeWith } from "../support/requires.ts";
 import { databaseOf } from "./earlier-schemas.ts";
 import { ipamCall, mustSucceed } from "./ipam-call.ts";
 import { callsOf, type KillPoint, killAt } from "./kill-points.ts";
 
-/** The calls that change what outlives a process: each of them is a point in every run. */
+/** The calls that change what outlives a process: each of them is a point in every run, but for rebuilding, which makes very many. */
 const changing = new Set("pwrite64 write fsync fdatasync ftruncate fallocate unlink rename link mkdir".split(" "));
 /** Of the others, so many in a run of all tests; with PIPETTE_KILL=all every one. */
 const sampled = process.env["PIPETTE_KILL"] === "all" ? Number.POSITIVE_INFINITY : 12;
@@ -31,6 +33,8 @@ interface Scene {
   readonly verb: "ADD" | "DEL" | "GC";
   readonly conf?: object;
   readonly held: 0 | 2;
+  /** What it finds is damaged, and what a killed call leaves may still be. */
+  readonly damaged?: true;
 }
 
 const add = (id: string, dataDir: string) => mustSucceed(ipamCall("ADD", id, confIn(dataDir)));
@@ -48,6 +52,16 @@ async function withLongLog(dataDir: string): Promise<void> {
   cpSync(`${dataDir}.copy`, dataDir, { recursive: true });
 }
 
+/** The index of owners is gone: the first look-up meets it, and everything can be read all the same. */
+async function withDamage(dataDir: string): Promise<void> {
+  await add("c0", dataDir);
+  const db = new DatabaseSync(`${dataDir}/leases.db`);
+  db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  const index = db.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'lease_owner'").get();
+  db.close();
+  fillPage(`${dataDir}/leases.db`, Number(index?.["rootpage"]));
+}
+
 const scenes: readonly Scene[] = [
   { name: "ADD that makes the database", prepare: async () => undefined, verb: "ADD", held: 2 },
   { name: "ADD", prepare: async (dir) => void (await add("c0", dir)), verb: "ADD", held: 2 },
@@ -59,6 +73,7 @@ const scenes: readonly Scene[] = [
     held: 2,
   },
   { name: "DEL", prepare: async (dir) => void (await add("c1", dir)), verb: "DEL", held: 0 },
+  { name: "ADD that rebuilds a damaged database", prepare: withDamage, verb: "ADD", held: 2, damaged: true },
   { name: "GC", prepare: async (dir) => void (await add("c1", dir)), verb: "GC", conf: keepNone, held: 0 },
 ];
 
@@ -80,16 +95,19 @@ describeWith("pipette-ipam killed in the middle", ["linux", "strace"], () => {
       const heldIn = async (dir: string) =>
         (await leasesIn(dir)).filter(({ containerId, state }) => containerId === "c1" && state === "allocated").length;
 
-      const points = choose(await callsOf(callIn(fresh())));
+      const points = choose(await callsOf(callIn(fresh())), scene.damaged === true ? 25 : Number.POSITIVE_INFINITY);
       let killed = 0;
       for (const point of points) {
         const dir = fresh();
         const at = `killed at ${point.name} ${point.nth}, seed ${seed}`;
         if (await killAt(callIn(dir), point)) killed++;
         // A database that was about to be made is made by this look, as the next process would.
-        if (existsSync(dir)) expect([0, 2], at).toContain(await heldIn(dir));
-        if (existsSync(dir)) expect(brokenInvariants(`${dir}/leases.db`), at).toEqual([]);
+        const look = existsSync(dir) && scene.damaged !== true;
+        if (look) expect([0, 2], at).toContain(await heldIn(dir));
+        if (look) expect(brokenInvariants(`${dir}/leases.db`), at).toEqual([]);
         await callPlugin(callIn(dir));
+        if (scene.damaged === true) (await openSound(dir, () => undefined))[Symbol.dispose]();
+        expect(setAsideIn(dir), at).toHaveLength(scene.damaged === true ? 1 : 0);
         expect(await heldIn(dir), at).toBe(scene.held);
         expect(brokenInvariants(`${dir}/leases.db`), at).toEqual([]);
       }
@@ -100,7 +118,15 @@ describeWith("pipette-ipam killed in the middle", ["linux", "strace"], () => {
   }
 });
 
-function choose(calls: readonly string[]): readonly KillPoint[] {
+/** Each once, and nothing else that is not the database's. */
+function setAsideIn(dir: string): readonly string[] {
+  const others = readdirSync(dir).filter((name) => !/^leases\.db(-wal|-shm)?$/.test(name));
+  const aside = others.filter((name) => /^leases\.db\.damaged-[^-]*$/.test(name));
+  expect(others.filter((name) => !aside.some((main) => name.startsWith(main)))).toEqual([]);
+  return aside;
+}
+
+function choose(calls: readonly string[], mostChanging: number): readonly KillPoint[] {
   const counts = new Map<string, number>();
   const points = calls.map((name) => {
     const nth = (counts.get(name) ?? 0) + 1;
@@ -108,8 +134,12 @@ function choose(calls: readonly string[]): readonly KillPoint[] {
     return { name, nth };
   });
   const pick = random(seed);
+  const some = (from: KillPoint[], most: number): readonly KillPoint[] => {
+    while (from.length > most) from.splice(pick(from.length), 1);
+    return from;
+  };
   const others = points.filter(({ name }) => !changing.has(name));
-  while (others.length > sampled) others.splice(pick(others.length), 1);
-  const chosen = new Set([...points.filter(({ name }) => changing.has(name)), ...others]);
+  const changes = points.filter(({ name }) => changing.has(name));
+  const chosen = new Set([...some(changes, Math.max(mostChanging, sampled)), ...some(others, sampled)]);
   return points.filter((point) => chosen.has(point));
 }
