@@ -25,6 +25,8 @@ export interface ChannelCallOptions {
 export class RpcChannel implements Disposable {
   readonly #address: string;
   readonly #client: Client;
+  readonly #running = new Set<{ cancel(): void }>();
+  #closed = false;
 
   /** @param address path of a unix socket */
   constructor(address: string) {
@@ -43,7 +45,8 @@ export class RpcChannel implements Disposable {
   /** @throws {RpcError} for whatever is not an answer */
   unary<Req, Res>(method: Method<Req, Res>, request: Req, { timeoutMs, signal }: ChannelCallOptions): Promise<Res> {
     const { promise, resolve, reject } = Promise.withResolvers<Res>();
-    if (signal?.aborted === true) return Promise.reject(this.#error(method, cancelled));
+    const never = this.#whyNever(signal);
+    if (never !== undefined) return Promise.reject(this.#error(method, never));
     const [encode, decode] = codecsOf(method);
     const options: CallOptions = { deadline: Date.now() + timeoutMs };
     const call = this.#client.makeUnaryRequest(
@@ -55,10 +58,12 @@ export class RpcChannel implements Disposable {
       options,
       (error, answer) => {
         signal?.removeEventListener("abort", cancel);
+        this.#running.delete(call);
         if (answer === undefined) reject(this.#error(method, error));
         else resolve(answer);
       },
     );
+    this.#running.add(call);
     const cancel = (): void => call.cancel();
     signal?.addEventListener("abort", cancel);
     return promise;
@@ -73,11 +78,13 @@ export class RpcChannel implements Disposable {
     request: Req,
     { timeoutMs, signal }: ChannelCallOptions,
   ): AsyncGenerator<Res, void> {
-    if (signal?.aborted === true) throw this.#error(method, cancelled);
+    const never = this.#whyNever(signal);
+    if (never !== undefined) throw this.#error(method, never);
     const [encode, decode] = codecsOf(method);
     const call = this.#client.makeServerStreamRequest(method.path, encode, decode, request);
     // Whoever has left the loop hears no more of it, and an error without a listener would end the process.
     call.on("error", () => undefined);
+    this.#running.add(call);
     let late = false;
     const end = (): void => {
       late = signal?.aborted !== true;
@@ -97,13 +104,22 @@ export class RpcChannel implements Disposable {
       throw this.#error(method, late ? silence : caught);
     } finally {
       signal?.removeEventListener("abort", end);
+      this.#running.delete(call);
       call.cancel();
     }
   }
 
-  /** Ends the calls that run. */
+  /** Ends the calls that run; there are no others afterwards. */
   [Symbol.dispose](): void {
+    this.#closed = true;
+    for (const call of this.#running) call.cancel();
     this.#client.close();
+  }
+
+  #whyNever(signal: AbortSignal | undefined): Pick<ServiceError, "code" | "details"> | undefined {
+    const code = GrpcCode.cancelled;
+    if (this.#closed) return { code, details: "the channel is closed" };
+    return signal?.aborted === true ? { code, details: "it was cancelled before it began" } : undefined;
   }
 
   #error(method: Method<unknown, unknown>, caught: unknown): unknown {
@@ -118,8 +134,6 @@ export class RpcChannel implements Disposable {
     return new RpcError(code as GrpcCode, message, { unreachable, cause: caught });
   }
 }
-
-const cancelled = { code: GrpcCode.cancelled, details: "it was cancelled before it began" };
 
 function codecsOf<Req, Res>({ request, response }: Method<Req, Res>): [(value: Req) => Buffer, (bytes: Buffer) => Res] {
   return [(value) => Buffer.from(request.encode(value)), (bytes) => response.decode(bytes)];

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { GrpcCode, type RpcError } from "../../ipam/service/ipam-client.ts";
 import { DatagramSocket } from "../agent/datagram-socket.ts";
+import { eventually } from "../support/agent-process.ts";
 import { brokenInvariants } from "../support/invariants.ts";
 import { describeWith } from "../support/requires.ts";
 import { attachmentOf, ServiceHome, serviceConf } from "./service-process.ts";
@@ -21,7 +22,8 @@ describeWith("pipette ipam serve", ["linux"], () => {
   test("makes socket and data for its user alone, and tells systemd when it is ready and when it stops", async () => {
     using notify = new DatagramSocket(join(home.directory, "notify"));
     const service = await home.start([], { NOTIFY_SOCKET: join(home.directory, "notify") });
-    expect(notify.receive()).toBe("READY=1");
+    // It says so to its log first.
+    expect(await eventually(() => notify.receive(), "a datagram")).toBe("READY=1");
     const modes = [dirname(home.socket), home.socket, home.dataDir, join(home.dataDir, "leases.db")].map(mode);
     expect(modes).toEqual([0o750, 0o700, 0o700, 0o600]);
     expect(await home.client().serving()).toBe(true);
