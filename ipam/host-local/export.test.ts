@@ -127,6 +127,20 @@ describe("back to where the leases came from", () => {
   });
 });
 
+test("only what has ranges to give from settles a network that host-local never served", async () => {
+  using there = hostLocalInScratch();
+  rmSync(there.directory, { recursive: true });
+  using allocator = await there.open();
+  await allocator.takeOver("net", silent);
+  mkdirSync(there.directory);
+  there.write({ "10.0.0.2": "a\r\neth0" });
+  await allocator.takeOver("other", silent, config);
+  mkdirSync(`${there.dataDir}/other`);
+  writeFileSync(`${there.dataDir}/other/10.0.0.3`, "b\r\neth0");
+  for (const network of ["net", "other"]) await allocator.takeOver(network, silent);
+  expect(leasesOf(allocator)).toEqual(["10.0.0.2 a eth0"]);
+});
+
 describe("after an export", () => {
   test("the directory counts: what host-local gave is taken over, what it took back is given up", async () => {
     using there = hostLocalInScratch();

@@ -21,7 +21,8 @@ export interface TakeOver {
 export async function takeOver(allocator: Allocator, { dataDir, network, config, log }: TakeOver): Promise<void> {
   const directory = await whereFrom(allocator, dataDir, network);
   if (directory === undefined) {
-    settleWithout(allocator, network);
+    // Only an ADD begins a network; what looks or releases leaves nothing where nothing was.
+    if (config !== undefined) settleWithout(allocator, network);
     return;
   }
   using _lock = await DirectoryLock.take(directory);

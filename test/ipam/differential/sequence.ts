@@ -1,5 +1,5 @@
 import { random } from "../../support/random.ts";
-import type { Call } from "./call.ts";
+import { type Call, dataDirHere } from "./call.ts";
 import { flaws, goodConf, type NetworkConf, oneOf, type Pick } from "./configurations.ts";
 
 const mostCalls = 16;
@@ -102,7 +102,10 @@ function flawed(pick: Pick, { conf }: NetworkConf, names: Names): Call {
       return { ...call, containerId: oneOf(pick, ["", "a/b", "-a"]) };
     case 3:
       return { ...call, ifname: oneOf(pick, ["", "a/b", ".", "sixteen-bytes-xx"]) };
-    default:
-      return { ...call, stdin: JSON.stringify({ ...conf, ...oneOf(pick, flaws) }) };
+    default: {
+      const stdin = JSON.stringify({ ...conf, ...oneOf(pick, flaws) });
+      // Without a data directory a DEL would look into that of the machine; an ADD does not come that far.
+      return stdin.includes(dataDirHere) ? { ...call, stdin } : { ...call, stdin, verb: "ADD", containerId: "refused" };
+    }
   }
 }
