@@ -12,7 +12,7 @@ export interface Work {
   readonly pool: Pool;
   /** Distinct among the workers of one database. */
   readonly name: string;
-  /** ADDs to make; as many CHECKs and DELs follow where `alsoOthers`. */
+  /** ADDs to make; each is followed by a CHECK of a standing lease and its own DEL where `alsoOthers`. */
   readonly calls: number;
   readonly alsoOthers: boolean;
   /** When to begin, in milliseconds since 1970. */
@@ -41,25 +41,28 @@ async function work({ dataDir, pool, name, calls, alsoOthers, startAtMs }: Work)
     ifname: "eth0",
   }));
   await setTimeout(Math.max(0, startAtMs - Date.now()));
+  const [add, check, del] = [[] as number[], [] as number[], [] as number[]];
   const addresses: string[] = [];
-  const timed = (run: (i: number) => void): number[] =>
-    owners.map((_, i) => {
-      const from = Bun.nanoseconds();
-      run(i);
-      return (Bun.nanoseconds() - from) / 1000;
-    });
-  const add = timed((i) => {
-    for (const { address } of allocator.allocate(owners[i]!, config).leases) addresses.push(formatIp(address.ip));
-  });
-  const endedMs = Date.now();
-  // Those that stand already, evenly all over the pool.
-  const standing =
-    pool.leases === 0 ? owners : owners.map((owner, i) => ({ ...owner, sandboxId: spread(pool, i, calls) }));
-  const check = alsoOthers ? timed((i) => allocator.find(standing[i]!)) : [];
-  const del = alsoOthers ? timed((i) => allocator.release(owners[i]!, "cooling")) : [];
-  return { add, check, del, addresses, endedMs, residentMb: process.memoryUsage().rss / 1e6 };
+  for (const [i, owner] of owners.entries()) {
+    const given = timed(add, () => allocator.allocate(owner, config));
+    for (const { address } of given.leases) addresses.push(formatIp(address.ip));
+    if (!alsoOthers) continue;
+    const standing = pool.leases === 0 ? owner : { ...owner, sandboxId: spread(pool, i, calls) };
+    timed(check, () => allocator.find(standing));
+    // At once, since a pool that is nearly full has no room for them all.
+    timed(del, () => allocator.release(owner, "cooling"));
+  }
+  return { add, check, del, addresses, endedMs: Date.now(), residentMb: process.memoryUsage().rss / 1e6 };
 }
 
+function timed<T>(times: number[], run: () => T): T {
+  const from = Bun.nanoseconds();
+  const result = run();
+  times.push((Bun.nanoseconds() - from) / 1000);
+  return result;
+}
+
+/** One of those that stand already: evenly all over the pool. */
 function spread({ leases }: Pool, i: number, calls: number): string {
   return standingId(Math.floor((i * leases) / calls));
 }
