@@ -3,7 +3,7 @@ import { printable } from "../../shared/terminal/printable.ts";
 import { formatInterval } from "../config/intervals.ts";
 import { type AddressKind, addressKinds } from "./census.ts";
 import { podText } from "./lease-view.ts";
-import { type Cell, density, mainKind, type Picture, type Strip } from "./picture.ts";
+import { type Cell, density, mainKind, type Picture, rowsOf, type Strip } from "./picture.ts";
 import { poolText } from "./pools.ts";
 
 const cellsPerRow = 64;
@@ -32,9 +32,9 @@ const style = `
 export function pictureSvg(pictures: readonly Picture[], madeAt: string): string {
   const blocks: string[] = [];
   let y = marginPx;
-  const labels = pictures.flatMap(({ strips }) =>
-    strips.flatMap(({ cells }) => cells.map(({ first }) => formatIp(first))),
-  );
+  const labels = pictures
+    .flatMap(({ strips }) => strips.flatMap((strip) => rowsOf(strip, cellsPerRow)))
+    .map(({ cells }) => formatIp(cells[0].first));
   const left = marginPx + labelCharPx * Math.max(...labels.map(({ length }) => length)) + 10;
   for (const picture of pictures) {
     const block = poolBlock(picture, y, left);
@@ -84,16 +84,14 @@ function legend({ tally, pool }: Picture, y: number): string {
   return parts.join("\n");
 }
 
-function stripBlock({ cells, perCell, rest }: Strip, pool: Picture["pool"], top: number, left: number) {
+function stripBlock(strip: Strip, pool: Picture["pool"], top: number, left: number) {
+  const { perCell, rest } = strip;
   const parts: string[] = [];
   let y = top;
-  for (let i = 0; i < cells.length; y += stepPx) {
-    const start = cells[i] as Cell;
-    const offset = cells.length <= cellsPerRow ? 0 : Number((start.first.value / perCell) % BigInt(cellsPerRow));
-    const row = cells.slice(i, i + cellsPerRow - offset);
-    i += row.length;
-    parts.push(`<text class="label" x="${left - 10}" y="${y + 10}">${formatIp(start.first)}</text>`);
-    parts.push(...row.map((cell, column) => cellRect(cell, pool, left + (offset + column) * stepPx, y)));
+  for (const { offset, cells } of rowsOf(strip, cellsPerRow)) {
+    parts.push(`<text class="label" x="${left - 10}" y="${y + 10}">${formatIp(cells[0].first)}</text>`);
+    parts.push(...cells.map((cell, column) => cellRect(cell, pool, left + (offset + column) * stepPx, y)));
+    y += stepPx;
   }
   const notes = [
     ...(perCell === 1n ? [] : [`One cell is ${perCell} addresses; the fuller, the stronger its colour`]),

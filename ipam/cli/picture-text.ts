@@ -1,7 +1,7 @@
 import { formatIp } from "../../shared/ip.ts";
 import { formatInterval } from "../config/intervals.ts";
 import { type AddressKind, addressKinds } from "./census.ts";
-import { type Cell, density, mainKind, type Picture, type Strip } from "./picture.ts";
+import { type Cell, density, mainKind, type Picture, rowsOf, type Strip } from "./picture.ts";
 import { poolText } from "./pools.ts";
 
 export interface TextStyle {
@@ -43,22 +43,19 @@ export function pictureText({ pool, tally, strips }: Picture, style: TextStyle):
   return `${poolText(pool)}\n${strips.map((strip) => stripText(strip, pool, style)).join("\n")}${legend.join("  ")}\n${scale}`;
 }
 
-function stripText({ cells, perCell, rest }: Strip, pool: Picture["pool"], style: TextStyle): string {
-  const label = Math.max(...cells.map(({ first }) => formatIp(first).length));
-  const perRow = rowLength(style.columns - label - 2);
-  const rows: string[] = [];
-  for (let i = 0; i < cells.length; ) {
-    const start = cells[i] as Cell;
-    // Rows begin at multiples of what a full one holds, so that columns mean the same in each.
-    const offset = cells.length <= perRow ? 0 : Number((start.first.value / perCell) % BigInt(perRow));
-    const row = cells.slice(i, i + perRow - offset);
-    i += row.length;
-    const drawn = row.map((cell) => paint(cellGlyph(cell, pool, style), mainKind(cell, pool), style)).join("");
-    rows.push(`${formatIp(start.first).padEnd(label)}  ${" ".repeat(offset)}${drawn}\n`);
-  }
+function stripText(strip: Strip, pool: Picture["pool"], style: TextStyle): string {
+  const { perCell, rest } = strip;
+  // Labels are as wide as the last address at most, which is known before the rows are.
+  const widest = Math.max(...strip.cells.map(({ first }) => formatIp(first).length));
+  const rows = rowsOf(strip, rowLength(style.columns - widest - 2));
+  const width = Math.max(...rows.map(({ cells }) => formatIp(cells[0].first).length));
+  const lines = rows.map(({ offset, cells }) => {
+    const drawn = cells.map((cell) => paint(cellGlyph(cell, pool, style), mainKind(cell, pool), style)).join("");
+    return `${formatIp(cells[0].first).padEnd(width)}  ${" ".repeat(offset)}${drawn}\n`;
+  });
   const size = perCell === 1n ? "" : `One cell is ${perCell} addresses\n`;
   const more = rest === undefined ? "" : `${formatInterval(rest)} is free but for what is reserved\n`;
-  return `${rows.join("")}${size}${more}`;
+  return `${lines.join("")}${size}${more}`;
 }
 
 /** The longest power of two that fits, 64 at most, so that rows begin at round addresses. */

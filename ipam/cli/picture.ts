@@ -116,6 +116,25 @@ function powerOfTwo(least: bigint): bigint {
   return power;
 }
 
+/** Cells side by side, behind `offset` empty places. */
+export interface Row {
+  readonly offset: number;
+  readonly cells: readonly [Cell, ...Cell[]];
+}
+
+/** Rows begin at multiples of what a full one holds, so that columns mean the same in each. */
+export function rowsOf({ cells, perCell }: Strip, perRow: number): readonly Row[] {
+  const rows: Row[] = [];
+  for (let i = 0; i < cells.length; ) {
+    const start = cells[i] as Cell;
+    const offset = cells.length <= perRow ? 0 : Number((start.first.value / perCell) % BigInt(perRow));
+    const more = cells.slice(i + 1, i + perRow - offset);
+    rows.push({ offset, cells: [start, ...more] });
+    i += 1 + more.length;
+  }
+  return rows;
+}
+
 /** What most of a cell is, of that which says the most: one lease among free addresses counts before them. */
 export function mainKind(cell: Cell, pool: Pool): AddressKind {
   if (cell.first.value === cell.last.value) return kindOf(pool, cell.first, cell.lease?.state);

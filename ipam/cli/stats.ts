@@ -104,7 +104,8 @@ function churnOf(
   nowMs: number,
 ): { readonly allocations: number; readonly perHour?: number } | undefined {
   if (oldest === undefined) return undefined;
-  const allocations = generation - oldest.generation;
+  // Below zero where the count has been lost, which "check" tells of.
+  const allocations = Math.max(0, generation - oldest.generation);
   const ageMs = nowMs - oldest.allocatedAtMs;
   if (ageMs < leastForRateMs) return { allocations };
   return { allocations, perHour: Math.round((allocations * 36_000_000) / ageMs) / 10 };
