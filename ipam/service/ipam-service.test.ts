@@ -12,6 +12,7 @@ import { scratchDir } from "../../test/support/scratch-dir.ts";
 import { Allocator } from "../allocator.ts";
 import { parseIpamConfig } from "../config/ipam-config.ts";
 import { IpamClient } from "./ipam-client.ts";
+import { ipamRpcs } from "./ipam-rpcs.ts";
 import { startIpamServer } from "./ipam-server.ts";
 
 const ranges = [[{ subnet: "10.5.0.0/29" }]];
@@ -263,4 +264,22 @@ describe("what a request of the service may not say", () => {
     });
     expect(await listed()).toHaveLength(1);
   });
+});
+
+test("a call whose caller has gone before it began changes nothing", async () => {
+  await allocate("a");
+  using allocator = await Allocator.open(scratch.path);
+  const unused = (): never => {
+    throw new Error("It must not be asked");
+  };
+  const rpcs = ipamRpcs({ allocator, dataDir: scratch.path, sections: new Map(), release: unused, collect: unused });
+  const call = { signal: AbortSignal.abort(), log: createLogger("error", () => undefined) };
+  const run = async (method: { readonly path: string }, request: object): Promise<unknown> =>
+    await rpcs.find((rpc) => rpc.method.path === method.path)?.handle(request, call);
+  const networkConfiguration = new TextEncoder().encode(JSON.stringify(configuration));
+  const gone = { code: 11, message: expect.stringContaining("its caller has gone") };
+  const late = run(ipamService.allocate, { ...attachment("late"), args: "", networkConfiguration });
+  await expect(late).rejects.toMatchObject(gone);
+  await expect(run(ipamService.gc, { network: "net", valid: { attachments: [] } })).rejects.toMatchObject(gone);
+  expect(await listed()).toEqual(["net 10.5.0.2/29 allocated"]);
 });
