@@ -45,6 +45,7 @@ test="$bench
   busybox-static gcc libc6-dev                        # container images made offline
   strace                                              # kills at chosen system calls
   procps                                              # sysctl
+  zsh                                                 # runs its completion script
   golang-go golang-google-grpc-dev golang-goprotobuf-dev protobuf-compiler libprotobuf-dev   # grpc-go as a peer"
 
 case $use in

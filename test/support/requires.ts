@@ -17,6 +17,9 @@ const needs = {
   gcc: () => missingFile("/usr/bin/gcc", "gcc"),
   busybox: () => missingFile("/usr/bin/busybox", "busybox-static"),
   strace: () => missingFile("/usr/bin/strace", "strace"),
+  bash: () => missingFile("/usr/bin/bash", "bash"),
+  zsh: () => missingFile("/usr/bin/zsh", "zsh"),
+  pwsh: () => missingFile("/usr/bin/pwsh", "powershell, of its maker"),
   nft: () => missingFile("/usr/sbin/nft", "nftables"),
 } as const;
 

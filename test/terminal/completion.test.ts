@@ -1,0 +1,146 @@
+import { spawnSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { beforeAll, describe, expect, test } from "vitest";
+import { compileExecutables, executables } from "../conformance/plugin.ts";
+import { describeWith } from "../support/requires.ts";
+import { scratchDir } from "../support/scratch-dir.ts";
+
+const pipette = `${executables}/pipette`;
+
+function run(command: string, args: readonly string[]): { status: number | null; stdout: string; stderr: string } {
+  const env = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/nonexistent", TERM: "xterm", LANG: "C.UTF-8" };
+  return spawnSync(command, args, { encoding: "utf8", timeout: 30_000, env });
+}
+
+/** The script for this shell, in a file. */
+function scriptFor(shell: string, directory: string): string {
+  const { status, stdout, stderr } = run(pipette, ["completion", shell]);
+  expect([status, stderr]).toEqual([0, ""]);
+  writeFileSync(`${directory}/script`, stdout);
+  return `${directory}/script`;
+}
+
+beforeAll(compileExecutables);
+
+const subcommands = "list show map stats allocate release check gc import export serve".split(" ");
+
+describeWith("bash", ["bash"], () => {
+  /** What bash offers for the last of these words, after having sourced the script. */
+  function offered(...words: readonly string[]): readonly string[] {
+    using scratch = scratchDir();
+    const script = scriptFor("bash", scratch.path);
+    const ask = `set -u; source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _pipette; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    const { status, stdout, stderr } = run("bash", ["--norc", "-c", ask, script, ...words]);
+    expect([status, stderr]).toEqual([0, ""]);
+    return stdout.split("\n").filter((line) => line !== "");
+  }
+
+  test.each([
+    [
+      ["pipette", ""],
+      ["agent", "status", "ipam", "completion", "version"],
+    ],
+    [["pipette", "ipam", ""], subcommands],
+    [
+      ["pipette", "ipam", "s"],
+      ["show", "stats", "serve"],
+    ],
+    [
+      ["pipette", "ipam", "list", "--s"],
+      ["--state", "--sandbox"],
+    ],
+    [["pipette", "ipam", "list", "--json", "--n"], ["--network"]],
+    [
+      ["pipette", "ipam", "list", "--state", ""],
+      ["allocated", "releasing", "cooling"],
+    ],
+    [["pipette", "ipam", "list", "--state", "=", "c"], ["cooling"]],
+    [
+      ["pipette", "ipam", "list", "--state", "="],
+      ["allocated", "releasing", "cooling"],
+    ],
+    [["pipette", "ipam", "list", "--network", "l"], []],
+    [
+      ["pipette", "agent", "--c"],
+      ["--config", "--check"],
+    ],
+    [
+      ["pipette", "completion", ""],
+      ["bash", "zsh", "powershell"],
+    ],
+    [["pipette", "ipam", "map", "--conf", "/etc/host.c"], ["/etc/host.conf"]],
+    [["pipette", "ipam", "map", "--data-dir", "/etc/alternat"], ["/etc/alternatives"]],
+  ])("%j: %j", (words, wanted) => {
+    expect(offered(...words)).toEqual(wanted);
+  });
+
+  test("the function is bound to the program", () => {
+    using scratch = scratchDir();
+    const script = scriptFor("bash", scratch.path);
+    expect(run("bash", ["--norc", "-c", 'source "$0"; complete -p pipette', script]).stdout).toBe(
+      "complete -F _pipette pipette\n",
+    );
+  });
+});
+
+describeWith("zsh", ["zsh"], () => {
+  /** What stands on the screen of an interactive zsh after this was typed and Tab pressed. */
+  function screen(typed: string): string {
+    using scratch = scratchDir();
+    const script = scriptFor("zsh", scratch.path);
+    const ask = `
+      zmodload zsh/zpty
+      zpty z zsh -f -i
+      zpty -w z "PROMPT=; unsetopt PROMPT_SP; LISTMAX=1000; autoload -Uz compinit; compinit -u -D; source $1; stty columns 200; echo REA''DY"
+      zpty -r z out '*READY*'
+      zpty -w -n z "$2"$'\\t'
+      out=; integer quiet=0
+      while (( quiet < 10 )); do
+        sleep 0.1
+        if zpty -r -t z part; then out+=$part; quiet=0; else (( quiet++ )); fi
+      done
+      zpty -d z
+      print -r -- "$out"`;
+    const { status, stdout, stderr } = run("zsh", ["-f", "-c", ask, "zsh", script, typed]);
+    expect([status, stderr]).toEqual([0, ""]);
+    return Bun.stripANSI(stdout).replaceAll("\r", "\n").replaceAll("\u0007", "");
+  }
+
+  test.each([
+    ["pipette ipam list --st", "pipette ipam list --state "],
+    ["pipette ipam list --state=c", "pipette ipam list --state=cooling "],
+    ["pipette completion p", "pipette completion powershell "],
+    ["pipette ipam map --data-dir /etc/alternat", "pipette ipam map --data-dir /etc/alternatives/"],
+  ])("%j becomes %j", (typed, wanted) => {
+    expect(screen(typed).trimEnd().split("\n").at(-1)?.trimEnd()).toBe(wanted.trimEnd());
+  });
+
+  test("offers every command with what it does", () => {
+    const shown = screen("pipette ipam ");
+    for (const name of subcommands) expect(shown).toMatch(new RegExp(`^${name} +-- \\w`, "m"));
+  });
+});
+
+describeWith("PowerShell", ["pwsh"], () => {
+  test.each([
+    ["pipette ipam list --st", ["--state"]],
+    ["pipette ipam list --state ", ["allocated", "releasing", "cooling"]],
+    ["pipette completion p", ["powershell"]],
+    ["pipette ipam ", subcommands],
+  ])("%j: %j", (typed, wanted) => {
+    using scratch = scratchDir();
+    const script = scriptFor("powershell", scratch.path);
+    const ask = `. ([scriptblock]::Create((Get-Content -Raw '${script}'))); (TabExpansion2 '${typed}' ${typed.length}).CompletionMatches.CompletionText`;
+    const { stdout } = run("pwsh", ["-NoProfile", "-NonInteractive", "-Command", ask]);
+    expect(stdout.split(/\r?\n/).filter((line) => line !== "")).toEqual(wanted);
+  });
+});
+
+describe("pipette completion", () => {
+  test.each([
+    [["completion"], "SHELL is missing, wanted bash, zsh or powershell"],
+    [["completion", "fish"], 'SHELL is "fish", wanted bash, zsh or powershell'],
+  ])("%j is refused", (args, wanted) => {
+    expect(run(pipette, args)).toMatchObject({ status: 2, stdout: "", stderr: expect.stringContaining(wanted) });
+  });
+});
