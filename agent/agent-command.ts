@@ -11,6 +11,8 @@ import { Agent } from "./agent.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import { parseAgentConfig } from "./config/parse-agent-config.ts";
 import { createBridgeDataPath } from "./datapath/bridge/mod.ts";
+import { addressesInNamespaces } from "./netlink/mod.ts";
+import { namespaceSource } from "./state/sources.ts";
 
 export const agentCommand = defineCommand({
   action: "run the agent",
@@ -62,6 +64,7 @@ function serve(config: AgentConfig, io: TerminalIo): Promise<number> {
       libc,
       createDataPath: () => createBridgeDataPath({ networks: config.networks, logger }),
       dataPathName: "bridge",
+      sources: [namespaceSource(addressesInNamespaces)],
     });
     void warmUp(logger);
     return agent;

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { openSound } from "../ipam/mod.ts";
+import { openSound, StoreWatch } from "../ipam/mod.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
 import type { Logger } from "../shared/log.ts";
@@ -17,7 +17,7 @@ import { agentIpamRpcs } from "./services/ipam-service.ts";
 import { nodeRpcs } from "./services/node-service.ts";
 import { Janitor } from "./state/janitor.ts";
 import { reconcile } from "./state/reconcile.ts";
-import { StoreWatch } from "./state/store-watch.ts";
+import type { Source } from "./state/sources.ts";
 import { takeNetworksOver } from "./state/take-over.ts";
 
 /** A container has one call at a time by the specification; a few more come from repeats after timeouts. */
@@ -30,6 +30,8 @@ export interface AgentDependencies {
   createDataPath(): DataPath;
   /** Its name for `Status`. */
   readonly dataPathName: string;
+  /** Who else knows of pods that stand. */
+  readonly sources: readonly Source[];
 }
 
 /** `starting`: listens, answers 11. `ready`: serves. `stopping`: finishes what is in flight. */
@@ -48,12 +50,12 @@ export class Agent {
   #resources = new AsyncDisposableStack();
   #state: State = { t: "starting" };
 
-  private constructor(parts: AgentParts, server: SocketServer, watch: StoreWatch) {
+  private constructor(parts: AgentParts, server: SocketServer, watch: StoreWatch, sources: readonly Source[]) {
     this.#parts = parts;
     this.#server = server;
     this.#watch = watch;
     const { janitorIntervalMs: intervalMs } = parts.config;
-    this.#janitor = new Janitor(parts, { intervalMs, suspectGraceMs: limits.suspectGraceMs });
+    this.#janitor = new Janitor(parts, { intervalMs, suspectGraceMs: limits.suspectGraceMs, sources });
   }
 
   /**
@@ -67,7 +69,7 @@ export class Agent {
     const watch = resources.use(new StoreWatch());
     const report = (line: string): void => logger.warn(line);
     const allocator = resources.use(await openSound(config.dataDir, report, { onDamage: watch.onDamage }));
-    watch.start(allocator.path, config.janitorIntervalMs);
+    await watch.start(allocator.path, config.janitorIntervalMs);
     // Two agents with one store would each take the other's interfaces for leftovers.
     const lockFile = join(config.dataDir, "agent.lock");
     resources.use(InstanceLock.take(lockFile, "the agent", `data directory "${config.dataDir}"`, libc));
@@ -80,7 +82,7 @@ export class Agent {
       leftover: new Map(),
       logger,
     };
-    const agent = new Agent(parts, server, watch);
+    const agent = new Agent(parts, server, watch, dependencies.sources);
     try {
       await agent.#begin(dependencies.dataPathName);
     } catch (caught) {

@@ -18,4 +18,5 @@ export { type Lease, type LeaseState, leaseStates } from "./lease.ts";
 export { loadIpamCommands } from "./load-commands.ts";
 export { runIpamPlugin } from "./plugin.ts";
 export { openSound } from "./recovery/open-sound.ts";
+export { StoreWatch } from "./recovery/store-watch.ts";
 export { ipamResult, readDns } from "./result.ts";

@@ -22,6 +22,7 @@ export {
 } from "./link.ts";
 export type { Message } from "./message-writer.ts";
 export { type NetworkNamespace, SetnsError } from "./namespace.ts";
+export { addressesInNamespaces } from "./namespace-addresses.ts";
 export { getNamespaceId, readNamespaceId } from "./namespace-id.ts";
 export { isRefusal, NetlinkError } from "./netlink-error.ts";
 export type { NetlinkSocket } from "./netlink-socket.ts";

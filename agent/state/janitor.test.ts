@@ -1,7 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { formatIp } from "../../shared/ip.ts";
 import { Janitor } from "./janitor.ts";
 import { ownerKey } from "./owner-key.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
+import { namespaceSource } from "./sources.ts";
 
 let parts: PartsInMemory;
 let janitor: Janitor;
@@ -178,6 +180,39 @@ describe("leases of an earlier boot without an interface", () => {
     reboot();
     await afterGrace().round();
     expect(states("wired")).toEqual(["allocated"]);
+  });
+
+  test("stay when any other source knows one of their addresses, also where it cannot be asked", async () => {
+    for (const id of ["known", "unknown"]) parts.allocator.allocate(ownerOf(id), parts.ipam);
+    reboot();
+    const [address] = parts.allocator.find(ownerOf("known")).map((lease) => formatIp(lease.address.ip));
+    const withSource = (addresses: () => Promise<ReadonlySet<string>>): Janitor =>
+      new Janitor(parts, { intervalMs: 1, suspectGraceMs: 0, sources: [namespaceSource(addresses)] });
+    await withSource(() => Promise.reject(new Error("no answer"))).round();
+    expect([states("known"), states("unknown")]).toEqual([["allocated"], ["allocated"]]);
+    await withSource(async () => new Set([address ?? ""])).round();
+    expect([states("known"), states("unknown")]).toEqual([["allocated"], ["cooling"]]);
+  });
+
+  test("are named in the log, with who was asked, before anything is done about them", async () => {
+    parts.allocator.allocate(ownerOf("old"), parts.ipam);
+    reboot();
+    const logged: string[][] = [];
+    parts.lines.push = (...lines: string[]): number => {
+      logged.push([...lines, ...states("old")]);
+      return lines.length;
+    };
+    await afterGrace().round();
+    const [plan, done] = logged.map(([line = "", state]) => [JSON.parse(line), state] as const);
+    expect(plan).toEqual([
+      expect.objectContaining({
+        owners: 1,
+        first: [expect.objectContaining({ container: "old" })],
+        sources: ["interfaces"],
+      }),
+      "allocated",
+    ]);
+    expect(done).toEqual([expect.objectContaining({ message: "tidied up" }), "cooling"]);
   });
 
   test("stay when an ADD claims them while the round waits for its lane", async () => {

@@ -3,11 +3,14 @@ import type { AgentParts } from "../agent-parts.ts";
 import { departedOwners, finishDeparted } from "./departed.ts";
 import { ownerFields, ownerKey, sameOwner } from "./owner-key.ts";
 import { ofAnotherBoot } from "./reconcile-plan.ts";
+import { interfaceSource, type Source, unknownTo } from "./sources.ts";
 
 export interface JanitorOptions {
   readonly intervalMs: number;
   /** How long a lease of an earlier boot is left to its owner after the agent's start. */
   readonly suspectGraceMs: number;
+  /** Who is asked, beside the interfaces, before such a lease is given back. */
+  readonly sources?: readonly Source[];
 }
 
 interface Failure {
@@ -18,6 +21,8 @@ interface Failure {
 
 /** Even what fails again and again is tried this often. */
 const longestPauseMs = 5 * 60_000;
+/** Owners that are named in one line of the log. */
+const mostInLog = 20;
 /** A bound of one round, so that stopping never waits long; the next round goes on. */
 const mostPerRound = 256;
 
@@ -29,6 +34,7 @@ const mostPerRound = 256;
 export class Janitor {
   readonly #parts: AgentParts;
   readonly #options: JanitorOptions;
+  readonly #sources: readonly Source[];
   readonly #startedAtMs = performance.now();
   readonly #failures = new Map<string, Failure>();
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -41,6 +47,7 @@ export class Janitor {
   constructor(parts: AgentParts, options: JanitorOptions) {
     this.#parts = parts;
     this.#options = options;
+    this.#sources = [interfaceSource(parts.dataPath), ...(options.sources ?? [])];
   }
 
   start(): void {
@@ -86,7 +93,9 @@ export class Janitor {
         if (this.#stopped) return;
         await this.#attempt(owner, () => finishDeparted(this.#parts, owner));
       }
-      for (const owner of await this.#abandoned()) await this.#attempt(owner, () => this.#giveBack(owner));
+      const abandoned = await this.#abandoned();
+      this.#reportPlan(abandoned);
+      for (const owner of abandoned) await this.#attempt(owner, () => this.#giveBack(owner));
     } catch (caught) {
       this.#parts.logger.error("the janitor could not look at the store", { error: String(caught) });
     }
@@ -149,8 +158,21 @@ export class Janitor {
       .filter((lease) => lease.state === "allocated" && ofAnotherBoot(lease, this.#parts.allocator.bootId))
       .filter((lease) => networks.includes(lease.owner.network));
     if (suspects.length === 0) return [];
-    const standing = new Set((await this.#parts.dataPath.list()).map((attached) => ownerKey(attached.owner)));
-    return suspects.map((lease) => lease.owner).filter((owner) => !standing.has(ownerKey(owner)));
+    const unknown = await unknownTo(this.#sources, suspects);
+    // An owner that is known by one of its addresses keeps all of them.
+    const known = new Set(suspects.filter((lease) => !unknown.includes(lease)).map((lease) => ownerKey(lease.owner)));
+    const owners = new Map(unknown.map(({ owner }) => [ownerKey(owner), owner]));
+    return [...owners].filter(([key]) => !known.has(key)).map(([, owner]) => owner);
+  }
+
+  /** Before anything happens, so that it can be told afterwards why an address was free. */
+  #reportPlan(abandoned: readonly Owner[]): void {
+    if (abandoned.length === 0) return;
+    this.#parts.logger.warn("leases of an earlier boot are given back: no source knows their owners", {
+      owners: abandoned.length,
+      first: abandoned.slice(0, mostInLog).map(ownerFields),
+      sources: this.#sources.map(({ name }) => name),
+    });
   }
 
   #giveBack(owner: Owner): Promise<boolean> {

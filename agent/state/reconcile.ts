@@ -1,4 +1,5 @@
 import { formatCidr } from "../../shared/ip.ts";
+import { limits } from "../../shared/limits.ts";
 import type { AgentParts } from "../agent-parts.ts";
 import { detachAndSettle, finishDeparted } from "./departed.ts";
 import { ownerFields, ownerKey } from "./owner-key.ts";
@@ -63,6 +64,11 @@ function report(parts: AgentParts, plan: ReconcilePlan): void {
     logger.warn("a lease of an earlier boot has no interface and is given back unless an ADD claims it", {
       ...ownerFields(lease.owner),
       address: formatCidr(lease.address),
+    });
+  if (plan.suspect.length > 0)
+    logger.warn("the node has booted since leases were given out: none is given back before the grace is over", {
+      leases: plan.suspect.length,
+      graceMs: limits.suspectGraceMs,
     });
   logger.info("reconciled", {
     adopted: plan.adopt.length,

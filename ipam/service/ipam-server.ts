@@ -2,7 +2,9 @@ import type { Logger } from "../../shared/log.ts";
 import type { Running } from "../../shared/server/daemon.ts";
 import type { Libc } from "../../shared/server/libc.linux.ts";
 import { SocketServer } from "../../shared/server/socket-server.ts";
-import { Allocator } from "../allocator.ts";
+import type { Allocator } from "../allocator.ts";
+import { openSound } from "../recovery/open-sound.ts";
+import { StoreWatch } from "../recovery/store-watch.ts";
 import { type IpamHost, ipamRpcs } from "./ipam-rpcs.ts";
 
 export interface IpamServerConfig {
@@ -15,7 +17,7 @@ export interface IpamServerConfig {
 /** For messages. */
 export const ipamServerName = "the allocator's service";
 
-/** How often the server looks whether its socket is still there. */
+/** How often the server looks whether its socket and its database are still there. */
 const watchIntervalMs = 10_000;
 /** A call takes milliseconds; a `List` may be as slow as its caller. */
 const drainTimeoutMs = 10_000;
@@ -29,13 +31,16 @@ export async function startIpamServer(config: IpamServerConfig, logger: Logger, 
   const { socket, dataDir, sections } = config;
   await using starting = new AsyncDisposableStack();
   const server = starting.use(SocketServer.claim(socket, ipamServerName, libc));
-  const allocator = starting.use(await Allocator.open(dataDir));
+  const watch = starting.use(new StoreWatch());
+  const report = (line: string): void => logger.warn(line);
+  const allocator = starting.use(await openSound(dataDir, report, { onDamage: watch.onDamage }));
+  await watch.start(allocator.path, watchIntervalMs);
   await server.listen([ipamRpcs(aloneWith(allocator, config))], watchIntervalMs, logger);
   server.serving = true;
   logger.info("ready", { socket, dataDir, networks: [...sections.keys()] });
   const resources = starting.move();
   return {
-    lost: server.lost,
+    lost: Promise.race([server.lost, watch.lost]),
     async stop() {
       logger.info("stopping", { callsInFlight: server.callsInFlight });
       if (!(await server.close(drainTimeoutMs))) logger.warn("calls were cut off", { after: drainTimeoutMs });

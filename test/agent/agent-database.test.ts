@@ -78,6 +78,26 @@ describeWith("an agent whose database is damaged or gone", ["root", "nft"], () =
     },
   );
 
+  test("the first run after a reboot says what it plans, and gives nothing back before the grace is over", async () => {
+    const first = await home.start();
+    await add("pod1");
+    await first.end();
+    await sandbox.node(`ip link del ${bridgeName}`);
+    const db = new DatabaseSync(database);
+    db.exec("UPDATE lease SET boot_id = 'the boot before'");
+    db.close();
+    for (const link of JSON.parse(await sandbox.node("ip -j link show type veth")))
+      await sandbox.node(`ip link del ${link.ifname}`);
+    const second = await home.start();
+    const messages = second.lines.map((line) => String(line["message"]));
+    const at = (text: string): number => messages.findIndex((message) => message.includes(text));
+    expect(at("the node has booted since")).toBeGreaterThan(at("a lease of an earlier boot has no interface"));
+    expect(at("reconciled")).toBeGreaterThan(at("the node has booted since"));
+    await Bun.sleep(500);
+    using store = await home.store();
+    expect(store.list().map(({ state }) => state)).toEqual(["allocated", "allocated"]);
+  });
+
   test("damage that no use has met is found at the start, before the runtime's file is written", async () => {
     const first = await home.start();
     const before = [await add("pod1"), await add("pod2"), await add("pod3")];

@@ -1,9 +1,9 @@
-import { type Stats, statSync } from "node:fs";
 import type { CniError } from "../../shared/errors.ts";
 
 /**
- * Finds out when the agent and the plugins no longer see one database: it was taken away or replaced, so that the
- * agent's is a file without a name, or it is damaged. Only a new start, which looks at everything anew, helps then.
+ * Finds out when a process that lives long and the plugins no longer see one database: it was taken away or replaced,
+ * so that this process has a file without a name, or it is damaged. Only a new start, which looks at everything anew,
+ * helps then.
  */
 export class StoreWatch implements Disposable {
   readonly #lost = Promise.withResolvers<string>();
@@ -18,10 +18,10 @@ export class StoreWatch implements Disposable {
   readonly onDamage = (error: CniError): void => this.#lost.resolve(error.message);
 
   /** From now on the file at `path` must stay the one that it is. */
-  start(path: string, intervalMs: number): void {
-    const own = identityOf(path);
-    this.#timer = setInterval(() => {
-      const now = identityOf(path);
+  async start(path: string, intervalMs: number): Promise<void> {
+    const own = await identityOf(path);
+    this.#timer = setInterval(async () => {
+      const now = await identityOf(path);
       if (now === own) return;
       const is = now === undefined ? "is gone" : "is another file";
       this.#lost.resolve(`Cannot go on with the lease database "${path}": it ${is}, wanted the one that is open here`);
@@ -33,12 +33,11 @@ export class StoreWatch implements Disposable {
   }
 }
 
-function identityOf(path: string): string | undefined {
-  let stat: Stats | undefined;
+async function identityOf(path: string): Promise<string | undefined> {
   try {
-    stat = statSync(path, { throwIfNoEntry: false });
+    const { dev, ino } = await Bun.file(path).stat();
+    return `${dev}:${ino}`;
   } catch {
     return undefined;
   }
-  return stat === undefined ? undefined : `${stat.dev}:${stat.ino}`;
 }
