@@ -44,7 +44,6 @@ describeWith(`a list of ${leases} leases`, ["linux"], () => {
     expect(first?.generation).toBe(1);
     // Nobody reads on; who asks for something else is served.
     expect((await home.client().allocate({ ...attachmentOf("a"), configuration: serviceConf })).leases).toHaveLength(1);
-    console.log(before, service.residentMb());
     expect(service.residentMb() - before).toBeLessThan(mostMb);
     for (let i = 1; i < leases; i++) {
       const { value } = await slow.next();
@@ -52,7 +51,6 @@ describeWith(`a list of ${leases} leases`, ["linux"], () => {
     }
     expect((await slow.next()).done).toBe(true);
     // All of them at once would take several times as much.
-    console.log(before, service.residentMb());
     expect(service.residentMb() - before).toBeLessThan(60);
   });
 });
