@@ -212,7 +212,8 @@ describe("a peer that costs more than it should", () => {
       call.finish(0);
     });
     await client.send(concat([opening, encodeWindowUpdate(0, 300_000), encodeSettings([[4, 100]]), wholeCall(1)]));
-    for (let i = 0; i < 3000; i++) await client.send(encodeWindowUpdate(1, 100));
+    // As Go's client does, which measures the line by it.
+    for (let i = 0; i < 3000; i++) await client.send(concat([ping, encodeWindowUpdate(1, 100)]));
     expect(client.answers().get(1)?.trailers).toEqual([["grpc-status", "0"]]);
   });
 
@@ -257,6 +258,18 @@ describe("a peer that costs more than it should", () => {
     await client.send(opening);
     for (let i = 0; i < 18 && client.goaway() === undefined; i++) await client.send(wholeCall(1 + 2 * i));
     expect(client.goaway()).toEqual([33, H2Code.enhanceYourCalm]);
+  });
+
+  test("answers that their callers do not want any more do not count", async () => {
+    const message = new Uint8Array(limits.messageBytes);
+    const client = new ScriptedClient((call) => call.send(message));
+    await client.send(opening);
+    for (let i = 0; i < 20; i++) await client.send(concat([wholeCall(1 + 2 * i), encodeReset(1 + 2 * i, 8)]));
+    for (let i = 20; i < 40; i++) {
+      await client.send(wholeCall(1 + 2 * i));
+      await client.send(encodeReset(1 + 2 * i, 8));
+    }
+    expect(client.goaway()).toBeUndefined();
   });
 });
 

@@ -115,21 +115,22 @@ describe("a call", () => {
     const block = encodeHeaders(requestHeaders());
     const padded = concat([new Uint8Array([3, 0, 0, 0, 0, 16]), block.subarray(0, 20), new Uint8Array(3)]);
     const message = prefixed(ascii("hello"));
-    const client = new ScriptedClient();
-    await client.send(
-      concat([
-        opening,
-        encodeFrame(FrameType.headers, flags.padded | flags.priority, 1, padded),
-        encodeFrame(FrameType.continuation, 0, 1, block.subarray(20, 21)),
-        encodeFrame(FrameType.continuation, flags.endHeaders, 1, block.subarray(21)),
-        data(1, concat([new Uint8Array([2]), message.subarray(0, 4), new Uint8Array(2)]), flags.padded),
-        encodeFrame(FrameType.priority, 0, 1, new Uint8Array(5)),
-        encodeFrame(0x2a, 0xff, 77, ascii("of a later version")),
-        data(1, message.subarray(4)),
-        data(1, empty, flags.endStream),
-      ]),
-    );
-    expect(client.answers().get(1)?.data).toEqual(message);
+    const bytes = concat([
+      opening,
+      encodeFrame(FrameType.headers, flags.padded | flags.priority, 1, padded),
+      encodeFrame(FrameType.continuation, 0, 1, block.subarray(20, 21)),
+      encodeFrame(FrameType.continuation, flags.endHeaders, 1, block.subarray(21)),
+      data(1, concat([new Uint8Array([2]), message.subarray(0, 4), new Uint8Array(2)]), flags.padded),
+      encodeFrame(FrameType.priority, 0, 1, new Uint8Array(5)),
+      encodeFrame(0x2a, 0xff, 77, ascii("of a later version")),
+      data(1, message.subarray(4)),
+      data(1, empty, flags.endStream),
+    ]);
+    for (const pieceBytes of [bytes.length, 1, 13]) {
+      const client = new ScriptedClient();
+      await client.send(bytes, pieceBytes);
+      expect(client.answers().get(1)?.data).toEqual(message);
+    }
   });
 
   test("may end its request with trailers", async () => {
@@ -251,6 +252,13 @@ describe("a call that cannot be served", () => {
       expect(client.goaway()).toBeUndefined();
       expect(client.memory.heldBytes).toBe(0);
     }
+  });
+
+  test("that is answered before it was heard out is told to say no more", async () => {
+    const client = new ScriptedClient();
+    await client.send(concat([opening, headers(1, requestHeaders({ "grpc-timeout": "x" })), wholeCall(3)]));
+    expect(statusOf(client, 1)[0]).toBe("13");
+    expect([client.resetOf(1), client.resetOf(3)]).toEqual([H2Code.noError, undefined]);
   });
 
   test.each([
