@@ -117,3 +117,49 @@ test.each([[["--help"]], [["list", "--help"]], [["list", "--json", "-h"]]])("%j 
   expect([status, stderr]).toEqual([0, ""]);
   expect(stdout).toContain("Usage: pipette ipam");
 });
+
+test.each([
+  [
+    ["--state", "cooling"],
+    ["10.0.0.3", "fd00::3"],
+  ],
+  [
+    ["--pod", "default/web", "--network", "red"],
+    ["10.0.0.2", "fd00::2"],
+  ],
+  [
+    ["--pod", "default/", "--network", "red", "--state", "allocated"],
+    ["10.0.0.2", "fd00::2"],
+  ],
+  [["--pod", "defau/"], []],
+  [
+    ["--sandbox", "s"],
+    ["10.0.0.3", "fd00::3"],
+  ],
+  [
+    ["--sandbox", "012345", "--network", "blue"],
+    ["10.0.0.2", "fd00::2"],
+  ],
+])("%j narrows it down", async (filters, wanted) => {
+  using scratch = scratchDir();
+  await fill(scratch.path);
+  const { status, stdout } = await run("list", "--data-dir", scratch.path, "--json", ...filters);
+  const addresses = (JSON.parse(stdout) as { address: string }[]).map(({ address }) => address.split("/")[0]);
+  expect([status, addresses]).toEqual([0, wanted]);
+});
+
+test("names that would command the terminal stay text", async () => {
+  using scratch = scratchDir();
+  await fill(scratch.path);
+  using allocator = await Allocator.open(scratch.path);
+  allocator.transaction((store): void => {
+    for (const lease of store.select({ by: "network" }))
+      store.put({ ...lease, pod: { namespace: "\u001b[2J", name: "a\nb\u202e", uid: "" } });
+  });
+  const table = await run("list", "--data-dir", scratch.path);
+  expect(table.stdout).toContain("\\u001b[2J/a\\u000ab\\u202e");
+  expect(table.stdout.split("\n")).toHaveLength(1 + 6 + 1);
+  const json = await run("list", "--data-dir", scratch.path, "--json");
+  expect(json.stdout).toMatch(/^[\n -~]*$/);
+  expect(JSON.parse(json.stdout)[0]).toMatchObject({ podNamespace: "\u001b[2J", podName: "a\nb\u202e" });
+});
