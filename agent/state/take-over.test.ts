@@ -12,7 +12,7 @@ test("what host-local leased in the agent's networks is known from the start, wi
   writeFileSync(`${directory}/10.9.0.8`, "");
   await takeNetworksOver(parts);
   expect(parts.allocator.find(ownerOf("a")).map(({ address }) => formatCidr(address))).toEqual(["10.9.0.7/24"]);
-  expect(parts.lines.join("")).toContain("2 taken over, 1 entries unreadable");
+  expect(parts.lines.join("")).toContain("2 taken over, 1 unreadable");
 });
 
 test("a directory that cannot be taken over is logged, and does not end the start", async () => {

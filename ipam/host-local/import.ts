@@ -103,15 +103,15 @@ class Import {
     const comesBack = record?.t === "exported" && record.directory === directory;
     const takesNew = again || record?.t !== "taken";
     const held = new Map(
-      this.#store.select({ by: "network", network }).map((lease) => [keyOf(lease.address.ip), lease]),
+      this.#store.select({ by: "network", network }).map((lease) => [numberOf(lease.address.ip), lease]),
     );
     const found = foundIn(content);
     const counts = { taken: 0, already: 0, released: 0, dropped: 0 };
     const clashes: Clash[] = [];
     for (const [i, lease] of found.entries()) {
       if (i % leasesPerReport === 0) onProgress?.({ step: "keeping", done: i, total: found.length });
-      const ours = held.get(keyOf(lease.ip));
-      held.delete(keyOf(lease.ip));
+      const ours = held.get(numberOf(lease.ip));
+      held.delete(numberOf(lease.ip));
       if (ours !== undefined && ours.state !== "cooling" && isHeldBy(ours, lease.holder)) {
         counts.already++;
         this.#giveSubnet(ours);
@@ -161,15 +161,13 @@ class Import {
 /** When the system started, by its clock of now; milliseconds since 1970. */
 const startOfThisBootMs = (): number => Date.now() - uptime() * 1000;
 
-const keyOf = (ip: Ip): bigint => numberOf(ip);
-
 const isHeldBy = ({ owner }: Lease, holder: Holder): boolean =>
   owner.sandboxId === holder.containerId && owner.ifname === holder.ifname;
 
 /** Everything that keeps an address out of use, in the order of the addresses, which is the cheapest for the store. */
 function foundIn({ leases, ownerless }: DirectoryContent): readonly FoundLease[] {
   const nobodys = ownerless.map((entry) => ({ ...entry, holder: nobodyOf(entry.ip) }));
-  return [...leases, ...nobodys].sort((a, b) => (keyOf(a.ip) < keyOf(b.ip) ? -1 : 1));
+  return [...leases, ...nobodys].sort((a, b) => (numberOf(a.ip) < numberOf(b.ip) ? -1 : 1));
 }
 
 /** A holder that no DEL names: the address stays out of use, as it did under host-local, until a GC or a person frees it. */

@@ -16,7 +16,7 @@ export function describeImport(report: ImportReport, limit = mostLines): readonl
     ...(released > 0 ? [`${released} left out, which were released since they were taken over`] : []),
     ...(dropped > 0 ? [`${dropped} given up, which host-local has released`] : []),
     ...(clashes.length > 0 ? [`${clashes.length} left to their other holder`] : []),
-    ...(unreadable.length > 0 ? [`${unreadable.length} entries unreadable`] : []),
+    ...(unreadable.length > 0 ? [`${unreadable.length} unreadable`] : []),
   ];
   const clashLines = clashes.map(({ ip, theirs, ours }) => {
     const [name, holder] = [theirs.containerId, ours.owner.sandboxId];
