@@ -41,8 +41,13 @@ export class UnixListener<T> {
     } finally {
       process.umask(mask);
     }
-    // Bun's own queue is 512: a crowd of plugins fills that, and the rest is refused.
-    listenAgain?.(fdOf(listener), options.backlog ?? limits.listenBacklog);
+    try {
+      // Bun's own queue is 512: a crowd of plugins fills that, and the rest is refused.
+      listenAgain?.(fdOf(listener), options.backlog ?? limits.listenBacklog);
+    } catch (caught) {
+      listener.stop();
+      throw caught;
+    }
     return new UnixListener(path, listener);
   }
 
