@@ -3,6 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import { type IpamTerminal, ipamTerminal } from "../../test/support/ipam-terminal.ts";
 import type { Lease } from "../lease.ts";
+import { declareComplete, declareIncomplete } from "../recovery/hold.ts";
 import { type FindingCode, findingCodes } from "./finding.ts";
 
 interface Report {
@@ -85,6 +86,12 @@ const faults: readonly Fault[] = [
     severity: "error",
     what: '1 lease of network "blue" on the address of a gateway: "10.1.0.3"',
     make: changeEach((lease) => (lease.generation === 3 ? { ...lease, gateway: lease.address.ip } : lease)),
+  },
+  {
+    code: "leases-lost",
+    severity: "warning",
+    what: 'Some leases of network "blue" were lost when the database was damaged; the damaged one is "leases.db.damaged-then"',
+    make: (node) => node.change((store) => declareIncomplete(store, "leases.db.damaged-then")),
   },
   {
     code: "two-addresses",
@@ -224,6 +231,15 @@ test("a file that is cut short, or no database at all, is a finding too", async 
     const { status, findings } = await check(node);
     expect([status, findings[0]?.code]).toEqual([1, "damaged-file"]);
   }
+});
+
+test("leases that were lost are told of too where none is left", async () => {
+  using node = ipamTerminal();
+  await node.change((store) => declareIncomplete(store, "aside"));
+  const { status, findings } = await check(node);
+  expect([status, findings[0]?.what]).toEqual([1, expect.stringMatching(/^Some leases were lost/)]);
+  await node.change((store) => declareComplete(store, ""));
+  expect((await check(node)).status).toBe(0);
 });
 
 test("without a database says so", async () => {

@@ -1,6 +1,7 @@
 import { isWindows } from "../../shared/platform.ts";
 import { generationMark } from "../allocate/marks.ts";
 import type { Lease } from "../lease.ts";
+import { missingSince } from "../recovery/hold.ts";
 import { isDamage } from "../store/sqlite-errors.ts";
 import { StoreSnapshot } from "../store/store-snapshot.ts";
 import { type Finding, severities } from "./finding.ts";
@@ -50,9 +51,15 @@ export async function checkStore(snapshot: StoreSnapshot, options: CheckOptions)
   const findings: Finding[] = [...(await openToOthers(snapshot.path))];
   try {
     findings.push(...snapshot.damage(mostOfAKind).map((text) => damageFinding(snapshot.path, text)));
-    const checker = new LeaseChecker({ ...context, generation: Number(snapshot.marks().get(generationMark) ?? "0") });
+    const marks = snapshot.marks();
+    const checker = new LeaseChecker({ ...context, generation: Number(marks.get(generationMark) ?? "0") });
     findings.push(...checkTakenRuns(snapshot, inspected(snapshot, checker, onProgress), mostOfAKind));
-    findings.push(...checker.findings(), ...doubles(snapshot), ...departing(snapshot, context.nowMs));
+    findings.push(
+      ...leasesLost(marks, checker.networks),
+      ...checker.findings(),
+      ...doubles(snapshot),
+      ...departing(snapshot, context.nowMs),
+    );
   } catch (caught) {
     if (!isDamage(caught)) throw caught;
     findings.push(damageFinding(snapshot.path, caught instanceof Error ? caught.message : String(caught)));
@@ -80,6 +87,26 @@ function* inspected(
     if (++done % leasesPerReport === 0) onProgress?.(done, total);
     yield lease;
   }
+}
+
+/** A database that was rebuilt says so until each network is known to be complete; one without any lease counts as well. */
+function leasesLost(marks: ReadonlyMap<string, string>, networks: ReadonlySet<string>): readonly Finding[] {
+  const store = { mark: (name: string): string | undefined => marks.get(name) };
+  return [...(networks.size === 0 ? [""] : networks)].flatMap((network): readonly Finding[] => {
+    const aside = missingSince(store, network);
+    if (aside === undefined) return [];
+    const whose = network === "" ? "" : ` of network "${network}"`;
+    return [
+      {
+        severity: "warning",
+        code: "leases-lost",
+        ...(network === "" ? {} : { network }),
+        what: `Some leases${whose} were lost when the database was damaged; the damaged one is "${aside}"`,
+        why: "No pod that has no lease gets an address, because one that seems free may be in use",
+        todo: 'start the agent, which makes its own networks complete; elsewhere restart the pods that have no lease, or empty the node, then "pipette ipam gc" with what runs',
+      },
+    ];
+  });
 }
 
 const doubles = (snapshot: StoreSnapshot): readonly Finding[] => [

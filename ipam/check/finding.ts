@@ -17,6 +17,7 @@ export interface Finding {
 
 export const findingCodes = [
   "damaged-file",
+  "leases-lost",
   "open-to-others",
   "taken-run-missing",
   "taken-run-empty",

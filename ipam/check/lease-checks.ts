@@ -120,11 +120,15 @@ export class LeaseChecker {
   readonly #context: CheckContext;
   readonly #found = new Map<string, { check: LeaseCheck; network: string; examples: string[]; count: number }>();
 
+  /** That have a lease. */
+  readonly networks = new Set<string>();
+
   constructor(context: CheckContext) {
     this.#context = context;
   }
 
   look(lease: Lease): void {
+    this.networks.add(lease.owner.network);
     for (const check of leaseChecks) {
       if (!check.applies(lease, this.#context)) continue;
       const { network } = lease.owner;

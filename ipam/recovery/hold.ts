@@ -15,7 +15,7 @@ export function declareIncomplete(store: Store, aside: string): void {
 }
 
 /** The damaged file that the network's leases may be missing from; `undefined` where all are known. */
-export function missingSince(store: Store, network: string): string | undefined {
+export function missingSince(store: Pick<Store, "mark">, network: string): string | undefined {
   const aside = store.mark(incompleteMark);
   return aside === undefined || store.mark(completeMark(network)) === aside ? undefined : aside;
 }
