@@ -10,6 +10,7 @@ import { hasAddress } from "./allocate/pick.ts";
 import { holdsOthers } from "./allocate/refusals.ts";
 import { noteAddress } from "./allocate/sticky.ts";
 import { hasSubnet, subnetOf } from "./allocate/subnet.ts";
+import { attachmentName, unclaimedTest } from "./allocate/unclaimed.ts";
 import { type RangeUsage, usageOf } from "./allocate/usage.ts";
 import { readBootId } from "./boot-id.ts";
 import type { IpamConfig } from "./config/ipam-config.ts";
@@ -288,13 +289,9 @@ export class Allocator implements Disposable {
   }
 
   *#unclaimedPages(network: string, keep: readonly Attachment[]): Generator<readonly Lease[], void> {
-    // Without an interface's name a lease stays as long as any of the sandbox does.
-    const names = keep.flatMap(({ containerId, ifname }) =>
-      [ifname, ""].map((name) => attachmentName({ sandboxId: containerId, ifname: name })),
-    );
-    const kept = new Set(names);
+    const isUnclaimed = unclaimedTest(this.#store, network, keep);
     for (const page of this.pages(network)) {
-      const unclaimed = page.filter(({ state, owner }) => state === "allocated" && !kept.has(attachmentName(owner)));
+      const unclaimed = page.filter(isUnclaimed);
       if (unclaimed.length > 0) yield unclaimed;
     }
   }
@@ -384,9 +381,6 @@ export class Allocator implements Disposable {
 
 /** Where the database of a data directory lies. */
 export const databaseIn = (dataDir: string): string => `${dataDir}${paths.directorySeparator}leases.db`;
-
-/** Distinct within a network. */
-const attachmentName = ({ sandboxId, ifname }: Pick<Owner, "sandboxId" | "ifname">): string => `${sandboxId} ${ifname}`;
 
 /** In the order of their range sets. */
 const allocatedOf = (leases: readonly Lease[]): readonly Lease[] =>

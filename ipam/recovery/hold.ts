@@ -1,4 +1,6 @@
+import type { Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
+import { formatIp, type Ip } from "../../shared/ip.ts";
 import type { Attachment } from "../allocator.ts";
 import type { Store } from "../store/store.ts";
 
@@ -28,11 +30,30 @@ export function declareComplete(store: Store, network: string): void {
 
 /** The same where the runtime has told everything that runs, and each of it has a lease. */
 export function completeByList(store: Store, network: string, running: readonly Attachment[]): void {
-  if (missingSince(store, network) === undefined) return;
-  const hasLease = ({ containerId: sandboxId, ifname }: Attachment): boolean =>
-    store.select({ by: "owner", owner: { network, sandboxId, ifname } }).some(({ state }) => state === "allocated");
-  if (running.every(hasLease)) declareComplete(store, network);
+  if (missingSince(store, network) !== undefined && haveLeases(store, network, running))
+    declareComplete(store, network);
 }
+
+export function haveLeases(store: Store, network: string, running: readonly Attachment[]): boolean {
+  // Without an interface's name a lease is one of any of the sandbox's.
+  const isHeld = (owner: Owner): boolean =>
+    store.select({ by: "owner", owner }).some(({ state }) => state === "allocated");
+  return running.every(({ containerId: sandboxId, ifname }) =>
+    [ifname, ""].some((name) => isHeld({ network, sandboxId, ifname: name })),
+  );
+}
+
+const unreadable = "unreadable-";
+
+/** Holds an address that is in use by somebody whose name was lost: no DEL names it. */
+export const namelessOwner = (network: string, ip: Ip): Owner => ({
+  network,
+  sandboxId: `${unreadable}${formatIp(ip).replaceAll(":", "_")}`,
+  ifname: "",
+});
+
+/** One of those, also where it came along from host-local. While somebody who runs has no lease, it may be that one's. */
+export const isNameless = ({ sandboxId, ifname }: Owner): boolean => ifname === "" && sandboxId.startsWith(unreadable);
 
 /** @throws {CniError} code 101 where an address that seems free may be in use */
 export function requireComplete(store: Store, network: string): void {

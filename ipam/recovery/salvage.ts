@@ -5,6 +5,7 @@ import { type Lease, leaseStates } from "../lease.ts";
 import { type AddressKey, ipOfKey, keyOfNumber, numberOfKey } from "../store/address-key.ts";
 import { type LeaseRow, leaseOf } from "../store/lease-row.ts";
 import type { PodPlace } from "../store/store.ts";
+import { namelessOwner } from "./hold.ts";
 
 /** What could be read of a damaged database. */
 export interface Salvage {
@@ -49,14 +50,15 @@ export function salvage(path: string): Salvage {
     // The index holds the primary key too, so that it answers without the table.
     const owners = "SELECT network, sandbox_id, ifname, address FROM lease INDEXED BY lease_owner";
     const owned = reader.bothWays<OwnerRow>(owners, ["network", "sandbox_id", "ifname", "address"]);
-    for (const row of owned.rows) if (isSoundOwner(row)) add(bareLease(row));
+    for (const row of owned.rows) if (isSoundOwner(row)) add(bareLease(ownerOf(row), row.address));
     // Neither of the two has lost anything that the other one knows.
     const leasesAgree =
       leases.whole && owned.whole && found.size === leases.rows.length && found.size === owned.rows.length;
     const taken = reader.bothWays<RunRow>("SELECT network, first, last FROM taken", ["network", "first"]);
     let runsAreSound = taken.whole;
     for (const run of taken.rows) {
-      if (isSoundRun(run)) for (const address of addressesOf(run)) add(bareLease(ownerless(run.network, address)));
+      if (isSoundRun(run))
+        for (const address of addressesOf(run)) add(bareLease(namelessOwner(run.network, ipOfKey(address)), address));
       else runsAreSound = false;
     }
     const marks = reader.bothWays<MarkRow>("SELECT name, value FROM mark", ["name"]).rows;
@@ -145,10 +147,10 @@ const ownerOf = (row: Omit<OwnerRow, "address">): Owner => ({
 });
 
 /** Without subnet and gateway, as one taken over from host-local: the next ADD of its owner knows them. */
-function bareLease(row: OwnerRow): Lease {
-  const ip = ipOfKey(row.address);
+function bareLease(owner: Owner, address: AddressKey): Lease {
+  const ip = ipOfKey(address);
   return {
-    owner: ownerOf(row),
+    owner,
     rangeSet: 0,
     address: { ip, prefix: bitsOf(ip.family) },
     state: "allocated",
@@ -157,14 +159,6 @@ function bareLease(row: OwnerRow): Lease {
     allocatedAtMs: Date.now(),
   };
 }
-
-/** Nobody's DEL names it: the address stays out of use until a GC or a person frees it. */
-const ownerless = (network: string, address: AddressKey): OwnerRow => ({
-  network,
-  sandbox_id: `unreadable-${formatIp(ipOfKey(address)).replaceAll(":", "_")}`,
-  ifname: "",
-  address,
-});
 
 function* addressesOf({ first, last }: RunRow): Generator<AddressKey, void> {
   for (let number = numberOfKey(first); number <= numberOfKey(last); number++) yield keyOfNumber(number);

@@ -134,6 +134,25 @@ describe.each(damages)("a database with %s", (_name, place, damage, outcome) => 
   });
 });
 
+test("where the owners are lost and the addresses are not, a GC frees none of them while somebody on its list has no lease", async () => {
+  using data = scratch();
+  const held = await standing(data.path, "database");
+  const path = `${data.path}/leases.db`;
+  for (const name of ["lease", "lease_owner"]) overwriteTree(path, name);
+  const conf = confIn(data.path);
+  const { ips } = await mustSucceed(ipamCall("ADD", "new", conf));
+  expect([...held.values()]).not.toContain(ips?.[0]?.address);
+  const listed = await leasesIn(data.path);
+  expect(listed.filter(({ containerId }) => containerId.startsWith("unreadable-"))).toHaveLength(held.size);
+  const gc = async (...names: readonly string[]): Promise<number> => {
+    const list = names.map((containerID) => ({ containerID, ifname: "eth0" }));
+    await mustSucceed(ipamCall("GC", "", confIn(data.path, { "cni.dev/valid-attachments": list })));
+    return (await leasesIn(data.path)).filter(({ state }) => state === "allocated").length;
+  };
+  expect(await gc("new", "pod3")).toBe(held.size + 1);
+  expect(await gc("new")).toBe(1);
+});
+
 test.each<[string, (path: string) => void]>([
   ["with its first page in its log, cut to 100 bytes,", (path) => truncateSync(path, 100)],
   ["whose index of the log is overwritten", (path) => overwrite(`${path}-shm`, 0, 32768)],
