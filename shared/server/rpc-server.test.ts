@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, credentials } from "@grpc/grpc-js";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { RpcChannel } from "../channel/rpc-channel.ts";
 import { CniCode, CniError } from "../errors.ts";
 import { limits } from "../limits.ts";
@@ -101,6 +101,16 @@ describe("RpcServer", () => {
     await expect(ask()).rejects.toMatchObject({ unreachable: true });
     expect(await call).toEqual(answer);
     expect(await closed).toBe(true);
+  });
+
+  test("closing waits for no client that has gone before", async () => {
+    await serve(async () => answer);
+    for (let i = 0; i < 10; i++) await ask();
+    const connected = (): string => Bun.spawnSync(["ss", "-xH", "state", "connected", "src", socket]).stdout.toString();
+    await expect.poll(connected).toBe("");
+    using sleep = vi.spyOn(Bun, "sleep");
+    expect(await server?.close(0)).toBe(true);
+    expect(sleep).not.toHaveBeenCalled();
   });
 
   test("closing waits no longer than it may", async () => {
