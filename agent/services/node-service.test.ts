@@ -91,3 +91,11 @@ test("Status: the data path's problems, an empty pool, an agent that is not read
   notReady = "the agent is still starting";
   expect(await problems()).toEqual(["50 the agent is still starting"]);
 });
+
+test("Status: a network whose leases were lost gives nothing to new pods, until GC has told what runs", async () => {
+  parts.allocator.transaction((store): void => store.setMark("incomplete", "leases.db.damaged-x"));
+  const status = () => call(nodeService.status.path, { network: "pods" }) as Promise<StatusResponse>;
+  expect((await status()).problems).toMatchObject([{ code: 50, message: expect.stringContaining("were lost") }]);
+  await gc([]);
+  expect((await status()).problems).toEqual([]);
+});

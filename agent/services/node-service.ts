@@ -130,6 +130,7 @@ async function findProblems(parts: AgentParts, info: NodeInfo, asked: string): P
   problems.push(...(await parts.dataPath.problems()));
   try {
     parts.allocator.requireWritable();
+    for (const network of networks) parts.allocator.requireComplete(network.name);
     for (const network of networks) problems.push(...exhausted(parts, network));
   } catch (caught) {
     problems.push({ code: CniCode.notAvailable, message: CniError.from(caught).message });
