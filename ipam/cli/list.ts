@@ -25,7 +25,7 @@ Several filters narrow it down together.`,
     using snapshot = await openSnapshot(absoluteDir(options["data-dir"]), action, io);
     if (snapshot === undefined) return exitStatus.notThere;
     const fits = filter(options);
-    const leases = [...snapshot.leases(options.network)].filter(fits);
+    const leases = snapshot.leases(options.network).filter(fits).toArray();
     if (options.json) io.stdout(formatJson(leases.map(leaseView)));
     else if (leases.length === 0) io.stdout(`No leases${forWhat(options)}\n`);
     else io.stdout(leaseTable(leases, Date.now()));

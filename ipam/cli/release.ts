@@ -45,11 +45,9 @@ be given to another pod while it still uses it. Interfaces are not touched.`,
     }
     using allocator = await openAllocator(absoluteDir(options["data-dir"]), action, io);
     if (allocator === undefined) return exitStatus.notThere;
-    const named = allocator
-      .list(network)
-      .filter(({ owner, address: held }) =>
-        ip === undefined ? owner.sandboxId === container && owner.ifname === ifname : sameIp(held.ip, ip),
-      );
+    const named = leasesWhere(allocator, network, ({ owner, address: held }) =>
+      ip === undefined ? owner.sandboxId === container && owner.ifname === ifname : sameIp(held.ip, ip),
+    );
     const what = address === undefined ? `sandbox "${container}" (${ifname})` : `"${address}"`;
     const refused = named.length === 0 ? exitStatus.notThere : isSeveral(named) ? exitStatus.several : undefined;
     if (refused !== undefined) {
@@ -95,9 +93,18 @@ const isSeveral = (leases: readonly Lease[]): boolean => new Set(leases.map(({ o
 const attachmentOf = (allocator: Allocator, lease: Lease | undefined): readonly Lease[] =>
   lease === undefined
     ? []
-    : allocator
-        .list(lease.owner.network)
-        .filter(({ owner }) => owner.sandboxId === lease.owner.sandboxId && owner.ifname === lease.owner.ifname);
+    : leasesWhere(
+        allocator,
+        lease.owner.network,
+        ({ owner }) => owner.sandboxId === lease.owner.sandboxId && owner.ifname === lease.owner.ifname,
+      );
+
+/** Page by page, so that few among very many take little memory. */
+const leasesWhere = (
+  allocator: Allocator,
+  network: string | undefined,
+  fits: (lease: Lease) => boolean,
+): readonly Lease[] => [...allocator.pages(network).flatMap((page) => page.filter(fits))];
 
 /** No sandbox outlives its boot, and one whose lease cools has left. */
 const mayBeUsed = ({ state, bootId }: Lease, current: string): boolean =>
