@@ -1,4 +1,4 @@
-import { dlopen, type Pointer, read } from "bun:ffi";
+import { dlopen, type FFIFunction, type Pointer, read } from "bun:ffi";
 
 /**
  * Reading by the system's own calls, for what a plugin needs before it can do anything else: Bun's ways to read go
@@ -11,19 +11,29 @@ const readOnly = 0o2000000;
 const noSuchFile = 2;
 const notDirectory = 20;
 
+/** `undefined` where the system lets no memory be written and executed: without its JIT, Bun has no calls of C. */
+function callsOf<Calls extends Record<string, FFIFunction>>(calls: Calls) {
+  try {
+    return dlopen("libc.so.6", calls).symbols;
+  } catch {
+    return undefined;
+  }
+}
+
 /** read(2): answers how many bytes were put into `into`, 0 at the end, -1 where it failed. Waits for them. */
 export function openReader(): (fd: number, into: Uint8Array) => number {
-  const c = dlopen("libc.so.6", { read: readCall }).symbols;
-  return (fd, into) => c.read(fd, into, into.length);
+  const c = callsOf({ read: readCall });
+  return (fd, into) => c?.read(fd, into, into.length) ?? -1;
 }
 
 /** The file's first bytes, `mostBytes` or fewer; `undefined` where it cannot be read. For files that answer with one read: those of /proc. */
 export function readFileNow(path: string, mostBytes: number): Uint8Array | undefined {
-  const c = dlopen("libc.so.6", {
+  const c = callsOf({
     open: { args: ["ptr", "i32"], returns: "i32" },
     read: readCall,
     close: { args: ["i32"], returns: "i32" },
-  }).symbols;
+  });
+  if (c === undefined) return readByNode(path, mostBytes);
   const fd = c.open(cString(path), readOnly);
   if (fd < 0) return undefined;
   const bytes = new Uint8Array(mostBytes);
@@ -32,13 +42,22 @@ export function readFileNow(path: string, mostBytes: number): Uint8Array | undef
   return length < 0 ? undefined : bytes.subarray(0, length);
 }
 
-/** Whether there is nothing at this path; `false` also where the system does not let us look. */
+/** Slower by a millisecond, and needs no JIT. */
+function readByNode(path: string, mostBytes: number): Uint8Array | undefined {
+  try {
+    return process.getBuiltinModule("node:fs").readFileSync(path).subarray(0, mostBytes);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether there is nothing at this path; `false` also where that cannot be seen. */
 export function isAbsentNow(path: string): boolean {
-  const c = dlopen("libc.so.6", {
+  const c = callsOf({
     access: { args: ["ptr", "i32"], returns: "i32" },
     __errno_location: { args: [], returns: "ptr" },
-  }).symbols;
-  if (c.access(cString(path), 0) === 0) return false;
+  });
+  if (c === undefined || c.access(cString(path), 0) === 0) return false;
   const errno = read.i32(c.__errno_location() as Pointer, 0);
   return errno === noSuchFile || errno === notDirectory;
 }
