@@ -84,9 +84,8 @@ async function makeDirectory(directory: string, path: string): Promise<void> {
 }
 
 async function prepared(db: DatabaseSync, path: string): Promise<DatabaseSync> {
+  await requireNoLink(db, path);
   try {
-    // SQLite follows links, and root must not write where somebody else points to.
-    if (db.location() !== path) (await strangeFiles()).refuseLink(path);
     db.exec("PRAGMA synchronous = NORMAL");
     const version = versionOf(db);
     if (logLength(db) === 0) (await strangeFiles()).refuseBrokenLog(path);
@@ -96,6 +95,17 @@ async function prepared(db: DatabaseSync, path: string): Promise<DatabaseSync> {
   } catch (caught) {
     // What is wrong with it must still be there for whoever sets it aside: SQLite would throw a broken log away.
     closeDatabase(db, path);
+    throw caught;
+  }
+}
+
+/** SQLite follows links, and root must not write where somebody else points to: nothing has been read by then. */
+async function requireNoLink(db: DatabaseSync, path: string): Promise<void> {
+  if (db.location() === path) return;
+  try {
+    (await strangeFiles()).refuseLink(path);
+  } catch (caught) {
+    db.close();
     throw caught;
   }
 }

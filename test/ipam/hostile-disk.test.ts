@@ -165,6 +165,9 @@ describeWith("a disk that will not do", ["root"], () => {
       using elsewhere = scratch();
       const [dir, other] = [`${data.path}/data`, `${elsewhere.path}/data`];
       await callPlugin(ipamCall("ADD", "c1", confIn(other)));
+      const mover = new DatabaseSync(`${other}/leases.db`);
+      mover.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+      mover.close();
       const before = contentOf(other);
       for (const target of [`${other}/${name}`, `${elsewhere.path}/missing`]) {
         mkdirSync(dir);
@@ -179,6 +182,7 @@ describeWith("a disk that will not do", ["root"], () => {
         rmSync(dir, { recursive: true });
       }
       expect(contentOf(other)).toEqual(before);
+      expect(readdirSync(other)).toEqual(["leases.db"]);
     },
   );
 
