@@ -12,8 +12,6 @@ const name = process.argv0.slice(Math.max(process.argv0.lastIndexOf("/"), proces
 const isIpam = ["pipette-ipam", "pipette-ipam.exe"].includes(name.toLowerCase());
 
 if (process.env["CNI_COMMAND"] === undefined) {
-  // The executable begins with the plugin in mind, which ends too soon for the JIT.
-  Bun.unsafe.setJITPolicy(1);
   const { runTerminal } = await import("./terminal.ts");
   process.exitCode = await runTerminal(isIpam, process.argv.slice(2));
 } else {

@@ -230,10 +230,19 @@ export class Allocator implements Disposable {
     });
   }
 
-  /** The owner's interface is gone: what it was `releasing` cools, and its departure is on record no more. */
-  settleAll(owner: Owner): void {
+  /** The owner's leases that do not cool yet. */
+  standing(owner: Owner): readonly Lease[] {
+    return this.#leasesOf(owner).filter((lease) => lease.state !== "cooling");
+  }
+
+  /**
+   * The owner's interface is gone: its departure is on record no more, and of what it had then all cools that it has
+   * not given up and taken anew since.
+   */
+  end(owner: Owner, had: readonly Lease[]): void {
     this.#store.transaction((): void => {
-      for (const lease of this.releasing(owner)) this.#leave(lease, "cooling");
+      for (const lease of this.standing(owner))
+        if (had.some(({ generation }) => generation === lease.generation)) this.#leave(lease, "cooling");
       this.#store.setDeparture(owner, false);
     });
   }

@@ -9,7 +9,7 @@ import { nodeService } from "../../shared/proto/services.ts";
 import { type CallContext, type Rpc, rpc } from "../../shared/server/handlers.ts";
 import type { AgentParts } from "../agent-parts.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
-import { departedOwners, detachAndSettle, finishDeparted } from "../state/departed.ts";
+import { departedOwners, detachAndEnd, finishDeparted } from "../state/departed.ts";
 import type { Janitor } from "../state/janitor.ts";
 import { ownerFields, ownerKey } from "../state/owner-key.ts";
 import { ipamSection } from "../verbs/network.ts";
@@ -110,7 +110,7 @@ function removeStale(parts: AgentParts, owner: Owner): Promise<boolean> {
     // Taken again since the list was made: then it is no leftover.
     if (parts.allocator.find(owner).length > 0) return false;
     parts.leftover.set(ownerKey(owner), owner);
-    await detachAndSettle(parts, owner);
+    await detachAndEnd(parts, owner);
     return true;
   });
 }

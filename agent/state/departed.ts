@@ -43,15 +43,16 @@ export function finishDeparted(parts: AgentParts, owner: Owner): Promise<boolean
     } else if (left.length === 0 && !parts.leftover.has(key)) {
       return false;
     }
-    await detachAndSettle(parts, owner);
+    await detachAndEnd(parts, owner);
     return true;
   });
 }
 
-/** Inside the owner's lane: unwires, and only then lets the addresses go on to cooling. */
-export async function detachAndSettle(parts: AgentParts, owner: Owner): Promise<void> {
+/** Inside the owner's lane: unwires, and only then lets the addresses cool. */
+export async function detachAndEnd(parts: AgentParts, owner: Owner): Promise<void> {
+  const had = parts.allocator.standing(owner);
   await parts.dataPath.detach(owner);
   parts.attached.delete(ownerKey(owner));
   parts.leftover.delete(ownerKey(owner));
-  parts.allocator.settleAll(owner);
+  parts.allocator.end(owner, had);
 }

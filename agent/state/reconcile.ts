@@ -1,7 +1,7 @@
 import { formatCidr } from "../../shared/ip.ts";
 import { limits } from "../../shared/limits.ts";
 import type { AgentParts } from "../agent-parts.ts";
-import { detachAndSettle, finishDeparted } from "./departed.ts";
+import { detachAndEnd, finishDeparted } from "./departed.ts";
 import { ownerFields, ownerKey } from "./owner-key.ts";
 import { planReconcile, type ReconcilePlan } from "./reconcile-plan.ts";
 import { restoreLost } from "./restore.ts";
@@ -39,7 +39,7 @@ function removeOrphan(parts: AgentParts, owner: ReconcilePlan["finish"][number])
   return parts.lanes.run(ownerKey(owner), { what: `removing the orphan of "${owner.sandboxId}"` }, async () => {
     if (parts.allocator.find(owner).length > 0) return;
     parts.leftover.set(ownerKey(owner), owner);
-    await detachAndSettle(parts, owner);
+    await detachAndEnd(parts, owner);
   });
 }
 

@@ -2,13 +2,13 @@ import type { Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
 import type { AgentParts } from "../agent-parts.ts";
-import { detachAndSettle } from "../state/departed.ts";
+import { detachAndEnd } from "../state/departed.ts";
 import { ownerFields, ownerKey } from "../state/owner-key.ts";
 import type { CmdRequest } from "./cmd-request.ts";
 
 /**
- * DEL: the lease is given up, the interface goes, then the addresses may cool. "Is not there" is success; neither the
- * network's configuration nor a namespace is asked for.
+ * DEL: the interface goes, then the addresses may cool. "Is not there" is success; neither the network's configuration
+ * nor a namespace is asked for. An agent that is killed over it has not answered, so the plugin makes the DEL durable.
  * @throws {CniError} code 11 for a DEL that an ADD of the same sandbox has overtaken, 102 where the kernel refuses and
  * no lease of ours is there to remember it by
  */
@@ -16,11 +16,10 @@ export async function runDel(parts: AgentParts, { owner }: CmdRequest, call: Cal
   const what = { what: `DEL of "${owner.sandboxId}"`, signal: call.signal, timeoutMs: parts.config.callTimeoutMs };
   await parts.lanes.run(ownerKey(owner), what, async () => {
     requireNotOvertaken(parts, owner, call);
-    // Durable before anything else happens: from here on the janitor can finish it.
-    parts.allocator.release(owner, "releasing");
     try {
-      await detachAndSettle(parts, owner);
+      await detachAndEnd(parts, owner);
     } catch (caught) {
+      parts.allocator.release(owner, "releasing");
       if (parts.allocator.releasing(owner).length === 0) throw caught;
       call.log.error("unwiring failed, the janitor goes on with it", {
         ...ownerFields(owner),
