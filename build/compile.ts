@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { linkSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { compileFlags } from "./flags.ts";
 
 /**
  * `bun run build/compile.ts [linux|windows|all]`: compiles the executables into `dist/`, and does
@@ -26,23 +27,7 @@ const entryPoints = ["main.ts"];
 /** What ends up in the executable, or decides how: a change in any of it compiles again. */
 const inputs = [
   ...["main.ts", "terminal.ts", "cni", "ipam", "agent", "shared"],
-  ...["package.json", "package-lock.json", "build/compile.ts"],
-];
-
-const flags = [
-  "--compile",
-  "--bytecode",
-  "--minify",
-  // Bytecode alone would make CommonJS, which has no top-level await and starts slower.
-  "--format=esm",
-  // Without it the `node:` imports of every lazy chunk are hoisted to the start: 2.5 ms for each call.
-  "--splitting",
-  // A plugin is over before compiled code pays: 0.6 ms of its processor time. An agent's first pods gain as well, a
-  // tenth of its time; what runs long is compiled all the same, some calls later.
-  "--compile-jit-policy=10",
-  // A root plugin runs in the runtime's working directory: nothing there may change what it does.
-  "--no-compile-autoload-dotenv",
-  "--no-compile-autoload-bunfig",
+  ...["package.json", "package-lock.json", "build/compile.ts", "build/flags.ts"],
 ];
 
 process.exitCode = main(process.argv[2] ?? "all");
@@ -89,7 +74,7 @@ function compile(target: Target): boolean {
 
 function bundle(target: Target, outfile: string): boolean {
   console.log(`${target.name}: compiling`);
-  const command = ["build", ...flags, `--target=${target.base}`, ...entryPoints, "--outfile", outfile];
+  const command = ["build", ...compileFlags, `--target=${target.base}`, ...entryPoints, "--outfile", outfile];
   const child = Bun.spawnSync([process.execPath, ...command], { cwd: root, stdout: "pipe", stderr: "pipe" });
   if (child.exitCode === 0) return true;
   const said = `${child.stdout}${child.stderr}`.trim();
@@ -107,7 +92,7 @@ function bundle(target: Target, outfile: string): boolean {
 /** Hash of everything that the executable depends on. */
 function stampOf(target: Target): string {
   const hash = createHash("sha256");
-  hash.update(JSON.stringify([Bun.version, target, flags, entryPoints]));
+  hash.update(JSON.stringify([Bun.version, target, compileFlags, entryPoints]));
   for (const path of inputs.flatMap((input) => filesIn(join(root, input)))) {
     hash.update(`\0${relative(root, path)}\0`);
     hash.update(readFileSync(path));

@@ -39,7 +39,9 @@ describeWith("the benchmark in miniature", ["root", "cni-plugins", "nft"], () =>
     expect(rows.map((row) => row.measure)).toEqual([
       "exec to exit, VERSION",
       "pipette-ipam ADD, 0 leases",
+      "  the least Bun can do, 0 leases",
       "pipette-ipam ADD, 300 leases",
+      "  the least Bun can do, 300 leases",
       "whole pod, ADD + DEL",
       "12 pods at once, ADD + DEL",
       "calls lost in the crowd",

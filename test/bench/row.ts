@@ -6,22 +6,23 @@ export interface Row {
   /** What is held against budget and aim: a ratio to the peer, or an absolute figure in `unit`. */
   readonly value: number;
   readonly unit: "ratio" | "ms" | "MB" | "count";
-  readonly budget: number;
-  readonly aim: number;
+  /** Absent where the figure is there to hold others against. */
+  readonly budget?: number;
+  readonly aim?: number;
   readonly ours?: Summary;
   readonly peer?: Summary;
   readonly peerName?: string;
 }
 
-export const passes = (row: Row): boolean => row.value <= row.budget;
+export const passes = (row: Row): boolean => row.budget === undefined || row.value <= row.budget;
 
 /** A side of a comparison: does the thing once and answers how long it took, in milliseconds. */
 export type Timed = (round: number) => Promise<number> | number;
 
 export interface Comparison {
   readonly measure: string;
-  readonly budget: number;
-  readonly aim: number;
+  readonly budget?: number;
+  readonly aim?: number;
   readonly rounds: number;
   readonly ours: Timed;
   readonly peer: Timed;
@@ -44,6 +45,7 @@ export async function compare(comparison: Comparison): Promise<Row> {
     peer.push(oursFirst ? second : first);
   }
   const { measure, budget, aim, peerName } = comparison;
+  const held = budget === undefined || aim === undefined ? {} : { budget, aim };
   const [a, b] = [summarize(ours), summarize(peer)];
-  return { measure, budget, aim, peerName, unit: "ratio", ours: a, peer: b, value: a.median / b.median };
+  return { measure, ...held, peerName, unit: "ratio", ours: a, peer: b, value: a.median / b.median };
 }

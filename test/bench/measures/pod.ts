@@ -1,5 +1,6 @@
 import { AgentHome } from "../../support/agent-process.ts";
 import { budgets } from "../budgets.ts";
+import { readFromEndToEnd } from "../page-cache.ts";
 import { runTimed, verbEnv } from "../plugin-process.ts";
 import { type Crowd, crowd, makeNamespaces, type Namespace, removeNamespaces, type Side } from "../pods.ts";
 import { compare, type Row } from "../row.ts";
@@ -53,6 +54,7 @@ function bridgeSide(setting: Setting): Side {
 
 async function measureOnePod(setting: Setting, ours: Side, peer: Side): Promise<Row> {
   setting.progress("a whole pod, ADD and DEL");
+  await readFromEndToEnd([ours.executable, peer.executable, `${setting.peers}/host-local`]);
   const pods = {
     ours: await makeNamespaces("one-ours", setting.rounds + 1),
     peer: await makeNamespaces("one-peer", setting.rounds + 1),
@@ -81,6 +83,7 @@ function timed({ executable, conf, path }: Side, verb: string, namespace: Namesp
 
 async function measureCrowds(setting: Setting, ours: Side, peer: Side): Promise<Row[]> {
   setting.progress(`${setting.pods} pods at once`);
+  await readFromEndToEnd([ours.executable, peer.executable, `${setting.peers}/host-local`]);
   const lost: number[] = [];
   const doubled: number[] = [];
   let round = 0;
