@@ -1,38 +1,48 @@
-import { dlopen, type FFIFunction, type Pointer, read } from "bun:ffi";
+import { dlopen, type Pointer, read } from "bun:ffi";
 
 /**
  * Reading by the system's own calls, for what a plugin needs before it can do anything else: Bun's ways to read go
  * through its event loop and a pool of threads, which costs a process that lives for some milliseconds one of them.
  */
 
-const readCall = { args: ["i32", "ptr", "usize"], returns: "i32" } as const;
+const symbols = {
+  read: { args: ["i32", "ptr", "usize"], returns: "i32" },
+  open: { args: ["ptr", "i32"], returns: "i32" },
+  close: { args: ["i32"], returns: "i32" },
+  access: { args: ["ptr", "i32"], returns: "i32" },
+  __errno_location: { args: [], returns: "ptr" },
+} as const;
 /** open(2): read-only, closed when another program is executed. */
 const readOnly = 0o2000000;
 const noSuchFile = 2;
 const notDirectory = 20;
 
-/** `undefined` where the system lets no memory be written and executed: without its JIT, Bun has no calls of C. */
-function callsOf<Calls extends Record<string, FFIFunction>>(calls: Calls) {
+let opened: ReturnType<typeof openCalls> | undefined;
+
+/** All of them at once, and once: it is the opening that takes time. */
+const calls = () => {
+  opened ??= openCalls();
+  return opened.symbols;
+};
+
+/** None where the system lets no memory be written and executed: without its JIT, Bun has no calls of C. */
+function openCalls() {
   try {
-    return dlopen("libc.so.6", calls).symbols;
+    return dlopen("libc.so.6", symbols);
   } catch {
-    return undefined;
+    return { symbols: undefined };
   }
 }
 
 /** read(2): answers how many bytes were put into `into`, 0 at the end, -1 where it failed. Waits for them. */
 export function openReader(): (fd: number, into: Uint8Array) => number {
-  const c = callsOf({ read: readCall });
+  const c = calls();
   return (fd, into) => c?.read(fd, into, into.length) ?? -1;
 }
 
 /** The file's first bytes, `mostBytes` or fewer; `undefined` where it cannot be read. For files that answer with one read: those of /proc. */
 export function readFileNow(path: string, mostBytes: number): Uint8Array | undefined {
-  const c = callsOf({
-    open: { args: ["ptr", "i32"], returns: "i32" },
-    read: readCall,
-    close: { args: ["i32"], returns: "i32" },
-  });
+  const c = calls();
   if (c === undefined) return readByNode(path, mostBytes);
   const fd = c.open(cString(path), readOnly);
   if (fd < 0) return undefined;
@@ -53,10 +63,7 @@ function readByNode(path: string, mostBytes: number): Uint8Array | undefined {
 
 /** Whether there is nothing at this path; `false` also where that cannot be seen. */
 export function isAbsentNow(path: string): boolean {
-  const c = callsOf({
-    access: { args: ["ptr", "i32"], returns: "i32" },
-    __errno_location: { args: [], returns: "ptr" },
-  });
+  const c = calls();
   if (c === undefined || c.access(cString(path), 0) === 0) return false;
   const errno = read.i32(c.__errno_location() as Pointer, 0);
   return errno === noSuchFile || errno === notDirectory;

@@ -88,7 +88,7 @@ async function prepared(db: DatabaseSync, path: string): Promise<DatabaseSync> {
   try {
     db.exec("PRAGMA synchronous = NORMAL");
     const version = versionOf(db);
-    if (logLength(db) === 0) (await strangeFiles()).refuseBrokenLog(path);
+    if (logLength(db) === 0 && Bun.file(`${path}-wal`).size > 0) (await strangeFiles()).refuseBrokenLog(path);
     if (version !== migrations.length) upgrade(db, path);
     db.exec(`PRAGMA busy_timeout = ${sqliteWaitMs}`);
     return db;
