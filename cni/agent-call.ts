@@ -59,7 +59,7 @@ export async function callAgent<Req, Res>(
     [callTimes.untilMs]: String(Date.now() + timeoutMs),
   };
   const started = performance.now();
-  const response = await callUnary(call.conf.socket, method, request, { timeoutMs, metadata });
+  const response = await callUnary(call.conf.socket, method, request, { timeoutMs, metadata, alone: true });
   call.log.debug("The agent answered", { method: method.path, ms: performance.now() - started });
   return response;
 }

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { createServer, type Server } from "node:net";
+import { connect, createServer, type Server } from "node:net";
 import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import { departuresIn, leasesIn } from "./leases.ts";
 import { compileExecutables, errorOf, resultOf, run, scratch, variables } from "./plugin.ts";
@@ -238,6 +238,32 @@ describe("with an agent that accepts and never answers", () => {
     expect(errorOf(await run({ env: variables("ADD"), stdin: { ...conf, socket } })).code).toBe(11);
     expect((await run({ env: variables("DEL"), stdin: { ...conf, socket } })).status).toBe(0);
     expect(await departuresIn(dataDir)).toEqual([{ network: "n", sandboxId: "c1", ifname: "eth0" }]);
+  });
+});
+
+describe("with a listener whose queue is full", () => {
+  const listening = (socket: string): string =>
+    `import { listenAgain } from ${JSON.stringify(`${import.meta.dirname}/../../shared/server/backlog.linux.ts`)};
+     const listener = Bun.listen({ unix: ${JSON.stringify(socket)}, socket: { data() {} } });
+     listenAgain(listener.fd, 0);
+     console.log("up");`;
+
+  test("ADD waits for its turn, and ends at its deadline with code 11 where none comes", async () => {
+    const { conf, dataDir, path } = network("", { addTimeoutMs: 1000 });
+    const socket = `${path}/full.sock`;
+    const listener = spawn(process.execPath, ["-e", listening(socket)], { stdio: ["ignore", "pipe", "inherit"] });
+    undo.push(() => listener.kill("SIGKILL"));
+    await once(listener.stdout!, "data");
+    listener.kill("SIGSTOP");
+    const fillers = [0, 1].map(() => connect(socket).on("error", () => undefined));
+    undo.push(() => fillers.forEach((filler) => void filler.destroy()));
+    const ended = await run({ env: variables("ADD"), stdin: { ...conf, socket } });
+    expect(errorOf(ended)).toMatchObject({
+      code: 11,
+      msg: expect.stringContaining("took no connection within 1000 ms"),
+    });
+    expect(ended.ms).toBeGreaterThanOrEqual(900);
+    expect(existsSync(dataDir)).toBe(false);
   });
 });
 

@@ -119,6 +119,7 @@ export class AgentProcess {
   readonly lines: LogLine[] = [];
   stdout = "";
   stderr = "";
+  #unfinished = "";
   readonly #child: Bun.Subprocess<"ignore", "pipe", "pipe">;
   readonly #read: Promise<unknown>;
 
@@ -178,10 +179,11 @@ export class AgentProcess {
   }
 
   #take(text: string): void {
-    const before = this.stderr.lastIndexOf("\n") + 1;
     this.stderr += text;
-    const whole = this.stderr.lastIndexOf("\n") + 1;
-    for (const line of this.stderr.slice(before, whole).split("\n")) {
+    // Never the whole text: a benchmark's agent writes very much of it, and the search would run beside what is measured.
+    const lines = (this.#unfinished + text).split("\n");
+    this.#unfinished = lines.pop() ?? "";
+    for (const line of lines) {
       if (!line.startsWith("{")) continue;
       const value: unknown = JSON.parse(line);
       if (isObject(value)) this.lines.push(value);

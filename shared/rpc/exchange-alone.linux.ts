@@ -1,0 +1,131 @@
+import { dlopen, type Pointer, read } from "bun:ffi";
+import type { H2Call } from "./h2-client.ts";
+import { GrpcCode, RpcError } from "./rpc-error.ts";
+
+const symbols = {
+  socket: { args: ["i32", "i32", "i32"], returns: "i32" },
+  setsockopt: { args: ["i32", "i32", "i32", "ptr", "u32"], returns: "i32" },
+  connect: { args: ["i32", "ptr", "u32"], returns: "i32" },
+  poll: { args: ["ptr", "u64", "i32"], returns: "i32" },
+  send: { args: ["i32", "ptr", "usize", "i32"], returns: "i32" },
+  recv: { args: ["i32", "ptr", "usize", "i32"], returns: "i32" },
+  close: { args: ["i32"], returns: "i32" },
+  __errno_location: { args: [], returns: "ptr" },
+} as const;
+
+/** <sys/socket.h>, <sys/un.h> and <poll.h> of Linux, the same on every architecture that Bun compiles for. */
+const unixFamily = 1;
+const streamCloseOnExec = 1 | 0o2000000;
+const socketLevel = 1;
+const sendTimeout = 21;
+const noSignalNoWait = 0x4000 | 0x40;
+const readable = 1;
+const writable = 4;
+const addressBytes = 110;
+const longestPath = 107;
+const errnoNames: Readonly<Record<number, string>> = {
+  2: "ENOENT",
+  4: "EINTR",
+  11: "EAGAIN",
+  13: "EACCES",
+  20: "ENOTDIR",
+  32: "EPIPE",
+  104: "ECONNRESET",
+  111: "ECONNREFUSED",
+};
+
+/** An answer with its frames is seldom longer. */
+const partBytes = 64 * 1024;
+
+/**
+ * As `exchange`, by the system's own calls: the whole process stands still until the answer is there. Bun's sockets,
+ * timers and promises would cost a process that lives for some milliseconds half of one. Where the listener's queue is
+ * full, the kernel lets us wait for our turn. Few functions on purpose: each is dear when it runs for the first time.
+ * @returns the response message; nothing where there was none in time; `"unable"` where the system forbids Bun its JIT,
+ * and with it calls of C: then nothing was tried
+ * @throws {RpcError} for any other end of the call
+ */
+export function exchangeAlone(
+  address: string,
+  call: H2Call,
+  timeoutMs: number,
+  what: string,
+): Uint8Array | undefined | "unable" {
+  const c = openCalls();
+  if (c === undefined) return "unable";
+  const until = performance.now() + timeoutMs;
+  const fd = c.socket(unixFamily, streamCloseOnExec, 0);
+  try {
+    connect(c, fd, address, timeoutMs, what);
+    // `struct pollfd`: the descriptor, then what is waited for beside what has come.
+    const wait = new Int32Array([fd, readable]);
+    const part = new Uint8Array(partBytes);
+    let unsent = call.take();
+    for (;;) {
+      while (unsent.length > 0) {
+        const sent = c.send(fd, unsent, unsent.length, noSignalNoWait);
+        // What cannot be sent now may be sent later; that the server is gone shows when it is read.
+        if (sent < 0) break;
+        unsent = sent < unsent.length ? unsent.subarray(sent) : call.take();
+      }
+      if (call.outcome.t === "answered") return call.outcome.message;
+      if (call.outcome.t === "failed") throw call.outcome.error;
+      const leftMs = Math.ceil(until - performance.now());
+      if (leftMs <= 0) return undefined;
+      wait[1] = unsent.length > 0 ? readable | writable : readable;
+      // Nothing in time, or a signal: either way the time tells.
+      if (c.poll(wait, 1, leftMs) <= 0) continue;
+      const got = c.recv(fd, part, part.length, noSignalNoWait);
+      if (got > 0) call.receive(part.subarray(0, got));
+      else if (got === 0) call.ended();
+      else {
+        const code = errnoOf(c);
+        if (code !== "EAGAIN" && code !== "EINTR") call.ended(`the connection broke (${code})`);
+      }
+      if (unsent.length === 0) unsent = call.take();
+    }
+  } finally {
+    c.close(fd);
+  }
+}
+
+type Calls = NonNullable<ReturnType<typeof openCalls>>;
+
+function openCalls() {
+  try {
+    return dlopen("libc.so.6", symbols).symbols;
+  } catch {
+    return undefined;
+  }
+}
+
+/** @throws {RpcError} `unreachable` */
+function connect(c: Calls, fd: number, address: string, timeoutMs: number, what: string): void {
+  const place = new Uint8Array(addressBytes);
+  place[0] = unixFamily;
+  const { read: units, written } = new TextEncoder().encodeInto(address, place.subarray(2, 2 + longestPath));
+  const fail = (code: GrpcCode, is: string): never => {
+    throw new RpcError(code, `${what}: ${is}`, { unreachable: true });
+  };
+  if (units < address.length) fail(GrpcCode.unavailable, `the path is longer than ${written} bytes, wanted no more`);
+  // `struct timeval`: seconds and microseconds of 64 bits, of which the lower halves are enough.
+  const time = new Int32Array([timeoutMs / 1000, 0, (timeoutMs % 1000) * 1000, 0]);
+  c.setsockopt(fd, socketLevel, sendTimeout, time, time.byteLength);
+  while (c.connect(fd, place, addressBytes) < 0) {
+    const code = errnoOf(c);
+    if (code === "EINTR") continue;
+    if (code === "EAGAIN")
+      fail(GrpcCode.deadlineExceeded, `its listener took no connection within ${timeoutMs} ms, wanted one by then`);
+    const nobody = code === "ENOENT" || code === "ECONNREFUSED";
+    fail(
+      GrpcCode.unavailable,
+      `${nobody ? `nobody listens (${code})` : `connecting fails with ${code}`}, wanted an agent`,
+    );
+  }
+}
+
+/** Of the call that just failed. */
+function errnoOf(c: Calls): string {
+  const number = read.i32(c.__errno_location() as Pointer, 0);
+  return errnoNames[number] ?? `errno ${number}`;
+}
