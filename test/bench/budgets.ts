@@ -6,14 +6,17 @@ export interface Budget {
 }
 
 /**
- * The design's: what may not be exceeded, and what is aimed at. Ratios to Debian's plugins unless a unit is named.
- * docs/decisions.md says which of them do not hold yet, with what was measured.
+ * What may not be exceeded, and what is aimed at. Ratios to Debian's plugins unless a unit is named.
+ *
+ * Those of the allocator's ADD follow from what the least program on SQLite needs beside it (`least/least.ts`: 1.8, 0.25
+ * and 0.06): half as much again. The aims are what the design first asked for, and no program compiled by Bun can reach
+ * them; docs/decisions.md says more.
  */
 export const budgets = {
   start: { budget: 2.5, aim: 1.5 },
-  addEmpty: { budget: 1.3, aim: 1 },
-  addThousands: { budget: 0.2, aim: 0.2 },
-  addTensOfThousands: { budget: 0.05, aim: 0.05 },
+  addEmpty: { budget: 2.7, aim: 1.3 },
+  addThousands: { budget: 0.38, aim: 0.2 },
+  addTensOfThousands: { budget: 0.09, aim: 0.05 },
   pod: { budget: 1, aim: 0.5 },
   crowd: { budget: 1, aim: 0.5 },
   none: { budget: 0, aim: 0 },

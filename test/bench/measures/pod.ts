@@ -97,7 +97,7 @@ async function measureCrowds(setting: Setting, ours: Side, peer: Side): Promise<
   const row = await compare({
     measure: `${setting.pods} pods at once, ADD + DEL`,
     ...budgets.crowd,
-    rounds: Math.max(1, Math.floor(setting.rounds / 10)),
+    rounds: Math.max(1, Math.floor(setting.rounds / 4)),
     ours: async () => {
       const result = await once("ours", ours);
       lost.push(result.lost);
