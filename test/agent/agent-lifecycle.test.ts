@@ -324,7 +324,8 @@ describeWith("an agent that is stopped, killed, frozen, doubled", ["root", "nft"
       const name = `${kind === "@" ? "@" : ""}${join(home.directory, "notify")}`;
       using socket = new DatagramSocket(name);
       const agent = await home.start({ NOTIFY_SOCKET: name });
-      expect(socket.receive()).toBe("READY=1");
+      // The log says it first.
+      expect(await eventually(() => socket.receive(), "a datagram")).toBe("READY=1");
       expect(existsSync(home.conflist)).toBe(true);
       await agent.end();
       expect(socket.receive()).toBe("STOPPING=1");

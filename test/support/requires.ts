@@ -19,7 +19,6 @@ const needs = {
   strace: () => missingFile("/usr/bin/strace", "strace"),
   bash: () => missingFile("/usr/bin/bash", "bash"),
   zsh: () => missingFile("/usr/bin/zsh", "zsh"),
-  pwsh: () => missingFile("/usr/bin/pwsh", "powershell, of its maker"),
   nft: () => missingFile("/usr/sbin/nft", "nftables"),
 } as const;
 

@@ -121,21 +121,6 @@ describeWith("zsh", ["zsh"], () => {
   });
 });
 
-describeWith("PowerShell", ["pwsh"], () => {
-  test.each([
-    ["pipette ipam list --st", ["--state"]],
-    ["pipette ipam list --state ", ["allocated", "releasing", "cooling"]],
-    ["pipette completion p", ["powershell"]],
-    ["pipette ipam ", subcommands],
-  ])("%j: %j", (typed, wanted) => {
-    using scratch = scratchDir();
-    const script = scriptFor("powershell", scratch.path);
-    const ask = `. ([scriptblock]::Create((Get-Content -Raw '${script}'))); (TabExpansion2 '${typed}' ${typed.length}).CompletionMatches.CompletionText`;
-    const { stdout } = run("pwsh", ["-NoProfile", "-NonInteractive", "-Command", ask]);
-    expect(stdout.split(/\r?\n/).filter((line) => line !== "")).toEqual(wanted);
-  });
-});
-
 describe("pipette completion", () => {
   test.each([
     [["completion"], "SHELL is missing, wanted bash, zsh or powershell"],
