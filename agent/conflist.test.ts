@@ -32,6 +32,7 @@ describe("conflistText", () => {
     const list = JSON.parse(conflistText(config, config.networks[0]!));
     expect(list.plugins.map((plugin: { type: string }) => plugin.type)).toEqual(["pipette", "portmap", "bandwidth"]);
     expect(list.plugins[0].ipam.routes).toEqual([{ dst: "0.0.0.0/0" }, { dst: "::/0" }]);
+    expect(list.plugins[0].ipam.exclude).toEqual(["10.244.1.5", "10.244.1.16/28"]);
     expect(conflistPath(config)).toBe("/etc/cni/net.d/10-pipette.conflist");
   });
 

@@ -37,4 +37,8 @@ export interface NetworkConfig {
   readonly mtu?: number;
   readonly hairpin: boolean;
   readonly masquerade: boolean;
+  /** Addresses and blocks that no pod gets. */
+  readonly exclude: readonly string[];
+  /** A pod gets its last addresses back while they are free. */
+  readonly sticky: boolean;
 }

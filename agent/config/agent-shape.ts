@@ -6,7 +6,7 @@ import {
   wrongPluginType,
 } from "../../shared/cni/names.ts";
 import { supportedVersions } from "../../shared/cni/versions.ts";
-import { firstOf, parseCidr, sameIp } from "../../shared/ip.ts";
+import { firstOf, parseCidr, parseIp, sameIp } from "../../shared/ip.ts";
 import { limits } from "../../shared/limits.ts";
 import { logLevels } from "../../shared/log.ts";
 import { paths } from "../../shared/paths.ts";
@@ -43,6 +43,17 @@ const subnet: Shape = {
   },
 };
 
+/** An address is a block of one. */
+const exclusion: Shape = {
+  t: "string",
+  wanted: 'an address or a block without host bits, such as "10.244.1.5" or "10.244.1.16/28"',
+  wrong: (text) => {
+    if (parseIp(text) !== undefined) return undefined;
+    const cidr = parseCidr(text);
+    return cidr !== undefined && sameIp(firstOf(cidr), cidr.ip) ? undefined : "neither";
+  },
+};
+
 const network: Shape = {
   t: "map",
   required: ["name", "subnets", "bridge"],
@@ -58,6 +69,8 @@ const network: Shape = {
     mtu: { t: "integer", least: 576, most: limits.largestMtu },
     hairpin: { t: "boolean" },
     masquerade: { t: "boolean" },
+    exclude: { t: "list", of: exclusion, least: 0, most: limits.excludeEntries },
+    sticky: { t: "boolean" },
   },
 };
 

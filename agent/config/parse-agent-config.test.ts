@@ -89,6 +89,16 @@ describe("what is wrong is named with its place, its value and what was wanted",
       ['"networks[0].mtu" is 1000, wanted at least 1280 for IPv6'],
     ],
     [
+      "an exclusion of no address in the network",
+      "networks: [{ name: pods, subnets: [10.1.0.0/24], bridge: br0, exclude: [10.1.0.5, 10.0.0.0/8, 10.2.0.9] }]\n",
+      ['"networks[0].exclude[2]" is "10.2.0.9", wanted something in 10.1.0.0/24'],
+    ],
+    [
+      "an exclusion with host bits",
+      "networks: [{ name: pods, subnets: [10.1.0.0/24], bridge: br0, exclude: [10.1.0.5/28] }]\n",
+      ['"networks[0].exclude[0]" is "10.1.0.5/28", wanted an address or a block'],
+    ],
+    [
       "networks in each other's way, all of it",
       `${least}  - { name: pods, subnets: [10.1.0.128/25], bridge: br0 }\n`,
       [

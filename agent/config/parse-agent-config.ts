@@ -39,6 +39,8 @@ interface RawNetwork {
   readonly mtu?: number;
   readonly hairpin?: boolean;
   readonly masquerade?: boolean;
+  readonly exclude?: readonly string[];
+  readonly sticky?: boolean;
 }
 
 /** The newest that containerd 1.6 takes: it refuses results of 1.1.0. Newer runtimes choose from `cniVersions`. */
@@ -95,6 +97,8 @@ function toNetwork(raw: RawNetwork): NetworkConfig {
     ...(raw.mtu === undefined ? {} : { mtu: raw.mtu }),
     hairpin: raw.hairpin ?? false,
     masquerade: raw.masquerade ?? true,
+    exclude: raw.exclude ?? [],
+    sticky: raw.sticky ?? false,
   };
 }
 
@@ -119,6 +123,11 @@ function contradictions(raw: RawConfig, shaped: Shaped): ShapeProblem[] {
       say(`${at}.subnets[1]`, `"${network.subnets[1]}" of the same family, wanted one IPv4 and one IPv6 block`);
     if (network.mtu !== undefined && network.mtu < 1280 && blocks.some((block) => block.ip.family === 6))
       say(`${at}.mtu`, `${network.mtu}, wanted at least 1280 for IPv6`);
+    (network.exclude ?? []).forEach((text, k) => {
+      const excluded = parseCidr(text.includes("/") ? text : `${text}/${text.includes(":") ? 128 : 32}`);
+      if (excluded !== undefined && blocks.some((block) => overlap(block, excluded))) return;
+      say(`${at}.exclude[${k}]`, `"${text}", wanted something in ${blocks.map(formatCidr).join(" or ")}`);
+    });
     blocks.forEach((block, k) => {
       const hit = earlier.find((other) => blocksOf(other).some((theirs) => overlap(block, theirs)));
       if (hit !== undefined)

@@ -91,7 +91,17 @@ export async function partsInMemory(): Promise<PartsInMemory> {
       dataDir,
       logLevel: "debug",
       cni: { confDir: dataDir, fileName: "", cniVersion: "1.0.0", cniVersions: [], plugins: [] },
-      networks: [{ name: "pods", subnets: [subnet], bridge: "br0", hairpin: false, masquerade: false }],
+      networks: [
+        {
+          name: "pods",
+          subnets: [subnet],
+          bridge: "br0",
+          hairpin: false,
+          masquerade: false,
+          exclude: [],
+          sticky: false,
+        },
+      ],
       callTimeoutMs: 1_000,
       drainTimeoutMs: 1_000,
       janitorIntervalMs: 1_000,

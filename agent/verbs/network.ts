@@ -26,6 +26,8 @@ export function ipamSection(config: AgentConfig, network: NetworkConfig): Record
     ranges: network.subnets.map((subnet) => [{ subnet: formatCidr(subnet) }]),
     routes: network.subnets.map((subnet) => ({ dst: subnet.ip.family === 4 ? "0.0.0.0/0" : "::/0" })),
     cooldownMs: config.cooldownMs,
+    ...(network.exclude.length === 0 ? {} : { exclude: network.exclude }),
+    ...(network.sticky ? { sticky: true } : {}),
   };
 }
 
