@@ -1,4 +1,4 @@
-import { CniError } from "../shared/errors.ts";
+import { CniCode, CniError } from "../shared/errors.ts";
 import { callCni } from "./agent-call.ts";
 import type { Call } from "./call.ts";
 import { delegate } from "./delegate.ts";
@@ -21,10 +21,14 @@ export async function del(call: Call): Promise<undefined> {
   }
 }
 
-/** @returns whether the agent has done it; if not, it must find out later what it has to do */
+/**
+ * @returns whether the agent has done it; if not, it must find out later what it has to do
+ * @throws {CniError} code 104 where the sandbox has been added again since: a word left now would end that new life
+ */
 async function tellAgent(call: Call): Promise<boolean> {
   const answer = await callCni(call, "cmdDel", call.request.stdin, call.conf.delTimeoutMs);
   if (answer.t === "result") return true;
+  if (answer.t === "refused" && answer.error.code === CniCode.overtaken) throw answer.error;
   call.log.error("The agent has not unwired the sandbox and will do so later", {
     code: answer.error.code,
     reason: answer.error.message,

@@ -1,8 +1,8 @@
 /**
  * The plugin: one CNI verb per process, from environment and stdin to one JSON object on stdout.
  *
- * It checks what it was given, has the allocator (or the delegated IPAM plugin) take the addresses,
- * and the agent wire the sandbox. Only `main.ts` uses this room, and of it what stands here.
+ * It checks what it was given, has the agent take the addresses and wire the sandbox, and the delegated IPAM plugin
+ * where the configuration names one. Only `main.ts` uses this room, and of it what stands here.
  */
 import { type PluginIo, runPlugin, type VerbHandler } from "../shared/cni/dispatch.ts";
 

@@ -19,6 +19,8 @@ export const CniCode = {
   ipamFailure: 101,
   interfaceFailure: 102,
   checkFailure: 103,
+  /** A DEL that came before the last ADD of the same sandbox. */
+  overtaken: 104,
   unknownRpc: 201,
   incompatibleApi: 202,
 } as const;

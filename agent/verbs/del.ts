@@ -9,7 +9,7 @@ import type { CmdRequest } from "./cmd-request.ts";
 /**
  * DEL: the interface goes, then the addresses may cool. "Is not there" is success; neither the network's configuration
  * nor a namespace is asked for. An agent that is killed over it has not answered, so the plugin makes the DEL durable.
- * @throws {CniError} code 11 for a DEL that an ADD of the same sandbox has overtaken, 102 where the kernel refuses and
+ * @throws {CniError} code 104 for a DEL that an ADD of the same sandbox has overtaken, 102 where the kernel refuses and
  * no lease of ours is there to remember it by
  */
 export async function runDel(parts: AgentParts, { owner }: CmdRequest, call: CallContext): Promise<undefined> {
@@ -36,7 +36,7 @@ export async function runDel(parts: AgentParts, { owner }: CmdRequest, call: Cal
 function requireNotOvertaken(parts: AgentParts, owner: Owner, { startedAtMs }: CallContext): void {
   if (startedAtMs === undefined || (parts.attached.get(ownerKey(owner)) ?? 0) <= startedAtMs) return;
   throw new CniError(
-    CniCode.tryAgainLater,
+    CniCode.overtaken,
     `Cannot unwire "${owner.sandboxId}": it has been added again since the DEL began, wanted a DEL of that`,
   );
 }

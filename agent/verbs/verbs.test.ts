@@ -180,7 +180,7 @@ describe("DEL", () => {
     const began = (startedAtMs: number) => ({ ...call(), startedAtMs });
     const del = request("DEL", "a", parts.conf);
     await runAdd(parts, ownRequest("a"), began(2_000));
-    await expect(runDel(parts, del, began(1_000))).rejects.toMatchObject({ code: 11 });
+    await expect(runDel(parts, del, began(1_000))).rejects.toMatchObject({ code: 104 });
     expect([parts.dataPath.containers(), states("a")]).toEqual([["a"], ["allocated"]]);
     await runDel(parts, del, began(2_000));
     expect([parts.dataPath.containers(), states("a")]).toEqual([[], ["cooling"]]);

@@ -32,7 +32,7 @@ why it matters and what to do. With --conf also whether the leases lie in the co
   run: async ({ options }, io) => {
     const conf = options.conf === undefined ? undefined : await readNetworkConf(options.conf, io);
     const dataDir = absoluteDir(dataDirWith(options["data-dir"], conf));
-    const context = { nowMs: Date.now(), bootId: await readBootId(), ...(await rangesOf(conf)) };
+    const context = { nowMs: Date.now(), bootId: readBootId(), ...(await rangesOf(conf)) };
     const look = (): Promise<Report | undefined> =>
       lookAt(databaseIn(dataDir), context, new Progress(io, options.progress));
     let report = await look();

@@ -36,7 +36,7 @@ sandbox by the beginning of its id, a pod by its name alone.`,
       io.stderr(`${printable(`"${what}" fits ${things.size} different things, wanted one`)}\n`);
       return exitStatus.several;
     }
-    const bootId = await readBootId();
+    const bootId = readBootId();
     if (!options.json) io.stdout(leases.map((lease) => details(lease, bootId, Date.now())).join("\n"));
     return exitStatus.done;
   },

@@ -35,7 +35,7 @@ ALLOCATIONS counts since the oldest standing lease of the set was given, over al
       snapshot,
       pools.filter((pool) => network === undefined || pool.network === network),
       network,
-      await readBootId(),
+      readBootId(),
     );
     io.stdout(options.json ? formatJson(reportView(report, Date.now())) : reportText(report, Date.now()));
     return exitStatus.done;

@@ -75,7 +75,7 @@ export async function importLocked(allocator: Allocator, given: ImportOptions): 
   const options = { ...given, directory: resolve(given.directory) };
   const { directory, network, onProgress } = options;
   const content = await readDirectory(directory, (done, total) => onProgress?.({ step: "reading", done, total }));
-  const bootId = await readBootId();
+  const bootId = readBootId();
   return allocator.transaction((store): ImportReport => {
     const kept = new Import(store, options, bootId).keep(content);
     return { directory, network, ...kept, unreadable: content.unreadable };

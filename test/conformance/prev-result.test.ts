@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from "vitest";
-import { leasesIn } from "./leases.ts";
+import { departuresIn, leasesIn } from "./leases.ts";
 import { compileExecutables, errorOf, resultOf, run, scratch, variables } from "./plugin.ts";
 import { refusing, startScriptedAgent } from "./scripted-agent.ts";
 
@@ -132,6 +132,17 @@ test("section 2 DEL: an agent that cannot do it now does not hold it up", async 
   expect([ended.status, ended.stdout]).toEqual([0, ""]);
   expect(ended.stderr).toContain("The interface is busy");
   expect((await leasesIn(directory.path)).map(({ state }) => state)).toEqual(["releasing"]);
+});
+
+test("section 2 DEL: one that an ADD has overtaken fails, and leaves the new life alone", async () => {
+  using directory = scratch();
+  await using agent = await startScriptedAgent();
+  const conf = confOf(agent.socket, directory.path);
+  resultOf(await run({ env: variables("ADD"), stdin: conf }));
+  agent.follow(refusing(104, "It has been added again"));
+  expect(errorOf(await run({ env: variables("DEL"), stdin: conf }))).toMatchObject({ code: 104 });
+  expect((await leasesIn(directory.path)).map(({ state }) => state)).toEqual(["allocated"]);
+  expect(await departuresIn(directory.path)).toEqual([]);
 });
 
 test("section 2 DEL: where the lease cannot be given up it fails, in words that make the runtime come again", async () => {
