@@ -1,13 +1,15 @@
 import { open, readFile } from "node:fs/promises";
+import { limits } from "../shared/limits.ts";
 import { createLogger, type Logger } from "../shared/log.ts";
 import { paths } from "../shared/paths.ts";
 import { isWindows } from "../shared/platform.ts";
-import { runDaemon } from "../shared/server/daemon.ts";
+import { runDaemon, type Supervisor } from "../shared/server/daemon.ts";
 import { openLibc } from "../shared/server/libc.linux.ts";
 import { defineCommand } from "../shared/terminal/command.ts";
 import { exitStatus } from "../shared/terminal/exit-status.ts";
 import type { TerminalIo } from "../shared/terminal/terminal-io.ts";
 import { Agent } from "./agent.ts";
+import { asService, logInto } from "./agent-supervision.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import { parseAgentConfig } from "./config/parse-agent-config.ts";
 import { createBridgeDataPath } from "./datapath/bridge/mod.ts";
@@ -24,22 +26,33 @@ export const agentCommand = defineCommand({
       help: `its configuration (default ${paths.agentConfig}); conf/agent.yaml explains every key`,
     },
     check: { help: "only reads the configuration and lists what is wrong with it" },
+    "log-file": {
+      value: "PATH",
+      of: "file",
+      help: `its log, in place of stderr: up to ${limits.agentLogFileBytes / 1024 ** 2} MiB, and as much again in PATH.1`,
+    },
+    service: { help: "Windows: as the service that the service control manager has started" },
   },
   exits: { 0: "stopped as asked, or the configuration is in order" },
-  run: async ({ options: { config: file = paths.agentConfig, check } }, io) => {
-    const config = await readConfig(file, io);
-    if (config === undefined) return exitStatus.failed;
-    if (check) {
-      io.stdout(`${file} is in order\n`);
-      return exitStatus.done;
-    }
-    if (isWindows) {
-      io.stderr("Cannot run the agent: it serves no named pipe and no HNS yet, wanted Linux\n");
-      return exitStatus.failed;
-    }
-    return serve(config, io);
+  run: async ({ options: { config: file = paths.agentConfig, check, service, "log-file": logFile } }, console) => {
+    const io = logFile === undefined ? console : await logInto(logFile, console);
+    return service ? asService(io, (supervisor) => run(file, check, io, supervisor)) : run(file, check, io);
   },
 });
+
+async function run(file: string, check: boolean, io: TerminalIo, supervisor?: Supervisor): Promise<number> {
+  const config = await readConfig(file, io);
+  if (config === undefined) return exitStatus.failed;
+  if (check) {
+    io.stdout(`${file} is in order\n`);
+    return exitStatus.done;
+  }
+  if (isWindows) {
+    io.stderr("Cannot run the agent: it serves no named pipe and no HNS yet, wanted Linux\n");
+    return exitStatus.failed;
+  }
+  return serve(config, io, supervisor);
+}
 
 async function readConfig(file: string, io: TerminalIo): Promise<AgentConfig | undefined> {
   let text: string;
@@ -55,10 +68,10 @@ async function readConfig(file: string, io: TerminalIo): Promise<AgentConfig | u
   return undefined;
 }
 
-function serve(config: AgentConfig, io: TerminalIo): Promise<number> {
+function serve(config: AgentConfig, io: TerminalIo, supervisor: Supervisor | undefined): Promise<number> {
   const logger = createLogger(config.logLevel, (line) => io.stderr(`${line}\n`));
   const libc = openLibc();
-  return runDaemon({ who: "the agent", logger, libc, env: io.env }, async () => {
+  return runDaemon({ who: "the agent", logger, libc, env: io.env, supervisor }, async () => {
     const agent = await Agent.start(config, {
       logger,
       libc,

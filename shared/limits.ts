@@ -24,6 +24,10 @@ export const limits = {
   delegateDetailChars: 500,
   /** A plugin's log file; as much again is kept from before. */
   logFileBytes: 5 * 1024 * 1024,
+  /** The agent's own log file, where there is no journal: days of calls on a busy node; as much again is kept from before. */
+  agentLogFileBytes: 20 * 1024 * 1024,
+  /** A service that starts or stops says within this time that it still does; three times as often, to be sure. */
+  serviceWaitHintMs: 15_000,
   /** A process that rotates the log holds its lock for a millisecond; an older lock has lost its holder. */
   logLockMs: 10_000,
   /** W3C Trace Context and Baggage: what every party must pass on. */

@@ -8,6 +8,8 @@ export const linuxPaths = {
   hostLocalDataDir: "/var/lib/cni/networks",
   agentConfig: "/etc/pipette/agent.yaml",
   cniConfDir: "/etc/cni/net.d",
+  cniBinDir: "/opt/cni/bin",
+  executableSuffix: "",
   /** Between the directories in CNI_PATH. */
   pathListSeparator: ":",
   directorySeparator: "/",

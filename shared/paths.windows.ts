@@ -6,6 +6,10 @@ export const windowsPaths = {
   hostLocalDataDir: "C:\\var\\lib\\cni\\networks",
   agentConfig: "C:\\ProgramData\\pipette\\agent.yaml",
   cniConfDir: "C:\\Program Files\\containerd\\cni\\conf",
+  cniBinDir: "C:\\Program Files\\containerd\\cni\\bin",
+  executableSuffix: ".exe",
+  /** Of the agent as a service, which has no journal. */
+  agentLog: "C:\\ProgramData\\pipette\\agent.log",
   /** Between the directories in CNI_PATH. */
   pathListSeparator: ";",
   directorySeparator: "\\",

@@ -10,20 +10,32 @@ export interface Running {
   stop(): Promise<void>;
 }
 
+/** A service manager that is spoken to from within, as Windows' is. */
+export interface Supervisor {
+  /** Resolves, with a word for the log, when it asks for the end. */
+  readonly stopRequested: Promise<string>;
+  /** The daemon serves. */
+  ready(): void;
+  /** It finishes what is in flight. */
+  stopping(): void;
+}
+
 export interface DaemonContext {
   /** For messages: `the agent`. */
   readonly who: string;
   readonly logger: Logger;
   readonly libc: Libc;
   readonly env: Readonly<Record<string, string | undefined>>;
+  readonly supervisor?: Supervisor | undefined;
 }
 
 /**
- * Starts, tells systemd, and stops on SIGTERM, SIGINT, or when what runs cannot go on.
+ * Starts, tells systemd or the supervisor, and stops on SIGTERM, SIGINT, the supervisor's word, or when what runs
+ * cannot go on.
  * @returns exit status: 0 stopped as asked, 1 failed
  */
 export async function runDaemon(context: DaemonContext, start: () => Promise<Running>): Promise<number> {
-  const { who, logger } = context;
+  const { who, logger, supervisor } = context;
   // Whatever nobody waited for leaves a state that nobody knows: the supervisor starts it anew.
   const onFault = (caught: unknown): void => {
     logger.error(`${who} ends after a fault of its own`, { error: describe(caught) });
@@ -32,13 +44,15 @@ export async function runDaemon(context: DaemonContext, start: () => Promise<Run
   process.on("uncaughtException", onFault);
   process.on("unhandledRejection", onFault);
   // Waited for from the beginning, so that a signal during the start is not lost.
-  const signalled = stopSignal();
+  const signalled = Promise.race([stopSignal(), ...(supervisor === undefined ? [] : [supervisor.stopRequested])]);
   try {
     const running = await start();
     tell(context, "READY=1");
+    supervisor?.ready();
     const lost = await Promise.race([signalled.then((signal) => void logger.info("signal", { signal })), running.lost]);
     if (lost !== undefined) logger.error(lost);
     tell(context, "STOPPING=1");
+    supervisor?.stopping();
     await running.stop();
     return lost === undefined ? 0 : 1;
   } catch (caught) {

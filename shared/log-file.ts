@@ -1,14 +1,14 @@
 import { closeSync, constants, fstatSync, openSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
-import { limits } from "../shared/limits.ts";
+import { limits } from "./limits.ts";
 
 /**
- * Appends one line to a log that many processes write at once, and that takes up twice
- * `limits.logFileBytes`: a full one becomes `<file>.1`.
+ * Appends one line to a log that many processes may write at once, and that takes up twice
+ * `mostBytes`: a full one becomes `<file>.1`.
  * @returns what went wrong, for stderr
  */
-export function appendToLog(file: string, line: string): string | undefined {
+export function appendToLog(file: string, line: string, mostBytes: number = limits.logFileBytes): string | undefined {
   try {
-    if (append(file, line) >= limits.logFileBytes) rotate(file);
+    if (append(file, line) >= mostBytes) rotate(file, mostBytes);
     return undefined;
   } catch (caught) {
     const is = caught instanceof Error ? caught.message : String(caught);
@@ -31,7 +31,7 @@ function append(file: string, line: string): number {
 }
 
 /** One process at a time: of two that saw the file full, the second would throw away what the first kept. */
-function rotate(file: string): void {
+function rotate(file: string, mostBytes: number): void {
   const lock = `${file}.lock`;
   let fd: number;
   try {
@@ -43,7 +43,7 @@ function rotate(file: string): void {
     return;
   }
   try {
-    if (statSync(file).size >= limits.logFileBytes) renameSync(file, `${file}.1`);
+    if (statSync(file).size >= mostBytes) renameSync(file, `${file}.1`);
   } finally {
     closeSync(fd);
     rmSync(lock, { force: true });

@@ -1,0 +1,54 @@
+import { mkdir } from "node:fs/promises";
+import { dirname } from "node:path";
+import { CniCode, CniError } from "../shared/errors.ts";
+import { limits } from "../shared/limits.ts";
+import { createLogger } from "../shared/log.ts";
+import { appendToLog } from "../shared/log-file.ts";
+import { isWindows } from "../shared/platform.ts";
+import type { Supervisor } from "../shared/server/daemon.ts";
+import { exitStatus } from "../shared/terminal/exit-status.ts";
+import type { TerminalIo } from "../shared/terminal/terminal-io.ts";
+
+/**
+ * The same terminal, but what goes to stderr goes into this file: a service of Windows has no stderr that anybody sees.
+ * Where the file cannot be written, stderr gets both.
+ */
+export async function logInto(file: string, io: TerminalIo): Promise<TerminalIo> {
+  // What is wrong with it the first line says.
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 }).catch(() => undefined);
+  const append = (line: string): void => {
+    const problem = appendToLog(file, line, limits.agentLogFileBytes);
+    if (problem !== undefined) io.stderr(`${line}\n${problem}\n`);
+  };
+  // A sentence for a person, such as what is wrong with the configuration, gets its time here.
+  const sentences = createLogger("info", append);
+  const stderr = (text: string): void => {
+    for (const line of text.split("\n").filter((part) => part !== ""))
+      if (line.startsWith("{")) append(line);
+      else sentences.error(line);
+  };
+  return { ...io, stderr, stderrIsTerminal: false };
+}
+
+/**
+ * Runs as the service that Windows' service control manager has started, and tells it how that ended.
+ * @throws {CniError} code 5 where nobody has
+ */
+export async function asService(io: TerminalIo, run: (supervisor: Supervisor) => Promise<number>): Promise<number> {
+  if (!isWindows)
+    throw new CniError(CniCode.io, "Cannot run as a service: this is not Windows, wanted the agent without --service");
+  try {
+    const { enterService, serviceName } = await import("./windows-service/mod.ts");
+    const host = await enterService(serviceName);
+    let status: number = exitStatus.failed;
+    try {
+      status = await run(host);
+      return status;
+    } finally {
+      host.stopped(status);
+    }
+  } catch (caught) {
+    io.stderr(`${CniError.from(caught, "run as a service").message}\n`);
+    return exitStatus.failed;
+  }
+}
