@@ -4,7 +4,7 @@ import { createLogger, type Logger } from "../shared/log.ts";
 import { paths } from "../shared/paths.ts";
 import { isWindows } from "../shared/platform.ts";
 import { runDaemon, type Supervisor } from "../shared/server/daemon.ts";
-import { openLibc } from "../shared/server/libc.linux.ts";
+import { openSystem } from "../shared/server/system.ts";
 import { defineCommand } from "../shared/terminal/command.ts";
 import { exitStatus } from "../shared/terminal/exit-status.ts";
 import type { TerminalIo } from "../shared/terminal/terminal-io.ts";
@@ -68,13 +68,16 @@ async function readConfig(file: string, io: TerminalIo): Promise<AgentConfig | u
   return undefined;
 }
 
-function serve(config: AgentConfig, io: TerminalIo, supervisor: Supervisor | undefined): Promise<number> {
-  const logger = createLogger(config.logLevel, (line) => io.stderr(`${line}\n`));
-  const libc = openLibc();
-  return runDaemon({ who: "the agent", logger, libc, env: io.env, supervisor }, async () => {
+async function serve(config: AgentConfig, io: TerminalIo, supervisor: Supervisor | undefined): Promise<number> {
+  const logger = createLogger(config.logLevel, (line) =>
+    io.stderr(`${line}
+`),
+  );
+  const system = await openSystem();
+  return runDaemon({ who: "the agent", logger, system, env: io.env, supervisor }, async () => {
     const agent = await Agent.start(config, {
       logger,
-      libc,
+      system,
       createDataPath: () => createBridgeDataPath({ networks: config.networks, logger }),
       dataPathName: "bridge",
       sources: [namespaceSource(addressesInNamespaces)],

@@ -4,8 +4,8 @@ import { CniCode, CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
 import type { Logger } from "../shared/log.ts";
 import { InstanceLock } from "../shared/server/instance-lock.ts";
-import type { Libc } from "../shared/server/libc.linux.ts";
 import { SocketServer } from "../shared/server/socket-server.ts";
+import type { System } from "../shared/server/system.ts";
 import { version } from "../shared/version.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
@@ -25,7 +25,7 @@ const longestQueue = 64;
 
 export interface AgentDependencies {
   readonly logger: Logger;
-  readonly libc: Libc;
+  readonly system: System;
   /** Called once the locks are ours. */
   createDataPath(): DataPath;
   /** Its name for `Status`. */
@@ -63,16 +63,16 @@ export class Agent {
    * @throws {CniError} naming what is in the way; nothing stays locked or listening then
    */
   static async start(config: AgentConfig, dependencies: AgentDependencies): Promise<Agent> {
-    const { logger, libc } = dependencies;
+    const { logger, system } = dependencies;
     await using resources = new AsyncDisposableStack();
-    const server = resources.use(SocketServer.claim(config.socket, "the agent", libc));
+    const server = resources.use(SocketServer.claim(config.socket, "the agent", system));
     const watch = resources.use(new StoreWatch());
     const report = (line: string): void => logger.warn(line);
     const allocator = resources.use(await openSound(config.dataDir, report, { onDamage: watch.onDamage }));
     await watch.start(allocator.path, config.janitorIntervalMs);
     // Two agents with one store would each take the other's interfaces for leftovers.
     const lockFile = join(config.dataDir, "agent.lock");
-    resources.use(InstanceLock.take(lockFile, "the agent", `data directory "${config.dataDir}"`, libc));
+    resources.use(InstanceLock.take(lockFile, "the agent", `data directory "${config.dataDir}"`, system));
     const parts: AgentParts = {
       config,
       allocator,

@@ -2,7 +2,6 @@ import { resolve } from "node:path";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { createLogger, logLevels } from "../../shared/log.ts";
 import { paths } from "../../shared/paths.ts";
-import { isWindows } from "../../shared/platform.ts";
 import { defineCommand } from "../../shared/terminal/command.ts";
 import type { IpamServerConfig } from "../service/mod.ts";
 import { dataDirWith, ipamConfigOf, type NetworkConf, readNetworkConf } from "./network-conf.ts";
@@ -26,19 +25,17 @@ socket serves the same, and knows besides which interfaces stand on the leases.`
   },
   exits: { 0: "stopped as asked" },
   run: async ({ options }, io) => {
-    if (isWindows)
-      throw new CniError(CniCode.io, "Cannot serve the allocator: it serves no named pipe yet, wanted Linux");
     const confs = await Promise.all((options.conf ?? []).map((file) => readNetworkConf(file, io)));
     const dataDir = absoluteDir(dataDirWith(options["data-dir"], confs[0]));
     const sections = await sectionsOf(confs, dataDir);
-    const { openLibc } = await import("../../shared/server/libc.linux.ts");
+    const { openSystem } = await import("../../shared/server/system.ts");
     const { runDaemon } = await import("../../shared/server/daemon.ts");
     const { ipamServerName: who, startIpamServer } = await import("../service/mod.ts");
     const level = logLevels.find((name) => name === options["log-level"]) ?? "info";
     const logger = createLogger(level, (line) => io.stderr(`${line}\n`));
-    const libc = openLibc();
+    const system = await openSystem();
     const config = { socket: resolve(options.socket ?? paths.ipamSocket), dataDir, sections };
-    return runDaemon({ who, logger, libc, env: io.env }, () => startIpamServer(config, logger, libc));
+    return runDaemon({ who, logger, system, env: io.env }, () => startIpamServer(config, logger, system));
   },
 });
 

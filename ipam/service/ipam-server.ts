@@ -1,7 +1,7 @@
 import type { Logger } from "../../shared/log.ts";
 import type { Running } from "../../shared/server/daemon.ts";
-import type { Libc } from "../../shared/server/libc.linux.ts";
 import { SocketServer } from "../../shared/server/socket-server.ts";
+import type { System } from "../../shared/server/system.ts";
 import type { Allocator } from "../allocator.ts";
 import { openSound } from "../recovery/open-sound.ts";
 import { StoreWatch } from "../recovery/store-watch.ts";
@@ -27,10 +27,10 @@ const drainTimeoutMs = 10_000;
  * call is one transaction.
  * @throws {CniError} naming what is in the way; nothing stays locked or listening then
  */
-export async function startIpamServer(config: IpamServerConfig, logger: Logger, libc: Libc): Promise<Running> {
+export async function startIpamServer(config: IpamServerConfig, logger: Logger, system: System): Promise<Running> {
   const { socket, dataDir, sections } = config;
   await using starting = new AsyncDisposableStack();
-  const server = starting.use(SocketServer.claim(socket, ipamServerName, libc));
+  const server = starting.use(SocketServer.claim(socket, ipamServerName, system));
   const watch = starting.use(new StoreWatch());
   const report = (line: string): void => logger.warn(line);
   const allocator = starting.use(await openSound(dataDir, report, { onDamage: watch.onDamage }));

@@ -7,7 +7,7 @@ import { ipamService } from "../../shared/proto/daemon-services.ts";
 import { callUnary } from "../../shared/rpc/call.ts";
 import { GrpcCode } from "../../shared/rpc/rpc-error.ts";
 import type { Running } from "../../shared/server/daemon.ts";
-import { openLibc } from "../../shared/server/libc.linux.ts";
+import { openSystem } from "../../shared/server/system.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
 import { Allocator } from "../allocator.ts";
 import { parseIpamConfig } from "../config/ipam-config.ts";
@@ -30,7 +30,7 @@ beforeEach(async () => {
   const sections = new Map([["known", { ranges: [[{ subnet: "10.6.0.0/29" }], [{ subnet: "fd06::/64" }]] }]]);
   const config = { socket: `${scratch.path}/run/s`, dataDir: scratch.path, sections };
   const logger = createLogger("info", (line) => lines.push(line));
-  server = await startIpamServer(config, logger, openLibc());
+  server = await startIpamServer(config, logger, await openSystem());
   client = new IpamClient(config.socket);
 });
 afterEach(async () => {

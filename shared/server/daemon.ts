@@ -1,7 +1,7 @@
 import { CniError } from "../errors.ts";
 import type { Logger } from "../log.ts";
-import type { Libc } from "./libc.linux.ts";
-import { notifySystemd } from "./notify.ts";
+import { isWindows } from "../platform.ts";
+import type { System } from "./system.ts";
 
 /** What has been started, and serves. */
 export interface Running {
@@ -24,13 +24,13 @@ export interface DaemonContext {
   /** For messages: `the agent`. */
   readonly who: string;
   readonly logger: Logger;
-  readonly libc: Libc;
+  readonly system: System;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly supervisor?: Supervisor | undefined;
 }
 
 /**
- * Starts, tells systemd or the supervisor, and stops on SIGTERM, SIGINT, the supervisor's word, or when what runs
+ * Starts, tells systemd or the supervisor, and stops on a signal that asks for it, the supervisor's word, or when what runs
  * cannot go on.
  * @returns exit status: 0 stopped as asked, 1 failed
  */
@@ -65,14 +65,17 @@ export async function runDaemon(context: DaemonContext, start: () => Promise<Run
   }
 }
 
+/** On Windows these are Ctrl+C, Ctrl+Break and the end of the console; a hangup on Linux ends the process as ever. */
+const stopSignals = isWindows ? (["SIGINT", "SIGBREAK", "SIGHUP"] as const) : (["SIGTERM", "SIGINT"] as const);
+
 function stopSignal(): Promise<string> {
   return new Promise((resolve) => {
-    for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => resolve(signal));
+    for (const signal of stopSignals) process.once(signal, () => resolve(signal));
   });
 }
 
-function tell({ env, libc, logger }: DaemonContext, state: string): void {
-  const problem = notifySystemd(env, libc, state);
+function tell({ env, system, logger }: DaemonContext, state: string): void {
+  const problem = system.notify(env, state);
   if (problem !== undefined) logger.warn(problem);
 }
 

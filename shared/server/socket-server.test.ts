@@ -6,11 +6,11 @@ import { createLogger } from "../log.ts";
 import { healthService } from "../proto/daemon-services.ts";
 import { ServingStatus } from "../proto/health-messages.ts";
 import { callUnary } from "../rpc/call.ts";
-import { openLibc } from "./libc.linux.ts";
 import { SocketServer } from "./socket-server.ts";
+import { openSystem } from "./system.ts";
 
 const logger = createLogger("error", () => undefined);
-const libc = openLibc();
+const system = await openSystem();
 
 let scratch: ReturnType<typeof scratchDir>;
 let path: string;
@@ -19,7 +19,7 @@ let server: SocketServer;
 beforeEach(() => {
   scratch = scratchDir();
   path = `${scratch.path}/run/s`;
-  server = SocketServer.claim(path, "the one under test", libc);
+  server = SocketServer.claim(path, "the one under test", system);
 });
 afterEach(async () => {
   await server[Symbol.asyncDispose]();
@@ -31,7 +31,7 @@ const health = async (): Promise<number> =>
 
 describe("a socket of one's own", () => {
   test("belongs to one only, from the claim to the end, also where it is served no more", async () => {
-    const claim = (): SocketServer => SocketServer.claim(path, "another one", libc);
+    const claim = (): SocketServer => SocketServer.claim(path, "another one", system);
     const refusal = `Cannot start another one: socket "${path}" is held by process ${process.pid}, wanted nobody to hold it`;
     expect(claim).toThrow(refusal);
     await server.listen([], 1_000, logger);

@@ -2,50 +2,56 @@ import type { Logger } from "../log.ts";
 import { CallTracker } from "./call-tracker.ts";
 import type { Rpc } from "./handlers.ts";
 import { InstanceLock } from "./instance-lock.ts";
-import type { Libc } from "./libc.linux.ts";
 import { RpcServer } from "./rpc-server.ts";
-import { clearStaleSocket, makeSocketDirectory, socketIdentity } from "./socket-place.ts";
+import type { SocketPlace, System } from "./system.ts";
 
 /**
- * A socket that belongs to one process of ours: from `claim` on no other one takes it, from `listen` on calls are
- * served there, and what becomes of its file is watched.
+ * A socket, or a Windows pipe, that belongs to one process of ours: from `claim` on no other one takes it, from
+ * `listen` on calls are served there, and what becomes of it is watched.
  */
 export class SocketServer implements AsyncDisposable {
   readonly path: string;
+  readonly #place: SocketPlace;
   readonly #lock: InstanceLock;
   readonly #tracker = new CallTracker();
   readonly #lost = Promise.withResolvers<string>();
   #server: RpcServer | undefined;
   #watch: ReturnType<typeof setInterval> | undefined;
 
-  private constructor(path: string, lock: InstanceLock) {
+  private constructor(path: string, place: SocketPlace, lock: InstanceLock) {
     this.path = path;
+    this.#place = place;
     this.#lock = lock;
   }
 
   /**
-   * Makes the socket's directory where it is missing, and takes the lock beside the socket.
+   * Makes the socket's directory where it is missing, and takes the socket's lock: on Linux a file beside it.
    * @param who for messages: `the agent`
    * @throws {CniError} code 5 naming what is in the way, such as the pid of the holder
    */
-  static claim(path: string, who: string, libc: Libc): SocketServer {
-    makeSocketDirectory(path);
-    return new SocketServer(path, InstanceLock.take(`${path}.lock`, who, `socket "${path}"`, libc));
+  static claim(path: string, who: string, system: System): SocketServer {
+    const place = system.socketPlace(path);
+    place.prepare();
+    return new SocketServer(path, place, InstanceLock.take(`${path}.lock`, who, `socket "${path}"`, system));
   }
 
   /**
-   * Removes what a dead process left, and serves. Not yet healthy: that is for the caller to say.
-   * @throws {CniError} code 5 where the path is another program's
+   * Removes what a dead process left, and serves, administrators only. Not yet healthy: that is for the caller to say.
+   * @throws {CniError} code 5 where the path is another program's, or cannot be kept from others
    */
   async listen(services: readonly (readonly Rpc[])[], watchIntervalMs: number, logger: Logger): Promise<void> {
-    await clearStaleSocket(this.path);
+    await this.#place.clear();
     this.#server = await RpcServer.listen(this.path, services, this.#tracker, logger);
-    const own = socketIdentity(this.path);
+    try {
+      this.#place.settle();
+    } catch (caught) {
+      await this.close(0);
+      throw caught;
+    }
     this.#watch = setInterval(() => {
-      const now = socketIdentity(this.path);
-      if (now === own) return;
+      const is = this.#place.fate();
+      if (is === undefined) return;
       clearInterval(this.#watch);
-      const is = now === undefined ? "is gone" : "is another program's";
       this.#lost.resolve(
         `Cannot be reached any more: the socket "${this.path}" ${is}, wanted the one that this process made`,
       );
@@ -53,7 +59,7 @@ export class SocketServer implements AsyncDisposable {
   }
 
   /**
-   * Resolves, with a sentence, when the socket's file has gone or is another's: nobody can reach this process any
+   * Resolves, with a sentence, when the socket has gone or is another's: nobody can reach this process any
    * more, and only a new start makes a socket that is its own.
    */
   get lost(): Promise<string> {

@@ -1,14 +1,14 @@
 import { existsSync, renameSync } from "node:fs";
 import { limits } from "../limits.ts";
 import { isWindows } from "../platform.ts";
-import { socketIdentity } from "./socket-place.ts";
+import { socketIdentity } from "./socket-place.linux.ts";
 
 export interface ListenOptions {
   /** Connections that may wait to be accepted; the kernel may allow less. */
   readonly backlog?: number;
 }
 
-/** Permission bits of the socket: root's alone. Windows has none. */
+/** Permission bits of the socket: root's alone. A pipe has none, see `PipePlace`. */
 const socketMode = 0o700;
 
 /**
@@ -34,12 +34,12 @@ export class UnixListener<T> {
   static async listen<T>(path: string, options: ListenOptions, socket: Bun.SocketHandler<T>): Promise<UnixListener<T>> {
     const listenAgain = isWindows ? undefined : (await import("./backlog.linux.ts")).listenAgain;
     // The socket is made inside of this call, so the mask covers it and nothing else.
-    const mask = process.umask(0o777 & ~socketMode);
+    const mask = isWindows ? undefined : process.umask(0o777 & ~socketMode);
     let listener: Bun.UnixSocketListener<T>;
     try {
       listener = Bun.listen<T>({ unix: path, socket: { binaryType: "uint8array", ...socket } });
     } finally {
-      process.umask(mask);
+      if (mask !== undefined) process.umask(mask);
     }
     try {
       // Bun's own queue is 512: a crowd of plugins fills that, and the rest is refused.

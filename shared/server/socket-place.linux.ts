@@ -2,12 +2,41 @@ import { lstatSync, mkdirSync, unlinkSync } from "node:fs";
 import { connect } from "node:net";
 import { dirname } from "node:path";
 import { CniCode, CniError } from "../errors.ts";
+import type { SocketPlace } from "./system.ts";
 
 /** Long enough for a listener that is there to accept; a frozen one's kernel accepts for it. */
 const probeMs = 1_000;
 
+/** A socket file; its rights are those that the listener gave it from its first moment on. */
+export class UnixSocketPlace implements SocketPlace {
+  readonly #path: string;
+  #own: string | undefined;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  prepare(): void {
+    makeSocketDirectory(this.#path);
+  }
+
+  clear(): Promise<void> {
+    return clearStaleSocket(this.#path);
+  }
+
+  settle(): void {
+    this.#own = socketIdentity(this.#path);
+  }
+
+  fate(): string | undefined {
+    const now = socketIdentity(this.#path);
+    if (now === this.#own) return undefined;
+    return now === undefined ? "is gone" : "is another program's";
+  }
+}
+
 /** Makes the socket's directory, 0750, where it is missing; one that is there keeps its rights. */
-export function makeSocketDirectory(socket: string): void {
+function makeSocketDirectory(socket: string): void {
   try {
     mkdirSync(dirname(socket), { recursive: true, mode: 0o750 });
   } catch (cause) {
@@ -22,12 +51,8 @@ export function makeSocketDirectory(socket: string): void {
   }
 }
 
-/**
- * Clears the place of a socket that a dead process left. Only for the holder of the socket's lock: so no other
- * server of ours can be listening; another program's socket (a real antrea-agent's) is still asked for first.
- * @throws {CniError} code 5 where somebody listens, or where the path is something else than a socket
- */
-export async function clearStaleSocket(socket: string): Promise<void> {
+/** No other server of ours can be listening; another program's socket (a real antrea-agent's) is still asked for first. */
+async function clearStaleSocket(socket: string): Promise<void> {
   const stat = lstatSync(socket, { throwIfNoEntry: false });
   if (stat === undefined) return;
   if (!stat.isSocket()) throw taken(socket, "it is no socket");

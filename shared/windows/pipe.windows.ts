@@ -1,0 +1,54 @@
+import { dlopen, FFIType, ptr } from "bun:ffi";
+import { invalidHandle, systemLibrary, wide } from "./win32.windows.ts";
+
+const symbols = {
+  CreateFileW: { args: ["ptr", "u32", "u32", "ptr", "u32", "u32", "ptr"], returns: FFIType.i64_fast },
+  GetNamedPipeServerProcessId: { args: ["i64", "ptr"], returns: "i32" },
+  CloseHandle: { args: ["i64"], returns: "i32" },
+  GetLastError: { args: [], returns: "u32" },
+} as const;
+
+/** What a handle of a pipe is for. */
+export const pipeAccess = {
+  /** READ_CONTROL: to look at it. */
+  look: 0x0002_0000,
+  /** And WRITE_DAC: to say who may use it. */
+  protect: 0x0006_0000,
+  /** GENERIC_READ and GENERIC_WRITE: to talk. */
+  talk: 0xc000_0000,
+} as const;
+
+const openExisting = 3;
+/** Overlapped; and a server that is not what it should be learns who we are, and cannot act as us. */
+const flags = 0x4000_0000 | 0x0010_0000 | 0x0001_0000;
+
+export type PipeHandle =
+  | { readonly t: "open"; readonly handle: number }
+  /** An error of Windows, as in `winError`. */
+  | { readonly t: "failed"; readonly error: number };
+
+/** The client's end of named pipes. Each that is opened is a connection in the eyes of the server. */
+export interface Pipes {
+  open(name: string, access: number): PipeHandle;
+  /** The process at the other end; `undefined` where Windows does not tell. */
+  serverOf(handle: number): number | undefined;
+  close(handle: number): void;
+}
+
+export function openPipes(): Pipes {
+  const k = dlopen(systemLibrary("kernel32.dll"), symbols).symbols;
+  return {
+    open(name, access) {
+      const handle = Number(k.CreateFileW(ptr(wide(name)), access, 0, null, openExisting, flags, null));
+      return handle === invalidHandle ? { t: "failed", error: k.GetLastError() } : { t: "open", handle };
+    },
+    serverOf(handle) {
+      const pid = new Uint32Array(1);
+      return k.GetNamedPipeServerProcessId(handle, ptr(pid)) === 0 ? undefined : pid[0];
+    },
+    close: (handle) => void k.CloseHandle(handle),
+  };
+}
+
+/** Whether it is a name of a pipe on this machine. */
+export const isPipeName = (text: string): boolean => /^\\\\\.\\pipe\\[^\\]/i.test(text);

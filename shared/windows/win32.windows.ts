@@ -1,0 +1,50 @@
+import { type Pointer, read } from "bun:ffi";
+
+/**
+ * A library of Windows itself by its full path, for `dlopen`: a bare name would be looked for beside the executable
+ * and in the working directory first, where somebody may have put one of that name.
+ */
+export function systemLibrary(name: string): string {
+  const root = process.env["SystemRoot"] ?? "";
+  return `${/^[A-Za-z]:\\/.test(root) ? root : "C:\\Windows"}\\System32\\${name}`;
+}
+
+/** UTF-16 with its final zero, at an address that stays: an argument of type `LPCWSTR`. */
+export function wide(text: string): Uint16Array {
+  const units = new Uint16Array(new ArrayBuffer(2 * (text.length + 1)));
+  for (let i = 0; i < text.length; i++) units[i] = text.charCodeAt(i);
+  return units;
+}
+
+/** The text of an `LPWSTR` that a call has answered; at most `longestText` units of it. */
+export function wideTextAt(address: Pointer): string {
+  let text = "";
+  for (let at = 0; text.length < longestText; at += 2) {
+    const unit = read.u16(address, at);
+    if (unit === 0) break;
+    text += String.fromCharCode(unit);
+  }
+  return text;
+}
+
+/** Far beyond any name, descriptor or identifier. */
+const longestText = 32_768;
+
+/** What `CreateFileW` answers where it fails: all ones. */
+export const invalidHandle = -1;
+
+/** <winerror.h>: those that are told apart. */
+export const winError = {
+  fileNotFound: 2,
+  accessDenied: 5,
+  lockViolation: 33,
+  semTimeout: 121,
+  brokenPipe: 109,
+  alreadyExists: 183,
+  badPipe: 230,
+  pipeBusy: 231,
+  noData: 232,
+  pipeNotConnected: 233,
+  operationAborted: 995,
+  ioPending: 997,
+} as const;
