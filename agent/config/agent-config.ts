@@ -1,5 +1,5 @@
 import type { CniVersion } from "../../shared/cni/versions.ts";
-import type { Cidr } from "../../shared/ip.ts";
+import type { Cidr, Ip } from "../../shared/ip.ts";
 import type { LogLevel } from "../../shared/log.ts";
 
 /** `agent.yaml`, checked and with its defaults; what each key means stands in `conf/agent.yaml`. */
@@ -8,6 +8,8 @@ export interface AgentConfig {
   readonly dataDir: string;
   readonly logLevel: LogLevel;
   readonly cni: ConflistConfig;
+  /** How pods are wired: the folder of that name below `agent/datapath`. */
+  readonly dataPath: DataPathName;
   readonly networks: readonly NetworkConfig[];
   readonly callTimeoutMs: number;
   readonly drainTimeoutMs: number;
@@ -28,6 +30,9 @@ export interface ConflistConfig {
   readonly plugins: readonly Readonly<Record<string, unknown>>[];
 }
 
+export const dataPathNames = ["bridge", "hns"] as const;
+export type DataPathName = (typeof dataPathNames)[number];
+
 export interface NetworkConfig {
   readonly name: string;
   /** One or two blocks, one per family; the first address of each is the gateway. */
@@ -41,4 +46,33 @@ export interface NetworkConfig {
   readonly exclude: readonly string[];
   /** A pod gets its last addresses back while they are free. */
   readonly sticky: boolean;
+  /** Always there where `dataPath` is `hns`. */
+  readonly hns?: HnsConfig;
+}
+
+/** What a network is for the Host Networking Service. */
+export interface HnsConfig {
+  /** Name of the HNS network. */
+  readonly network: string;
+  readonly type: "Transparent" | "L2Bridge" | "Overlay";
+  /** The node's own address, which tells the adapter that the network is made on. IPv4. */
+  readonly nodeAddress: Ip;
+  /** Name of that adapter where the address is not to tell it. */
+  readonly adapter?: string;
+  /** Of an overlay, always there with one. */
+  readonly vsid?: number;
+  /** Name of the NetNat for the pods' subnet; empty: none. */
+  readonly natName: string;
+  readonly ovsExtension: boolean;
+  /** Every endpoint gets the policy OutBoundNAT with these blocks excepted; absent: it gets none. */
+  readonly outboundNat?: { readonly exceptions: readonly string[] };
+  /** Further endpoint policies, passed on as they are. */
+  readonly policies: readonly Readonly<Record<string, unknown>>[];
+  readonly peers: readonly HnsPeer[];
+}
+
+/** Another node: where its pods are, and by way of whom. */
+export interface HnsPeer {
+  readonly podSubnet: Cidr;
+  readonly gateway: Ip;
 }

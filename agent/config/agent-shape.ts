@@ -10,6 +10,8 @@ import { firstOf, parseCidr, parseIp, sameIp } from "../../shared/ip.ts";
 import { limits } from "../../shared/limits.ts";
 import { logLevels } from "../../shared/log.ts";
 import { paths } from "../../shared/paths.ts";
+import { dataPathNames } from "./agent-config.ts";
+import { hnsShape } from "./hns-shape.ts";
 import type { Shape } from "./yaml-shape.ts";
 
 const path: Shape = {
@@ -71,6 +73,7 @@ const network: Shape = {
     masquerade: { t: "boolean" },
     exclude: { t: "list", of: exclusion, least: 0, most: limits.excludeEntries },
     sticky: { t: "boolean" },
+    hns: hnsShape,
   },
 };
 
@@ -103,6 +106,7 @@ export const agentShape: Shape = {
         plugins: { t: "list", of: chained, least: 0, most: 16 },
       },
     },
+    dataPath: oneOf(dataPathNames),
     networks: { t: "list", of: network, least: 1, most: 64 },
     callTimeoutMs: milliseconds(100, limits.longestTimeoutMs),
     drainTimeoutMs: milliseconds(0, limits.longestTimeoutMs),

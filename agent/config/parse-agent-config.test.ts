@@ -1,11 +1,16 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { parseCidr, parseIp } from "../../shared/ip.ts";
 import { agentShape } from "./agent-shape.ts";
 import { parseAgentConfig } from "./parse-agent-config.ts";
 import { keysOf } from "./yaml-shape.ts";
 
 const sample = readFileSync(new URL("../../conf/agent.yaml", import.meta.url), "utf8");
 const least = "networks:\n  - { name: pods, subnets: [10.1.0.0/24], bridge: br0 }\n";
+
+const hns = (networks: string): string => `dataPath: hns\nnetworks:\n${networks}`;
+const ofHns = (rest: string, subnets = "10.1.0.0/24"): string =>
+  hns(`  - { name: pods, subnets: [${subnets}], bridge: br-int, hns: { nodeAddress: 192.168.1.5${rest} } }\n`);
 
 const problemsOf = (text: string): readonly string[] => {
   const parsed = parseAgentConfig(text, "agent.yaml");
@@ -128,6 +133,82 @@ describe("what is wrong is named with its place, its value and what was wanted",
       ['"cni.cniVersions" is without "0.4.0", wanted "cniVersion" among them'],
     ],
     [
+      "a data path that there is not",
+      `${least}dataPath: ovs\n`,
+      ['"dataPath" is "ovs", wanted one of "bridge", "hns"'],
+    ],
+    [
+      "HNS without its section",
+      hns("  - { name: pods, subnets: [10.1.0.0/24], bridge: br-int }\n"),
+      ['agent.yaml:3:5: "networks[0]" is without "hns", wanted that section where "dataPath" is "hns"'],
+    ],
+    [
+      "HNS without the node's address",
+      hns("  - { name: pods, subnets: [10.1.0.0/24], bridge: br-int, hns: { type: L2Bridge } }\n"),
+      ['"networks[0].hns.nodeAddress" is missing'],
+    ],
+    [
+      "HNS with IPv6",
+      ofHns("", "10.1.0.0/24, 'fd00::/64'"),
+      ['"networks[0].subnets[1]" is "fd00::/64", wanted IPv4 where "dataPath" is "hns"'],
+    ],
+    [
+      "a node's address that is none, an address of IPv6, and one among the pods",
+      hns(
+        [
+          "  - { name: a, subnets: [10.1.0.0/24], bridge: a, hns: { nodeAddress: 10.1.0 } }",
+          "  - { name: b, subnets: [10.2.0.0/24], bridge: b, hns: { nodeAddress: 'fd00::1' } }\n",
+        ].join("\n"),
+      ),
+      ['"networks[0].hns.nodeAddress" is "10.1.0", wanted an IPv4', '"networks[1].hns.nodeAddress" is "fd00::1"'],
+    ],
+    [
+      "a node's address among the pods",
+      hns("  - { name: a, subnets: [10.1.0.0/24], bridge: a, hns: { nodeAddress: 10.1.0.9 } }\n"),
+      ['"networks[0].hns.nodeAddress" is "10.1.0.9", an address of the pods, wanted the node\'s own'],
+    ],
+    [
+      "an overlay without its number",
+      ofHns(", type: Overlay"),
+      ['"networks[0].hns.type" is "Overlay" without "vsid", wanted both'],
+    ],
+    ["a number without an overlay", ofHns(", vsid: 4096"), ['"networks[0].hns.vsid" is 4096, wanted it with "type"']],
+    [
+      "a number that HNS refuses",
+      ofHns(", type: Overlay, vsid: 4095"),
+      ['"networks[0].hns.vsid" is 4095, wanted a whole'],
+    ],
+    [
+      "another type",
+      ofHns(", type: NAT"),
+      ['"networks[0].hns.type" is "NAT", wanted one of "Transparent", "L2Bridge"'],
+    ],
+    [
+      "names that are more than names",
+      ofHns(`, network: "a'b", adapter: "$(x)", natName: "a;b"`),
+      ['"networks[0].hns.network" is "a\'b"', '"networks[0].hns.adapter" is "$(x)"', '"networks[0].hns.natName" is'],
+    ],
+    [
+      "a policy without a type",
+      ofHns(", policies: [{ Settings: {} }]"),
+      ['"networks[0].hns.policies[0].Type" is no word, wanted an endpoint policy'],
+    ],
+    [
+      "an exception that is no block",
+      ofHns(", outboundNat: { exceptions: [10.0.0.1/8] }"),
+      ['"networks[0].hns.outboundNat.exceptions[0]" is "10.0.0.1/8", wanted an IPv4 network'],
+    ],
+    [
+      "another node's pods among ours",
+      ofHns(", peers: [{ podSubnet: 10.1.0.0/16, gateway: 192.168.1.6 }]"),
+      ['"networks[0].hns.peers[0].podSubnet" is "10.1.0.0/16", wanted another node\'s pods'],
+    ],
+    [
+      "one HNS network for two",
+      `${ofHns("")}  - { name: more, subnets: [10.2.0.0/24], bridge: b, hns: { nodeAddress: 192.168.1.5, network: Pipette } }\n`,
+      ['"networks[1].hns" is a section with the HNS network "Pipette" for the second time'],
+    ],
+    [
       "every fault, in the order of the lines",
       "socket: 1\nbogus: 2\nnetworks: [{ name: -x, subnets: [x], bridge: a/b, hairpin: maybe }]\n",
       ["agent.yaml:1:9:", "agent.yaml:2:1:", "networks[0].name", "subnets[0]", "bridge", "hairpin"],
@@ -150,6 +231,52 @@ describe("what is wrong is named with its place, its value and what was wanted",
       );
     const text = `${least}cni:\n  plugins:\n    - type: x\n${lines.map((line) => `      ${line}`).join("\n")}\n`;
     expect(problemsOf(text)).toHaveLength(1);
+  });
+});
+
+describe("the section of HNS", () => {
+  const read = (text: string) => {
+    const parsed = parseAgentConfig(text, "agent.yaml");
+    if (parsed.t !== "ok") throw new Error(parsed.problems.join("\n"));
+    return parsed.config;
+  };
+
+  test("has its defaults", () => {
+    const { dataPath, networks } = read(ofHns(""));
+    expect(dataPath).toBe("hns");
+    expect(networks[0]?.hns).toEqual({
+      nodeAddress: parseIp("192.168.1.5"),
+      network: "pipette",
+      type: "Transparent",
+      natName: "pipette-nat",
+      ovsExtension: false,
+      policies: [],
+      peers: [],
+    });
+  });
+
+  test("is read whole", () => {
+    const rest = `, network: "pod net", type: Overlay, vsid: 4097, adapter: "Ethernet 2", natName: "", ovsExtension: true,
+        outboundNat: { exceptions: [10.96.0.0/12] }, policies: [{ Type: ACL, Settings: { Priority: 200 } }],
+        peers: [{ podSubnet: 10.2.0.0/24, gateway: 192.168.1.6 }]`;
+    expect(read(ofHns(rest)).networks[0]?.hns).toEqual({
+      nodeAddress: parseIp("192.168.1.5"),
+      network: "pod net",
+      type: "Overlay",
+      vsid: 4097,
+      adapter: "Ethernet 2",
+      natName: "",
+      ovsExtension: true,
+      outboundNat: { exceptions: ["10.96.0.0/12"] },
+      policies: [{ Type: "ACL", Settings: { Priority: 200 } }],
+      peers: [{ podSubnet: parseCidr("10.2.0.0/24"), gateway: parseIp("192.168.1.6") }],
+    });
+  });
+
+  test("may stand in a file for bridges, and nothing of it is held against them", () => {
+    const { dataPath, networks } = read(ofHns(", type: Overlay").replace("dataPath: hns", "dataPath: bridge"));
+    expect([dataPath, networks[0]?.hns?.type]).toEqual(["bridge", "Overlay"]);
+    expect(read(least).networks[0]).not.toHaveProperty("hns");
   });
 });
 

@@ -4,8 +4,10 @@ import { type Cidr, contains, formatCidr, parseCidr } from "../../shared/ip.ts";
 import { limits } from "../../shared/limits.ts";
 import type { LogLevel } from "../../shared/log.ts";
 import { paths } from "../../shared/paths.ts";
-import type { AgentConfig, NetworkConfig } from "./agent-config.ts";
+import { isWindows } from "../../shared/platform.ts";
+import type { AgentConfig, DataPathName, NetworkConfig } from "./agent-config.ts";
 import { agentShape } from "./agent-shape.ts";
+import { hnsContradictions, type RawHns, toHns } from "./hns-shape.ts";
 import { readShape, type Shaped, type ShapeProblem } from "./yaml-shape.ts";
 
 /** The configuration, or every fault of it as `file:line:column: "path" is value, wanted …`. */
@@ -25,6 +27,7 @@ interface RawConfig {
     readonly cniVersions?: readonly CniVersion[];
     readonly plugins?: readonly Readonly<Record<string, unknown>>[];
   };
+  readonly dataPath?: DataPathName;
   readonly networks: readonly RawNetwork[];
   readonly callTimeoutMs?: number;
   readonly drainTimeoutMs?: number;
@@ -41,7 +44,10 @@ interface RawNetwork {
   readonly masquerade?: boolean;
   readonly exclude?: readonly string[];
   readonly sticky?: boolean;
+  readonly hns?: RawHns;
 }
+
+const dataPathOf = (raw: RawConfig): DataPathName => raw.dataPath ?? (isWindows ? "hns" : "bridge");
 
 /** The newest that containerd 1.6 takes: it refuses results of 1.1.0. Newer runtimes choose from `cniVersions`. */
 const defaultVersion: CniVersion = "1.0.0";
@@ -81,6 +87,7 @@ function withDefaults(raw: RawConfig): AgentConfig {
       cniVersions: raw.cni?.cniVersions ?? supportedVersions.filter((version) => atLeast(version, cniVersion)),
       plugins: raw.cni?.plugins ?? [],
     },
+    dataPath: dataPathOf(raw),
     networks: raw.networks.map(toNetwork),
     callTimeoutMs: raw.callTimeoutMs ?? limits.addTimeoutMs,
     drainTimeoutMs: raw.drainTimeoutMs ?? 10_000,
@@ -99,6 +106,7 @@ function toNetwork(raw: RawNetwork): NetworkConfig {
     masquerade: raw.masquerade ?? true,
     exclude: raw.exclude ?? [],
     sticky: raw.sticky ?? false,
+    ...(raw.hns === undefined ? {} : { hns: toHns(raw.hns) }),
   };
 }
 
@@ -134,11 +142,36 @@ function contradictions(raw: RawConfig, shaped: Shaped): ShapeProblem[] {
         say(`${at}.subnets[${k}]`, `"${formatCidr(block)}", a part of network "${hit.name}", wanted one that is free`);
     });
   });
+  if (dataPathOf(raw) === "hns")
+    raw.networks.forEach((network, i) => {
+      hnsFaults(raw, network, i, say);
+    });
   const versions = raw.cni?.cniVersions ?? [];
   const least = raw.cni?.cniVersion ?? defaultVersion;
   if (versions.length > 0 && !versions.includes(least))
     say("cni.cniVersions", `without "${least}", wanted "cniVersion" among them`);
   return problems;
+}
+
+/** What only matters where HNS wires the pods: a file may hold the section for a node of the other system. */
+function hnsFaults(raw: RawConfig, network: RawNetwork, i: number, say: (path: string, text: string) => void): void {
+  const at = `networks[${i}]`;
+  const { hns } = network;
+  const blocks = blocksOf(network);
+  const strange = blocks.findIndex((block) => block.ip.family !== 4);
+  if (strange >= 0)
+    say(`${at}.subnets[${strange}]`, `"${network.subnets[strange]}", wanted IPv4 where "dataPath" is "hns"`);
+  if (hns === undefined) {
+    say(at, 'without "hns", wanted that section where "dataPath" is "hns"');
+    return;
+  }
+  for (const [path, text] of hnsContradictions(hns, blocks)) say(`${at}.hns.${path}`, text);
+  const name = (of: RawHns): string => (of.network ?? "pipette").toLowerCase();
+  if (raw.networks.slice(0, i).some((other) => other.hns !== undefined && name(other.hns) === name(hns)))
+    say(
+      `${at}.hns`,
+      `a section with the HNS network "${hns.network ?? "pipette"}" for the second time, wanted another`,
+    );
 }
 
 const overlap = (a: Cidr, b: Cidr): boolean => contains(a, b.ip) || contains(b, a.ip);

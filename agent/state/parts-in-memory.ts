@@ -91,6 +91,7 @@ export async function partsInMemory(): Promise<PartsInMemory> {
       dataDir,
       logLevel: "debug",
       cni: { confDir: dataDir, fileName: "", cniVersion: "1.0.0", cniVersions: [], plugins: [] },
+      dataPath: "bridge",
       networks: [
         {
           name: "pods",
