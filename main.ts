@@ -1,7 +1,4 @@
-import { processIo, runCniPlugin } from "./cni/mod.ts";
-import { encodeError } from "./shared/cni/dispatch.ts";
-import { latestVersion } from "./shared/cni/versions.ts";
-import { CniError } from "./shared/errors.ts";
+import { faultText, processIo, runCniPlugin } from "./cni/mod.ts";
 
 // One executable, several faces: CNI_COMMAND makes it a plugin, and then its name which one;
 // at a terminal the arguments choose. What a face needs is imported when it is shown: the plugin
@@ -22,7 +19,7 @@ if (process.env["CNI_COMMAND"] === undefined) {
 async function runFace(): Promise<number> {
   const io = processIo();
   const fail = async (caught: unknown): Promise<number> => {
-    await io.writeResult(encodeError(CniError.from(caught), latestVersion)).catch(() => undefined);
+    await io.writeResult(faultText(caught)).catch(() => undefined);
     return 1;
   };
   const lastResort = (caught: unknown): void => void fail(caught).then((status) => process.exit(status));

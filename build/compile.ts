@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { linkSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { compileFlags } from "./flags.ts";
+import { compileExecutable, type Executable } from "./bundle.ts";
 
 /**
  * `bun run build/compile.ts [linux|windows|all]`: compiles the executables into `dist/`, and does
@@ -11,8 +11,7 @@ import { compileFlags } from "./flags.ts";
 
 interface Target {
   readonly name: "linux" | "windows";
-  /** Bun's name for the base executable that the program is put into. */
-  readonly base: string;
+  readonly base: Executable["base"];
   readonly directory: string;
   readonly suffix: "" | ".exe";
 }
@@ -23,25 +22,25 @@ const targets: readonly Target[] = [
 ];
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const entryPoints = ["main.ts"];
 /** What ends up in the executable, or decides how: a change in any of it compiles again. */
 const inputs = [
   ...["main.ts", "terminal.ts", "cni", "ipam", "agent", "shared"],
-  ...["package.json", "package-lock.json", "build/compile.ts", "build/flags.ts"],
+  ...["package.json", "package-lock.json", "build/compile.ts", "build/bundle.ts"],
 ];
 
-process.exitCode = main(process.argv[2] ?? "all");
+process.exitCode = await main(process.argv[2] ?? "all");
 
-function main(wanted: string): number {
+async function main(wanted: string): Promise<number> {
   const chosen = targets.filter((target) => wanted === "all" || wanted === target.name);
   if (chosen.length === 0) {
     console.error(`Cannot compile: the target is "${wanted}", wanted linux, windows or all`);
     return 2;
   }
-  return chosen.every(compile) ? 0 : 1;
+  for (const target of chosen) if (!(await compile(target))) return 1;
+  return 0;
 }
 
-function compile(target: Target): boolean {
+async function compile(target: Target): Promise<boolean> {
   const directory = join(root, "dist", target.directory);
   const outputs = ["pipette", "pipette-ipam"].map((name) => join(directory, name + target.suffix));
   const stampFile = join(directory, ".stamp");
@@ -55,7 +54,7 @@ function compile(target: Target): boolean {
   const scratch = join(directory, `.building-${process.pid}`);
   mkdirSync(scratch, { recursive: true });
   try {
-    if (!bundle(target, join(scratch, "pipette"))) return false;
+    if (!(await bundle(target, join(scratch, "pipette")))) return false;
     const built = join(scratch, `pipette${target.suffix}`);
     linkSync(built, join(scratch, "pipette-ipam"));
     // A rename replaces the file under a running program, which writing into it could not.
@@ -72,27 +71,27 @@ function compile(target: Target): boolean {
   return true;
 }
 
-function bundle(target: Target, outfile: string): boolean {
+async function bundle(target: Target, outfile: string): Promise<boolean> {
   console.log(`${target.name}: compiling`);
-  const command = ["build", ...compileFlags, `--target=${target.base}`, ...entryPoints, "--outfile", outfile];
-  const child = Bun.spawnSync([process.execPath, ...command], { cwd: root, stdout: "pipe", stderr: "pipe" });
-  if (child.exitCode === 0) return true;
-  const said = `${child.stdout}${child.stderr}`.trim();
-  console.error(said);
-  if (/Failed to (download|extract)/i.test(said)) {
+  try {
+    await compileExecutable({ entry: join(root, "main.ts"), base: target.base, outfile });
+    return true;
+  } catch (caught) {
+    const said = caught instanceof AggregateError ? caught.errors.map(String).join("\n") : String(caught);
+    console.error(said);
     console.error(
-      `Cannot compile for ${target.name}: Bun's base executable "${target.base}" ${Bun.version} is not on this machine and could not be fetched, wanted a reachable npm registry (once; it is kept in Bun's cache)`,
+      /download|extract/i.test(said)
+        ? `Cannot compile for ${target.name}: Bun's base executable "${target.base}" ${Bun.version} is not on this machine and could not be fetched, wanted a reachable npm registry (once; it is kept in Bun's cache)`
+        : `Cannot compile for ${target.name}: the sources do not bundle, wanted them to`,
     );
-  } else {
-    console.error(`Cannot compile for ${target.name}: bun build ended with ${child.exitCode}, wanted 0`);
+    return false;
   }
-  return false;
 }
 
 /** Hash of everything that the executable depends on. */
 function stampOf(target: Target): string {
   const hash = createHash("sha256");
-  hash.update(JSON.stringify([Bun.version, target, compileFlags, entryPoints]));
+  hash.update(JSON.stringify([Bun.version, target]));
   for (const path of inputs.flatMap((input) => filesIn(join(root, input)))) {
     hash.update(`\0${relative(root, path)}\0`);
     hash.update(readFileSync(path));

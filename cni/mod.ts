@@ -2,22 +2,18 @@
  * The plugin: one CNI verb per process, from environment and stdin to one JSON object on stdout.
  *
  * It checks what it was given, has the agent take the addresses and wire the sandbox, and the delegated IPAM plugin
- * where the configuration names one. Only `main.ts` uses this room, and of it what stands here.
+ * where the configuration names one. Only `main.ts` uses this room, and of it what stands here. The executable holds all
+ * of it in one piece (`build/bundle.ts`).
  */
-import { type PluginIo, runPlugin, type VerbHandler } from "../shared/cni/dispatch.ts";
+import { encodeError, type PluginIo, runPlugin } from "../shared/cni/dispatch.ts";
+import { latestVersion } from "../shared/cni/versions.ts";
+import { CniError } from "../shared/errors.ts";
+import { verbs } from "./verbs.ts";
 
 export { processIo } from "./process-io.ts";
 
 /** @returns the exit status; never throws */
-export function runCniPlugin(io: PluginIo): Promise<number> {
-  return runPlugin(
-    { ADD: later("add"), DEL: later("del"), CHECK: later("check"), GC: later("gc"), STATUS: later("status") },
-    io,
-  );
-}
+export const runCniPlugin = (io: PluginIo): Promise<number> => runPlugin(verbs, io);
 
-/** VERSION, which podman calls for every plugin before whatever it does, needs nothing of the verbs. */
-const later =
-  (name: "add" | "del" | "check" | "gc" | "status"): VerbHandler =>
-  async (request) =>
-    (await import("./verbs.ts")).verbs[name](request);
+/** The CNI error for a fault that nobody expected. */
+export const faultText = (caught: unknown): string => encodeError(CniError.from(caught), latestVersion);

@@ -1,4 +1,4 @@
-import type { CniRequest, VerbHandler } from "../shared/cni/dispatch.ts";
+import type { CniRequest, VerbHandler, VerbTable } from "../shared/cni/dispatch.ts";
 import { CniError } from "../shared/errors.ts";
 import { redactArgs, redactConf } from "../shared/log.ts";
 import { add } from "./add.ts";
@@ -13,14 +13,14 @@ import { status } from "./status.ts";
 type Run = (call: Call) => Promise<string | undefined>;
 
 /** Every verb as the dispatcher calls it: with its log, and its part of the configuration read. */
-export const verbs = {
-  add: handler(add, "strictly"),
-  check: handler(check, "strictly"),
-  status: handler(status, "strictly"),
+export const verbs: VerbTable = {
+  ADD: handler(add, "strictly"),
+  CHECK: handler(check, "strictly"),
+  STATUS: handler(status, "strictly"),
   // These two must be able to finish whatever has become of the configuration.
-  del: handler(del, "leniently"),
-  gc: handler(gc, "leniently"),
-} as const;
+  DEL: handler(del, "leniently"),
+  GC: handler(gc, "leniently"),
+};
 
 function handler(run: Run, manner: "strictly" | "leniently"): VerbHandler {
   return async (request) => {

@@ -30,19 +30,22 @@ export function createLogger(level: LogLevel, write: (line: string) => void, bas
   };
 }
 
-/** Configuration keys whose values are known to hold no secret. Everything else is logged as `"…"`. */
-const harmlessKeys = new Set(
-  "cniversion name type ipam ranges subnet rangestart rangeend gateway routes dst gw datadir mtu bridge dns nameservers search domain capabilities logfile loglevel socket timeoutms".split(
-    " ",
-  ),
-);
+/**
+ * Configuration keys whose values are known to hold no secret, each between blanks; everything else is logged as `"…"`.
+ * A text, since a set would be filled at every start and is asked in a debugging one only.
+ */
+const harmlessKeys =
+  " cniversion name type ipam ranges subnet rangestart rangeend gateway routes dst gw datadir mtu bridge dns nameservers search domain capabilities logfile loglevel socket timeoutms ";
 
 /** A configuration for the log: known keys with their values, of the others the name only. */
 export function redactConf(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(redactConf);
   if (!isObject(value)) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([key, inner]) => [key, harmlessKeys.has(key.toLowerCase()) ? redactConf(inner) : "…"]),
+    Object.entries(value).map(([key, inner]) => [
+      key,
+      harmlessKeys.includes(` ${key.toLowerCase()} `) ? redactConf(inner) : "…",
+    ]),
   );
 }
 

@@ -1,4 +1,4 @@
-import { dlopen, type Pointer, read } from "bun:ffi";
+import { intAt, openLibrary } from "./native.linux.ts";
 
 /**
  * Reading by the system's own calls, for what a plugin needs before it can do anything else: Bun's ways to read go
@@ -17,21 +17,14 @@ const readOnly = 0o2000000;
 const noSuchFile = 2;
 const notDirectory = 20;
 
-let opened: ReturnType<typeof openCalls> | undefined;
+type Calls = ReturnType<typeof openLibrary<typeof symbols>>;
+
+let opened: { readonly calls: Calls } | undefined;
 
 /** All of them at once, and once: it is the opening that takes time. */
-const calls = () => {
-  opened ??= openCalls();
-  return opened.symbols;
-};
-
-/** None where the system lets no memory be written and executed: without its JIT, Bun has no calls of C. */
-function openCalls() {
-  try {
-    return dlopen("libc.so.6", symbols);
-  } catch {
-    return { symbols: undefined };
-  }
+function calls(): Calls {
+  opened ??= { calls: openLibrary("libc.so.6", symbols) };
+  return opened.calls;
 }
 
 /** read(2): answers how many bytes were put into `into`, 0 at the end, -1 where it failed. Waits for them. */
@@ -65,7 +58,7 @@ function readByNode(path: string, mostBytes: number): Uint8Array | undefined {
 export function isAbsentNow(path: string): boolean {
   const c = calls();
   if (c === undefined || c.access(cString(path), 0) === 0) return false;
-  const errno = read.i32(c.__errno_location() as Pointer, 0);
+  const errno = intAt(c.__errno_location());
   return errno === noSuchFile || errno === notDirectory;
 }
 

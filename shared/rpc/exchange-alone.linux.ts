@@ -1,4 +1,4 @@
-import { dlopen, type Pointer, read } from "bun:ffi";
+import { intAt, openLibrary } from "../native.linux.ts";
 import type { H2Call } from "./h2-client.ts";
 import { GrpcCode, RpcError } from "./rpc-error.ts";
 
@@ -23,7 +23,7 @@ const readable = 1;
 const writable = 4;
 const addressBytes = 110;
 const longestPath = 107;
-const errnoNames: Readonly<Record<number, string>> = {
+const errnoNames = (): Readonly<Record<number, string>> => ({
   2: "ENOENT",
   4: "EINTR",
   11: "EAGAIN",
@@ -32,7 +32,7 @@ const errnoNames: Readonly<Record<number, string>> = {
   32: "EPIPE",
   104: "ECONNRESET",
   111: "ECONNREFUSED",
-};
+});
 
 /** An answer with its frames is seldom longer. */
 const partBytes = 64 * 1024;
@@ -51,7 +51,7 @@ export function exchangeAlone(
   timeoutMs: number,
   what: string,
 ): Uint8Array | undefined | "unable" {
-  const c = openCalls();
+  const c = openLibrary("libc.so.6", symbols);
   if (c === undefined) return "unable";
   const until = performance.now() + timeoutMs;
   const fd = c.socket(unixFamily, streamCloseOnExec, 0);
@@ -89,15 +89,7 @@ export function exchangeAlone(
   }
 }
 
-type Calls = NonNullable<ReturnType<typeof openCalls>>;
-
-function openCalls() {
-  try {
-    return dlopen("libc.so.6", symbols).symbols;
-  } catch {
-    return undefined;
-  }
-}
+type Calls = NonNullable<ReturnType<typeof openLibrary<typeof symbols>>>;
 
 /** @throws {RpcError} `unreachable` */
 function connect(c: Calls, fd: number, address: string, timeoutMs: number, what: string): void {
@@ -126,6 +118,6 @@ function connect(c: Calls, fd: number, address: string, timeoutMs: number, what:
 
 /** Of the call that just failed. */
 function errnoOf(c: Calls): string {
-  const number = read.i32(c.__errno_location() as Pointer, 0);
-  return errnoNames[number] ?? `errno ${number}`;
+  const number = intAt(c.__errno_location());
+  return errnoNames()[number] ?? `errno ${number}`;
 }

@@ -2,7 +2,9 @@ import type { Header } from "./hpack.ts";
 import type { Problem } from "./problem.ts";
 import { GrpcCode, RpcError } from "./rpc-error.ts";
 
-const assignedCodes: readonly GrpcCode[] = Object.values(GrpcCode);
+// The tables below are for calls that fail: made when one is looked up, since a plugin starts for every call.
+
+const assignedCodes = (): readonly GrpcCode[] => Object.values(GrpcCode);
 
 /** The value of the first header of that name. */
 export function headerOf(headers: readonly Header[], name: string): string | undefined {
@@ -18,14 +20,14 @@ export function errorOfTrailers(headers: readonly Header[]): RpcError | Problem 
   const status = headerOf(headers, "grpc-status");
   if (status === undefined) return errorOfHttp(headers);
   if (status === "0") return undefined;
-  const code = assignedCodes.find((assigned) => String(assigned) === status) ?? GrpcCode.unknown;
+  const code = assignedCodes().find((assigned) => String(assigned) === status) ?? GrpcCode.unknown;
   const message = percentDecode(headerOf(headers, "grpc-message") ?? "");
   if (message !== "") return new RpcError(code, message);
   return { code, is: `the server answered with status "${status}", wanted 0` };
 }
 
 /** grpc/grpc, doc/http-grpc-status-mapping.md: for whatever answered in gRPC's place. */
-const codesOfHttp: Readonly<Record<string, GrpcCode>> = {
+const codesOfHttp = (): Readonly<Record<string, GrpcCode>> => ({
   "400": GrpcCode.internal,
   "401": GrpcCode.unauthenticated,
   "403": GrpcCode.permissionDenied,
@@ -34,7 +36,7 @@ const codesOfHttp: Readonly<Record<string, GrpcCode>> = {
   "502": GrpcCode.unavailable,
   "503": GrpcCode.unavailable,
   "504": GrpcCode.unavailable,
-};
+});
 
 /** For headers without a gRPC status: something else than a gRPC server has answered. */
 export function errorOfHttp(headers: readonly Header[]): Problem {
@@ -42,13 +44,13 @@ export function errorOfHttp(headers: readonly Header[]): Problem {
   const type = headerOf(headers, "content-type") ?? "";
   const is = status === undefined ? "no status" : `HTTP status ${status}, content type "${type}" and no gRPC status`;
   return {
-    code: codesOfHttp[status ?? ""] ?? GrpcCode.unknown,
+    code: codesOfHttp()[status ?? ""] ?? GrpcCode.unknown,
     is: `the server answered with ${is}, wanted a gRPC answer`,
   };
 }
 
 /** RST_STREAM and GOAWAY codes (RFC 9113, section 7) as gRPC maps them; all others are unknown. */
-const resets: readonly (readonly [name: string, code: GrpcCode])[] = [
+const resets = (): readonly (readonly [name: string, code: GrpcCode])[] => [
   ["NO_ERROR", GrpcCode.internal],
   ["PROTOCOL_ERROR", GrpcCode.internal],
   ["INTERNAL_ERROR", GrpcCode.internal],
@@ -66,7 +68,7 @@ const resets: readonly (readonly [name: string, code: GrpcCode])[] = [
 
 /** The name and the gRPC code of an HTTP/2 error code. */
 export function resetOf(code: number): readonly [name: string, code: GrpcCode] {
-  return resets[code] ?? [`error ${code}`, GrpcCode.unknown];
+  return resets()[code] ?? [`error ${code}`, GrpcCode.unknown];
 }
 
 /** `grpc-message`: percent-encoded UTF-8. What is not well encoded stays as it is, so that no message gets lost. */

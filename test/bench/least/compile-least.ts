@@ -1,12 +1,11 @@
 import { DatabaseSync } from "node:sqlite";
-import { execa } from "execa";
-import { compileFlags } from "../../../build/flags.ts";
+import { compileExecutable } from "../../../build/bundle.ts";
 
 /** Compiles `least.ts` as the product is compiled; answers the executable's path. */
 export async function compileLeast(scratch: string): Promise<string> {
   const outfile = `${scratch}/least`;
-  const source = new URL("least.ts", import.meta.url).pathname;
-  await execa(process.execPath, ["build", ...compileFlags, source, "--outfile", outfile]);
+  const entry = new URL("least.ts", import.meta.url).pathname;
+  await compileExecutable({ entry, base: "bun-linux-x64", outfile });
   return outfile;
 }
 
