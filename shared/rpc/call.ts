@@ -14,7 +14,7 @@ export interface CallOptions {
    * "_", "." and "-", a value other than printable ASCII) is left out: it accompanies a call, it must not stop it.
    */
   readonly metadata?: Readonly<Record<string, string>>;
-  /** The process has nothing else to do, and may stand still until the answer is there. Linux only. */
+  /** The process has nothing else to do, and may stand still until the answer is there; on Windows it always does. */
   readonly alone?: boolean;
 }
 
@@ -31,14 +31,24 @@ export async function callUnary<Req, Res>(
 ): Promise<Res> {
   const what = `Cannot call ${method.path} at "${address}"`;
   const call = new H2Call(requestHeaders(method.path, options), encodeRequest(method, request, what), what);
-  let message = options.alone && !isWindows ? exchangeAlone(address, call, options.timeoutMs, what) : "unable";
-  if (message === "unable")
-    message = await (await import("./exchange.ts")).exchange(address, call, options.timeoutMs, what);
+  const message = await exchanged(address, call, options, what);
   if (message !== undefined) return decodeResponse(method, message, what);
   throw new RpcError(
     GrpcCode.deadlineExceeded,
     `${what}: there is no answer after ${options.timeoutMs} ms, wanted one by then`,
   );
+}
+
+async function exchanged(
+  address: string,
+  call: H2Call,
+  { alone, timeoutMs }: CallOptions,
+  what: string,
+): Promise<Uint8Array | undefined> {
+  if (isWindows) return (await import("./exchange-pipe.windows.ts")).exchangeByPipe(address, call, timeoutMs, what);
+  const message = alone ? exchangeAlone(address, call, timeoutMs, what) : "unable";
+  if (message !== "unable") return message;
+  return (await import("./exchange.ts")).exchange(address, call, timeoutMs, what);
 }
 
 function encodeRequest<Req, Res>(method: Method<Req, Res>, request: Req, what: string): Uint8Array {

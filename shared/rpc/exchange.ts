@@ -5,7 +5,7 @@ import { GrpcCode, RpcError } from "./rpc-error.ts";
 
 /**
  * Lets a call run over a connection of its own, by Bun's sockets: the process does other things meanwhile.
- * @param address path of a unix socket, or name of a Windows pipe
+ * @param address path of a unix socket
  * @param what `Cannot call …`, the beginning of every error
  * @returns the response message; nothing where there was none in time
  * @throws {RpcError} for any other end of the call

@@ -1,12 +1,8 @@
-import { isWindows } from "../platform.ts";
-
 /**
  * Whether somebody listens at the address, after a connection was refused. Bun shows a full queue
  * (EAGAIN) as a refusal, and only the kernel's table of sockets tells it from a file that nobody serves.
  */
 export async function isListening(address: string): Promise<boolean> {
-  // A pipe is there or not: a refusal means that all of its instances are taken.
-  if (isWindows) return true;
   let table: string;
   try {
     table = await Bun.file("/proc/net/unix").text();

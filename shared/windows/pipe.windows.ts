@@ -3,6 +3,7 @@ import { invalidHandle, systemLibrary, wide } from "./win32.windows.ts";
 
 const symbols = {
   CreateFileW: { args: ["ptr", "u32", "u32", "ptr", "u32", "u32", "ptr"], returns: FFIType.i64_fast },
+  WaitNamedPipeW: { args: ["ptr", "u32"], returns: "i32" },
   GetNamedPipeServerProcessId: { args: ["i64", "ptr"], returns: "i32" },
   CloseHandle: { args: ["i64"], returns: "i32" },
   GetLastError: { args: [], returns: "u32" },
@@ -30,6 +31,8 @@ export type PipeHandle =
 /** The client's end of named pipes. Each that is opened is a connection in the eyes of the server. */
 export interface Pipes {
   open(name: string, access: number): PipeHandle;
+  /** Until there is an instance that nobody has taken, or the time (at least 1 ms) is over; the pipe may go meanwhile. */
+  waitForInstance(name: string, timeoutMs: number): void;
   /** The process at the other end; `undefined` where Windows does not tell. */
   serverOf(handle: number): number | undefined;
   close(handle: number): void;
@@ -42,6 +45,7 @@ export function openPipes(): Pipes {
       const handle = Number(k.CreateFileW(ptr(wide(name)), access, 0, null, openExisting, flags, null));
       return handle === invalidHandle ? { t: "failed", error: k.GetLastError() } : { t: "open", handle };
     },
+    waitForInstance: (name, timeoutMs) => void k.WaitNamedPipeW(ptr(wide(name)), timeoutMs),
     serverOf(handle) {
       const pid = new Uint32Array(1);
       return k.GetNamedPipeServerProcessId(handle, ptr(pid)) === 0 ? undefined : pid[0];

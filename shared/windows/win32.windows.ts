@@ -45,6 +45,6 @@ export const winError = {
   pipeBusy: 231,
   noData: 232,
   pipeNotConnected: 233,
-  operationAborted: 995,
+  ioIncomplete: 996,
   ioPending: 997,
 } as const;

@@ -1,0 +1,93 @@
+import { type Account, accountOfProcess } from "../windows/account.windows.ts";
+import { isPipeName, openPipes, type Pipes, pipeAccess } from "../windows/pipe.windows.ts";
+import { PipeStream } from "../windows/pipe-stream.windows.ts";
+import { winError } from "../windows/win32.windows.ts";
+import type { H2Call } from "./h2-client.ts";
+import { GrpcCode, RpcError } from "./rpc-error.ts";
+
+/** An answer with its frames is seldom longer. */
+const partBytes = 64 * 1024;
+
+/** The errors of a pipe that have a name of their own elsewhere. */
+const errorNames: Readonly<Record<number, string>> = {
+  [winError.fileNotFound]: "ENOENT",
+  [winError.accessDenied]: "EACCES",
+};
+
+/** Errors by which the other end has closed. */
+const ends: readonly number[] = [winError.brokenPipe, winError.noData, winError.pipeNotConnected];
+
+/**
+ * As `exchange`, over a named pipe and by calls of Windows itself: Bun's sockets do not tell whose pipe it is. The
+ * whole process stands still until the answer is there.
+ * @param name of the pipe
+ * @returns the response message; nothing where there was none in time
+ * @throws {RpcError} for any other end of the call, such as a server that is no administrator's
+ */
+export function exchangeByPipe(name: string, call: H2Call, timeoutMs: number, what: string): Uint8Array | undefined {
+  const until = performance.now() + timeoutMs;
+  const pipes = openPipes();
+  const handle = connect(pipes, name, timeoutMs, what);
+  using stream = new PipeStream(handle);
+  requireAdministrator(pipes.serverOf(handle), what);
+  const part = new Uint8Array(new ArrayBuffer(partBytes));
+  let unsent = call.take();
+  let writable = true;
+  for (;;) {
+    while (writable && unsent.length > 0) {
+      const sent = stream.write(unsent);
+      if (sent.t === "pending") break;
+      // That the server is gone shows when it is read: it may have answered before.
+      if (sent.t === "failed") writable = false;
+      else unsent = sent.bytes < unsent.length ? unsent.subarray(sent.bytes) : call.take();
+    }
+    if (call.outcome.t === "answered") return call.outcome.message;
+    if (call.outcome.t === "failed") throw call.outcome.error;
+    const leftMs = Math.ceil(until - performance.now());
+    if (leftMs <= 0) return undefined;
+    const got = stream.read(part);
+    if (got.t === "pending") stream.wait(leftMs);
+    else if (got.t === "done") call.receive(part.subarray(0, got.bytes));
+    else call.ended(ends.includes(got.error) ? undefined : `the connection broke (error ${got.error})`);
+    if (unsent.length === 0) unsent = call.take();
+  }
+}
+
+/** Waits where every instance of the pipe is taken, by a crowd of plugins. */
+function connect(pipes: Pipes, name: string, timeoutMs: number, what: string): number {
+  const until = performance.now() + timeoutMs;
+  const refusal = (code: GrpcCode, is: string): RpcError =>
+    new RpcError(code, `${what}: ${is}, wanted an agent`, { unreachable: true });
+  if (!isPipeName(name)) throw refusal(GrpcCode.unavailable, "it is no name of a pipe");
+  for (;;) {
+    const attempt = pipes.open(name, pipeAccess.talk);
+    if (attempt.t === "open") return attempt.handle;
+    const { error } = attempt;
+    if (error !== winError.pipeBusy) {
+      const code = errorNames[error] ?? `error ${error}`;
+      const is = error === winError.fileNotFound ? `nobody listens (${code})` : `connecting fails with ${code}`;
+      throw refusal(GrpcCode.unavailable, is);
+    }
+    const leftMs = Math.ceil(until - performance.now());
+    if (leftMs <= 0) throw refusal(GrpcCode.deadlineExceeded, `all of its instances were taken for ${timeoutMs} ms`);
+    pipes.waitForInstance(name, leftMs);
+  }
+}
+
+/** Any program may make a pipe of a name that is free: what a runtime hands us is not for every program. */
+function requireAdministrator(pid: number | undefined, what: string): void {
+  const wanted = "one that runs as SYSTEM or as an administrator";
+  const refusal = (is: string, cause?: unknown): RpcError =>
+    new RpcError(GrpcCode.unauthenticated, `${what}: ${is}, wanted ${wanted}`, { unreachable: true, cause });
+  if (pid === undefined) throw refusal("Windows does not say which process serves the pipe");
+  let account: Account;
+  try {
+    account = accountOfProcess(pid);
+  } catch (cause) {
+    const is = cause instanceof Error ? cause.message : String(cause);
+    throw refusal(`process ${pid}, which serves the pipe, cannot be looked at (${is})`, cause);
+  }
+  if (account.isAdministrator) return;
+  const who = account.name === "" ? account.sid : `"${account.name}" (${account.sid})`;
+  throw refusal(`process ${pid}, which serves the pipe, runs as ${who} without the rights of an administrator`);
+}
