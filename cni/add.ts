@@ -8,7 +8,7 @@ import { appended, previousResult } from "./chain.ts";
 import { delegate } from "./delegate.ts";
 import { parseDelegateResult } from "./delegate-result.ts";
 import { giveUp, leaveWord } from "./departure.ts";
-import { requireNetns } from "./netns.ts";
+import { isWorkload, requireNetns } from "./netns.ts";
 
 /**
  * ADD (specification 1.1.0, "ADD: Add container to network, or apply modifications"): has the agent take the addresses
@@ -25,6 +25,8 @@ export async function add(call: Call): Promise<string> {
 
 async function wire(call: Call): Promise<string> {
   const { ipam, addTimeoutMs } = call.conf;
+  // Its sandbox has the addresses, from whomever; nothing is taken here that would have to be given back.
+  if (isWorkload(call.request.env)) return resultOf(await callCni(call, "cmdAdd", call.request.stdin, addTimeoutMs));
   if (ipam.kind === "delegated") return addDelegated(call, ipam.type);
   const answer = await callCni(call, "cmdAdd", call.request.stdin, addTimeoutMs);
   // The agent takes back what it can; one that was killed over the call cannot.

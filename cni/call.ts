@@ -2,6 +2,7 @@ import type { CniRequest } from "../shared/cni/dispatch.ts";
 import type { Owner } from "../shared/cni/types.ts";
 import type { Logger } from "../shared/log.ts";
 import type { NetConf } from "./net-conf.ts";
+import { sandboxIdOf } from "./netns.ts";
 
 /** One verb on its way: what the runtime asked, what its configuration says, and where to report. */
 export interface Call {
@@ -12,9 +13,9 @@ export interface Call {
   readonly startedAtMs: number;
 }
 
-/** On Linux every container that a runtime names is a sandbox of its own. */
+/** Whose leases and interface a call is about. */
 export const ownerOf = ({ request }: Call): Owner => ({
   network: request.network,
-  sandboxId: request.env.containerId,
+  sandboxId: sandboxIdOf(request.env),
   ifname: request.env.ifname,
 });

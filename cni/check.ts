@@ -2,7 +2,7 @@ import { callCni } from "./agent-call.ts";
 import type { Call } from "./call.ts";
 import { previousResult } from "./chain.ts";
 import { delegate } from "./delegate.ts";
-import { requireNetns } from "./netns.ts";
+import { isWorkload, requireNetns } from "./netns.ts";
 
 /**
  * CHECK (specification 1.1.0, "CHECK: Check container's networking is as expected"): leases and kernel by the agent, the
@@ -12,7 +12,9 @@ export async function check(call: Call): Promise<undefined> {
   const { request, conf } = call;
   requireNetns(request.env);
   if (previousResult(request) === undefined) throw request.conf.wrong("prevResult", undefined, "the result of the ADD");
-  if (conf.ipam.kind === "delegated") await delegate(request, conf.ipam.type, "CHECK", conf.addTimeoutMs);
+  // To the delegate the container itself is nobody: its sandbox has the addresses.
+  if (conf.ipam.kind === "delegated" && !isWorkload(request.env))
+    await delegate(request, conf.ipam.type, "CHECK", conf.addTimeoutMs);
   const answer = await callCni(call, "cmdCheck", request.stdin, conf.addTimeoutMs);
   if (answer.t !== "result") throw answer.error;
 }

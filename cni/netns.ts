@@ -1,17 +1,37 @@
+import {
+  type ContainerKind,
+  containerKindLeniently,
+  containerKindStrictly,
+  sandboxIdOf as sandboxOf,
+} from "../shared/cni/container-kind.ts";
 import type { CniEnvironment } from "../shared/cni/environment.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { isWindows } from "../shared/platform.ts";
 
 /**
- * Refuses what cannot be a namespace path before anything is taken. On Windows CNI_NETNS is no
- * path, and the agent tells its forms apart. Whether the path leads to a namespace that can be
- * entered is the agent's to find out: it does the entering.
+ * Refuses what cannot be a namespace before anything is taken. Whether there is one that can be entered is the
+ * agent's to find out: it does the entering.
+ * @throws {CniError} code 4
  */
 export function requireNetns({ netns }: CniEnvironment): void {
-  if (isWindows || netns.startsWith("/")) return;
+  if (isWindows) {
+    containerKindStrictly(netns);
+    return;
+  }
+  if (netns.startsWith("/")) return;
   const is = `CNI_NETNS is "${netns}"`;
   throw new CniError(
     CniCode.invalidEnvironment,
     `Cannot read the environment: ${is}, wanted the absolute path of a network namespace`,
   );
 }
+
+/** On Linux every container that a runtime names is a sandbox of its own. */
+function kindOf({ netns }: CniEnvironment): ContainerKind {
+  return isWindows ? containerKindLeniently(netns) : { t: "sandbox" };
+}
+
+/** A container that shares the network of its sandbox: it takes no address, and its end gives none back. */
+export const isWorkload = (env: CniEnvironment): boolean => kindOf(env).t === "workload";
+
+export const sandboxIdOf = (env: CniEnvironment): string => sandboxOf(env.containerId, kindOf(env));

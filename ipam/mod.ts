@@ -5,6 +5,7 @@
  * transaction. Others use what is listed here and nothing else of this folder.
  */
 export type { RangeUsage } from "./allocate/usage.ts";
+export { withholding } from "./allocate/withhold.ts";
 export { type Allocation, Allocator, type Attachment, type LeftState } from "./allocator.ts";
 export { readBootId } from "./boot-id.ts";
 export {

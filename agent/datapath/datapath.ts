@@ -1,11 +1,26 @@
+import type { ContainerKind } from "../../shared/cni/container-kind.ts";
 import type { CniResult, Owner, Pod } from "../../shared/cni/types.ts";
-import type { Cidr } from "../../shared/ip.ts";
+import type { Cidr, Ip } from "../../shared/ip.ts";
+
+/** The container that a call is about: the sandbox itself, or on Windows also one that shares its network. */
+export interface Container {
+  readonly id: string;
+  /** CNI_NETNS as it came; empty where a DEL came without. */
+  readonly netns: string;
+  readonly kind: ContainerKind;
+}
+
+/** A port of the node that leads into a pod (capability `portMappings`). */
+export interface PortMapping {
+  readonly hostPort: number;
+  readonly containerPort: number;
+  readonly protocol: "tcp" | "udp";
+}
 
 /** What a sandbox gets: the request of one ADD with the addresses that IPAM gave. */
 export interface AttachRequest {
   readonly owner: Owner;
-  /** Path of the sandbox's network namespace. */
-  readonly netns: string;
+  readonly container: Container;
   readonly pod?: Pod;
   /** The IPAM result: addresses, gateways, routes, DNS; no interfaces. */
   readonly ipam: CniResult;
@@ -15,6 +30,8 @@ export interface AttachRequest {
   readonly mtu?: number;
   /** Asked-for hardware address; absent: derived from the owner. */
   readonly mac?: string;
+  /** Only asked of a data path that makes them itself. */
+  readonly portMappings?: readonly PortMapping[];
 }
 
 /** An interface of ours that stands on the node now, read back from the kernel (or HNS) alone. */
@@ -41,7 +58,8 @@ export interface DataPath extends AsyncDisposable {
   start(): Promise<void>;
   /**
    * Wires the sandbox and answers the whole result: host interfaces and the sandbox's own, the addresses pointing
-   * at the latter. The same request again gives the same answer and leaves what stands as it is.
+   * at the latter. The same request again gives the same answer and leaves what stands as it is. A workload container
+   * joins the interface of its sandbox.
    * @throws {CniError} code 4 (namespace cannot be entered, or is the host's), 102 (an interface that is someone else's, kernel refusals)
    */
   attach(request: AttachRequest): Promise<CniResult>;
@@ -49,6 +67,7 @@ export interface DataPath extends AsyncDisposable {
   detach(owner: Owner): Promise<void>;
   /**
    * Compares what stands with `prevResult`: link, MAC, addresses, routes, bridge port.
+   * @param netns CNI_NETNS of the call
    * @throws {CniError} code 103 naming the first difference
    */
   check(owner: Owner, netns: string, prevResult: CniResult): Promise<void>;
@@ -56,6 +75,11 @@ export interface DataPath extends AsyncDisposable {
   list(): Promise<readonly Attached[]>;
   /** The addresses out of its network's subnets that stand in the owner's sandbox; none where there is no interface of ours. */
   addresses(owner: Owner): Promise<readonly Cidr[]>;
+  /**
+   * Addresses that stand on interfaces of others than `owner`, ours or not, as far as is known without a look: those
+   * without a lease must not be given out.
+   */
+  held(owner: Owner): readonly Ip[];
   /** What is wrong now; nothing when ADD can work. */
   problems(): Promise<readonly Problem[]>;
 }

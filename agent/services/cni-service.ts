@@ -45,7 +45,7 @@ async function answer(
   };
   const took = (): number => Math.round((performance.now() - startedMs) * 10) / 10;
   try {
-    const request = parseCmdRequest(message, verb);
+    const request = parseCmdRequest(message, verb, parts.config.dataPath);
     fields["network"] = request.owner.network;
     gate.requireReady();
     const result = (await run(parts, request, call)) ?? "";

@@ -3,10 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Allocator, type IpamConfig, parseIpamConfig } from "../../ipam/mod.ts";
 import type { CniResult, Owner } from "../../shared/cni/types.ts";
-import { type Cidr, parseCidr } from "../../shared/ip.ts";
+import { type Cidr, type Ip, parseCidr } from "../../shared/ip.ts";
 import { Fields } from "../../shared/json-fields.ts";
 import { createLogger } from "../../shared/log.ts";
 import type { AgentParts } from "../agent-parts.ts";
+import type { DataPathName } from "../config/agent-config.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../datapath/datapath.ts";
 import { Lanes } from "../lanes.ts";
 import { ownerKey } from "./owner-key.ts";
@@ -23,6 +24,12 @@ export class DataPathInMemory implements DataPath {
   before: (action: "attach" | "detach", owner: Owner) => void | Promise<void> = () => undefined;
   wrong: Problem[] = [];
   starts = 0;
+  /** Addresses on interfaces of others. */
+  heldByOthers: readonly Ip[] = [];
+  /** Ids of the containers that share each interface, by `ownerKey`. */
+  readonly containersOf = new Map<string, Set<string>>();
+  /** Interfaces made. */
+  made = 0;
 
   async start(): Promise<void> {
     this.starts++;
@@ -32,17 +39,23 @@ export class DataPathInMemory implements DataPath {
   async attach(request: AttachRequest): Promise<CniResult> {
     await this.before("attach", request.owner);
     const { owner, ownLease, ipam } = request;
+    if (!this.standing.has(ownerKey(owner))) this.made++;
     this.standing.set(ownerKey(owner), { owner, ownLease, hostIfname: `ve-${owner.sandboxId}` });
+    this.containersOf.set(
+      ownerKey(owner),
+      (this.containersOf.get(ownerKey(owner)) ?? new Set()).add(request.container.id),
+    );
     this.addressesOf.set(
       ownerKey(owner),
       ipam.ips.map(({ address }) => address),
     );
-    return { ...ipam, interfaces: [{ name: owner.ifname, sandbox: request.netns }] };
+    return { ...ipam, interfaces: [{ name: owner.ifname, sandbox: request.container.netns }] };
   }
 
   async detach(owner: Owner): Promise<void> {
     await this.before("detach", owner);
     this.standing.delete(ownerKey(owner));
+    this.containersOf.delete(ownerKey(owner));
     this.addressesOf.delete(ownerKey(owner));
   }
 
@@ -54,6 +67,10 @@ export class DataPathInMemory implements DataPath {
 
   async addresses(owner: Owner): Promise<readonly Cidr[]> {
     return this.addressesOf.get(ownerKey(owner)) ?? [];
+  }
+
+  held(): readonly Ip[] {
+    return this.heldByOthers;
   }
 
   async problems(): Promise<readonly Problem[]> {
@@ -78,7 +95,7 @@ export interface PartsInMemory extends AgentParts, Disposable {
 
 export const ownerOf = (sandboxId: string): Owner => ({ network: "pods", sandboxId, ifname: "eth0" });
 
-export async function partsInMemory(): Promise<PartsInMemory> {
+export async function partsInMemory(dataPath: DataPathName = "bridge"): Promise<PartsInMemory> {
   const dataDir = mkdtempSync(join(tmpdir(), "pipette-parts-"));
   const allocator = await Allocator.open(dataDir);
   const lines: string[] = [];
@@ -91,7 +108,7 @@ export async function partsInMemory(): Promise<PartsInMemory> {
       dataDir,
       logLevel: "debug",
       cni: { confDir: dataDir, fileName: "", cniVersion: "1.0.0", cniVersions: [], plugins: [] },
-      dataPath: "bridge",
+      dataPath,
       networks: [
         {
           name: "pods",

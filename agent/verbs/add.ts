@@ -8,31 +8,40 @@ import { ownerFields, ownerKey, sameOwner } from "../state/owner-key.ts";
 import { type AddressClaim, claimAddresses, givenUp, stillClaimed } from "./address-claim.ts";
 import type { CmdRequest } from "./cmd-request.ts";
 import { requestedMac, requireNetwork } from "./network.ts";
+import { portMappingsOf } from "./port-mappings.ts";
+import { sandboxAddresses } from "./sandbox-addresses.ts";
 
 /**
  * ADD: the addresses, then the wiring, in the owner's lane. The same call again gives the same
  * answer. A call that fails has taken its own part back before it answers; what stood before the call
  * stays as it was.
+ *
+ * A workload container takes nothing: it gets what its sandbox has, and joins that.
  */
 export async function runAdd(parts: AgentParts, request: CmdRequest, call: CallContext): Promise<string> {
-  const { owner } = request;
+  const { owner, container } = request;
+  const joins = container.kind.t === "workload";
   const network = requireNetwork(parts.config, owner.network);
   const mac = requestedMac(request);
   const mtu = request.conf.integer("mtu", limits.smallestMtu, limits.largestMtu);
+  // On a kernel bridge a plugin of its own, later in the chain, maps ports.
+  const portMappings = parts.config.dataPath === "hns" ? portMappingsOf(request.conf) : undefined;
   const what = { what: `ADD of "${owner.sandboxId}"`, signal: call.signal, timeoutMs: parts.config.callTimeoutMs };
   return parts.lanes.run(ownerKey(owner), what, async () => {
     if (callerHasGone(call)) throw nobodyWaits(owner);
-    const stood = parts.attached.has(ownerKey(owner));
-    await endEarlierLife(parts, request);
-    const claim = await claimAddresses(parts, network, request);
+    // What a workload container joins is never its own to take away.
+    const stood = joins || parts.attached.has(ownerKey(owner));
+    if (!joins) await endEarlierLife(parts, request);
+    const claim = await (joins ? sandboxAddresses : claimAddresses)(parts, network, request);
     let result: CniResult;
     try {
       result = await parts.dataPath.attach({
         owner,
-        netns: request.netns,
+        container,
         ...(request.pod === undefined ? {} : { pod: request.pod }),
         ipam: claim.ipam,
         ownLease: claim.leases.length > 0,
+        ...(portMappings === undefined ? {} : { portMappings }),
         ...(mtu === undefined ? {} : { mtu }),
         ...(mac === undefined ? {} : { mac }),
       });
@@ -49,7 +58,8 @@ export async function runAdd(parts: AgentParts, request: CmdRequest, call: CallC
       await takeBack(parts, request, claim, call, false);
       throw nobodyWaits(owner);
     }
-    parts.attached.set(ownerKey(owner), call.startedAtMs ?? 0);
+    // A DEL of the sandbox is overtaken by an ADD of the sandbox only.
+    parts.attached.set(ownerKey(owner), joins ? (parts.attached.get(ownerKey(owner)) ?? 0) : (call.startedAtMs ?? 0));
     parts.leftover.delete(ownerKey(owner));
     return encodeResult(result, request.version);
   });

@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { dataDirOf, type IpamConfig, ipamResult, type Lease, parseIpamConfig } from "../../ipam/mod.ts";
+import { dataDirOf, type IpamConfig, ipamResult, type Lease, parseIpamConfig, withholding } from "../../ipam/mod.ts";
 import { ipamKind } from "../../shared/cni/ipam-kind.ts";
 import { parseResult, requireAddress } from "../../shared/cni/result.ts";
 import type { CniResult, Owner } from "../../shared/cni/types.ts";
@@ -39,22 +39,28 @@ export async function claimAddresses(
   if (own) throw request.conf.wrong(resultKey, given.raw, "no such key where the addresses are Pipette's own");
   const ipam = parseResult(given, latestVersion);
   requireAddress(ipam, resultKey);
-  return { ipam, leases: [], undo: () => undefined };
+  return { ipam: withRequestedDns(request, ipam), leases: [], undo: () => undefined };
 }
 
 async function allocate(parts: AgentParts, request: CmdRequest, config: IpamConfig): Promise<AddressClaim> {
   await parts.allocator.takeOver(request.owner.network, (line) => parts.logger.info(line), config);
-  const allocation = parts.allocator.allocate(request.owner, config, request.pod);
-  const ipam = await ipamResult(config, allocation.leases);
+  const free = withholding(config, parts.dataPath.held(request.owner));
+  const allocation = parts.allocator.allocate(request.owner, free, request.pod);
   return {
-    ipam: { ...ipam, dns: requestedDns(request.conf) ?? ipam.dns },
+    ipam: withRequestedDns(request, await ipamResult(config, allocation.leases)),
     leases: allocation.leases,
     undo: (to) => parts.allocator.undo(allocation, to),
   };
 }
 
+/** What the runtime or the configuration say counts more than what came with the addresses. */
+export const withRequestedDns = ({ conf }: CmdRequest, ipam: CniResult): CniResult => ({
+  ...ipam,
+  dns: requestedDns(conf) ?? ipam.dns,
+});
+
 /** The leases lie in this agent's store, since only it can say when an address is free again. */
-function ownConfig(parts: AgentParts, { conf, owner, version, args }: CmdRequest): IpamConfig {
+export function ownConfig(parts: AgentParts, { conf, owner, version, args }: CmdRequest): IpamConfig {
   const dataDir = dataDirOf(conf);
   if (resolve(dataDir) !== resolve(parts.config.dataDir))
     throw conf.wrong("ipam.dataDir", dataDir, `"${parts.config.dataDir}", where this agent keeps the leases`);

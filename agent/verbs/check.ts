@@ -42,6 +42,6 @@ export async function runCheck(parts: AgentParts, request: CmdRequest, call: Cal
         `Cannot confirm "${owner.sandboxId}": it holds address "${formatIp(lease.address.ip)}", wanted an address of "prevResult"`,
       );
     }
-    await parts.dataPath.check(owner, request.netns, prevResult);
+    await parts.dataPath.check(owner, request.container.netns, prevResult);
   });
 }

@@ -1,5 +1,11 @@
 import { podOf } from "../../shared/cni/args.ts";
 import {
+  type ContainerKind,
+  containerKindLeniently,
+  containerKindStrictly,
+  sandboxIdOf,
+} from "../../shared/cni/container-kind.ts";
+import {
   containerIdRule,
   ifnameRule,
   networkNameRule,
@@ -12,14 +18,16 @@ import { type CniVersion, latestVersion, parseVersion, supportedVersions } from 
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { Fields, show } from "../../shared/json-fields.ts";
 import type { CniCmdRequest } from "../../shared/proto/cni-messages.ts";
+import type { DataPathName } from "../config/agent-config.ts";
+import type { Container } from "../datapath/datapath.ts";
 
 export type CmdVerb = "ADD" | "CHECK" | "DEL";
 
 /** One call of the `Cni` service, checked: what comes over the socket is trusted no more than a stranger's file. */
 export interface CmdRequest {
+  /** Of the leases and the interface: with the sandbox's id, whichever of its containers asks. */
   readonly owner: Owner;
-  /** Empty where a DEL came without. */
-  readonly netns: string;
+  readonly container: Container;
   /** CNI_ARGS as it came. */
   readonly args: string;
   readonly pod?: Pod;
@@ -33,29 +41,37 @@ const longestPathBytes = 4096;
 /**
  * Reads a request as strictly as its verb allows: DEL must always be able to finish, so it asks for
  * nothing but the owner.
+ * @param dataPath says what CNI_NETNS can be: of a kernel bridge a path, of HNS one of three forms
  * @throws {CniError} codes 1, 4, 6, 7, as the plugin itself would answer
  */
-export function parseCmdRequest(message: CniCmdRequest, verb: CmdVerb): CmdRequest {
+export function parseCmdRequest(message: CniCmdRequest, verb: CmdVerb, dataPath: DataPathName): CmdRequest {
   const given = message.cniArgs;
   if (given === undefined) throw invalid(verb, '"cni_args" is missing, wanted the arguments of the call');
   const problem = wrongContainerId(given.containerId);
   if (problem !== undefined) throw invalid(verb, `"container_id" is ${problem}, wanted ${containerIdRule}`);
   const ifnameProblem = wrongIfname(given.ifname);
   if (ifnameProblem !== undefined) throw invalid(verb, `"ifname" is ${ifnameProblem}, wanted ${ifnameRule}`);
-  if (verb !== "DEL") requireNetns(verb, given.netns);
+  const kind = kindOf(verb, given.netns, dataPath);
   const conf = Fields.parse(new TextDecoder().decode(given.networkConfiguration));
   const network = conf.string("name") ?? "";
   const nameProblem = wrongNetworkName(network);
   if (nameProblem !== undefined) throw conf.wrong("name", conf.get("name"), networkNameRule);
   const pod = podOf(given.args);
   return {
-    owner: { network, sandboxId: given.containerId, ifname: given.ifname },
-    netns: given.netns,
+    owner: { network, sandboxId: sandboxIdOf(given.containerId, kind), ifname: given.ifname },
+    container: { id: given.containerId, netns: given.netns, kind },
     args: given.args,
     ...(pod === undefined ? {} : { pod }),
     conf,
     version: versionOf(conf, verb),
   };
+}
+
+/** On Linux every container that a runtime names is a sandbox of its own, with the path of a namespace. */
+function kindOf(verb: CmdVerb, netns: string, dataPath: DataPathName): ContainerKind {
+  if (dataPath === "hns") return verb === "DEL" ? containerKindLeniently(netns) : containerKindStrictly(netns);
+  if (verb !== "DEL") requireNetns(verb, netns);
+  return { t: "sandbox" };
 }
 
 function requireNetns(verb: CmdVerb, netns: string): void {

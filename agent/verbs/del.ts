@@ -8,11 +8,13 @@ import type { CmdRequest } from "./cmd-request.ts";
 
 /**
  * DEL: the interface goes, then the addresses may cool. "Is not there" is success; neither the network's configuration
- * nor a namespace is asked for. An agent that is killed over it has not answered, so the plugin makes the DEL durable.
+ * nor a namespace is asked for. A workload container's end leaves its sandbox as it is. An agent that is killed over it has not answered, so the plugin makes the DEL durable.
  * @throws {CniError} code 104 for a DEL that an ADD of the same sandbox has overtaken, 102 where the kernel refuses and
  * no lease of ours is there to remember it by
  */
-export async function runDel(parts: AgentParts, { owner }: CmdRequest, call: CallContext): Promise<undefined> {
+export async function runDel(parts: AgentParts, request: CmdRequest, call: CallContext): Promise<undefined> {
+  const { owner, container } = request;
+  if (container.kind.t === "workload") return;
   const what = { what: `DEL of "${owner.sandboxId}"`, signal: call.signal, timeoutMs: parts.config.callTimeoutMs };
   await parts.lanes.run(ownerKey(owner), what, async () => {
     requireNotOvertaken(parts, owner, call);

@@ -41,10 +41,10 @@ export function agentIpamConfig(config: AgentConfig, network: NetworkConfig, req
 const withoutKey = (raw: Readonly<Record<string, unknown>>, key: string): Record<string, unknown> =>
   Object.fromEntries(Object.entries(raw).filter(([name]) => name.toLowerCase() !== key));
 
-/** What the runtime asks for this pod, or what the configuration says for all; `undefined` where neither speaks. */
+/** What the runtime asks for this pod, or what the configuration says for all; `undefined` where neither says anything. */
 export function requestedDns(conf: Fields): CniDns | undefined {
-  const fields = conf.object("runtimeConfig")?.object("dns") ?? conf.object("dns");
-  return fields === undefined ? undefined : parseDns(fields);
+  const sections = [conf.object("runtimeConfig")?.object("dns"), conf.object("dns")];
+  return sections.map(parseDns).find((dns) => Object.values(dns).some((value) => value.length > 0));
 }
 
 const macPattern = /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/;

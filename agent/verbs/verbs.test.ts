@@ -21,7 +21,7 @@ const call = (signal = new AbortController().signal) => ({ signal, log: silent }
 function request(verb: CmdVerb, id: string, conf: Readonly<Record<string, unknown>> = { name: "pods" }): CmdRequest {
   const networkConfiguration = new TextEncoder().encode(JSON.stringify({ cniVersion: "1.1.0", ...conf }));
   const rest = { netns: "/run/netns/x", ifname: "eth0", args: "", path: "" };
-  return parseCmdRequest({ cniArgs: { containerId: id, ...rest, networkConfiguration } }, verb);
+  return parseCmdRequest({ cniArgs: { containerId: id, ...rest, networkConfiguration } }, verb, "bridge");
 }
 
 /** A configuration with ranges of its own. */

@@ -7,7 +7,7 @@ import type { Lease } from "../lease.ts";
 import type { Store } from "../store/store.ts";
 import { cursorMark, inheritedCursorMark } from "./marks.ts";
 import { longestCooling, nextAddress } from "./pick.ts";
-import { exhausted, isExcluded, isGateway, isTaken, notInRanges } from "./refusals.ts";
+import { exhausted, isExcluded, isGateway, isTaken, isWithheld, notInRanges } from "./refusals.ts";
 import { lastAddress } from "./sticky.ts";
 import { type RangeUsage, usageOf } from "./usage.ts";
 
@@ -62,6 +62,7 @@ function requireGivable(store: Store, applicant: Applicant, set: RangeSet, confi
   const own = applicant.left.some((candidate) => sameIp(candidate.address.ip, ip));
   // Whoever asks for an address wants this one, so it need not cool.
   if (lease !== undefined && lease.state !== "cooling" && !own) throw isTaken(lease, usage());
+  if (config.withheld !== undefined && intervalAt(config.withheld, ip) !== undefined) throw isWithheld(ip, usage());
 }
 
 /**

@@ -2,19 +2,23 @@ import type { Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { formatIp, type Ip } from "../../shared/ip.ts";
 import { formatInterval, type Interval } from "../config/intervals.ts";
+import type { IpamConfig } from "../config/ipam-config.ts";
 import { formatRangeSet, type RangeSet } from "../config/ranges.ts";
 import type { Lease } from "../lease.ts";
 import type { Store } from "../store/store.ts";
-import { type RangeUsage, type Reservations, usageOf } from "./usage.ts";
+import { lasting, type RangeUsage, usageOf, withheldIn } from "./usage.ts";
 
 /** Why an address cannot be given: each names the range, the numbers, and who holds what is wanted. */
 
-export function exhausted(store: Store, network: string, set: RangeSet, reservations: Reservations): CniError {
+export function exhausted(store: Store, network: string, set: RangeSet, config: IpamConfig): CniError {
+  const reservations = { gateways: config.gateways, reserved: lasting(config) };
   const { range, total, used, releasing, cooling, gateways, excluded } = usageOf(store, network, set, reservations);
+  const withheld = withheldIn(store, network, set, config);
   const [first] = set.flatMap(({ start, end }) =>
     store.select({ by: "window", network, from: start, to: end, limit: 1 }),
   );
-  const reserved = `${gateways} for gateways, ${excluded} excluded`;
+  const held = withheld === 0 ? "" : `, ${withheld} on interfaces without a lease`;
+  const reserved = `${gateways} for gateways, ${excluded} excluded${held}`;
   const numbers = `${used - releasing} allocated, ${releasing} releasing, ${cooling} cooling; besides, ${reserved}`;
   const holder = first === undefined ? "" : `; the first is ${holderOf(first)}`;
   return refused(
@@ -47,6 +51,14 @@ export function isTaken(lease: Lease, usage: RangeUsage): CniError {
     return refused(`the requested address is taken: ${holderOf(lease)}`, wanted, details);
   // The one state that ends by itself, and soon: the agent is about to take the interface away.
   const is = `the requested address is about to be free: ${holderOf(lease)}`;
+  return new CniError(CniCode.tryAgainLater, `Cannot allocate an address: ${is}, wanted ${wanted}`, { details });
+}
+
+/** An interface of somebody holds it, which may be just about to go. */
+export function isWithheld(ip: Ip, usage: RangeUsage): CniError {
+  const is = `the requested "${formatIp(ip)}" stands on an interface`;
+  const wanted = `a free address of range set "${usage.range}"`;
+  const details = freeOf(usage);
   return new CniError(CniCode.tryAgainLater, `Cannot allocate an address: ${is}, wanted ${wanted}`, { details });
 }
 

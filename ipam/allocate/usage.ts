@@ -1,6 +1,7 @@
-import { countOf, type Interval, type Intervals, without } from "../config/intervals.ts";
+import { plus } from "../../shared/ip.ts";
+import { countOf, type Interval, type Intervals, intervalsOf, without } from "../config/intervals.ts";
 import type { IpamConfig } from "../config/ipam-config.ts";
-import { formatRangeSet, type RangeSet } from "../config/ranges.ts";
+import { formatRangeSet, type RangeSet, rangeOf } from "../config/ranges.ts";
 import type { Store } from "../store/store.ts";
 
 /**
@@ -25,6 +26,19 @@ export interface RangeUsage {
 
 /** What of a configuration keeps addresses from pods. */
 export type Reservations = Pick<IpamConfig, "gateways" | "reserved">;
+
+/** As `reserved`, without what is only withheld at this moment. */
+export const lasting = ({ gateways, excluded }: IpamConfig): Intervals => intervalsOf([...gateways, ...excluded]);
+
+/** Addresses of the set that are withheld and have no lease that would keep them anyway. */
+export function withheldIn(store: Store, network: string, set: RangeSet, { withheld }: IpamConfig): number {
+  return (withheld ?? [])
+    .flatMap(({ first, last }) =>
+      Array.from({ length: Number(last.value - first.value) + 1 }, (_, i) => plus(first, BigInt(i))),
+    )
+    .filter((ip) => rangeOf(set, ip) !== undefined)
+    .filter((ip) => store.select({ by: "address", network, ip }).every(({ state }) => state === "cooling")).length;
+}
 
 export function usageOf(
   store: Store,

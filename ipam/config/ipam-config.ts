@@ -20,7 +20,9 @@ export interface IpamConfig {
   readonly gateways: Intervals;
   /** What `exclude` names, of the section and of each range. */
   readonly excluded: Intervals;
-  /** Both together: what no pod gets. */
+  /** What stands on interfaces at this moment, with a lease or without; absent: nothing is known to. */
+  readonly withheld?: Intervals;
+  /** All of them together: what no pod gets. */
   readonly reserved: Intervals;
   readonly routes: readonly CniRoute[];
   /** Path of the file that the result's `dns` comes from. */

@@ -1,5 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { containerKind, zeroGuid } from "./container-kind.ts";
+import {
+  containerKind,
+  containerKindLeniently,
+  containerKindStrictly,
+  sandboxIdOf,
+  zeroGuid,
+} from "./container-kind.ts";
 
 const guid = "a5b2c3d4-0011-2233-4455-66778899aabb";
 const id = "0f".repeat(32);
@@ -45,4 +51,23 @@ describe("CNI_NETNS on Windows", () => {
     expect(call).toThrow("Cannot read the environment: CNI_NETNS is ");
     expect(call).toThrow(part);
   });
+});
+
+test("a DEL takes what cannot be read for its own container", () => {
+  for (const netns of ["", "container:", "a:b:c", "/var/run/netns/a", "none"])
+    expect(containerKindLeniently(netns)).toEqual({ t: "sandbox" });
+  expect(containerKindLeniently(zeroGuid)).toEqual({ t: "sandbox", namespace: zeroGuid });
+  expect(containerKindLeniently(`container:${id}`)).toEqual({ t: "workload", sandboxId: id });
+});
+
+test("an ADD takes the GUID of zeros for no namespace", () => {
+  expect(() => containerKindStrictly(zeroGuid)).toThrow(expect.objectContaining({ code: 4 }));
+  expect(containerKindStrictly(guid)).toEqual({ t: "sandbox", namespace: guid });
+  expect(containerKindStrictly("none")).toEqual({ t: "sandbox" });
+});
+
+test("the lease is the sandbox's", () => {
+  expect(sandboxIdOf("own", containerKind("none"))).toBe("own");
+  expect(sandboxIdOf("own", containerKind(guid))).toBe("own");
+  expect(sandboxIdOf("own", containerKind("container:theirs"))).toBe("theirs");
 });

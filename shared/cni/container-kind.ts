@@ -36,6 +36,32 @@ export function containerKind(netns: string): ContainerKind {
   throw wrong(netns, "", wanted);
 }
 
+/**
+ * As `containerKind` for DEL, which must always be able to finish: what cannot be read, and the empty text that the
+ * specification allows there, names no other sandbox, so that the call is about its own container.
+ */
+export function containerKindLeniently(netns: string): ContainerKind {
+  try {
+    return containerKind(netns);
+  } catch {
+    return { t: "sandbox" };
+  }
+}
+
+/**
+ * As `containerKind` for verbs that need a namespace where there is one.
+ * @throws {CniError} code 4, also for the GUID of zeros
+ */
+export function containerKindStrictly(netns: string): ContainerKind {
+  const kind = containerKind(netns);
+  if (kind.t === "sandbox" && kind.namespace === zeroGuid) throw wrong(netns, ", which no namespace has", wanted);
+  return kind;
+}
+
+/** Whose lease a call is about: always the sandbox's. */
+export const sandboxIdOf = (containerId: string, kind: ContainerKind): string =>
+  kind.t === "workload" ? kind.sandboxId : containerId;
+
 function wrong(netns: string, about: string, instead: string): CniError {
   const is = `CNI_NETNS is ${show(netns)}${about}`;
   return new CniError(CniCode.invalidEnvironment, `Cannot read the environment: ${is}, wanted ${instead}`);

@@ -41,7 +41,7 @@ export const ownerOf = (sandboxId: string, ifname = "eth0"): Owner => ({ network
 export function requestFor(sandboxId: string, netns: string, host: number): AttachRequest {
   return {
     owner: ownerOf(sandboxId),
-    netns,
+    container: { id: sandboxId, netns, kind: { t: "sandbox" } },
     ownLease: true,
     pod: { namespace: "default", name: `web-${sandboxId}`, uid: "" },
     ipam: ipamOf([`10.77.0.${host}/24`, `fd77::${host}/64`]),

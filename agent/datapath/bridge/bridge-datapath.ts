@@ -1,6 +1,6 @@
 import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import type { Cidr } from "../../../shared/ip.ts";
+import type { Cidr, Ip } from "../../../shared/ip.ts";
 import {
   Kernel,
   type Link,
@@ -90,7 +90,7 @@ class BridgeDataPath implements DataPath {
     const { owner } = request;
     const action = `attach "${owner.ifname}" of sandbox "${owner.sandboxId}"`;
     const plan = planOf(this.#networkOf(owner, action), request);
-    using namespace = openSandbox(this.#tools.kernel, request.netns);
+    using namespace = openSandbox(this.#tools.kernel, request.container.netns);
     try {
       return await wire(this.#tools, plan, namespace, this.#bridgeFor(plan.network));
     } catch (caught) {
@@ -152,6 +152,11 @@ class BridgeDataPath implements DataPath {
     } catch (caught) {
       throw interfaceError(action, caught);
     }
+  }
+
+  /** Nobody else puts addresses of a bridge's subnet onto it. */
+  held(): readonly Ip[] {
+    return [];
   }
 
   async problems(): Promise<readonly Problem[]> {
