@@ -40,6 +40,16 @@ const pipette: CommandGroup = defineGroup({
       load: async () => (await import("./ipam/mod.ts")).loadIpamCommands(),
     },
     {
+      name: "install",
+      summary: "put Pipette on this node, or upgrade it",
+      load: async () => (await import("./agent/install/mod.ts")).installCommand,
+    },
+    {
+      name: "uninstall",
+      summary: "take Pipette off this node",
+      load: async () => (await import("./agent/install/mod.ts")).uninstallCommand,
+    },
+    {
       name: "completion",
       summary: "a completion script for bash, zsh or PowerShell",
       load: async () => completionCommand("pipette", () => pipette),

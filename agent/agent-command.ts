@@ -69,10 +69,7 @@ async function readConfig(file: string, io: TerminalIo): Promise<AgentConfig | u
 }
 
 async function serve(config: AgentConfig, io: TerminalIo, supervisor: Supervisor | undefined): Promise<number> {
-  const logger = createLogger(config.logLevel, (line) =>
-    io.stderr(`${line}
-`),
-  );
+  const logger = createLogger(config.logLevel, (line) => io.stderr(`${line}\n`));
   const system = await openSystem();
   return runDaemon({ who: "the agent", logger, system, env: io.env, supervisor }, async () => {
     const agent = await Agent.start(config, {

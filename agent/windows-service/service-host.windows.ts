@@ -1,9 +1,9 @@
-import { JSCallback, type Pointer, ptr } from "bun:ffi";
+import { dlopen, JSCallback, type Pointer, ptr } from "bun:ffi";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { limits } from "../../shared/limits.ts";
 import type { Supervisor } from "../../shared/server/daemon.ts";
+import { systemLibrary, wide } from "../../shared/windows/win32.windows.ts";
 import { encodeServiceStatus, type ServiceStatus, serviceControl, serviceState } from "./service-status.ts";
-import { openSystemLibrary, wide } from "./system-library.windows.ts";
 
 /** This process as a service of Windows: what it says to the service control manager, and hears from it. */
 export interface ServiceHost extends Supervisor {
@@ -40,11 +40,11 @@ const keptForNative: unknown[] = [];
  * @throws {CniError} code 5 where the manager has not started this process
  */
 export async function enterService(name: string): Promise<ServiceHost> {
-  const { CreateThread, GetModuleHandleW, GetProcAddress, WaitForSingleObject } = openSystemLibrary(
-    "kernel32.dll",
+  const { CreateThread, GetModuleHandleW, GetProcAddress, WaitForSingleObject } = dlopen(
+    systemLibrary("kernel32.dll"),
     kernel32,
-  );
-  const service = openSystemLibrary("advapi32.dll", advapi32);
+  ).symbols;
+  const service = dlopen(systemLibrary("advapi32.dll"), advapi32).symbols;
   const asked = Promise.withResolvers<string>();
   const begun = Promise.withResolvers<void>();
   const onControl = (control: number): void => {

@@ -1,0 +1,56 @@
+import { readdir, rmdir, unlink } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { Allocator } from "../../ipam/mod.ts";
+import { codeOf, failed, isMissing } from "./executable-file.ts";
+import { removeFile } from "./place-file.ts";
+import type { Step } from "./step.ts";
+
+/** What Pipette itself makes in its data directory; anything else there is somebody else's. */
+const ours = /^(leases\.db.*|agent\.lock|agent\.log(\.1|\.lock)?)$/;
+
+/** Pods that hold addresses of this node: their sandboxes, each once. */
+export async function podsWithAddresses(dataDir: string): Promise<number> {
+  using store = await Allocator.openExisting(dataDir);
+  const held = store?.list().filter((lease) => lease.state === "allocated") ?? [];
+  return new Set(held.map((lease) => lease.owner.sandboxId)).size;
+}
+
+/** Removes leases and log, and the directory where that leaves it empty. */
+export function removeData(dataDir: string): Step {
+  const run = async (): Promise<string | undefined> => {
+    const names = await readdir(dataDir).catch((caught) => {
+      if (isMissing(caught)) return undefined;
+      throw failed("read", dataDir, caught);
+    });
+    if (names === undefined) return "is not there";
+    for (const name of names.filter((candidate) => ours.test(candidate)))
+      await removeFile(join(dataDir, name)).catch((caught) => {
+        throw failed("remove", join(dataDir, name), caught);
+      });
+    return removeIfEmpty(dataDir);
+  };
+  return { action: "remove", target: dataDir, detail: "leases and log", run };
+}
+
+/** Removes the configuration, and its directory where that leaves it empty. */
+export function removeConfig(path: string): Step {
+  const run = async (): Promise<string | undefined> => {
+    await unlink(path).catch((caught) => {
+      if (!isMissing(caught)) throw failed("remove", path, caught);
+    });
+    await removeIfEmpty(dirname(path));
+    return undefined;
+  };
+  return { action: "remove", target: path, detail: "configuration", run };
+}
+
+async function removeIfEmpty(directory: string): Promise<string | undefined> {
+  try {
+    await rmdir(directory);
+    return undefined;
+  } catch (caught) {
+    if (["ENOTEMPTY", "EEXIST"].includes(codeOf(caught))) return "the directory stays: it holds something else";
+    if (isMissing(caught)) return undefined;
+    throw failed("remove", directory, caught);
+  }
+}

@@ -1,0 +1,99 @@
+import { resolve } from "node:path";
+import { networkNameRule, wrongNetworkName } from "../../shared/cni/names.ts";
+import { paths } from "../../shared/paths.ts";
+import { isWindows } from "../../shared/platform.ts";
+import { type CommandLine, defineCommand } from "../../shared/terminal/command.ts";
+import { type ConfigValues, planConfig } from "./config-file.ts";
+import { executablesIn, planExecutables } from "./executables.ts";
+import { placeOptions } from "./install-options.ts";
+import { lockInstallation } from "./installation-lock.ts";
+import { runPlan } from "./report.ts";
+import { foreignBefore, leftToAgent } from "./runtime-configuration.ts";
+import { openServiceKeeper, type ServiceKeeper } from "./service-steps.ts";
+import type { Plan, Step } from "./step.ts";
+import { planSweep } from "./sweep.ts";
+
+const options = {
+  from: { value: "FILE", of: "file", help: "the executable to install (default: the one that runs)" },
+  ...placeOptions,
+  subnet: {
+    value: "CIDR",
+    repeats: true,
+    help: "addresses for this node's pods, for a configuration that is not there yet",
+  },
+  network: {
+    value: "NAME",
+    help: "the network's name in it (default pods)",
+    rule: { wrong: wrongNetworkName, wanted: networkNameRule },
+  },
+  bridge: { value: "NAME", help: "the bridge, on Windows the host's virtual adapter (default pipette0)" },
+  "node-address": { value: "IP", help: "Windows: address of the adapter that pods go out by" },
+  "data-dir": { value: "DIR", of: "directory", help: `where leases lie (default ${paths.dataDir})` },
+  "executables-only": { help: "neither configuration nor service: for a container that shares the directory" },
+  "no-service": { help: "registers and starts nothing: something else runs the agent" },
+  "no-start": { help: "registers the service and leaves it as it runs, or does not" },
+} as const;
+
+/** `pipette install`; the keeper of services can be another for tests. */
+export const installCommandWith = (openKeeper: () => Promise<ServiceKeeper>) =>
+  defineCommand({
+    action: "install",
+    about: `Puts this executable where the runtime looks for plugins, under both its names, and runs the agent as a service.
+An agent.yaml is written where there is none, and never written over. The runtime's own configuration comes last:
+the agent writes it once it serves. Pods that run keep their network. What is right already stays as it is, so it can
+be run again at any time: to upgrade, and to finish what was interrupted.`,
+    options,
+    exits: { 1: "failed; what was done is listed, and the next run goes on from there" },
+    run: async (line, io) => {
+      const { "bin-dir": binDir = paths.cniBinDir, "dry-run": dryRun, json, progress } = line.options;
+      const directory = resolve(binDir);
+      using _lock = dryRun ? undefined : await lockInstallation(directory);
+      const plan = await planInstall(line, directory, openKeeper);
+      return await runPlan(plan, { dryRun, json, progress }, io);
+    },
+  });
+
+async function planInstall(
+  { options: given }: CommandLine<typeof options>,
+  directory: string,
+  openKeeper: () => Promise<ServiceKeeper>,
+): Promise<Plan> {
+  const executables = await planExecutables(resolve(given.from ?? process.execPath), directory);
+  const changed = executables.some((step) => step.run !== undefined);
+  const names = executablesIn(directory);
+  const before = await plansOf(names, (path) => planSweep(path));
+  // On Windows an agent that ran until now goes on in its old file, which is free after the service's restart.
+  const after = changed && isWindows ? await plansOf(names, (path) => planSweep(path, true)) : [];
+  if (given["executables-only"]) return { steps: [...before, ...executables, ...after], warnings: [] };
+
+  const configFile = resolve(given.config ?? paths.agentConfig);
+  const { config, kept, steps: configuration } = await planConfig(configFile, valuesOf(given));
+  const wish = { executableChanged: changed, leaveStopped: given["no-start"] };
+  const service: readonly Step[] = given["no-service"]
+    ? []
+    : await (await openKeeper()).planInstall({ executable: names[0], configFile }, wish);
+  const unheard = kept ? valueNames.filter((name) => given[name] !== undefined && given[name].length > 0) : [];
+  const warnings = [
+    ...unheard.map((name) => `"${configFile}" is there already, so --${name} has no say`),
+    ...(await foreignBefore(config)),
+  ];
+  const configured = [...(await planSweep(configFile)), ...configuration];
+  return { steps: [...before, ...executables, ...configured, ...service, ...leftToAgent(config), ...after], warnings };
+}
+
+const plansOf = async (files: readonly string[], plan: (path: string) => Promise<readonly Step[]>): Promise<Step[]> =>
+  (await Promise.all(files.map(plan))).flat();
+
+const valueNames = ["subnet", "network", "bridge", "node-address", "data-dir"] as const;
+
+function valuesOf(given: CommandLine<typeof options>["options"]): ConfigValues {
+  return {
+    subnets: given.subnet,
+    network: given.network ?? "pods",
+    bridge: given.bridge ?? "pipette0",
+    nodeAddress: given["node-address"],
+    dataDir: given["data-dir"] === undefined ? undefined : resolve(given["data-dir"]),
+  };
+}
+
+export const installCommand = installCommandWith(openServiceKeeper);

@@ -1,0 +1,141 @@
+import { CniCode, CniError } from "../../shared/errors.ts";
+import { windowsPaths } from "../../shared/paths.windows.ts";
+import {
+  commandLine,
+  openServiceManager,
+  type ServiceManager,
+  serviceName,
+  serviceState,
+} from "../windows-service/mod.ts";
+import type { ServiceDefinition, ServiceKeeper } from "./service-steps.ts";
+import type { Step } from "./step.ts";
+
+/** A start waits for the data path, which waits for HNS; a stop for the calls in flight (`drainTimeoutMs`). */
+const startMs = 120_000;
+const stopMs = 40_000;
+const pollMs = 200;
+
+/** The agent as a service of Windows, run as LocalSystem. */
+export function openWindowsKeeper(): ServiceKeeper {
+  return {
+    async planInstall(definition, wish) {
+      using manager = openServiceManager();
+      const present = manager.query(serviceName);
+      const command = commandLineOf(definition);
+      const same = present?.commandLine === command && present.startType === 2;
+      const runs = present?.state === serviceState.running;
+      const register: Step = {
+        action: present === undefined ? "create" : "replace",
+        target: serviceName,
+        detail: `service: ${command}`,
+        run: async () => register_(command),
+      };
+      const steps = same
+        ? [{ ...register, action: "keep", detail: "service, the same already" } as const].map(inert)
+        : [register];
+      if (wish.leaveStopped)
+        return [...steps, { action: "none", target: serviceName, detail: "left as it runs, or does not" }];
+      if (runs && same && !wish.executableChanged)
+        return [...steps, { action: "keep", target: serviceName, detail: "runs, and is the same" }];
+      const start: Step = {
+        action: present === undefined || present.state === serviceState.stopped ? "start" : "restart",
+        target: serviceName,
+        detail: "until it serves",
+        run: restart,
+      };
+      return [...steps, start];
+    },
+    async planRemoval() {
+      using manager = openServiceManager();
+      const present = manager.query(serviceName);
+      if (present === undefined) return [{ action: "none", target: serviceName, detail: "service, is not there" }];
+      const remove = async (): Promise<undefined> => {
+        using writing = openServiceManager();
+        writing.remove(serviceName);
+      };
+      return [
+        ...(present.state === serviceState.stopped
+          ? []
+          : [{ action: "stop", target: serviceName, detail: "service", run: stop } as const]),
+        { action: "remove", target: serviceName, detail: "service", run: remove },
+      ];
+    },
+  };
+}
+
+/** What the service runs; its log goes to a file, since a service has no console. */
+export const commandLineOf = ({ executable, configFile }: ServiceDefinition): string =>
+  commandLine(executable, ["agent", "--service", "--config", configFile, "--log-file", windowsPaths.agentLog]);
+
+const inert = ({ run: _, ...step }: Step): Step => step;
+
+function register_(command: string): string | undefined {
+  using manager = openServiceManager();
+  const missing = manager.register({
+    name: serviceName,
+    displayName: "Pipette node agent",
+    description: "Gives the pods of this node their network. Stopped, it leaves their network as it is.",
+    commandLine: command,
+    restart: { delaysMs: [1_000, 5_000, 10_000], forgetAfterS: 3_600 },
+  });
+  return missing.length === 0 ? undefined : `service; this system has no ${missing.join(", no ")}`;
+}
+
+async function restart(): Promise<undefined> {
+  await stop();
+  using manager = openServiceManager();
+  manager.start(serviceName);
+  await until(manager, "start", startMs, (state) => {
+    if (state === serviceState.running) return true;
+    if (state !== serviceState.stopped) return false;
+    const { win32ExitCode, ownExitCode } = manager.query(serviceName) ?? { win32ExitCode: 0, ownExitCode: 0 };
+    const status = win32ExitCode === 1066 ? `status ${ownExitCode}` : `error ${win32ExitCode}`;
+    throw new CniError(
+      CniCode.io,
+      `Cannot start service "${serviceName}": it ended with ${status}, wanted it to serve`,
+      {
+        details: `its log "${windowsPaths.agentLog}" tells why`,
+      },
+    );
+  });
+}
+
+/** Waits for an orderly end; one that does not come is made. */
+async function stop(): Promise<undefined> {
+  using manager = openServiceManager();
+  const until_ = performance.now() + stopMs;
+  // One that is just starting takes no word until it has started.
+  while (!manager.stop(serviceName) && performance.now() < until_) await Bun.sleep(pollMs);
+  try {
+    await until(
+      manager,
+      "stop",
+      Math.max(1_000, until_ - performance.now()),
+      (state) => state === serviceState.stopped,
+    );
+  } catch (caught) {
+    const { pid = 0 } = manager.query(serviceName) ?? {};
+    if (pid === 0) throw caught;
+    process.kill(pid, "SIGKILL");
+    await until(manager, "stop", stopMs, (state) => state === serviceState.stopped);
+  }
+}
+
+async function until(
+  manager: ServiceManager,
+  action: string,
+  withinMs: number,
+  reached: (state: number) => boolean,
+): Promise<void> {
+  const end = performance.now() + withinMs;
+  for (;;) {
+    const state = manager.query(serviceName)?.state ?? serviceState.stopped;
+    if (reached(state)) return;
+    if (performance.now() > end)
+      throw new CniError(
+        CniCode.io,
+        `Cannot ${action} service "${serviceName}": after ${withinMs} ms it is in state ${state}, wanted it to ${action}`,
+      );
+    await Bun.sleep(pollMs);
+  }
+}
