@@ -15,14 +15,14 @@ export class RpcServer {
   readonly health: Health;
   readonly #tracker: CallTracker;
   readonly #connections: Set<ServedConnection>;
-  readonly #listener: UnixListener<ServedConnection>;
+  readonly #listener: UnixListener;
   readonly #sweep: ReturnType<typeof setInterval>;
 
   private constructor(
     health: Health,
     tracker: CallTracker,
     connections: Set<ServedConnection>,
-    listener: UnixListener<ServedConnection>,
+    listener: UnixListener,
   ) {
     this.health = health;
     this.#tracker = tracker;
@@ -58,7 +58,8 @@ export class RpcServer {
         data.closed();
       },
       error(client, error) {
-        logger.error("a connection ends after a fault of our own", { error: error.stack ?? error.message });
+        if (!isPeerGone(error))
+          logger.error("a connection ends after a fault of our own", { error: error.stack ?? error.message });
         client.terminate();
       },
     });
@@ -85,3 +86,7 @@ export class RpcServer {
 
 /** `package.Service` in `/package.Service/Name`. */
 const serviceOf = (path: string): string => path.split("/")[1] ?? "";
+
+/** What a write to a pipe comes back with when its reader has closed. */
+const isPeerGone = (error: Error): boolean =>
+  "code" in error && (error.code === "EPIPE" || error.code === "ECONNRESET" || error.code === "EOF");

@@ -1,8 +1,15 @@
 import { limits } from "../limits.ts";
 import { type ConnectionOptions, ServerConnection } from "./http2/server-connection.ts";
 
-/** What a connection needs of its socket. */
-export type ServedSocket = Pick<Bun.Socket<unknown>, "write" | "pause" | "resume" | "end" | "terminate">;
+/** What a connection needs of its socket; as Bun's own. */
+export interface ServedSocket {
+  /** How many bytes were taken; less than 0 where the peer has gone. */
+  write(bytes: Uint8Array): number;
+  pause(): void;
+  resume(): void;
+  end(): void;
+  terminate(): void;
+}
 
 /** One client's socket, and the protocol on it. */
 export class ServedConnection {

@@ -11,9 +11,9 @@ import { UnixListener } from "./unix-listener.ts";
 describeWith("a listener on a unix socket", ["linux"], () => {
   const folder = mkdtempSync(join(tmpdir(), "pt-listener-"));
   const path = join(folder, "s.sock");
-  const open: UnixListener<undefined>[] = [];
+  const open: UnixListener[] = [];
 
-  async function listen(backlog?: number): Promise<UnixListener<undefined>> {
+  async function listen(backlog?: number): Promise<UnixListener> {
     const options = backlog === undefined ? {} : { backlog };
     const listener = await UnixListener.listen<undefined>(path, options, { data: () => undefined });
     open.push(listener);

@@ -1,11 +1,26 @@
 import { existsSync, renameSync } from "node:fs";
 import { limits } from "../limits.ts";
 import { isWindows } from "../platform.ts";
+import type { ServedSocket } from "./served-connection.ts";
 import { socketIdentity } from "./socket-place.linux.ts";
 
 export interface ListenOptions {
   /** Connections that may wait to be accepted; the kernel may allow less. */
   readonly backlog?: number;
+}
+
+/** One connection, and what belongs to it. */
+export interface AcceptedSocket<T> extends ServedSocket {
+  data: T;
+}
+
+/** As Bun's own. Chunks are plain arrays. */
+export interface ConnectionHandlers<T> {
+  open?(socket: AcceptedSocket<T>): void;
+  data?(socket: AcceptedSocket<T>, chunk: Uint8Array): void;
+  drain?(socket: AcceptedSocket<T>): void;
+  close?(socket: AcceptedSocket<T>): void;
+  error?(socket: AcceptedSocket<T>, error: Error): void;
 }
 
 /** Permission bits of the socket: root's alone. A pipe has none, see `PipePlace`. */
@@ -15,13 +30,13 @@ const socketMode = 0o700;
  * Listens on a unix socket, or on a Windows pipe. The socket has its rights from its first moment on, and a queue
  * for a crowd of plugins.
  */
-export class UnixListener<T> {
+export class UnixListener {
   readonly #path: string;
-  readonly #listener: Bun.UnixSocketListener<T>;
+  readonly #listener: { stop(): void };
   readonly #own: string | undefined;
   #closed = false;
 
-  private constructor(path: string, listener: Bun.UnixSocketListener<T>) {
+  private constructor(path: string, listener: { stop(): void }) {
     this.#path = path;
     this.#listener = listener;
     this.#own = isWindows ? undefined : socketIdentity(path);
@@ -31,19 +46,24 @@ export class UnixListener<T> {
    * @param path must be free: a socket file left behind is refused with EADDRINUSE
    * @throws {NodeJS.ErrnoException} where the socket cannot be made
    */
-  static async listen<T>(path: string, options: ListenOptions, socket: Bun.SocketHandler<T>): Promise<UnixListener<T>> {
-    const listenAgain = isWindows ? undefined : (await import("./backlog.linux.ts")).listenAgain;
+  static async listen<T>(path: string, options: ListenOptions, handlers: ConnectionHandlers<T>): Promise<UnixListener> {
+    const binaryType = "uint8array";
+    if (isWindows) {
+      const { paced } = await import("./paced-socket.windows.ts");
+      return new UnixListener(path, Bun.listen({ unix: path, socket: { binaryType, ...paced(handlers) } }));
+    }
+    const { listenAgain } = await import("./backlog.linux.ts");
     // The socket is made inside of this call, so the mask covers it and nothing else.
-    const mask = isWindows ? undefined : process.umask(0o777 & ~socketMode);
+    const mask = process.umask(0o777 & ~socketMode);
     let listener: Bun.UnixSocketListener<T>;
     try {
-      listener = Bun.listen<T>({ unix: path, socket: { binaryType: "uint8array", ...socket } });
+      listener = Bun.listen<T>({ unix: path, socket: { binaryType, ...handlers } });
     } finally {
-      if (mask !== undefined) process.umask(mask);
+      process.umask(mask);
     }
     try {
       // Bun's own queue is 512: a crowd of plugins fills that, and the rest is refused.
-      listenAgain?.(fdOf(listener), options.backlog ?? limits.listenBacklog);
+      listenAgain(fdOf(listener), options.backlog ?? limits.listenBacklog);
     } catch (caught) {
       listener.stop();
       throw caught;
