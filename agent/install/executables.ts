@@ -102,7 +102,8 @@ async function takeAway(path: string, digest: string): Promise<string | undefine
     if (await removeFile(path)) return undefined;
     const aside = await freeNameAside(path, digest);
     await placeFile(path, aside, undefined);
-    return `it runs; goes on as "${aside}", for the next run or the administrator to remove`;
+    const { removeAtReboot } = await import("./windows-files.windows.ts");
+    return `it runs; goes on as "${aside}", gone ${removeAtReboot(aside) ? "with the next start of the machine" : "with the next run"}`;
   } catch (caught) {
     throw failed("remove", path, caught);
   }

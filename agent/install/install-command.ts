@@ -1,4 +1,4 @@
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { networkNameRule, wrongNetworkName } from "../../shared/cni/names.ts";
 import { paths } from "../../shared/paths.ts";
 import { isWindows } from "../../shared/platform.ts";
@@ -6,7 +6,7 @@ import { type CommandLine, defineCommand } from "../../shared/terminal/command.t
 import { type ConfigValues, planConfig } from "./config-file.ts";
 import { executablesIn, planExecutables } from "./executables.ts";
 import { placeOptions } from "./install-options.ts";
-import { lockInstallation } from "./installation-lock.ts";
+import { lockInstallation, lockName } from "./installation-lock.ts";
 import { runPlan } from "./report.ts";
 import { foreignBefore, leftToAgent } from "./runtime-configuration.ts";
 import { openServiceKeeper, type ServiceKeeper } from "./service-steps.ts";
@@ -63,7 +63,8 @@ async function planInstall(
   const names = executablesIn(directory);
   const before = await plansOf(names, (path) => planSweep(path));
   // On Windows an agent that ran until now goes on in its old file, which is free after the service's restart.
-  const after = changed && isWindows ? await plansOf(names, (path) => planSweep(path, true)) : [];
+  const replaced = executables.some(({ action }) => action === "replace");
+  const after = replaced && isWindows ? await plansOf(names, (path) => planSweep(path, true)) : [];
   if (given["executables-only"]) return { steps: [...before, ...executables, ...after], warnings: [] };
 
   const configFile = resolve(given.config ?? paths.agentConfig);
@@ -77,7 +78,13 @@ async function planInstall(
     ...unheard.map((name) => `"${configFile}" is there already, so --${name} has no say`),
     ...(await foreignBefore(config)),
   ];
-  const configured = [...(await planSweep(configFile)), ...configuration];
+  const configured = [
+    ...(isWindows
+      ? [(await import("./windows-files.windows.ts")).planProtection(config.dataDir, join(directory, lockName))]
+      : []),
+    ...(await planSweep(configFile)),
+    ...configuration,
+  ];
   return { steps: [...before, ...executables, ...configured, ...service, ...leftToAgent(config), ...after], warnings };
 }
 
