@@ -6,9 +6,10 @@ import { parseIpamConfig } from "../ipam/mod.ts";
 import { wrongNetworkName } from "../shared/cni/names.ts";
 import { supportedVersions } from "../shared/cni/versions.ts";
 import { Fields } from "../shared/json-fields.ts";
+import { writeAtomically } from "./atomic-file.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import { parseAgentConfig } from "./config/parse-agent-config.ts";
-import { conflistPath, conflistText, writeAtomically } from "./conflist.ts";
+import { conflistPath, conflistText } from "./conflist.ts";
 
 const samples = new URL("../conf/", import.meta.url).pathname;
 

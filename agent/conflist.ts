@@ -1,20 +1,6 @@
-import {
-  closeSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  unlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { dirname, join } from "node:path";
-import { CniCode, CniError } from "../shared/errors.ts";
+import { join } from "node:path";
 import type { AgentConfig, NetworkConfig } from "./config/agent-config.ts";
 import { ipamSection } from "./verbs/network.ts";
-
-/** CIS Kubernetes Benchmark 1.1.9; every runtime that reads it is root. */
-const fileMode = 0o600;
 
 /**
  * The network configuration list of `network` (specification 1.1.0, section 1). Newer runtimes choose from
@@ -41,62 +27,4 @@ export function conflistText(config: AgentConfig, network: NetworkConfig): strin
 /** Where the file goes; `undefined` where the configuration wants none. */
 export function conflistPath(config: AgentConfig): string | undefined {
   return config.cni.fileName === "" ? undefined : join(config.cni.confDir, config.cni.fileName);
-}
-
-/**
- * Puts `text` at `path` so that a reader sees the old file or the new one, never a part. A file that is the same
- * already stays untouched: runtimes watch the directory and load again what changes.
- * @returns whether anything was written
- * @throws {CniError} code 5 naming the path
- */
-export function writeAtomically(path: string, text: string): boolean {
-  const directory = dirname(path);
-  // Not a name that a runtime would load: they take .conf, .conflist and .json.
-  const temporary = `${path}.${process.pid}.tmp`;
-  try {
-    if (readIfThere(path) === text) return false;
-    mkdirSync(directory, { recursive: true, mode: 0o755 });
-    const fd = openSync(temporary, "w", fileMode);
-    try {
-      writeFileSync(fd, text);
-      fsyncSync(fd);
-    } finally {
-      closeSync(fd);
-    }
-    renameSync(temporary, path);
-    syncDirectory(directory);
-    return true;
-  } catch (cause) {
-    unlinkIfThere(temporary);
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new CniError(CniCode.io, `Cannot write "${path}": ${reason}, wanted a directory that can be written`, {
-      cause,
-    });
-  }
-}
-
-/** The name, too, must outlive a power cut. */
-function syncDirectory(directory: string): void {
-  const fd = openSync(directory, "r");
-  try {
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
-}
-
-function readIfThere(path: string): string | undefined {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return undefined;
-  }
-}
-
-function unlinkIfThere(path: string): void {
-  try {
-    unlinkSync(path);
-  } catch {
-    // It was never made, or the directory is gone: nothing is left either way.
-  }
 }

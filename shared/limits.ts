@@ -97,4 +97,13 @@ export const limits = {
   resolvConfBytes: 64 * 1024,
   /** A lease of an earlier boot may be taken away after this long without any sign of its owner. */
   suspectGraceMs: 5 * 60_000,
+  /** One PowerShell command: starting it and loading the Hyper-V module takes seconds on a busy node. */
+  hostCommandMs: 60_000,
+  /** What such a command may say: the routes of a thousand nodes are a tenth of this. */
+  hostAnswerBytes: 4 * 1024 * 1024,
+  /** Windows moves an adapter's address to the switch's virtual adapter within six seconds, as a rule; so many looks are twice that. */
+  addressMoveLooks: 20,
+  /** Between two looks at what takes Windows a moment, and how often. */
+  hostLookMs: 500,
+  hostLooks: 10,
 } as const;

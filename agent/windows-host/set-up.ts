@@ -1,0 +1,128 @@
+import { limits } from "../../shared/limits.ts";
+import { act, describeEntry, lookFor, readBack, undo } from "./engine.ts";
+import { type Entry, HostRecord, type Thing } from "./record.ts";
+import type { HostRunner } from "./runner.ts";
+import type { HostChange, HostReport, HostSettings } from "./settings.ts";
+import { adapterWith, addressOf, holds } from "./steps/address.ts";
+import { steps } from "./steps/mod.ts";
+import { virtualMac } from "./steps/names.ts";
+import { hostError, type Step } from "./steps/step.ts";
+import type { Tables } from "./tables.ts";
+
+/** What one step does to Windows may change what an earlier one has left, such as a name; then all are gone through again. */
+const mostRounds = 3;
+
+/**
+ * Makes the node what the settings say, once its HNS network is there: every step finds what is right already,
+ * makes the rest, and looks again. What an earlier run made and the settings no longer ask for goes away first.
+ * A run that was killed at any point is continued by the next.
+ * @throws {CniError} 102 naming the step, what PowerShell said, and what was wanted; what was made until then stays
+ */
+export async function setUpHost(settings: HostSettings, run: HostRunner): Promise<HostReport> {
+  const record = HostRecord.open(settings.dataDir);
+  const changes: HostChange[] = [];
+  let tables = await settled(settings, run, record);
+  for (let rounds = 1; ; rounds++) {
+    const round = new Round(settings, run, record, tables);
+    await round.dropUnwanted();
+    for (const step of steps) await round.takeStep(step);
+    tables = round.tables;
+    changes.push(...round.changes.filter(({ did }) => did !== "was there" || rounds === 1));
+    const changed = round.changes.filter(({ did }) => did !== "was there");
+    if (changed.length === 0) return { changes };
+    if (rounds === mostRounds) {
+      const what = changed.map((change) => change.what).join(", ");
+      throw hostError("set the node up", `${what} had to be changed ${mostRounds} times`, "it to stay");
+    }
+  }
+}
+
+/** Waits for the switch's adapter to be there and to have the node's address; without an address the step for it will see. */
+async function settled(settings: HostSettings, run: HostRunner, record: HostRecord): Promise<Tables> {
+  const { adapter } = record;
+  const isSettled = (tables: Tables): boolean => {
+    if (settings.bridgeName !== "" && virtualMac(tables, settings, adapter) === undefined) return false;
+    return adapter === undefined || holds(tables, adapterWith(tables, adapter.mac, true)?.index, addressOf(adapter));
+  };
+  for (let looks = 1; ; looks++) {
+    const tables = await lookFor(run, settings, adapter);
+    if (isSettled(tables) || looks === limits.addressMoveLooks) return tables;
+    await run.pause(limits.hostLookMs);
+  }
+}
+
+/** One time through all steps. */
+class Round {
+  readonly changes: HostChange[] = [];
+  tables: Tables;
+  readonly #settings: HostSettings;
+  readonly #run: HostRunner;
+  readonly #record: HostRecord;
+
+  constructor(settings: HostSettings, run: HostRunner, record: HostRecord, tables: Tables) {
+    this.#settings = settings;
+    this.#run = run;
+    this.#record = record;
+    this.tables = tables;
+  }
+
+  /** A peer that has left, a NetNat of another name, another MTU. */
+  async dropUnwanted(): Promise<void> {
+    const wanted = new Set(
+      steps.flatMap((step) => this.#wanted(step).map((thing) => JSON.stringify([step.name, thing]))),
+    );
+    const entries = this.#record.entries.filter(({ step, thing }) => !wanted.has(JSON.stringify([step, thing])));
+    if (entries.length === 0) return;
+    await undo(this.#run, entries, (settled, undone) => {
+      if (undone.did === "failed") throw undone.caught;
+      this.#record.remove(settled);
+      for (const entry of settled) this.#note(entry, undone.did);
+    });
+    this.tables = await this.#look();
+  }
+
+  async takeStep(step: Step): Promise<void> {
+    const things = this.#wanted(step);
+    const judged = things.map((thing) => ({ thing, verdict: step.judge(thing, this.tables) }));
+    const open: Entry[] = [];
+    for (const { thing, verdict } of judged) {
+      if (verdict.t === "there") this.#note({ step: step.name, thing }, "was there");
+      else open.push({ step: step.name, thing, ...(verdict.before === undefined ? {} : { before: verdict.before }) });
+    }
+    if (open.length === 0) return;
+    this.#record.add(open);
+    const { tables } = this;
+    await act(
+      this.#run,
+      step.action,
+      open.flatMap(({ thing }) => step.make(thing, tables)),
+    );
+    const isOpen = (thing: Thing, seen: Tables): boolean => step.judge(thing, seen).t === "missing";
+    this.tables = await readBack(
+      this.#run,
+      step.action,
+      () => this.#look(),
+      (seen) =>
+        open
+          .filter(({ thing }) => isOpen(thing, seen))
+          .map(({ thing }) => `there is no ${step.describe(thing)}`)
+          .join(", "),
+    );
+    for (const entry of open) this.#note(entry, "made");
+  }
+
+  #wanted(step: Step): readonly Thing[] {
+    const { adapter, entries } = this.#record;
+    if (!step.needed(this.#settings, adapter)) return [];
+    const begun = entries.some((entry) => entry.step === step.name);
+    return step.wanted({ settings: this.#settings, tables: this.tables, adapter, begun });
+  }
+
+  #look(): Promise<Tables> {
+    return lookFor(this.#run, this.#settings, this.#record.adapter);
+  }
+
+  #note(entry: Entry, did: HostChange["did"]): void {
+    this.changes.push({ step: entry.step, what: describeEntry(entry), did });
+  }
+}

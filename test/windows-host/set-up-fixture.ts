@@ -1,0 +1,81 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  cleanUpHost,
+  createHostRunner,
+  type HostRunner,
+  type HostSettings,
+  prepareHost,
+  setUpHost,
+} from "../../agent/windows-host/mod.ts";
+import { type Cidr, type Ip, parseCidr, parseIp } from "../../shared/ip.ts";
+import { NodeInMemory } from "./node-in-memory.ts";
+import { deleteHnsNetwork, freshNode, makeHnsNetwork, type NodeState } from "./node-state.ts";
+
+export const ip = (text: string): Ip => parseIp(text)!;
+export const cidr = (text: string): Cidr => parseCidr(text)!;
+
+/** A node, a data directory, and an agent that can die at any point of the way from a fresh node to a clean one. */
+export class HostFixture implements Disposable {
+  readonly dataDir = mkdtempSync(join(tmpdir(), "pipette-host-"));
+  readonly node: NodeInMemory;
+  settings: HostSettings;
+  /** Whether Windows moves the address to the switch's adapter, and back. */
+  moves = true;
+
+  constructor(changes: Partial<HostSettings> = {}, state: NodeState = freshNode()) {
+    this.node = new NodeInMemory(state);
+    this.settings = {
+      dataDir: this.dataDir,
+      nodeAddress: ip("192.168.1.5"),
+      podSubnet: cidr("10.10.1.0/24"),
+      gateway: ip("10.10.1.1"),
+      gatewayInterface: "br-int",
+      bridgeName: "br-int",
+      natName: "pipette-nat",
+      mtu: 1450,
+      peers: [
+        { podSubnet: cidr("10.10.2.0/24"), gateway: ip("10.10.2.1") },
+        { podSubnet: cidr("10.10.3.0/24"), gateway: ip("10.10.3.1") },
+      ],
+      ovsExtension: true,
+      hnsNetwork: "pipette",
+      ...changes,
+    };
+  }
+
+  get run(): HostRunner {
+    return { ...createHostRunner(this.node.execute), pause: async () => undefined };
+  }
+
+  /** What the agent does at its start: a network where there is none, then the node around it. */
+  async start(): Promise<void> {
+    if (!this.node.state.switches.some((entry) => entry["Name"] === this.settings.hnsNetwork)) {
+      await prepareHost(this.settings, this.run);
+      makeHnsNetwork(this.node.state, this.settings.hnsNetwork, this.moves);
+    }
+    await setUpHost(this.settings, this.run);
+  }
+
+  cleanUp(): ReturnType<typeof cleanUpHost> {
+    return cleanUpHost(this.dataDir, this.run, async (name) => {
+      deleteHnsNetwork(this.node.state, name, this.moves);
+      return [{ step: "hns network", what: name, did: "undone" }];
+    });
+  }
+
+  /** All that the node is, in no order. */
+  snapshot(): unknown {
+    return Object.fromEntries(
+      Object.entries(this.node.state).map(([table, rows]) => [
+        table,
+        rows.map((row: object) => JSON.stringify(row, Object.keys(row).sort())).sort(),
+      ]),
+    );
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.dataDir, { recursive: true, force: true });
+  }
+}
