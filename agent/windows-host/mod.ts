@@ -3,10 +3,8 @@
  * switch's extension. No policy: the data path says what it wants. Each step of `steps/` finds what is right already,
  * makes the rest, looks again, and can be undone; what was changed is on record in the data directory.
  */
-export { findAdapter, type HostAdapter, type PrepareSettings, prepareHost } from "./adapter.ts";
-export { cleanUpHost, handBackAddress, type RemoveNetwork } from "./clean-up.ts";
-export { openHostRunner } from "./powershell.windows.ts";
-export { HostRecord } from "./record.ts";
+export { findAdapter, prepareHost } from "./adapter.ts";
+export { cleanUpHost, handBackAddress } from "./clean-up.ts";
 export { createHostRunner, type HostRunner } from "./runner.ts";
 export { setUpHost } from "./set-up.ts";
-export type { HostChange, HostReport, HostSettings } from "./settings.ts";
+export type { HostSettings } from "./settings.ts";
