@@ -2,12 +2,14 @@ import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { paths } from "../../shared/paths.ts";
+import { isWindows } from "../../shared/platform.ts";
 import { type CommandLine, defineCommand } from "../../shared/terminal/command.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import { conflistPath } from "../conflist.ts";
 import { readConfig } from "./config-file.ts";
 import { podsWithAddresses, removeConfig, removeData } from "./data-directory.ts";
 import { executablesIn, planRemoval } from "./executables.ts";
+import { planHostCleanUp } from "./host-clean-up.ts";
 import { placeOptions } from "./install-options.ts";
 import { lockInstallation, lockName } from "./installation-lock.ts";
 import { removeFile } from "./place-file.ts";
@@ -70,8 +72,10 @@ async function planUninstall(
   const data: readonly Step[] = given.purge
     ? [removeData(dataDir), ...(await planSweep(configFile)), removeConfig(configFile)]
     : [];
+  // The host's network is the stopped agent's to take back, with the executable that is still there.
+  const host = isWindows ? planHostCleanUp(dataDir, configFile) : [];
   return {
-    steps: [...unconfigured.steps, ...service, ...executables, ...data],
+    steps: [...unconfigured.steps, ...service, ...host, ...executables, ...data],
     warnings: [...warnings, ...unconfigured.warnings],
   };
 }

@@ -1,0 +1,30 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { execa } from "execa";
+import { CniCode, CniError } from "../../shared/errors.ts";
+import type { Step } from "./step.ts";
+
+/** What the agent on Windows keeps while it has changed the host's own network (`agent/windows-host`). */
+const recordName = "windows-host.json";
+/** Each step of it has a deadline of its own; together they take a minute at most. */
+const cleanUpMs = 180_000;
+
+/**
+ * What has the stopped agent take back its changes of the host's network, where there are any on record. In a process
+ * of its own, as an operator would: `pipette agent --cleanup`.
+ */
+export function planHostCleanUp(dataDir: string, configFile: string): readonly Step[] {
+  const record = join(dataDir, recordName);
+  if (!existsSync(record)) return [];
+  const args = ["agent", "--cleanup", "--config", configFile];
+  const run = async (): Promise<undefined> => {
+    const ended = await execa(process.execPath, args, { reject: false, stdin: "ignore", timeout: cleanUpMs });
+    if (ended.exitCode === 0) return;
+    throw new CniError(
+      CniCode.io,
+      `Cannot take the host's network set-up back: "pipette ${args.join(" ")}" ends with ${ended.exitCode ?? "a signal"}, wanted 0`,
+      { details: ended.stderr },
+    );
+  };
+  return [{ action: "remove", target: record, detail: `the host's network set-up: pipette ${args.join(" ")}`, run }];
+}
