@@ -2,6 +2,7 @@ import { dlopen, FFIType, type Pointer, ptr } from "bun:ffi";
 import { existsSync, mkdirSync } from "node:fs";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { openDescriptors } from "../../shared/windows/descriptor.windows.ts";
+import { administratorsOnlyInside } from "../../shared/windows/directory.windows.ts";
 import { invalidHandle, systemLibrary, wide } from "../../shared/windows/win32.windows.ts";
 import type { Step } from "./step.ts";
 
@@ -21,8 +22,6 @@ const openExisting = 3;
 const itself = 0x0200_0000 | 0x0020_0000;
 const delayUntilReboot = 4;
 
-/** Everything for LocalSystem and the administrators, in the directory and in what is made there; nobody else. */
-const protection = "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)";
 /** As text and as identifiers. */
 const administrators = ["SY", "BA", "S-1-5-18", "S-1-5-32-544"];
 
@@ -50,10 +49,10 @@ export function planProtection(directory: string, ownFile: string): Step {
   }
   const run = async (): Promise<undefined> => {
     mkdirSync(directory, { recursive: true });
-    withOpen(directory, (handle) => setAccess(handle, protection));
+    withOpen(directory, (handle) => setAccess(handle, administratorsOnlyInside));
     const is = withOpen(directory, accessOf);
     if (!isProtected(is, own))
-      throw cannotProtect(directory, `its descriptor reads back as "${is}"`, `"${protection}"`);
+      throw cannotProtect(directory, `its descriptor reads back as "${is}"`, `"${administratorsOnlyInside}"`);
   };
   return {
     action: present ? "replace" : "create",

@@ -69,10 +69,11 @@ export async function openOrCreateDatabase(path: string, directory: string): Pro
 }
 
 async function makeDirectory(directory: string, path: string): Promise<void> {
-  // Once in the life of a node, so the other calls need not pay for `node:fs`.
+  // Once in the life of a node, so the other calls need not pay for these.
   const { mkdirSync } = await import("node:fs");
   try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    if (isWindows) (await import("../../shared/windows/directory.windows.ts")).makeAdministratorsDirectory(directory);
+    else mkdirSync(directory, { recursive: true, mode: 0o700 });
   } catch (cause) {
     const is = cause instanceof Error ? cause.message : String(cause);
     throw new CniError(
