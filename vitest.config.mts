@@ -19,6 +19,7 @@ export default defineConfig({
         test: {
           name: "system",
           include: ["test/**/*.test.ts"],
+          globalSetup: ["test/windows/wine/run-directory.ts"],
           fileParallelism: false,
           maxWorkers: 1,
           testTimeout: 60_000,

@@ -19,6 +19,8 @@ const needs = {
   strace: () => missingFile("/usr/bin/strace", "strace"),
   bash: () => missingFile("/usr/bin/bash", "bash"),
   zsh: () => missingFile("/usr/bin/zsh", "zsh"),
+  wine: () => missingFile("/usr/lib/wine/wine64", "wine64"),
+  mingw: () => missingFile("/usr/bin/x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64"),
   nft: () => missingFile("/usr/sbin/nft", "nftables"),
 } as const;
 

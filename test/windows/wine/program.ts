@@ -1,0 +1,125 @@
+import { type ChildProcess, spawn } from "node:child_process";
+
+export interface ProgramOptions {
+  readonly args?: readonly string[];
+  /** Beside what Wine itself needs; nothing of this process's own environment is passed on. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** What stands on standard input, which ends behind it; a number is an open file of this process. */
+  readonly stdin?: string | Uint8Array | number;
+  /** Milliseconds until the program is killed, which makes the run an error; 60,000 where it is not given. */
+  readonly timeoutMs?: number;
+  readonly cwd?: string;
+}
+
+/** How a program ended. */
+export interface Ended {
+  /** `null` where a signal ended it. */
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** From start to end. */
+  readonly ms: number;
+}
+
+const longestMs = 60_000;
+
+/** A Windows program that runs. Its Unix process is the Windows process: a SIGKILL ends it as TerminateProcess does. */
+export class Program implements AsyncDisposable {
+  stdout = "";
+  stderr = "";
+  /** Rejects where the time was up. */
+  readonly ended: Promise<Ended>;
+  readonly #child: ChildProcess;
+  readonly #waiting = new Set<() => void>();
+
+  constructor(command: readonly string[], env: Readonly<Record<string, string>>, options: ProgramOptions) {
+    const { stdin = "", timeoutMs = longestMs, cwd = "/" } = options;
+    const [file = "", ...args] = command;
+    const started = performance.now();
+    // Plain pipes; a file where one is given.
+    const input = typeof stdin === "number" ? stdin : "pipe";
+    this.#child = spawn(file, args, { env: { ...env }, cwd, stdio: [input, "pipe", "pipe"] });
+    this.#child.stdout?.setEncoding("utf8").on("data", (text: string) => this.#took({ stdout: text }));
+    this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => this.#took({ stderr: text }));
+    // One who does not read all of its input ends before it is written.
+    this.#child.stdin?.on("error", () => undefined);
+    if (typeof stdin !== "number") this.#child.stdin?.end(stdin);
+    const { promise, resolve, reject } = Promise.withResolvers<Ended>();
+    this.ended = promise;
+    // Whoever does not wait for the end is not to be told of it.
+    promise.catch(() => undefined);
+    let late = false;
+    const timer = setTimeout(() => {
+      late = true;
+      this.kill("SIGKILL");
+    }, timeoutMs);
+    this.#child.on("error", reject);
+    this.#child.on("close", (status) => {
+      clearTimeout(timer);
+      if (late) reject(new Error(`Cannot run "${args.join(" ")}": not over after ${timeoutMs} ms\n${this.#said}`));
+      resolve({ status, stdout: this.stdout, stderr: this.stderr, ms: performance.now() - started });
+      this.#tell();
+    });
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  get hasEnded(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+
+  /** SIGINT reaches the program as Ctrl+C does, SIGKILL ends it at once; any other signal is a kill as well. */
+  kill(signal: "SIGINT" | "SIGKILL"): void {
+    if (!this.hasEnded) this.#child.kill(signal);
+  }
+
+  /** Waits until both outputs together hold what `wanted` looks for. @throws where the program ends without it */
+  async saying(wanted: string | RegExp, withinMs = 20_000): Promise<void> {
+    const until = performance.now() + withinMs;
+    const has = (text: string): boolean => (typeof wanted === "string" ? text.includes(wanted) : wanted.test(text));
+    while (!has(this.stdout) && !has(this.stderr)) {
+      const left = until - performance.now();
+      if (this.hasEnded || left <= 0) throw new Error(`Waited in vain for ${wanted} in\n${this.#said}`);
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, left);
+        this.#waiting.add(() => {
+          clearTimeout(timer);
+          resolve();
+        });
+      });
+    }
+  }
+
+  /** Asks it to end by Ctrl+C, and kills it when it does not within `graceMs`. @returns how it ended */
+  async stop(graceMs = 5_000): Promise<Ended> {
+    this.kill("SIGINT");
+    const timer = setTimeout(() => this.kill("SIGKILL"), graceMs);
+    try {
+      return await this.ended;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.kill("SIGKILL");
+    await this.ended.catch(() => undefined);
+  }
+
+  get #said(): string {
+    return `${this.stdout}${this.stderr}`.slice(-4_000);
+  }
+
+  #took({ stdout = "", stderr = "" }): void {
+    this.stdout += stdout;
+    this.stderr += stderr;
+    this.#tell();
+  }
+
+  #tell(): void {
+    for (const tell of this.#waiting) tell();
+    this.#waiting.clear();
+  }
+}

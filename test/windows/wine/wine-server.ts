@@ -1,0 +1,72 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+
+export const wineProgram = "/usr/lib/wine/wine64";
+const serverProgram = "/usr/lib/wine/wineserver64";
+
+/** What every process of Wine gets beside its prefix: no messages of its own, no questions about browsers and .NET. */
+export function wineEnvironment(prefix: string): Record<string, string> {
+  return {
+    PATH: "/usr/sbin:/usr/bin:/sbin:/bin",
+    HOME: prefix,
+    LC_ALL: "C.UTF-8",
+    WINEPREFIX: prefix,
+    WINEDEBUG: "-all",
+    WINEDLLOVERRIDES: "mscoree=;mshtml=",
+  };
+}
+
+/**
+ * The server of one prefix. It stays until it is stopped, so that a process does not pay for its start, and ends with
+ * this process however that ends; every Windows process of the prefix ends with the server.
+ */
+export class WineServer implements AsyncDisposable {
+  readonly #server: ChildProcess;
+  readonly #prefix: string;
+
+  private constructor(prefix: string, server: ChildProcess) {
+    this.#prefix = prefix;
+    this.#server = server;
+  }
+
+  static async start(prefix: string): Promise<WineServer> {
+    // In the foreground it stays a child of this process; the kernel then kills it with its parent.
+    const command = ["--pdeathsig", "KILL", "--", serverProgram, "--foreground", "--persistent"];
+    const server = spawn("setpriv", command, { env: wineEnvironment(prefix), stdio: "ignore" });
+    const started = new WineServer(prefix, server);
+    // The first process starts Windows' services, which keep its output open: so nobody may read it.
+    await started.run(["cmd", "/c", "exit"]);
+    return started;
+  }
+
+  /** Runs one of Wine's own programs, without input and output. @throws where its status is not 0 */
+  async run(command: readonly string[]): Promise<void> {
+    const child = spawn(wineProgram, [...command], { env: wineEnvironment(this.#prefix), stdio: "ignore" });
+    const [status] = await once(child, "exit");
+    if (status !== 0) throw new Error(`Cannot run "${command.join(" ")}" in Wine: status ${status}, wanted 0`);
+  }
+
+  /** Ends every process of the prefix. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#server.exitCode !== null || this.#server.signalCode !== null) return;
+    const ended = once(this.#server, "exit");
+    const kill = spawn(serverProgram, ["--kill"], { env: wineEnvironment(this.#prefix), stdio: "ignore" });
+    await Promise.all([ended, once(kill, "exit")]);
+    removeServerDirectory(this.#prefix);
+  }
+}
+
+/** Debian's server keeps its socket in a directory under /tmp, whose name it leaves in the prefix, and removes neither. */
+export function removeServerDirectory(prefix: string): void {
+  const file = join(prefix, "wineserver");
+  let name: string;
+  try {
+    name = readFileSync(file, "utf8").trim();
+  } catch {
+    return; // No server was ever started here.
+  }
+  if (/^wine-\w{6}$/.test(name)) rmSync(join("/tmp", name), { recursive: true, force: true });
+  rmSync(file, { force: true });
+}
