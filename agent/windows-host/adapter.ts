@@ -39,14 +39,14 @@ export type PrepareSettings = Pick<HostSettings, "dataDir" | "nodeAddress" | "hn
  * @throws {CniError} as `findAdapter`
  */
 export async function prepareHost(settings: PrepareSettings, run: HostRunner): Promise<HostAdapter> {
-  const record = HostRecord.open(settings.dataDir);
+  const record = HostRecord.open(settings.dataDir, settings.hnsNetwork);
   const seen = await Tables.list(run, action, tables);
   const taken = takenBefore(record.adapter, settings, seen);
   if (taken !== undefined) return toHostAdapter(taken);
   const card = requireCard(seen, settings.nodeAddress);
   if (settings.adapter !== undefined && !sameName(settings.adapter, card.name))
     throw hostError(action, `${formatIp(settings.nodeAddress)} is on "${card.name}"`, `it on "${settings.adapter}"`);
-  record.saveAdapter(card, settings.hnsNetwork);
+  record.saveAdapter(card);
   return toHostAdapter(card);
 }
 

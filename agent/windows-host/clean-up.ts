@@ -4,7 +4,16 @@ import { act, describeEntry, readBack, undo } from "./engine.ts";
 import { HostRecord, type SavedAdapter, type Thing } from "./record.ts";
 import type { HostRunner } from "./runner.ts";
 import type { HostChange, HostReport } from "./settings.ts";
-import { adapterWith, addressOf, describeSaved, holds, judgeOn, makeOn, savedThings } from "./steps/address.ts";
+import {
+  adapterWith,
+  address,
+  addressOf,
+  describeSaved,
+  holds,
+  judgeOn,
+  makeOn,
+  savedThings,
+} from "./steps/address.ts";
 import { hostError } from "./steps/step.ts";
 import { type TableName, Tables } from "./tables.ts";
 
@@ -12,37 +21,34 @@ import { type TableName, Tables } from "./tables.ts";
 export type RemoveNetwork = (name: string) => Promise<readonly HostChange[]>;
 
 /**
- * Takes back everything that is on record in `dataDir`, newest first: what the steps made, then the HNS network,
- * if it is ours; last it sees that the node's card has its address back. What fails is reported and stays on record,
+ * Takes back everything that is on record in `dataDir`, for each network newest first: what the steps made, then the
+ * HNS network, if it is ours; last it sees that the node's card has its address back. What fails is reported and stays on record,
  * the rest is done all the same; a second run finds nothing left, or goes on.
  */
 export async function cleanUpHost(dataDir: string, run: HostRunner, removeNetwork: RemoveNetwork): Promise<HostReport> {
-  const record = HostRecord.open(dataDir);
   const changes: HostChange[] = [];
-  await undo(run, record.entries, (entries, undone) => {
-    if (undone.did !== "failed") record.remove(entries);
-    for (const entry of entries) {
-      const { did } = undone;
+  for (const record of HostRecord.all(dataDir)) {
+    await undo(run, record.entries, (entries, undone) => {
+      if (undone.did !== "failed") record.remove(entries);
       const problem = undone.did === "failed" ? { problem: messageOf(undone.caught) } : {};
-      changes.push({ step: entry.step, what: describeEntry(entry), did, ...problem });
-    }
-  });
-  if (record.network !== undefined)
-    changes.push(...(await takeNetworkAway(record, record.network, run, removeNetwork)));
+      for (const entry of entries)
+        changes.push({ step: entry.step, what: describeEntry(entry), did: undone.did, ...problem });
+    });
+    if (record.adapter !== undefined) changes.push(...(await takeNetworkAway(record, run, removeNetwork)));
+  }
   return { changes };
 }
 
 async function takeNetworkAway(
   record: HostRecord,
-  network: string,
   run: HostRunner,
   removeNetwork: RemoveNetwork,
 ): Promise<readonly HostChange[]> {
   const changes: HostChange[] = [];
   let step = "hns network";
-  let what = `HNS network "${network}"`;
+  let what = `HNS network "${record.network}"`;
   try {
-    changes.push(...(await removeNetwork(network)));
+    changes.push(...(await removeNetwork(record.network)));
     if (changes.some(({ did }) => did === "failed")) return changes;
     step = "hand back";
     what = `${record.adapter?.address} on "${record.adapter?.name}"`;
@@ -57,10 +63,14 @@ async function takeNetworkAway(
  * After the HNS network is gone: sees that the card has again what it had before. Windows gives it back by itself,
  * as a rule; where it does not, the node would be off the network. For the agent, when the creation of a network
  * or what follows has failed and the network has been deleted again.
+ * @param network the only one to see to; by default all that are on record
  * @throws {CniError} 102 where the card is gone, or does not take its address
  */
-export async function handBackAddress(dataDir: string, run: HostRunner): Promise<HostReport> {
-  return { changes: await handBack(HostRecord.open(dataDir), run) };
+export async function handBackAddress(dataDir: string, run: HostRunner, network?: string): Promise<HostReport> {
+  const records = network === undefined ? HostRecord.all(dataDir) : [HostRecord.open(dataDir, network)];
+  const changes: HostChange[] = [];
+  for (const record of records) changes.push(...(await handBack(record, run)));
+  return { changes };
 }
 
 const action = "give the node's card its address back";
@@ -78,11 +88,11 @@ async function handBack(record: HostRecord, run: HostRunner): Promise<readonly H
   }
   const what = `${saved.address} on "${saved.name}"`;
   if (isBack(seen)) {
-    record.forgetAdapter();
+    record.forgetAdapter(address.name);
     return [{ step: "hand back", what, did: "was there" }];
   }
   await give(saved, run, seen, look);
-  record.forgetAdapter();
+  record.forgetAdapter(address.name);
   return [{ step: "hand back", what, did: "made" }];
 }
 

@@ -7,4 +7,4 @@ export { findAdapter, prepareHost } from "./adapter.ts";
 export { cleanUpHost, handBackAddress } from "./clean-up.ts";
 export { createHostRunner, type HostRunner } from "./runner.ts";
 export { setUpHost } from "./set-up.ts";
-export type { HostSettings } from "./settings.ts";
+export type { HostChange, HostSettings } from "./settings.ts";

@@ -1,8 +1,9 @@
-import { readFileSync, rmSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { CniCode } from "../../shared/errors.ts";
+import { CniCode, CniError } from "../../shared/errors.ts";
 import { Fields, isObject } from "../../shared/json-fields.ts";
 import { writeAtomically } from "../atomic-file.ts";
+import { sameName } from "./tables.ts";
 
 /** What a step wants there, as it stands on record: enough to find it again and to take it away. */
 export type Thing = Readonly<Record<string, string>>;
@@ -31,9 +32,10 @@ export interface SavedAdapter {
 }
 
 interface Content {
+  /** Name of the HNS network. */
+  readonly network: string;
+  /** Of a network that we made, or were about to. */
   readonly adapter?: SavedAdapter;
-  /** The HNS network that we made, or were about to. */
-  readonly network?: string;
   readonly entries: readonly Entry[];
 }
 
@@ -42,7 +44,7 @@ const fileVersion = 1;
 const keyOf = (step: string, thing: Thing): string => JSON.stringify([step, thing]);
 
 /**
- * What was changed on this node, in the order in which it was. An entry is written before its change: a run that
+ * What was changed on this node for one HNS network, in the order in which it was. An entry is written before its change: a run that
  * was killed in between leaves an entry for nothing, which does no harm, never a change that nobody knows of.
  */
 export class HostRecord {
@@ -54,30 +56,40 @@ export class HostRecord {
     this.#content = content;
   }
 
-  /** @throws {CniError} code 5 or 6 where the file is there and is not a record */
-  static open(dataDir: string): HostRecord {
-    const path = join(dataDir, "windows-host.json");
-    return new HostRecord(path, readContent(path));
+  /** @throws {CniError} code 5 or 6 where the file is there and is not a record of this network */
+  static open(dataDir: string, network: string): HostRecord {
+    const path = join(directoryOf(dataDir), fileNameOf(network));
+    const content = readContent(path) ?? { network, entries: [] };
+    if (sameName(content.network, network)) return new HostRecord(path, content);
+    throw new CniError(CniCode.io, `Cannot read "${path}": it is of "${content.network}", wanted "${network}"`);
   }
 
+  /** Those of all networks that something was done for. @throws {CniError} as `open` */
+  static all(dataDir: string): readonly HostRecord[] {
+    const directory = directoryOf(dataDir);
+    return filesOf(directory).flatMap((file) => {
+      const path = join(directory, file);
+      const content = readContent(path);
+      return content === undefined ? [] : [new HostRecord(path, content)];
+    });
+  }
+
+  get network(): string {
+    return this.#content.network;
+  }
+
+  /** The network is ours, and took this adapter's address. */
   get adapter(): SavedAdapter | undefined {
     return this.#content.adapter;
-  }
-
-  get network(): string | undefined {
-    return this.#content.network;
   }
 
   get entries(): readonly Entry[] {
     return this.#content.entries;
   }
 
-  has(step: string, thing: Thing): boolean {
-    return this.entries.some((entry) => keyOf(entry.step, entry.thing) === keyOf(step, thing));
-  }
-
-  saveAdapter(adapter: SavedAdapter, network: string): void {
-    this.#write({ ...this.#content, adapter, network });
+  /** Before the network is made. */
+  saveAdapter(adapter: SavedAdapter): void {
+    this.#write({ ...this.#content, adapter });
   }
 
   /** In one write. What is on record already gets the new `before`: that is what the next change replaces. */
@@ -98,9 +110,13 @@ export class HostRecord {
     this.#write({ ...this.#content, entries: left });
   }
 
-  /** The network is gone, and the adapter has its address back. */
-  forgetAdapter(): void {
-    this.#write({ entries: this.entries });
+  /**
+   * The network is gone, and the adapter has its address back.
+   * @param step whose entries go with it
+   */
+  forgetAdapter(step: string): void {
+    const entries = this.entries.filter((entry) => entry.step !== step);
+    this.#write({ network: this.network, entries });
   }
 
   #write(content: Content): void {
@@ -110,30 +126,47 @@ export class HostRecord {
   }
 }
 
-function readContent(path: string): Content {
+const directoryOf = (dataDir: string): string => join(dataDir, "windows-host");
+const suffix = ".json";
+
+/** Networks are told apart by Windows without regard to case, and a name may hold what a file's may not. */
+const fileNameOf = (network: string): string =>
+  `${encodeURIComponent(network.toLowerCase()).replace(/[*'()!~.]/g, (char) => `%${char.charCodeAt(0).toString(16)}`)}${suffix}`;
+
+function filesOf(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory).filter((file) => file.endsWith(suffix));
+  } catch (caught) {
+    if (isAbsent(caught)) return [];
+    throw caught;
+  }
+}
+
+function readContent(path: string): Content | undefined {
   let text: string;
   try {
     text = readFileSync(path, "utf8");
   } catch (caught) {
-    if ((caught as { code?: unknown }).code === "ENOENT") return { entries: [] };
+    if (isAbsent(caught)) return undefined;
     throw caught;
   }
   const fields = Fields.parse(text, `record "${path}"`, CniCode.io);
   fields.integer("version", fileVersion, fileVersion) ?? missing(fields, "version");
   const adapter = fields.object("adapter");
-  const network = fields.string("network");
   return {
+    network: stringOf(fields, "network"),
     ...(adapter === undefined ? {} : { adapter: readAdapter(adapter) }),
-    ...(network === undefined ? {} : { network }),
-    entries: (fields.objects("entries") ?? []).map(readEntry),
+    entries: (fields.objects("entries") ?? missing(fields, "entries")).map(readEntry),
   };
 }
+
+const isAbsent = (caught: unknown): boolean => (caught as { code?: unknown }).code === "ENOENT";
 
 function readEntry(fields: Fields): Entry {
   const before = fields.string("before");
   const thing = fields.object("thing")?.raw ?? missing(fields, "thing");
   if (!isThing(thing)) throw fields.wrong("thing", thing, "an object of texts");
-  return { step: text(fields, "step"), thing, ...(before === undefined ? {} : { before }) };
+  return { step: stringOf(fields, "step"), thing, ...(before === undefined ? {} : { before }) };
 }
 
 const isThing = (value: unknown): value is Thing =>
@@ -141,22 +174,22 @@ const isThing = (value: unknown): value is Thing =>
 
 function readAdapter(fields: Fields): SavedAdapter {
   return {
-    name: text(fields, "name"),
+    name: stringOf(fields, "name"),
     index: fields.integer("index", 0, 0xffff_ffff) ?? missing(fields, "index"),
-    mac: text(fields, "mac"),
-    address: text(fields, "address"),
+    mac: stringOf(fields, "mac"),
+    address: stringOf(fields, "address"),
     dhcp: fields.boolean("dhcp") ?? missing(fields, "dhcp"),
-    gateway: text(fields, "gateway"),
+    gateway: stringOf(fields, "gateway"),
     dnsServers: fields.strings("dnsServers") ?? missing(fields, "dnsServers"),
     routes: (fields.objects("routes") ?? []).map((route) => ({
-      destination: text(route, "destination"),
-      nextHop: text(route, "nextHop"),
+      destination: stringOf(route, "destination"),
+      nextHop: stringOf(route, "nextHop"),
       metric: route.integer("metric", 0, 0xffff_ffff) ?? missing(route, "metric"),
     })),
   };
 }
 
-const text = (fields: Fields, key: string): string => fields.string(key) ?? missing(fields, key);
+const stringOf = (fields: Fields, key: string): string => fields.string(key) ?? missing(fields, key);
 
 function missing(fields: Fields, key: string): never {
   throw fields.wrong(key, undefined, "one, or no file at all");

@@ -19,7 +19,7 @@ const mostRounds = 3;
  * @throws {CniError} 102 naming the step, what PowerShell said, and what was wanted; what was made until then stays
  */
 export async function setUpHost(settings: HostSettings, run: HostRunner): Promise<HostReport> {
-  const record = HostRecord.open(settings.dataDir);
+  const record = HostRecord.open(settings.dataDir, settings.hnsNetwork);
   const changes: HostChange[] = [];
   let tables = await settled(settings, run, record);
   for (let rounds = 1; ; rounds++) {

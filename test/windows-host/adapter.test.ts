@@ -40,7 +40,7 @@ describe("prepareHost", () => {
     using host = new HostFixture();
     host.node.state.interfaces[1]!["Dhcp"] = "Enabled";
     expect(await prepareHost(host.settings, host.run)).toEqual(card);
-    const record: unknown = JSON.parse(readFileSync(join(host.dataDir, "windows-host.json"), "utf8"));
+    const record: unknown = JSON.parse(readFileSync(join(host.dataDir, "windows-host/pipette.json"), "utf8"));
     expect(record).toEqual({
       version: 1,
       network: "pipette",
@@ -107,6 +107,6 @@ describe("handBackAddress", () => {
     await expect(handBackAddress(host.dataDir, host.run)).rejects.toThrow(
       `Cannot give the node's card its address back: no card has 00155d010203, wanted "Ethernet0"`,
     );
-    expect(readFileSync(join(host.dataDir, "windows-host.json"), "utf8")).toContain("00155d010203");
+    expect(readFileSync(join(host.dataDir, "windows-host/pipette.json"), "utf8")).toContain("00155d010203");
   });
 });

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
@@ -16,9 +16,12 @@ import { deleteHnsNetwork, freshNode, makeHnsNetwork, type NodeState } from "./n
 export const ip = (text: string): Ip => parseIp(text)!;
 export const cidr = (text: string): Cidr => parseCidr(text)!;
 
+/** Thousands of small files are synced here, and no test cuts the power. */
+const inMemory = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
+
 /** A node, a data directory, and an agent that can die at any point of the way from a fresh node to a clean one. */
 export class HostFixture implements Disposable {
-  readonly dataDir = mkdtempSync(join(tmpdir(), "pipette-host-"));
+  readonly dataDir = mkdtempSync(join(inMemory, "pipette-host-"));
   readonly node: NodeInMemory;
   settings: HostSettings;
   /** Whether Windows moves the address to the switch's adapter, and back. */

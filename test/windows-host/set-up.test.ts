@@ -48,7 +48,7 @@ describe("a node that Windows helps with", () => {
       "hns network: undone",
       "hand back: was there",
     ]);
-    expect(existsSync(join(host.dataDir, "windows-host.json"))).toBe(false);
+    expect(existsSync(join(host.dataDir, "windows-host/pipette.json"))).toBe(false);
     const acts = host.node.done.length;
     expect((await host.cleanUp()).changes).toEqual([]);
     expect(host.node.done).toHaveLength(acts);
@@ -145,7 +145,7 @@ describe.each([true, false])("killed at any point (Windows moves the address: %s
     const after = host.snapshot() as Record<string, unknown>;
     if (moves) expect(after).toEqual(fresh);
     else expect({ ...after, routes: [] }).toEqual({ ...fresh, routes: [] });
-    expect(existsSync(join(host.dataDir, "windows-host.json"))).toBe(false);
+    expect(existsSync(join(host.dataDir, "windows-host/pipette.json"))).toBe(false);
   });
 
   const undoing = Array.from({ length: steps.length }, (_, at) => at);
@@ -201,8 +201,10 @@ describe("what is believed", () => {
   test("names stay while something that is found by them could not be undone", async () => {
     using host = new HostFixture();
     await host.start();
-    const path = join(host.dataDir, "windows-host.json");
-    await Bun.write(path, readFileSync(path, "utf8").replace('"network": "pipette",', ""));
+    const path = join(host.dataDir, "windows-host/pipette.json");
+    // As if the network had been there before.
+    const { adapter: _ours, ...record } = JSON.parse(readFileSync(path, "utf8")) as Record<string, unknown>;
+    await Bun.write(path, JSON.stringify(record));
     host.node.lying.add("Remove-NetRoute");
     const { changes } = await host.cleanUp();
     expect(changes.filter(({ step }) => step.endsWith("name")).map(({ did }) => did)).toEqual(["failed", "failed"]);
@@ -335,7 +337,7 @@ describe("what belongs to somebody else", () => {
 test("a record that cannot be read is an error that names it, and nothing is done", async () => {
   using host = new HostFixture();
   await host.start();
-  const path = join(host.dataDir, "windows-host.json");
+  const path = join(host.dataDir, "windows-host/pipette.json");
   const text = readFileSync(path, "utf8");
   for (const broken of [text.slice(0, 50), "", "[]", "{}", text.replace('"version": 1', '"version": 2')]) {
     await Bun.write(path, broken);

@@ -1,0 +1,154 @@
+import { describe, expect, test } from "vitest";
+import { cleanUpNode } from "../../agent/clean-up-node.ts";
+import { HcnInMemory } from "../../agent/hcn/mod.ts";
+import { handBackAddress, setUpHost } from "../../agent/windows-host/mod.ts";
+import { openSystem } from "../../shared/server/system.ts";
+import { deleteHnsNetwork, makeHnsNetwork } from "./node-state.ts";
+import { cidr, HostFixture, ip } from "./set-up-fixture.ts";
+
+const namespace = "0a0a0a0a-0000-4000-8000-000000000001";
+
+/** A node with a network of ours on which two pods stand, and one network of somebody else's. */
+async function standing(host: HostFixture): Promise<HcnInMemory> {
+  await host.start();
+  const hcn = new HcnInMemory();
+  const ours = await hcn.createNetwork({ Name: "pipette", Type: "Transparent" });
+  const other = await hcn.createNetwork({ Name: "nat", Type: "NAT" });
+  hcn.namespaceEndpoints.set(namespace, new Set());
+  const ends = [
+    [ours.id, "1"],
+    [ours.id, "2"],
+    [other.id, "3"],
+  ] as const;
+  for (const [network, n] of ends) {
+    const id = `0b0b0b0b-0000-4000-8000-00000000000${n}`;
+    const IpConfigurations = [{ IpAddress: `10.10.1.${n}`, PrefixLength: 24 }];
+    await hcn.createEndpoint(network, id, { Name: `pod-${n}`, IpConfigurations });
+    if (n === "1") await hcn.attach(namespace, id);
+  }
+  const windows = hcn.before;
+  hcn.before = async (call, subject) => {
+    await windows(call, subject);
+    if (call === "deleteNetwork" && subject === ours.id) deleteHnsNetwork(host.node.state, "pipette", host.moves);
+  };
+  hcn.calls.length = 0;
+  return hcn;
+}
+
+async function cleanUp(host: HostFixture, hcn: HcnInMemory, json = false) {
+  const [out, err]: [string[], string[]] = [[], []];
+  const io = {
+    stdout: (text: string) => void out.push(text),
+    stderr: (text: string) => void err.push(text),
+    stdin: async () => new Uint8Array(),
+    env: {},
+    stderrIsTerminal: false,
+  };
+  const parts = { dataDir: host.dataDir, system: await openSystem(), hcn, run: host.run };
+  const status = await cleanUpNode(parts, json, io);
+  return { status, stdout: out.join(""), stderr: err.join("") };
+}
+
+describe("pipette agent --cleanup", () => {
+  test("takes everything of ours away and nothing else, says so, and has nothing to do the second time", async () => {
+    using host = new HostFixture({ peers: [] });
+    const fresh = host.snapshot();
+    const hcn = await standing(host);
+    expect(await cleanUp(host, hcn)).toEqual({
+      status: 0,
+      stderr: "",
+      stdout: `STEP                 WHAT                                               DID
+nat                  NetNat "pipette-nat" for 10.10.1.0/24              undone
+pod route            route to 10.10.1.0/24 through 0.0.0.0 on "br-int"  undone
+mtu                  MTU 1450 on "br-int" (IPv4)                        undone
+forwarding           IPv4 forwarding on "br-int"                        undone
+software rsc         software RSC of switch "pipette"                   undone
+ovs extension        Open vSwitch extension of switch "pipette"         undone
+adapter name         "br-int", virtual adapter with 00155d010203        undone
+switch adapter name  "br-int", adapter of switch "pipette"              undone
+hns endpoint         "pod-1" 10.10.1.1                                  undone
+hns endpoint         "pod-2" 10.10.1.2                                  undone
+hns network          HNS network "pipette"                              undone
+hand back            192.168.1.5/24 on "Ethernet0"                      was there
+`,
+    });
+    expect(host.snapshot()).toEqual(fresh);
+    expect([...hcn.networkDocuments.values()].map((network) => network["Name"])).toEqual(["nat"]);
+    expect([...hcn.endpointDocuments.values()].map((endpoint) => endpoint["Name"])).toEqual(["pod-3"]);
+    expect(hcn.namespaceEndpoints.get(namespace)?.size).toBe(0);
+
+    hcn.calls.length = 0;
+    const again = await cleanUp(host, hcn);
+    expect(again).toEqual({ status: 0, stdout: "nothing on record: there is nothing to clean up\n", stderr: "" });
+    expect(hcn.calls).toEqual([]);
+    expect(JSON.parse((await cleanUp(host, hcn, true)).stdout)).toEqual({ changes: [] });
+  });
+
+  test("touches nothing while an agent runs", async () => {
+    using host = new HostFixture();
+    const hcn = await standing(host);
+    const before = host.snapshot();
+    const system = await openSystem();
+    const agent = system.tryLock(`${host.dataDir}/agent.lock`);
+    if (agent.t !== "ours") throw new Error("the lock was to be had");
+    await expect(cleanUp(host, hcn)).rejects.toThrow(
+      `Cannot start the clean-up: data directory "${host.dataDir}" is held by process ${process.pid}, wanted nobody to hold it`,
+    );
+    expect([host.snapshot(), hcn.calls]).toEqual([before, []]);
+    agent.release();
+    expect((await cleanUp(host, hcn)).status).toBe(0);
+  });
+
+  test.each(["networks", "endpoints", "detach", "deleteEndpoint", "deleteNetwork"] as const)(
+    "where HNS fails at %s it says so, does the rest, keeps the card on record, and goes on the next time",
+    async (call) => {
+      using host = new HostFixture();
+      const fresh = host.snapshot();
+      const hcn = await standing(host);
+      hcn.fail(call, 0x80070005);
+      const first = await cleanUp(host, hcn, true);
+      const { changes } = JSON.parse(first.stdout) as { changes: { step: string; did: string; problem?: string }[] };
+      expect(first.status).toBe(1);
+      expect(changes.filter(({ did }) => did === "failed").map(({ step }) => step)).toEqual(["hns network"]);
+      expect(first.stderr).toMatch(/80070005/i);
+      expect(changes.some(({ step }) => step === "hand back")).toBe(false);
+      expect(host.node.state.nats).toEqual([]);
+      const second = await cleanUp(host, hcn);
+      expect(second.status).toBe(0);
+      expect(host.snapshot()).toEqual(fresh);
+    },
+  );
+
+  test("a network that was there before stays, with its endpoints", async () => {
+    using host = new HostFixture();
+    makeHnsNetwork(host.node.state, "pipette", true);
+    const before = host.snapshot();
+    const hcn = await standing(host);
+    await cleanUp(host, hcn);
+    expect(host.snapshot()).toEqual(before);
+    expect(hcn.networkDocuments.size).toBe(2);
+    expect(hcn.endpointDocuments.size).toBe(3);
+  });
+});
+
+test("two networks have a record each: one's set-up leaves the other's alone, and clean-up takes both away", async () => {
+  using host = new HostFixture({ bridgeName: "", gatewayInterface: "Ethernet0", ovsExtension: false, peers: [] });
+  const fresh = host.snapshot();
+  const other = {
+    ...host.settings,
+    hnsNetwork: "CON: *?",
+    podSubnet: cidr("10.30.0.0/24"),
+    gateway: ip("10.30.0.1"),
+    natName: "b",
+  };
+  await setUpHost(host.settings, host.run);
+  await setUpHost(other, host.run);
+  const acts = host.node.done.length;
+  await setUpHost(host.settings, host.run);
+  await setUpHost({ ...other, hnsNetwork: "con: *?" }, host.run);
+  expect(host.node.done).toHaveLength(acts);
+  expect(host.node.state.nats.map((nat) => nat["Name"])).toEqual(["pipette-nat", "b"]);
+  expect((await handBackAddress(host.dataDir, host.run)).changes).toEqual([]);
+  await host.cleanUp();
+  expect(host.snapshot()).toEqual(fresh);
+});
