@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
@@ -11,7 +11,7 @@ test("where nothing of the host is on record there is no such step", () => {
 
 test("a clean-up that fails ends the removal, with its words", async () => {
   using scratch = scratchDir();
-  writeFileSync(join(scratch.path, "windows-host.json"), "{}");
+  mkdirSync(join(scratch.path, "windows-host"));
   const [step] = planHostCleanUp(scratch.path, join(scratch.path, "agent.yaml"));
   expect(step?.detail).toContain("pipette agent --cleanup --config");
   // What runs here is Bun itself, which has no such command.

@@ -1,11 +1,9 @@
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { execa } from "execa";
 import { CniCode, CniError } from "../../shared/errors.ts";
+import { hostRecords } from "../windows-host/mod.ts";
 import type { Step } from "./step.ts";
 
-/** What the agent on Windows keeps while it has changed the host's own network (`agent/windows-host`). */
-const recordName = "windows-host.json";
 /** Each step of it has a deadline of its own; together they take a minute at most. */
 const cleanUpMs = 180_000;
 
@@ -14,7 +12,7 @@ const cleanUpMs = 180_000;
  * of its own, as an operator would: `pipette agent --cleanup`.
  */
 export function planHostCleanUp(dataDir: string, configFile: string): readonly Step[] {
-  const record = join(dataDir, recordName);
+  const record = hostRecords(dataDir);
   if (!existsSync(record)) return [];
   const args = ["agent", "--cleanup", "--config", configFile];
   const run = async (): Promise<undefined> => {

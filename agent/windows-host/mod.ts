@@ -5,6 +5,7 @@
  */
 export { findAdapter, prepareHost } from "./adapter.ts";
 export { cleanUpHost, handBackAddress } from "./clean-up.ts";
+export { hostRecords } from "./record.ts";
 export { createHostRunner, type HostRunner } from "./runner.ts";
 export { setUpHost } from "./set-up.ts";
 export type { HostChange, HostSettings } from "./settings.ts";

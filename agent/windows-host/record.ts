@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { Fields, isObject } from "../../shared/json-fields.ts";
 import { writeAtomically } from "../atomic-file.ts";
@@ -58,7 +58,7 @@ export class HostRecord {
 
   /** @throws {CniError} code 5 or 6 where the file is there and is not a record of this network */
   static open(dataDir: string, network: string): HostRecord {
-    const path = join(directoryOf(dataDir), fileNameOf(network));
+    const path = join(hostRecords(dataDir), fileNameOf(network));
     const content = readContent(path) ?? { network, entries: [] };
     if (sameName(content.network, network)) return new HostRecord(path, content);
     throw new CniError(CniCode.io, `Cannot read "${path}": it is of "${content.network}", wanted "${network}"`);
@@ -66,7 +66,7 @@ export class HostRecord {
 
   /** Those of all networks that something was done for. @throws {CniError} as `open` */
   static all(dataDir: string): readonly HostRecord[] {
-    const directory = directoryOf(dataDir);
+    const directory = hostRecords(dataDir);
     return filesOf(directory).flatMap((file) => {
       const path = join(directory, file);
       const content = readContent(path);
@@ -120,14 +120,25 @@ export class HostRecord {
   }
 
   #write(content: Content): void {
-    if (content.adapter === undefined && content.entries.length === 0) rmSync(this.path, { force: true });
+    if (content.adapter === undefined && content.entries.length === 0) removeFile(this.path);
     else writeAtomically(this.path, `${JSON.stringify({ version: fileVersion, ...content }, null, 2)}\n`);
     this.#content = content;
   }
 }
 
-const directoryOf = (dataDir: string): string => join(dataDir, "windows-host");
+/** Where the records lie: there only while something of ours is on the node. */
+export const hostRecords = (dataDir: string): string => join(dataDir, "windows-host");
 const suffix = ".json";
+
+/** With the directory, once it is empty. */
+function removeFile(path: string): void {
+  rmSync(path, { force: true });
+  try {
+    rmdirSync(dirname(path));
+  } catch {
+    // Another network's record is in it.
+  }
+}
 
 /** Networks are told apart by Windows without regard to case, and a name may hold what a file's may not. */
 const fileNameOf = (network: string): string =>

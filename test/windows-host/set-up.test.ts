@@ -48,7 +48,7 @@ describe("a node that Windows helps with", () => {
       "hns network: undone",
       "hand back: was there",
     ]);
-    expect(existsSync(join(host.dataDir, "windows-host/pipette.json"))).toBe(false);
+    expect(existsSync(join(host.dataDir, "windows-host"))).toBe(false);
     const acts = host.node.done.length;
     expect((await host.cleanUp()).changes).toEqual([]);
     expect(host.node.done).toHaveLength(acts);
@@ -145,7 +145,7 @@ describe.each([true, false])("killed at any point (Windows moves the address: %s
     const after = host.snapshot() as Record<string, unknown>;
     if (moves) expect(after).toEqual(fresh);
     else expect({ ...after, routes: [] }).toEqual({ ...fresh, routes: [] });
-    expect(existsSync(join(host.dataDir, "windows-host/pipette.json"))).toBe(false);
+    expect(existsSync(join(host.dataDir, "windows-host"))).toBe(false);
   });
 
   const undoing = Array.from({ length: steps.length }, (_, at) => at);
