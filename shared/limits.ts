@@ -106,4 +106,10 @@ export const limits = {
   /** Between two looks at what takes Windows a moment, and how often. */
   hostLookMs: 500,
   hostLooks: 10,
+  /** One call of HNS: a busy node takes seconds, a call that hangs never returns. */
+  hcnDeadlineMs: 30_000,
+  /** Calls of HNS at a time, so that a slow one does not hold up all others. */
+  hcnThreads: 3,
+  /** Calls that were given up and have not come back: each keeps a thread, and so many of them mean that HNS itself hangs. */
+  hcnLeakedThreads: 8,
 } as const;

@@ -8,8 +8,10 @@ export const noGuid = "00000000-0000-0000-0000-000000000000";
 /** `undefined` where the text is none. */
 export const parseGuid = (text: string): string | undefined => pattern.exec(text)?.[1]?.toLowerCase();
 
-/** The 16 bytes of Windows' structure: the first three groups are numbers, lowest byte first. @param guid in our form */
-export function guidBytes(guid: string): Uint8Array<ArrayBuffer> {
+/** The 16 bytes of Windows' structure: the first three groups are numbers, lowest byte first. @throws where the text is none */
+export function guidBytes(text: string): Uint8Array<ArrayBuffer> {
+  const guid = parseGuid(text);
+  if (guid === undefined) throw new Error(`Cannot take "${text}" for an identifier: it is none, wanted a GUID`);
   const digits = guid.replaceAll("-", "");
   // A buffer of its own keeps its address.
   const bytes = new Uint8Array(new ArrayBuffer(16));

@@ -1,0 +1,189 @@
+import { Worker } from "node:worker_threads";
+import { CallMarks } from "./call-marks.ts";
+import { HcnError } from "./hcn-error.ts";
+import type { HcnOutcome, HcnTask } from "./thread-messages.ts";
+
+export interface CallThreadOptions {
+  /** First file of a thread: it serves calls (`call-server.ts`). */
+  readonly file: string | URL;
+  /** How long a call may wait for a thread, and then how long it may take. */
+  readonly deadlineMs: number;
+  /** How many calls run at a time; those that were given up do not count. */
+  readonly threads: number;
+  /** How many given-up calls may be outstanding. */
+  readonly mostLeaked: number;
+  /** Told once, when there are more: only the end of the process ends those threads. */
+  readonly onLost: (reason: HcnError) => void;
+}
+
+interface Call {
+  /** Continues "Cannot …". */
+  readonly action: string;
+  readonly task: HcnTask;
+  readonly settle: (outcome: HcnOutcome) => void;
+  readonly fail: (error: HcnError) => void;
+  timer?: ReturnType<typeof setTimeout>;
+}
+
+/** `idle`: waits for a task. `busy`: its call is waited for. `leaked`: its call was given up and has not come back. */
+type ThreadState = { readonly t: "idle" } | { readonly t: "busy"; readonly call: Call } | { readonly t: "leaked" };
+
+interface Thread {
+  readonly worker: Worker;
+  readonly marks: CallMarks;
+  state: ThreadState;
+}
+
+/**
+ * Calls that may block, or never return, on threads of their own: a queue, and one call at a time on each. A call whose
+ * deadline passes is given up: it rejects, its thread is left alone, and the next call gets another. A thread that comes
+ * back late has cleaned up behind itself and takes part again.
+ */
+export class CallThreads implements AsyncDisposable {
+  readonly #options: CallThreadOptions;
+  readonly #threads = new Set<Thread>();
+  readonly #queue: Call[] = [];
+  #isLost = false;
+  #isClosed = false;
+
+  constructor(options: CallThreadOptions) {
+    this.#options = options;
+  }
+
+  /** Calls that were given up and have not come back; each keeps a thread. */
+  get leaked(): number {
+    return this.#in("leaked").length;
+  }
+
+  /** @param action continues "Cannot …". @throws {HcnError} */
+  call(action: string, task: HcnTask): Promise<unknown> {
+    if (this.#isClosed) return Promise.reject(closed(action));
+    return new Promise((resolve, reject) => {
+      const call: Call = {
+        action,
+        task,
+        settle: (outcome) => {
+          clearTimeout(call.timer);
+          if (outcome.t === "done") resolve(outcome.value);
+          else reject(new HcnError({ action, ...outcome.failure }));
+        },
+        fail: (error) => {
+          clearTimeout(call.timer);
+          reject(error);
+        },
+      };
+      this.#setDeadline(call);
+      this.#queue.push(call);
+      this.#begin();
+    });
+  }
+
+  /** Rejects what is under way. Waits for threads that wait for nothing themselves, for no others. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true;
+    for (const call of this.#queue.splice(0)) call.fail(closed(call.action));
+    for (const { state, marks } of this.#threads) {
+      marks.giveUp();
+      if (state.t === "busy") state.call.fail(closed(state.call.action));
+    }
+    await Promise.all(this.#in("idle").map((thread) => this.#end(thread)));
+  }
+
+  #setDeadline(call: Call): void {
+    clearTimeout(call.timer);
+    call.timer = setTimeout(() => this.#giveUp(call), this.#options.deadlineMs);
+  }
+
+  /** Takes as many calls out of the queue as there are threads for them. */
+  #begin(): void {
+    while (this.#queue.length > 0) {
+      const thread = this.#in("idle")[0] ?? this.#start();
+      if (thread === undefined) return;
+      const call = this.#queue.shift()!;
+      // A new deadline: with what is left of the old one, those that waited behind a call that hangs would be given up
+      // as soon as they begin, and leave a thread each.
+      this.#setDeadline(call);
+      thread.state = { t: "busy", call };
+      thread.worker.postMessage(call.task);
+    }
+  }
+
+  #start(): Thread | undefined {
+    if (this.#threads.size - this.leaked >= this.#options.threads) return undefined;
+    const marks = new CallMarks();
+    const worker = new Worker(this.#options.file, { workerData: marks.memory });
+    const thread: Thread = { worker, marks, state: { t: "idle" } };
+    this.#threads.add(thread);
+    // A thread keeps no process alive: while a call is waited for, its timer does.
+    worker.unref();
+    worker.on("message", (outcome: HcnOutcome) => this.#returned(thread, outcome));
+    worker.on("error", (error) => this.#died(thread, error instanceof Error ? error.message : String(error)));
+    worker.on("exit", () => this.#died(thread, "it has ended"));
+    return thread;
+  }
+
+  #returned(thread: Thread, outcome: HcnOutcome): void {
+    const { state } = thread;
+    thread.state = { t: "idle" };
+    if (state.t === "busy") state.call.settle(outcome);
+    // It was replaced while it was away.
+    const isExtra = this.#threads.size - this.leaked > this.#options.threads;
+    if (this.#isClosed || isExtra) {
+      void this.#end(thread);
+      return;
+    }
+    thread.marks.reset();
+    this.#begin();
+  }
+
+  #died(thread: Thread, reason: string): void {
+    if (!this.#threads.delete(thread)) return;
+    const { state, marks } = thread;
+    if (state.t === "busy") {
+      const { action } = state.call;
+      const is = `the thread of the call is gone (${reason}), wanted an answer`;
+      state.call.fail(new HcnError({ action, call: marks.inside, reason: is }));
+    }
+    if (!this.#isClosed) this.#begin();
+  }
+
+  #giveUp(call: Call): void {
+    const { deadlineMs } = this.#options;
+    const waiting = this.#queue.indexOf(call);
+    if (waiting >= 0) {
+      this.#queue.splice(waiting, 1);
+      const reason = `no thread of ${this.#options.threads} was free within ${deadlineMs} ms, wanted one`;
+      call.fail(new HcnError({ action: call.action, call: "", reason, timedOut: true }));
+      return;
+    }
+    const thread = this.#in("busy").find(({ state }) => state.t === "busy" && state.call === call);
+    if (thread === undefined) return;
+    thread.state = { t: "leaked" };
+    thread.marks.giveUp();
+    const { inside } = thread.marks;
+    const reason = `${inside || "the call"} has not returned within ${deadlineMs} ms, wanted an answer; it may still take effect`;
+    call.fail(new HcnError({ action: call.action, call: inside, reason, timedOut: true }));
+    this.#checkLeaked(inside);
+    this.#begin();
+  }
+
+  #checkLeaked(call: string): void {
+    const { mostLeaked, onLost } = this.#options;
+    if (this.leaked <= mostLeaked || this.#isLost) return;
+    this.#isLost = true;
+    const reason = `${this.leaked} calls have not come back, wanted at most ${mostLeaked}: only a new process is rid of them`;
+    onLost(new HcnError({ action: "call HNS any longer", call, reason, timedOut: true }));
+  }
+
+  async #end(thread: Thread): Promise<void> {
+    this.#threads.delete(thread);
+    await thread.worker.terminate();
+  }
+
+  #in(t: ThreadState["t"]): Thread[] {
+    return [...this.#threads].filter(({ state }) => state.t === t);
+  }
+}
+
+const closed = (action: string): HcnError =>
+  new HcnError({ action, call: "", reason: "the connection to HNS is being closed, wanted it open" });

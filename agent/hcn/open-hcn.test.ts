@@ -1,0 +1,161 @@
+import { afterEach, describe, expect, test } from "vitest";
+import type { Hcn } from "./hcn.ts";
+import { HcnError } from "./hcn-error.ts";
+import { type HcnOptions, openHcn } from "./open-hcn.ts";
+
+const file = new URL("./scripted-thread.ts", import.meta.url);
+const endpointId = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
+const namespaceId = "5e5e5e5e-7c55-4a17-9f63-0a5c3e1d2b4a";
+
+const opened: Hcn[] = [];
+function open(options: HcnOptions = {}): Hcn {
+  const hcn = openHcn({ file, threads: 1, ...options });
+  opened.push(hcn);
+  return hcn;
+}
+afterEach(async () => {
+  for (const hcn of opened.splice(0)) await hcn[Symbol.asyncDispose]();
+});
+
+async function refused(call: Promise<unknown>): Promise<HcnError> {
+  const caught = await call.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  if (caught instanceof HcnError) return caught;
+  throw new Error(`Expected a refusal, not ${String(caught)}`);
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await Bun.sleep(5);
+}
+
+describe("HNS on threads of its own", () => {
+  test("every call there and back", async () => {
+    const hcn = open();
+    const ID = "6F1D3F0E-7C55-4A17-9F63-0A5C3E1D2B4A";
+    const network = await hcn.createNetwork({ ID, Name: "pipette" });
+    expect(network).toMatchObject({ id: ID.toLowerCase(), name: "pipette" });
+    expect(await hcn.networks()).toEqual([network]);
+    const made = await hcn.createEndpoint(network.id, endpointId, { Name: "wéb" });
+    expect(made).toMatchObject({ id: endpointId, networkId: network.id, name: "wéb" });
+    expect(await hcn.endpoints()).toEqual([made]);
+    const change = { ResourceType: "Policy", RequestType: "Update", Settings: { a: 1 } } as const;
+    await hcn.modifyEndpoint(endpointId, change);
+    await hcn.modifyNetwork(network.id, change);
+    expect((await hcn.endpoint(endpointId))?.document["Update"]).toEqual({ a: 1 });
+    expect((await hcn.network(network.id))?.document["Update"]).toEqual({ a: 1 });
+    const balancer = await hcn.createLoadBalancer({ HostComputeEndpoints: [endpointId] });
+    expect(await hcn.loadBalancers()).toEqual([balancer]);
+    await hcn.deleteLoadBalancer(balancer.id);
+    expect(await hcn.namespaces()).toEqual([]);
+    expect(await hcn.namespace(namespaceId)).toBeUndefined();
+    expect((await refused(hcn.attach(namespaceId, endpointId))).hresult).toBe(0x80070490);
+    await hcn.detach(namespaceId, endpointId);
+    for (let i = 0; i < 2; i++) {
+      await hcn.deleteEndpoint(endpointId);
+      await hcn.deleteNetwork(network.id);
+    }
+    expect(await hcn.endpoint(endpointId)).toBeUndefined();
+    expect(await hcn.hnsCall("GET", "/handles")).toBe(0);
+  });
+
+  test("a call that hangs is given up, this thread goes on meanwhile, and the next call gets another", async () => {
+    const hcn = open({ deadlineMs: 600 });
+    await hcn.networks();
+    let ticks = 0;
+    const ticking = setInterval(() => ticks++, 5);
+    const error = await refused(hcn.hnsCall("GET", "/block/2500"));
+    clearInterval(ticking);
+    expect(error).toMatchObject({ call: "HNSCall", timedOut: true, hresult: 0 });
+    expect(error.message).toBe(
+      'Cannot GET "/block/2500" of HNS: HNSCall has not returned within 600 ms, wanted an answer; it may still take effect',
+    );
+    expect(ticks).toBeGreaterThan(10);
+    expect(hcn.leaked).toBe(1);
+    // In memory each thread has its own: the new one begins at nothing.
+    expect(await hcn.hnsCall("GET", "/calls")).toBe(1);
+  });
+
+  test("a thread that comes back late is none too many, and takes part again", async () => {
+    const hcn = open({ deadlineMs: 600 });
+    await hcn.networks();
+    await refused(hcn.hnsCall("GET", "/block/900"));
+    expect(hcn.leaked).toBe(1);
+    await until(() => hcn.leaked === 0);
+    // HNSCall, HcnEnumerateNetworks before, and this one.
+    expect(await hcn.hnsCall("GET", "/calls")).toBe(3);
+  });
+
+  test("of a call that was given up nothing more begins, and what it opened is closed", async () => {
+    const hcn = open({ deadlineMs: 600 });
+    const network = await hcn.createNetwork({ Name: "pipette" });
+    await hcn.hnsCall("GET", "/block-next/900/HcnOpenNetwork");
+    const error = await refused(hcn.createEndpoint(network.id, endpointId, {}));
+    expect(error).toMatchObject({ call: "HcnOpenNetwork", timedOut: true });
+    await until(() => hcn.leaked === 0);
+    expect(await hcn.endpoints()).toEqual([]);
+    expect(await hcn.hnsCall("GET", "/handles")).toBe(0);
+  });
+
+  test("slow calls run beside each other", async () => {
+    const hcn = open({ threads: 2 });
+    await Promise.all([hcn.networks(), hcn.networks()]);
+    const started = performance.now();
+    await Promise.all([hcn.hnsCall("GET", "/block/500"), hcn.hnsCall("GET", "/block/500")]);
+    expect(performance.now() - started).toBeLessThan(900);
+  });
+
+  test("a call waits for a thread no longer than its deadline, and has a new one when it gets one", async () => {
+    const hcn = open({ deadlineMs: 700 });
+    await hcn.networks();
+    const hung = refused(hcn.hnsCall("GET", "/block/2500"));
+    const next = hcn.hnsCall("GET", "/block/50");
+    const last = refused(hcn.networks());
+    expect(await hung).toMatchObject({ call: "HNSCall", timedOut: true });
+    const waited = await last;
+    expect(waited).toMatchObject({ call: "", timedOut: true });
+    expect(waited.message).toBe("Cannot list the networks: no thread of 1 was free within 700 ms, wanted one");
+    expect(await next).toBe("GET");
+    expect(hcn.leaked).toBe(1);
+  });
+
+  test("past a bound of leaked threads somebody is told, once", async () => {
+    const told: HcnError[] = [];
+    const hcn = open({ deadlineMs: 600, mostLeaked: 1, onLost: (reason) => told.push(reason) });
+    for (let i = 0; i < 3; i++) {
+      await refused(hcn.hnsCall("GET", "/block/4000"));
+      expect(told.length).toBe(i === 0 ? 0 : 1);
+    }
+    expect(told[0]?.message).toBe(
+      "Cannot call HNS any longer: 2 calls have not come back, wanted at most 1: only a new process is rid of them",
+    );
+  });
+
+  test("a thread that dies fails its call, and the next one gets another", async () => {
+    const hcn = open();
+    const error = await refused(hcn.hnsCall("GET", "/die"));
+    expect(error).toMatchObject({ timedOut: false, hresult: 0 });
+    expect(error.message).toContain("the thread of the call is gone");
+    expect(await hcn.networks()).toEqual([]);
+    expect((await refused(hcn.hnsCall("GET", "/throw"))).message).toContain("Thrown on request");
+    expect(await hcn.networks()).toEqual([]);
+  });
+
+  test("a thread that cannot start fails its call", async () => {
+    const hcn = open({ file: new URL("./there-is-none.ts", import.meta.url) });
+    expect((await refused(hcn.networks())).message).toContain("the thread of the call is gone");
+  });
+
+  test("closing rejects what waits and what hangs, waits for neither, and may be done twice", async () => {
+    const hcn = open();
+    await hcn.networks();
+    const calls = [refused(hcn.hnsCall("GET", "/block/1500")), refused(hcn.networks())];
+    await Bun.sleep(20);
+    const started = performance.now();
+    for (let i = 0; i < 2; i++) await hcn[Symbol.asyncDispose]();
+    expect(performance.now() - started).toBeLessThan(500);
+    for (const error of [...(await Promise.all(calls)), await refused(hcn.networks())])
+      expect(error.message).toContain("the connection to HNS is being closed");
+  });
+});
