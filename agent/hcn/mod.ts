@@ -6,3 +6,4 @@ export { parseGuid } from "./guid.ts";
 export type { Hcn, HcnDocument, HcnEndpoint, HcnModify, HcnNamespace, HcnNetwork } from "./hcn.ts";
 export { HcnError } from "./hcn-error.ts";
 export { HcnInMemory } from "./hcn-in-memory.ts";
+export { type HcnOptions, openHcn } from "./open-hcn.ts";

@@ -1,7 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
-import type { Hcn } from "./hcn.ts";
-import { HcnError } from "./hcn-error.ts";
-import { type HcnOptions, openHcn } from "./open-hcn.ts";
+import { type Hcn, HcnError, type HcnOptions, openHcn } from "./mod.ts";
 
 const file = new URL("./scripted-thread.ts", import.meta.url);
 const endpointId = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
