@@ -5,6 +5,12 @@ import { fileURLToPath } from "node:url";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
+/**
+ * First files of threads, each found in the executable under the path that it has here; not listed, it would be missing
+ * there and nobody would say so. A program without such a thread only carries it.
+ */
+const windowsThreads = [resolve(root, "agent/hcn/hcn-worker.windows.ts")];
+
 export interface Executable {
   /** Path of the program's first file. */
   readonly entry: string;
@@ -20,6 +26,9 @@ export interface Executable {
 export async function compileExecutable({ entry, base, outfile }: Executable): Promise<void> {
   await Bun.build({
     ...(await bundling(entry)),
+    entrypoints: [entry, ...(base === "bun-windows-x64" ? windowsThreads : [])],
+    // A thread's file is found by its path from here.
+    root,
     bytecode: true,
     compile: {
       target: base,
