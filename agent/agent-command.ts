@@ -2,7 +2,6 @@ import { open, readFile } from "node:fs/promises";
 import { limits } from "../shared/limits.ts";
 import { createLogger, type Logger } from "../shared/log.ts";
 import { paths } from "../shared/paths.ts";
-import { isWindows } from "../shared/platform.ts";
 import { runDaemon, type Supervisor } from "../shared/server/daemon.ts";
 import { openSystem } from "../shared/server/system.ts";
 import { defineCommand } from "../shared/terminal/command.ts";
@@ -12,9 +11,7 @@ import { Agent } from "./agent.ts";
 import { asService, logInto } from "./agent-supervision.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import { parseAgentConfig } from "./config/parse-agent-config.ts";
-import { createBridgeDataPath } from "./datapath/bridge/mod.ts";
-import { addressesInNamespaces } from "./netlink/mod.ts";
-import { namespaceSource } from "./state/sources.ts";
+import { chooseDataPath } from "./data-path-choice.ts";
 
 export const agentCommand = defineCommand({
   action: "run the agent",
@@ -47,10 +44,6 @@ async function run(file: string, check: boolean, io: TerminalIo, supervisor?: Su
     io.stdout(`${file} is in order\n`);
     return exitStatus.done;
   }
-  if (isWindows) {
-    io.stderr("Cannot run the agent: it serves no named pipe and no HNS yet, wanted Linux\n");
-    return exitStatus.failed;
-  }
   return serve(config, io, supervisor);
 }
 
@@ -75,9 +68,7 @@ async function serve(config: AgentConfig, io: TerminalIo, supervisor: Supervisor
     const agent = await Agent.start(config, {
       logger,
       system,
-      createDataPath: () => createBridgeDataPath({ networks: config.networks, logger }),
-      dataPathName: "bridge",
-      sources: [namespaceSource(addressesInNamespaces)],
+      ...(await chooseDataPath(config, logger)),
     });
     void warmUp(logger);
     return agent;

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { openSound, StoreWatch } from "../ipam/mod.ts";
+import type { Owner } from "../shared/cni/types.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
 import type { Logger } from "../shared/log.ts";
@@ -17,6 +18,7 @@ import { cniRpcs } from "./services/cni-service.ts";
 import { agentIpamRpcs } from "./services/ipam-service.ts";
 import { nodeRpcs } from "./services/node-service.ts";
 import { Janitor } from "./state/janitor.ts";
+import { ownerKey } from "./state/owner-key.ts";
 import { reconcile } from "./state/reconcile.ts";
 import type { Source } from "./state/sources.ts";
 import { takeNetworksOver } from "./state/take-over.ts";
@@ -27,12 +29,17 @@ const longestQueue = 64;
 export interface AgentDependencies {
   readonly logger: Logger;
   readonly system: System;
-  /** Called once the locks are ours. */
-  createDataPath(): DataPath;
+  /**
+   * Called once the locks are ours.
+   * @param leftover hears of interfaces that stand and that nobody wants any more: the janitor goes on with them
+   */
+  createDataPath(leftover: (owner: Owner) => void): DataPath;
   /** Its name for `Status`. */
   readonly dataPathName: string;
   /** Who else knows of pods that stand. */
   readonly sources: readonly Source[];
+  /** Resolves, with a sentence, when the data path needs a new process. */
+  readonly dataPathLost?: Promise<string> | undefined;
 }
 
 /** `starting`: listens, answers 11. `ready`: serves. `stopping`: finishes what is in flight. */
@@ -50,8 +57,15 @@ export class Agent {
   /** Empty until the start has succeeded. */
   #resources = new AsyncDisposableStack();
   #state: State = { t: "starting" };
+  readonly #dataPathLost: Promise<string> | undefined;
 
-  private constructor(parts: AgentParts, server: SocketServer, watch: StoreWatch, sources: readonly Source[]) {
+  private constructor(
+    parts: AgentParts,
+    server: SocketServer,
+    watch: StoreWatch,
+    { sources, dataPathLost }: AgentDependencies,
+  ) {
+    this.#dataPathLost = dataPathLost;
     this.#parts = parts;
     this.#server = server;
     this.#watch = watch;
@@ -74,16 +88,18 @@ export class Agent {
     // Two agents with one store would each take the other's interfaces for leftovers.
     const lockFile = join(config.dataDir, "agent.lock");
     resources.use(InstanceLock.take(lockFile, "the agent", `data directory "${config.dataDir}"`, system));
+    const leftover = new Map<string, Owner>();
+    const onLeftover = (owner: Owner): void => void leftover.set(ownerKey(owner), owner);
     const parts: AgentParts = {
       config,
       allocator,
-      dataPath: resources.use(dependencies.createDataPath()),
+      dataPath: resources.use(dependencies.createDataPath(onLeftover)),
       lanes: new Lanes(longestQueue),
       attached: new Map(),
-      leftover: new Map(),
+      leftover,
       logger,
     };
-    const agent = new Agent(parts, server, watch, dependencies.sources);
+    const agent = new Agent(parts, server, watch, dependencies);
     try {
       await agent.#begin(dependencies.dataPathName);
     } catch (caught) {
@@ -95,9 +111,10 @@ export class Agent {
     return agent;
   }
 
-  /** Resolves, with a sentence, when only a new start helps: as `SocketServer.lost` or `StoreWatch.lost`. */
+  /** Resolves, with a sentence, when only a new start helps: as `SocketServer.lost`, `StoreWatch.lost`, or the data path. */
   get lost(): Promise<string> {
-    return Promise.race([this.#server.lost, this.#watch.lost]);
+    const ways = [this.#server.lost, this.#watch.lost];
+    return Promise.race(this.#dataPathLost === undefined ? ways : [...ways, this.#dataPathLost]);
   }
 
   /** Finishes the calls in flight within the configured bound, keeps the runtime's file, releases everything else. */

@@ -19,9 +19,9 @@ function configOf(text: string): AgentConfig {
   return parsed.config;
 }
 
-describe("conflistText", () => {
-  const yaml = "networks: [{ name: pods, subnets: [10.244.1.0/24], bridge: br0 }]\n";
+const yaml = "networks: [{ name: pods, subnets: [10.244.1.0/24], bridge: br0 }]\n";
 
+describe("conflistText", () => {
   test("of the least configuration is the sample beside agent.yaml", () => {
     const config = configOf(yaml);
     const text = conflistText(config, config.networks[0]!);
@@ -46,6 +46,17 @@ describe("conflistText", () => {
     ]);
     expect(conflistPath(config)).toBeUndefined();
   });
+});
+
+test("only where HNS maps a pod's ports are they asked of us", () => {
+  const capabilities = (text: string): unknown => {
+    const config = configOf(text);
+    return JSON.parse(conflistText(config, config.networks[0]!)).plugins[0].capabilities;
+  };
+  const hns = yaml.replace("bridge: br0", "bridge: br0, hns: { nodeAddress: 192.168.1.5 }");
+  const common = { dns: true, ips: true, ipRanges: true, mac: true };
+  expect(capabilities(yaml)).toEqual(common);
+  expect(capabilities(`dataPath: hns\n${hns}`)).toEqual({ ...common, portMappings: true });
 });
 
 describe("the samples in conf", () => {

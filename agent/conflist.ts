@@ -13,7 +13,7 @@ export function conflistText(config: AgentConfig, network: NetworkConfig): strin
     socket: config.socket,
     dataDir: config.dataDir,
     ipam: ipamSection(config, network),
-    capabilities: { dns: true, ips: true, ipRanges: true, mac: true },
+    capabilities: capabilitiesOf(config),
   };
   const list = {
     cniVersion,
@@ -23,6 +23,15 @@ export function conflistText(config: AgentConfig, network: NetworkConfig): strin
   };
   return `${JSON.stringify(list, null, 2)}\n`;
 }
+
+/** HNS maps a pod's ports itself; on a kernel bridge a plugin later in the list does, and each must be asked once. */
+const capabilitiesOf = ({ dataPath }: AgentConfig): Record<string, true> => ({
+  dns: true,
+  ips: true,
+  ipRanges: true,
+  mac: true,
+  ...(dataPath === "hns" ? { portMappings: true } : {}),
+});
 
 /** Where the file goes; `undefined` where the configuration wants none. */
 export function conflistPath(config: AgentConfig): string | undefined {

@@ -106,10 +106,14 @@ export const limits = {
   /** Between two looks at what takes Windows a moment, and how often. */
   hostLookMs: 500,
   hostLooks: 10,
-  /** One call of HNS: a busy node takes seconds, a call that hangs never returns. */
-  hcnDeadlineMs: 30_000,
+  /** One call of HNS: a busy node takes seconds, a call that hangs never returns. An ADD must hear of it while it waits. */
+  hcnDeadlineMs: 15_000,
   /** Calls of HNS at a time, so that a slow one does not hold up all others. */
   hcnThreads: 3,
   /** Calls that were given up and have not come back: each keeps a thread, and so many of them mean that HNS itself hangs. */
   hcnLeakedThreads: 8,
+  /** Between two listings of HNS' endpoints: each asks about every endpoint by itself. */
+  hnsListingMs: 10_000,
+  /** How long the agent's start waits for HNS, which the node's boot starts too; then its supervisor starts it anew. */
+  hnsStartMs: 60_000,
 } as const;

@@ -2,7 +2,7 @@ import type { CniResult } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { formatCidr, formatIp, sameIp } from "../../../shared/ip.ts";
 import type { Link, Route } from "../../netlink/mod.ts";
-import { gatewayOf } from "./plan.ts";
+import { gatewayOf } from "../gateway-of.ts";
 import type { PodEnd } from "./pod-end.ts";
 
 /** What CHECK found wrong first. */

@@ -1,10 +1,11 @@
-import type { CniInterface, CniResult, CniRoute, Owner } from "../../../shared/cni/types.ts";
+import type { CniInterface, CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { contains, type Ip } from "../../../shared/ip.ts";
 import { parseMac } from "../../netlink/mod.ts";
 import type { AttachRequest } from "../datapath.ts";
+import { hostIfname } from "../owner-names.ts";
 import { formatAlias } from "./alias.ts";
-import { hostIfname, hostMac, ownerAltName, podMac } from "./names.ts";
+import { hostMac, ownerAltName, podMac } from "./names.ts";
 import type { BridgeNetwork } from "./options.ts";
 
 /** The kernel's own for Ethernet; also what most underlays carry. */
@@ -50,12 +51,6 @@ function requestedMac(text: string): Uint8Array {
     CniCode.invalidConfig,
     `Cannot use the hardware address "${text}": it is not one of a single interface, wanted six bytes such as "02:00:5e:10:00:01"`,
   );
-}
-
-/** Where a route leads: its own gateway, else the gateway of the first address of its family that has one. */
-export function gatewayOf(route: CniRoute, ips: CniResult["ips"]): Ip | undefined {
-  if (route.gw !== undefined) return route.gw;
-  return ips.find((ip) => ip.address.ip.family === route.dst.ip.family && ip.gateway !== undefined)?.gateway;
 }
 
 /** Addresses that belong to this network by their block. */

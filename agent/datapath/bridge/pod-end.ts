@@ -18,8 +18,9 @@ import {
   readRoute,
   setLink,
 } from "../../netlink/mod.ts";
+import { gatewayOf } from "../gateway-of.ts";
 import { linkOrNone } from "./host-links.ts";
-import { gatewayOf, type Plan } from "./plan.ts";
+import type { Plan } from "./plan.ts";
 
 const loopbackIndex = 1;
 

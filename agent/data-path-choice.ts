@@ -1,0 +1,65 @@
+import { CniCode, CniError } from "../shared/errors.ts";
+import { limits } from "../shared/limits.ts";
+import type { Logger } from "../shared/log.ts";
+import { isWindows } from "../shared/platform.ts";
+import type { AgentDependencies } from "./agent.ts";
+import type { AgentConfig, NetworkConfig } from "./config/agent-config.ts";
+import type { HnsNetwork } from "./datapath/hns/mod.ts";
+
+export type DataPathChoice = Pick<AgentDependencies, "createDataPath" | "dataPathName" | "sources" | "dataPathLost">;
+
+/**
+ * What the configuration's `dataPath` stands for; only its code is loaded.
+ * @throws {CniError} code 7 where this system has no such data path
+ */
+export function chooseDataPath(config: AgentConfig, logger: Logger): Promise<DataPathChoice> {
+  const systems = { bridge: "Linux", hns: "Windows" };
+  if ((config.dataPath === "hns") !== isWindows) {
+    throw new CniError(
+      CniCode.invalidConfig,
+      `Cannot run the agent: "dataPath" is "${config.dataPath}", which ${systems[config.dataPath]} has, wanted "${isWindows ? "hns" : "bridge"}"`,
+    );
+  }
+  return config.dataPath === "hns" ? hns(config, logger) : bridge(config, logger);
+}
+
+async function bridge(config: AgentConfig, logger: Logger): Promise<DataPathChoice> {
+  const { createBridgeDataPath } = await import("./datapath/bridge/mod.ts");
+  const { addressesInNamespaces } = await import("./netlink/mod.ts");
+  const { namespaceSource } = await import("./state/sources.ts");
+  return {
+    createDataPath: () => createBridgeDataPath({ networks: config.networks, logger }),
+    dataPathName: "bridge",
+    sources: [namespaceSource(addressesInNamespaces)],
+  };
+}
+
+async function hns(config: AgentConfig, logger: Logger): Promise<DataPathChoice> {
+  const { createHnsDataPath, createNodeSide } = await import("./datapath/hns/mod.ts");
+  const { openHcn } = await import("./hcn/mod.ts");
+  const { openHostRunner } = await import("./windows-host/powershell.windows.ts");
+  const lost = Promise.withResolvers<string>();
+  return {
+    createDataPath: (leftover) =>
+      createHnsDataPath({
+        networks: config.networks.flatMap(hnsNetworkOf),
+        dataDir: config.dataDir,
+        hcn: openHcn({ onLost: ({ message }) => lost.resolve(message) }),
+        node: createNodeSide(config.dataDir, openHostRunner(), logger),
+        logger,
+        leftover,
+        listingMs: limits.hnsListingMs,
+        startPatienceMs: limits.hnsStartMs,
+      }),
+    dataPathName: "hns",
+    // A namespace of Windows holds no address that an endpoint does not have.
+    sources: [],
+    dataPathLost: lost.promise,
+  };
+}
+
+/** The configuration's check has seen to one IPv4 subnet and the section. */
+function hnsNetworkOf({ name, subnets: [subnet], bridge, mtu, hns }: NetworkConfig): HnsNetwork[] {
+  if (hns === undefined || subnet === undefined) return [];
+  return [{ name, subnet, bridge, hns, ...(mtu === undefined ? {} : { mtu }) }];
+}

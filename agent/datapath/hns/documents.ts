@@ -1,0 +1,85 @@
+import type { CniResult } from "../../../shared/cni/types.ts";
+import { type Cidr, firstOf, formatCidr, formatIp, type Ip, plus } from "../../../shared/ip.ts";
+import type { HcnDocument } from "../../hcn/mod.ts";
+import { gatewayOf } from "../gateway-of.ts";
+import type { HnsNetwork, NodeAdapter } from "./options.ts";
+import type { EndpointPolicy } from "./policies.ts";
+
+const SchemaVersion = { Major: 2, Minor: 0 };
+
+/** The first address of the subnet. */
+export const networkGateway = (subnet: Cidr): Ip => plus(firstOf(subnet), 1n);
+
+/**
+ * A network of type Transparent, in V1: of this type its fields are the ones that are known to work
+ * (`ManagementIP` is an address with its length, the hardware address has colons).
+ */
+export function transparentNetwork({ hns, subnet }: HnsNetwork, adapter: NodeAdapter): HcnDocument {
+  return {
+    Name: hns.network,
+    Type: hns.type,
+    NetworkAdapterName: adapter.alias,
+    SourceMac: adapter.mac.toLowerCase().replaceAll("-", ":"),
+    Subnets: [{ AddressPrefix: formatCidr(subnet), GatewayAddress: formatIp(networkGateway(subnet)) }],
+    ManagementIP: `${formatIp(hns.nodeAddress)}/${adapter.prefixLength}`,
+  };
+}
+
+/** Made anew at each start of the node: the agent does it, and a copy that Windows keeps would stand in its way. */
+const nonPersistent = 8;
+
+/** A network of type L2Bridge or Overlay, in V2. */
+export function switchedNetwork({ hns, subnet }: HnsNetwork, adapter: NodeAdapter): HcnDocument {
+  const vsid = hns.vsid === undefined ? {} : { Policies: [{ Type: "VSID", Settings: { IsolationId: hns.vsid } }] };
+  const defaultRoute = { NextHop: formatIp(networkGateway(subnet)), DestinationPrefix: "0.0.0.0/0" };
+  return {
+    Name: hns.network,
+    Type: hns.type,
+    Flags: nonPersistent,
+    Policies: [{ Type: "NetAdapterName", Settings: { NetworkAdapterName: adapter.alias } }],
+    Ipams: [{ Type: "Static", Subnets: [{ IpAddressPrefix: formatCidr(subnet), Routes: [defaultRoute], ...vsid }] }],
+    SchemaVersion,
+  };
+}
+
+/** What an endpoint shall be. */
+export interface EndpointPlan {
+  readonly name: string;
+  readonly ipam: CniResult;
+  /** As `02:00:5e:10:00:01`; absent: HNS chooses. */
+  readonly mac?: string;
+  readonly policies: readonly EndpointPolicy[];
+}
+
+/** An endpoint, in V2. The network goes beside the document, and stands in it because versions of HNS ask for either. */
+export function endpointDocument(networkId: string, { name, ipam, mac, policies }: EndpointPlan): HcnDocument {
+  const { nameservers = [], search = [], domain, options = [] } = ipam.dns;
+  const routes = ipam.routes.flatMap((route) => {
+    const via = gatewayOf(route, ipam.ips);
+    return via === undefined ? [] : [{ NextHop: formatIp(via), DestinationPrefix: formatCidr(route.dst) }];
+  });
+  return {
+    Name: name,
+    HostComputeNetwork: networkId,
+    IpConfigurations: ipam.ips.map(({ address }) => ({
+      IpAddress: formatIp(address.ip),
+      PrefixLength: address.prefix,
+    })),
+    Routes: routes,
+    Dns: {
+      ...(domain === undefined ? {} : { Domain: domain }),
+      Search: search,
+      ServerList: nameservers,
+      Options: options,
+    },
+    ...(mac === undefined ? {} : { MacAddress: mac.replaceAll(":", "-").toUpperCase() }),
+    Policies: policies,
+    SchemaVersion,
+  };
+}
+
+/** On an overlay the hardware address tells the address, since nobody answers for pods of other nodes. */
+export function overlayMac(ip: Ip): string {
+  const octets = [24n, 16n, 8n, 0n].map((shift) => ((ip.value >> shift) & 255n).toString(16).padStart(2, "0"));
+  return ["0e", "2a", ...octets].join(":");
+}

@@ -1,0 +1,89 @@
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Owner } from "../../../shared/cni/types.ts";
+import { isObject } from "../../../shared/json-fields.ts";
+
+/**
+ * Whose an endpoint is. HNS keeps nothing about it that could say so but a short name.
+ */
+export interface EndpointRecord {
+  readonly owner: Owner;
+  /** `true` where the address is a lease of our own allocator. */
+  readonly ownLease: boolean;
+  /** A creation was given up: HNS may carry it out at any time. */
+  readonly unsure?: true;
+  /** Since when the owner of an unsure one is gone, in milliseconds since 1970. */
+  readonly goneSinceMs?: number;
+}
+
+const suffix = ".json";
+
+/**
+ * The records of all endpoints of ours, each a file under its identifier: written before the endpoint is made, and
+ * removed when it cannot come to be any more. Nothing is synced: a power cut takes the endpoints, too.
+ */
+export class EndpointRecords {
+  readonly #directory: string;
+  readonly #records: Map<string, EndpointRecord>;
+
+  private constructor(directory: string, records: Map<string, EndpointRecord>) {
+    this.#directory = directory;
+    this.#records = records;
+  }
+
+  /** @throws where the directory can neither be read nor made */
+  static open(directory: string): EndpointRecords {
+    mkdirSync(directory, { recursive: true });
+    const records = new Map<string, EndpointRecord>();
+    for (const file of readdirSync(directory)) {
+      const record = file.endsWith(suffix) ? parse(readFileSync(join(directory, file), "utf8")) : undefined;
+      if (record !== undefined) records.set(file.slice(0, -suffix.length), record);
+    }
+    return new EndpointRecords(directory, records);
+  }
+
+  get(id: string): EndpointRecord | undefined {
+    return this.#records.get(id);
+  }
+
+  all(): readonly (readonly [id: string, record: EndpointRecord])[] {
+    return [...this.#records];
+  }
+
+  put(id: string, record: EndpointRecord): void {
+    const text = JSON.stringify(record);
+    if (JSON.stringify(this.#records.get(id)) === text) return;
+    const file = this.#fileOf(id);
+    writeFileSync(`${file}.tmp`, text, { mode: 0o600 });
+    renameSync(`${file}.tmp`, file);
+    this.#records.set(id, record);
+  }
+
+  remove(id: string): void {
+    if (!this.#records.delete(id)) return;
+    rmSync(this.#fileOf(id), { force: true });
+  }
+
+  #fileOf(id: string): string {
+    return join(this.#directory, `${id}${suffix}`);
+  }
+}
+
+/** `undefined` where a crash left half a file, or somebody else one of theirs. */
+function parse(text: string): EndpointRecord | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (!isObject(value) || !isObject(value["owner"])) return undefined;
+    const { network, sandboxId, ifname } = value["owner"];
+    if (typeof network !== "string" || typeof sandboxId !== "string" || typeof ifname !== "string") return undefined;
+    const since = value["goneSinceMs"];
+    return {
+      owner: { network, sandboxId, ifname },
+      ownLease: value["ownLease"] === true,
+      ...(value["unsure"] === true ? { unsure: true } : {}),
+      ...(typeof since === "number" ? { goneSinceMs: since } : {}),
+    };
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,287 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { formatIp } from "../../../shared/ip.ts";
+import type { HcnCallName } from "../../hcn/hcn-in-memory.ts";
+import { endpointId } from "./endpoint-id.ts";
+import {
+  type HnsInMemory,
+  hnsInMemory,
+  joining,
+  namespaceA,
+  namespaceB,
+  ownerOf,
+  requestFor,
+} from "./hns-in-memory.ts";
+
+let hns: HnsInMemory;
+
+beforeEach(() => {
+  hns = hnsInMemory();
+});
+afterEach(() => hns[Symbol.asyncDispose]());
+
+/** The calls of HNS that `run` makes. */
+async function callsOf(run: () => Promise<unknown>): Promise<readonly string[]> {
+  const before = hns.hcn.calls.length;
+  await run().catch(() => undefined);
+  return hns.hcn.calls.slice(before);
+}
+
+const id = endpointId(ownerOf("a"));
+const documents = (): number => hns.hcn.endpointDocuments.size;
+const until = async (done: () => boolean): Promise<void> => {
+  for (let i = 0; i < 100 && !done(); i++) await Bun.sleep(10);
+  expect(done()).toBe(true);
+};
+
+describe("a sandbox", () => {
+  beforeEach(() => hns.dataPath.start());
+
+  test("gets an endpoint with its address, gateway and DNS, in its namespace", async () => {
+    const dns = { nameservers: ["10.96.0.10"], search: ["a.local", "b.local"], options: ["ndots:5"] };
+    const result = await hns.dataPath.attach({
+      ...requestFor("a", namespaceA, 7, dns),
+      pod: { namespace: "default", name: "web", uid: "" },
+      mac: "02:00:5e:10:00:01",
+    });
+    expect(result).toMatchObject({
+      interfaces: [
+        { name: expect.stringMatching(/^web-[a-z0-9]{6}$/), mac: "02:00:5e:10:00:01" },
+        { name: "eth0", mac: "02:00:5e:10:00:01", sandbox: namespaceA },
+      ],
+      ips: [{ interface: 1 }],
+      dns,
+    });
+    expect(hns.hcn.endpointDocuments.get(id)).toMatchObject({
+      Name: result.interfaces[0]?.name,
+      MacAddress: "02-00-5E-10-00-01",
+      IpConfigurations: [{ IpAddress: "10.9.0.7", PrefixLength: 24 }],
+      Routes: [{ NextHop: "10.9.0.1", DestinationPrefix: "0.0.0.0/0" }],
+      Dns: { Search: ["a.local", "b.local"], ServerList: ["10.96.0.10"], Options: ["ndots:5"] },
+      SchemaVersion: { Major: 2, Minor: 0 },
+    });
+    expect([...(hns.hcn.namespaceEndpoints.get(namespaceA) ?? [])]).toEqual([id]);
+  });
+
+  test("again gets the same after a look and nothing else, from another process too", async () => {
+    const first = await hns.dataPath.attach(requestFor("a", namespaceA, 7));
+    expect(await callsOf(() => hns.dataPath.attach(requestFor("a", namespaceA, 7)))).toEqual([`endpoint ${id}`]);
+    expect(await hns.dataPath.attach(requestFor("a", namespaceA, 7))).toEqual(first);
+    const other = hns.again();
+    await other.start();
+    expect(await other.attach(requestFor("a", namespaceA, 7))).toEqual(first);
+    expect(await other.list()).toEqual([
+      { owner: ownerOf("a"), ownLease: true, hostIfname: first.interfaces[0]?.name },
+    ]);
+    expect(documents()).toBe(1);
+  });
+
+  test("that comes again in another namespace, or with another address, has the endpoint of the new life", async () => {
+    await hns.dataPath.attach(requestFor("a", namespaceA, 7));
+    await hns.dataPath.attach(requestFor("a", namespaceB, 7));
+    expect([...(hns.hcn.namespaceEndpoints.get(namespaceA) ?? [])]).toEqual([]);
+    expect([...(hns.hcn.namespaceEndpoints.get(namespaceB) ?? [])]).toEqual([id]);
+    await hns.dataPath.attach(requestFor("a", namespaceB, 8));
+    expect(hns.hcn.endpointDocuments.get(id)).toMatchObject({ IpConfigurations: [{ IpAddress: "10.9.0.8" }] });
+    expect(documents()).toBe(1);
+  });
+
+  test("whose namespace is gone is refused with code 4", async () => {
+    const gone = "11111111-0000-4000-8000-000000000009";
+    await expect(hns.dataPath.attach(requestFor("a", gone, 7))).rejects.toMatchObject({
+      code: 4,
+      message: `Cannot enter the sandbox: HNS has no namespace "${gone}", wanted the one that CNI_NETNS names`,
+    });
+  });
+
+  test("is not given an endpoint of somebody else that has its name", async () => {
+    const { interfaces } = await hns.dataPath.attach(requestFor("a", namespaceA, 7));
+    await hns.dataPath.detach(ownerOf("a"));
+    const foreign = "99999999-0000-4000-8000-000000000001";
+    hns.hcn.endpointDocuments.set(foreign, { ID: foreign, Name: interfaces[0]?.name });
+    await hns.dataPath.list();
+    await expect(hns.dataPath.attach(requestFor("a", namespaceA, 7))).rejects.toMatchObject({ code: 102 });
+    expect([...hns.hcn.endpointDocuments.keys()]).toEqual([foreign]);
+  });
+
+  test("can be checked, and the first difference is named", async () => {
+    const result = await hns.dataPath.attach({ ...requestFor("a", namespaceA, 7), mac: "02:00:5e:10:00:01" });
+    const { dataPath } = hns;
+    await dataPath.check(ownerOf("a"), namespaceA, result);
+    await dataPath.check(ownerOf("a"), "container:a", result);
+    const differs = (netns: string, prev = result) =>
+      dataPath.check(ownerOf("a"), netns, prev).then(
+        () => "",
+        ({ code, message }) => `${code} ${message}`,
+      );
+    expect(await differs(namespaceB)).toContain(`103 Cannot confirm the attachment: the endpoint`);
+    const ips = [{ ...result.ips[0], address: requestFor("a", namespaceA, 8).ipam.ips[0]?.address }];
+    expect(await differs(namespaceA, { ...result, ips: ips as typeof result.ips })).toContain('wanted "10.9.0.8/24"');
+    const interfaces = result.interfaces.map((one) => ({ ...one, mac: "02:00:5e:10:00:02" }));
+    expect(await differs(namespaceA, { ...result, interfaces })).toContain('wanted "02:00:5e:10:00:02"');
+    await dataPath.detach(ownerOf("a"));
+    expect(await differs(namespaceA)).toContain("missing in HNS");
+  });
+});
+
+describe("containers that share an endpoint", () => {
+  beforeEach(() => hns.dataPath.start());
+
+  test("in a namespace have nothing to do", async () => {
+    await hns.dataPath.attach(requestFor("a", namespaceA, 7));
+    const join = joining(requestFor("a", namespaceA, 7), "w");
+    expect(await callsOf(() => hns.dataPath.attach(join))).toEqual([`endpoint ${id}`]);
+    expect((await hns.dataPath.attach(join)).interfaces[1]?.sandbox).toBe("container:a");
+  });
+
+  test("without a namespace join it by their ids, each once", async () => {
+    const sandbox = requestFor("a", "none", 7);
+    const joins = (request: typeof sandbox) => callsOf(() => hns.dataPath.attach(request));
+    expect((await joins(sandbox)).slice(-2)).toEqual([
+      `hnsCall GET /endpoints/${id}`,
+      `hnsCall POST /endpoints/${id}/attach`,
+    ]);
+    for (const container of ["w", "x"]) expect((await joins(joining(sandbox, container))).at(-1)).toContain("/attach");
+    const look = [`endpoint ${id}`, `hnsCall GET /endpoints/${id}`];
+    expect(await joins(sandbox)).toEqual(look);
+    expect(await joins(joining(sandbox, "w"))).toEqual(look);
+  });
+
+  test("that HNS has joined already are taken for joined", async () => {
+    const sandbox = requestFor("a", "none", 7);
+    await hns.dataPath.attach(sandbox);
+    hns.hcn.before = (call, subject) => {
+      if (call === "hnsCall" && subject.includes("attach")) hns.hcn.fail("hnsCall", 0x803b0014);
+    };
+    await hns.dataPath.attach(joining(sandbox, "w"));
+  });
+});
+
+describe("detach", () => {
+  beforeEach(() => hns.dataPath.start());
+
+  test("leaves nothing, and of nothing is the same", async () => {
+    await hns.dataPath.attach(requestFor("a", namespaceA, 7));
+    for (let i = 0; i < 2; i++) await hns.dataPath.detach(ownerOf("a"));
+    expect([documents(), await hns.dataPath.list(), hns.dataPath.held(ownerOf("b"))]).toEqual([0, [], []]);
+    expect(hns.hcn.namespaceEndpoints.get(namespaceA)?.size).toBe(0);
+  });
+
+  test("does not need the namespace, nor to leave it", async () => {
+    await hns.dataPath.attach(requestFor("a", namespaceA, 7));
+    hns.hcn.fail("detach", 0x80070490);
+    await hns.dataPath.detach(ownerOf("a"));
+    expect(documents()).toBe(0);
+  });
+
+  test("answers only when HNS does not list the endpoint any more", async () => {
+    await hns.dataPath.attach(requestFor("a", namespaceA, 7));
+    const kept = hns.hcn.endpointDocuments.get(id);
+    hns.hcn.before = (call) => {
+      // HNS says that it has deleted it.
+      if (call === "endpoint" && kept !== undefined) hns.hcn.endpointDocuments.set(id, kept);
+    };
+    await expect(hns.dataPath.detach(ownerOf("a"))).rejects.toMatchObject({ code: 11 });
+    expect(hns.dataPath.held(ownerOf("b")).map(formatIp)).toEqual(["10.9.0.7"]);
+    hns.hcn.before = () => undefined;
+    await hns.dataPath.detach(ownerOf("a"));
+    expect(hns.dataPath.held(ownerOf("b"))).toEqual([]);
+  });
+
+  test.each([
+    ["endpoint", 0x800706ba, 11],
+    ["detach", 0x800706ba, 11],
+    ["deleteEndpoint", 0x800706ba, 11],
+    ["deleteEndpoint", 0x80004005, 102],
+  ] as const)("fails for now where %s answers %s, without the words that mean success", async (call, hresult, code) => {
+    await hns.dataPath.attach(requestFor("a", namespaceA, 7));
+    hns.hcn.fail(call, hresult);
+    const error = await hns.dataPath.detach(ownerOf("a")).catch((caught: unknown) => caught);
+    expect(error).toMatchObject({ code, message: expect.not.stringMatching(/not found/i) });
+    await hns.dataPath.detach(ownerOf("a"));
+    expect(documents()).toBe(0);
+  });
+
+  test.each(["endpoint", "detach", "deleteEndpoint"] as const)("fails for now where %s hangs", async (call) => {
+    await hns.dataPath.attach(requestFor("a", namespaceA, 7));
+    hns.hcn.hang(call);
+    await expect(hns.dataPath.detach(ownerOf("a"))).rejects.toMatchObject({ code: 11 });
+    await hns.dataPath.detach(ownerOf("a"));
+    expect(documents()).toBe(0);
+  });
+});
+
+describe("an attach that is given up", () => {
+  beforeEach(() => hns.dataPath.start());
+
+  test.each<HcnCallName>(["endpoint", "createEndpoint", "attach"])(
+    "at %s is for now, and the next one is whole",
+    async (call) => {
+      hns.hcn.hang(call);
+      await expect(hns.dataPath.attach(requestFor("a", namespaceA, 7))).rejects.toMatchObject({ code: 11 });
+      await hns.dataPath.attach(requestFor("a", namespaceA, 7));
+      expect([documents(), hns.hcn.namespaceEndpoints.get(namespaceA)?.size]).toEqual([1, 1]);
+    },
+  );
+
+  test("and takes effect all the same is found by the next", async () => {
+    hns.hcn.hang("createEndpoint", "taking effect");
+    await expect(hns.dataPath.attach(requestFor("a", namespaceA, 7))).rejects.toMatchObject({ code: 11 });
+    const calls = await callsOf(() => hns.dataPath.attach(requestFor("a", namespaceA, 7)));
+    expect(calls).toEqual([`endpoint ${id}`, `attach ${id}`]);
+  });
+
+  test("and takes effect between the look and the next creation is taken for that", async () => {
+    await hns.dataPath.attach(requestFor("a", namespaceA, 7));
+    const late = hns.hcn.endpointDocuments.get(id) ?? {};
+    await hns.dataPath.detach(ownerOf("a"));
+    hns.hcn.before = (call) => void (call === "createEndpoint" && hns.hcn.endpointDocuments.set(id, late));
+    await hns.dataPath.attach(requestFor("a", namespaceA, 7));
+    expect(documents()).toBe(1);
+  });
+
+  test("and takes effect after everything was taken back is found by the listing, reported, and its address withheld", async () => {
+    hns.hcn.hang("createEndpoint");
+    await hns.dataPath.attach(requestFor("a", namespaceA, 7)).catch(() => undefined);
+    await hns.dataPath.detach(ownerOf("a"));
+    expect(hns.leftovers).toEqual([]);
+    await hns.hcn.createEndpoint("0e7e0e7e-0000-4000-8000-00000000000a", id, {
+      Name: "late",
+      IpConfigurations: [{ IpAddress: "10.9.0.7" }],
+    });
+    await until(() => hns.leftovers.length > 0);
+    expect(hns.leftovers[0]).toEqual(ownerOf("a"));
+    expect(hns.dataPath.held(ownerOf("b")).map(formatIp)).toEqual(["10.9.0.7"]);
+    await hns.dataPath.detach(ownerOf("a"));
+    expect([documents(), await hns.dataPath.list()]).toEqual([0, []]);
+  });
+
+  test("by an agent that ended over it is found by the next agent", async () => {
+    hns.hcn.before = (call) => {
+      if (call === "createEndpoint") throw new Error("the process ends here");
+    };
+    await hns.dataPath.attach(requestFor("a", namespaceA, 7)).catch(() => undefined);
+    hns.hcn.before = () => undefined;
+    const next = hns.again();
+    await next.start();
+    expect(await next.list()).toEqual([]);
+    await hns.hcn.createEndpoint("0e7e0e7e-0000-4000-8000-00000000000a", id, { Name: "late" });
+    await until(() => hns.leftovers.length > 0);
+    expect(await next.list()).toMatchObject([{ owner: ownerOf("a"), hostIfname: "late" }]);
+  });
+});
+
+describe("addresses that others hold", () => {
+  test("are known after a listing, made now and then and not for each pod", async () => {
+    await hns.dataPath.start();
+    const other = "99999999-0000-4000-8000-000000000001";
+    hns.hcn.endpointDocuments.set(other, { ID: other, Name: "theirs", IPAddress: "10.9.0.3" });
+    expect(await callsOf(() => hns.dataPath.attach(requestFor("a", namespaceA, 7)))).toEqual([
+      `endpoint ${id}`,
+      `createEndpoint ${id}`,
+      `attach ${id}`,
+    ]);
+    await until(() => hns.dataPath.held(ownerOf("b")).length === 2);
+    expect(hns.dataPath.held(ownerOf("b")).map(formatIp).sort()).toEqual(["10.9.0.3", "10.9.0.7"]);
+    expect(hns.dataPath.held(ownerOf("a")).map(formatIp)).toEqual(["10.9.0.3"]);
+  });
+});

@@ -1,0 +1,258 @@
+import { join as joinPath } from "node:path";
+import { containerKind } from "../../../shared/cni/container-kind.ts";
+import type { CniResult, Owner } from "../../../shared/cni/types.ts";
+import { CniCode, CniError } from "../../../shared/errors.ts";
+import { type Cidr, contains, type Ip, parseIp } from "../../../shared/ip.ts";
+import { type HcnEndpoint, HcnError } from "../../hcn/mod.ts";
+import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
+import { hostIfname } from "../owner-names.ts";
+import { overlayMac } from "./documents.ts";
+import { endpointId } from "./endpoint-id.ts";
+import { EndpointListing } from "./endpoint-listing.ts";
+import { EndpointRecords } from "./endpoint-records.ts";
+import { findOrMake, join, NetworkGone, remove, type WiringTools } from "./endpoint-wiring.ts";
+import { hnsError } from "./hns-errors.ts";
+import { ensureNetwork, findNetwork } from "./hns-network.ts";
+import type { HnsDataPathOptions, HnsNetwork } from "./options.ts";
+import { policiesOf } from "./policies.ts";
+import { compare, resultOf } from "./result.ts";
+
+/** How long a record outlives its endpoint whose creation was given up. */
+const unsureMs = 3_600_000;
+/** Between two attempts of a start while HNS is away. */
+const startPauseMs = 1_000;
+
+/** @throws {CniError} code 5 where the record of our endpoints cannot be read */
+export function createHnsDataPath(options: HnsDataPathOptions): DataPath {
+  const directory = joinPath(options.dataDir, "hns");
+  try {
+    return new HnsDataPath(options, EndpointRecords.open(directory));
+  } catch (cause) {
+    const is = cause instanceof Error ? cause.message : String(cause);
+    throw new CniError(CniCode.io, `Cannot read "${directory}": ${is}, wanted a directory of our own`, { cause });
+  }
+}
+
+/** Pods as endpoints of HNS. Whose an endpoint is, is told by its identifier; HNS and the records are all that it goes by. */
+class HnsDataPath implements DataPath {
+  readonly #options: HnsDataPathOptions;
+  readonly #networks: ReadonlyMap<string, HnsNetwork>;
+  readonly #tools: WiringTools;
+  /** Identifiers of the HNS networks that stand, by the network's name. */
+  readonly #ids = new Map<string, string>();
+  /** Why HNS, or a network, does not serve; by the network's name, or empty for HNS itself. */
+  readonly #trouble = new Map<string, string>();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #looking: Promise<void> | undefined;
+  #started = false;
+  #disposed = false;
+
+  constructor(options: HnsDataPathOptions, records: EndpointRecords) {
+    const { hcn, logger, networks } = options;
+    this.#options = options;
+    this.#networks = new Map(networks.map((network) => [network.name, network]));
+    this.#tools = { hcn, logger, records, listing: new EndpointListing(() => hcn.endpoints()) };
+  }
+
+  async start(): Promise<void> {
+    const untilMs = performance.now() + (this.#started ? 0 : this.#options.startPatienceMs);
+    for (;;) {
+      try {
+        await this.#prepare();
+        break;
+      } catch (caught) {
+        const error = hnsError("prepare the HNS networks", caught);
+        this.#trouble.set("", error.message);
+        if (error.code !== CniCode.tryAgainLater || performance.now() >= untilMs || this.#disposed) throw error;
+        this.#options.logger.warn("HNS does not serve yet", { error: error.message });
+        await Bun.sleep(startPauseMs);
+      }
+    }
+    if (this.#started) return;
+    this.#started = true;
+    this.#schedule();
+  }
+
+  async #prepare(): Promise<void> {
+    for (const network of this.#networks.values()) {
+      this.#ids.delete(network.name);
+      this.#ids.set(network.name, await ensureNetwork(this.#options, network));
+      this.#trouble.delete(network.name);
+    }
+    await this.#tools.listing.refresh();
+    this.#trouble.delete("");
+    this.#reviewRecords();
+  }
+
+  async attach(request: AttachRequest): Promise<CniResult> {
+    const { owner, container, ipam, ownLease } = request;
+    const action = `attach "${owner.ifname}" of sandbox "${owner.sandboxId}"`;
+    const network = this.#networkOf(owner, action);
+    const networkId = this.#requireStanding(network, action);
+    const first = ipam.ips[0]?.address.ip;
+    const mac = request.mac ?? (network.hns.type === "Overlay" && first !== undefined ? overlayMac(first) : undefined);
+    const plan = {
+      name: hostIfname(owner, request.pod),
+      ipam,
+      policies: policiesOf(network, request.portMappings ?? []),
+      ...(mac === undefined ? {} : { mac }),
+    };
+    try {
+      const endpoint = await findOrMake(this.#tools, { owner, ownLease, networkId, plan });
+      await join(this.#tools, endpoint, container);
+      return resultOf(ipam, endpoint, owner, container.netns);
+    } catch (caught) {
+      throw this.#judge(network, action, caught);
+    }
+  }
+
+  /** A network that is gone, or a service that is away, is trouble of all pods and mended before the next. */
+  #judge(network: HnsNetwork, action: string, caught: unknown): CniError {
+    const error = hnsError(action, caught);
+    if (caught instanceof HcnError && caught.isServiceAway) this.#trouble.set("", error.message);
+    if (!(caught instanceof NetworkGone)) return error;
+    const is = `the HNS network "${network.hns.network}" has gone, wanted it there`;
+    this.#lose(network, `Cannot ${action}: ${is}`);
+    return new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}`, { cause: caught });
+  }
+
+  async detach(owner: Owner): Promise<void> {
+    const action = `detach "${owner.ifname}" of sandbox "${owner.sandboxId}"`;
+    try {
+      await remove(this.#tools, owner, await this.#options.hcn.endpoint(endpointId(owner)));
+    } catch (caught) {
+      throw hnsError(action, caught);
+    }
+  }
+
+  async check(owner: Owner, netns: string, prevResult: CniResult): Promise<void> {
+    const action = `check "${owner.ifname}" of sandbox "${owner.sandboxId}"`;
+    this.#networkOf(owner, action);
+    const kind = containerKind(netns);
+    try {
+      const endpoint = await this.#options.hcn.endpoint(endpointId(owner));
+      compare(endpoint, owner, kind.t === "sandbox" ? kind.namespace : undefined, prevResult);
+    } catch (caught) {
+      throw hnsError(action, caught);
+    }
+  }
+
+  async list(): Promise<readonly Attached[]> {
+    const { listing, records } = this.#tools;
+    try {
+      await listing.refresh();
+    } catch (caught) {
+      throw hnsError("list the endpoints", caught);
+    }
+    return records.all().flatMap(([id, { owner, ownLease }]): Attached[] => {
+      const endpoint = listing.get(id);
+      return endpoint === undefined ? [] : [{ owner, ownLease, hostIfname: endpoint.name }];
+    });
+  }
+
+  async addresses(owner: Owner): Promise<readonly Cidr[]> {
+    const action = `read the addresses of "${owner.ifname}" of sandbox "${owner.sandboxId}"`;
+    const { subnet } = this.#networkOf(owner, action);
+    try {
+      const endpoint = await this.#options.hcn.endpoint(endpointId(owner));
+      return (endpoint?.addresses ?? []).flatMap(({ address, prefixLength }): Cidr[] => {
+        const ip = parseIp(address);
+        if (ip === undefined || !contains(subnet, ip)) return [];
+        return [{ ip, prefix: prefixLength === 0 ? subnet.prefix : prefixLength }];
+      });
+    } catch (caught) {
+      throw hnsError(action, caught);
+    }
+  }
+
+  held(owner: Owner): readonly Ip[] {
+    const own = endpointId(owner);
+    return this.#tools.listing
+      .all()
+      .filter((endpoint) => endpoint.id !== own)
+      .flatMap((endpoint) => ipsOf(endpoint));
+  }
+
+  async problems(): Promise<readonly Problem[]> {
+    return [...this.#trouble.values()].map((message) => ({ code: CniCode.notAvailable, message }));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    clearTimeout(this.#timer);
+    await this.#looking;
+    await this.#options.hcn[Symbol.asyncDispose]();
+  }
+
+  #schedule(): void {
+    if (this.#disposed) return;
+    this.#timer = setTimeout(() => {
+      this.#looking = this.#look().finally(() => {
+        this.#looking = undefined;
+        this.#schedule();
+      });
+    }, this.#options.listingMs);
+  }
+
+  /** Now and then: what HNS has, ours and others', and whether our networks stand. What is wrong is for `problems`. */
+  async #look(): Promise<void> {
+    try {
+      for (const network of this.#networks.values()) {
+        const found = await findNetwork(this.#options.hcn, network);
+        if (found?.id === this.#ids.get(network.name)) continue;
+        this.#lose(network, `Cannot serve network "${network.name}": its HNS network has gone, wanted it there`);
+      }
+      await this.#tools.listing.refresh();
+      this.#trouble.delete("");
+      this.#reviewRecords();
+    } catch (caught) {
+      const error = hnsError("look after the endpoints", caught);
+      this.#trouble.set("", error.message);
+      this.#options.logger.warn(error.message);
+    }
+  }
+
+  #lose(network: HnsNetwork, message: string): void {
+    this.#ids.delete(network.name);
+    this.#trouble.set(network.name, message);
+  }
+
+  /** Finds endpoints that came to be when nobody wanted them any more. */
+  #reviewRecords(): void {
+    const { listing, records, logger } = this.#tools;
+    const nowMs = Date.now();
+    for (const [id, record] of records.all()) {
+      const { owner, goneSinceMs } = record;
+      const stands = listing.get(id) !== undefined;
+      if (stands && goneSinceMs !== undefined) {
+        logger.warn("an endpoint was made after its creation had been given up, and goes again", { id, ...owner });
+        this.#options.leftover(owner);
+      } else if (!stands && goneSinceMs !== undefined && nowMs - goneSinceMs > unsureMs) records.remove(id);
+      // An earlier run of the agent ended over it.
+      else if (!stands && !this.#started) records.put(id, { ...record, unsure: true, goneSinceMs: nowMs });
+    }
+  }
+
+  #networkOf(owner: Owner, action: string): HnsNetwork {
+    const network = this.#networks.get(owner.network);
+    if (network !== undefined) return network;
+    throw new CniError(
+      CniCode.invalidConfig,
+      `Cannot ${action}: network "${owner.network}" is not configured, wanted one of ${[...this.#networks.keys()].join(", ")}`,
+    );
+  }
+
+  #requireStanding(network: HnsNetwork, action: string): string {
+    const id = this.#ids.get(network.name);
+    if (id !== undefined) return id;
+    const why = this.#trouble.get(network.name) ?? this.#trouble.get("") ?? "it is being made";
+    throw new CniError(
+      CniCode.tryAgainLater,
+      `Cannot ${action}: the HNS network "${network.hns.network}" does not stand, wanted it there`,
+      { details: why },
+    );
+  }
+}
+
+const ipsOf = ({ addresses }: HcnEndpoint): Ip[] => addresses.flatMap(({ address }) => parseIp(address) ?? []);

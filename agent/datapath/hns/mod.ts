@@ -1,0 +1,4 @@
+/** Pods as endpoints of Windows' Host Networking Service. */
+export { createHnsDataPath } from "./hns-datapath.ts";
+export { createNodeSide } from "./node-side.ts";
+export type { HnsNetwork } from "./options.ts";

@@ -1,0 +1,53 @@
+import type { Owner } from "../../../shared/cni/types.ts";
+import type { Cidr } from "../../../shared/ip.ts";
+import type { Logger } from "../../../shared/log.ts";
+import type { HnsConfig } from "../../config/agent-config.ts";
+import type { Hcn } from "../../hcn/mod.ts";
+
+/** One network on this node, on an HNS network of its own. */
+export interface HnsNetwork {
+  /** `name` of the network configuration. */
+  readonly name: string;
+  /** IPv4; its first address is the gateway. */
+  readonly subnet: Cidr;
+  /** What the node's virtual adapter on the network is called. */
+  readonly bridge: string;
+  /** Bytes, of the gateway interface. */
+  readonly mtu?: number;
+  readonly hns: HnsConfig;
+}
+
+/** The card that an HNS network is made on. */
+export interface NodeAdapter {
+  readonly alias: string;
+  /** `00-15-5D-01-02-03`. */
+  readonly mac: string;
+  /** Of the node's own address on it. */
+  readonly prefixLength: number;
+}
+
+/** The node around an HNS network: cards, names, routes, NetNat. Each method can be repeated. */
+export interface NodeSide {
+  /** Before a network is made: finds its card, and keeps in mind what the network will take from it. */
+  prepare(network: HnsNetwork): Promise<NodeAdapter>;
+  /** Once the network is there. */
+  setUp(network: HnsNetwork): Promise<void>;
+  /** After a network that could not be finished has been deleted. */
+  handBack(network: HnsNetwork): Promise<void>;
+}
+
+export interface HnsDataPathOptions {
+  readonly networks: readonly HnsNetwork[];
+  /** Where the record of our endpoints lies. */
+  readonly dataDir: string;
+  /** Disposed with the data path. */
+  readonly hcn: Hcn;
+  readonly node: NodeSide;
+  readonly logger: Logger;
+  /** Hears of endpoints of ours that came to be after their owner had left; `detach` takes them away. */
+  leftover(owner: Owner): void;
+  /** Between two listings of what HNS has. */
+  readonly listingMs: number;
+  /** How long a start waits for a service that is away. */
+  readonly startPatienceMs: number;
+}

@@ -1,0 +1,29 @@
+import { createHash } from "node:crypto";
+import type { Owner, Pod } from "../../shared/cni/types.ts";
+
+/** Letters of the readable part: "coredns-1a2b3c" with its six characters of hash has 15 at most. */
+const prefixChars = 8;
+const hashChars = 6;
+
+/** 32 bytes out of texts without line feeds, as owners' names are, so that no two lists of them give the same. */
+export function digest(...parts: readonly string[]): Buffer {
+  return createHash("sha256").update(parts.join("\n")).digest();
+}
+
+export const ownerParts = (owner: Owner): readonly string[] => [owner.network, owner.sandboxId, owner.ifname];
+
+/**
+ * Name of the host's end: what a person would look for, then what keeps two of the same name apart. At most 15 bytes,
+ * as Linux' interfaces and the ports of Open vSwitch have it. Without a pod (CNI_ARGS of another runtime) it starts with
+ * the sandbox id.
+ */
+export function hostIfname(owner: Owner, pod: Pod | undefined): string {
+  const readable = (pod === undefined || pod.name === "" ? owner.sandboxId : pod.name)
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .slice(0, prefixChars)
+    .replace(/^-+|-+$/g, "");
+  const hash = digest("host name", ...ownerParts(owner), pod?.namespace ?? "", pod?.name ?? "");
+  const number = hash.readUIntBE(0, 6) % 36 ** hashChars;
+  return `${readable === "" ? "pod" : readable}-${number.toString(36).padStart(hashChars, "0")}`;
+}
