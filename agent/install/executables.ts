@@ -2,7 +2,7 @@ import { mkdir, open, stat, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { paths } from "../../shared/paths.ts";
-import { type ExecutableFile, failed, isMissing, lookAtExecutable, readExecutable } from "./executable-file.ts";
+import { type ExecutableFile, ExecutableReader, failed, isMissing } from "./executable-file.ts";
 import { freeNameAside, linkBeside, nameBeside, placeFile, removeFile, syncDirectory } from "./place-file.ts";
 import type { Step } from "./step.ts";
 
@@ -20,7 +20,8 @@ export const executablesIn = (directory: string): readonly [string, string] => [
  * @throws {CniError} code 5 where something stands in the way; nothing was touched
  */
 export async function planExecutables(from: string, directory: string): Promise<readonly Step[]> {
-  const source = await readExecutable(from);
+  const reader = new ExecutableReader();
+  const source = await reader.contentsOf(from);
   if (!source.marked)
     throw new CniError(
       CniCode.io,
@@ -29,11 +30,11 @@ export async function planExecutables(from: string, directory: string): Promise<
   const present = await directoryIsThere(directory);
   const [main, ipam] = executablesIn(directory);
   const place = async (path: string, write: (temporary: string) => Promise<void>): Promise<Step> => {
-    const old: ExecutableFile = present ? await lookAtExecutable(path) : { t: "absent" };
+    const old: ExecutableFile = present ? await reader.lookAt(path) : { t: "absent" };
     const detail = `${(source.bytes / 1e6).toFixed(1)} MB, SHA-256 ${source.digest.slice(0, 12)}…`;
     if (old.t === "ours" && old.digest === source.digest && (old.runnable || paths.executableSuffix !== ""))
       return { action: "keep", target: path, detail: `${detail}, the same already` };
-    const run = () => put(path, old, source.digest, write);
+    const run = () => put(path, old, source.digest, { write, reader });
     return { action: old.t === "absent" ? "create" : "replace", target: path, detail, run };
   };
   const copy = (temporary: string) => copyWhole(from, temporary);
@@ -49,9 +50,10 @@ export async function planExecutables(from: string, directory: string): Promise<
 /** What takes both away, and what running ones have left. @throws {CniError} where another's file has the name */
 export async function planRemoval(directory: string): Promise<readonly Step[]> {
   if (!(await directoryIsThere(directory))) return [];
+  const reader = new ExecutableReader();
   const steps: Step[] = [];
   for (const path of executablesIn(directory).toReversed()) {
-    const old = await lookAtExecutable(path);
+    const old = await reader.lookAt(path);
     if (old.t === "absent") steps.push({ action: "none", target: path, detail: "is not there" });
     else steps.push({ action: "remove", target: path, detail: "", run: () => takeAway(path, old.digest) });
   }
@@ -62,12 +64,12 @@ async function put(
   path: string,
   old: ExecutableFile,
   digest: string,
-  write: (temporary: string) => Promise<void>,
+  { write, reader }: { readonly write: (temporary: string) => Promise<void>; readonly reader: ExecutableReader },
 ): Promise<string | undefined> {
   const temporary = nameBeside(path);
   try {
     await write(temporary);
-    const written = await readExecutable(temporary);
+    const written = await reader.contentsOf(temporary);
     if (written.digest !== digest)
       throw new CniError(
         CniCode.io,

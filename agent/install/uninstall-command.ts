@@ -70,7 +70,7 @@ async function planUninstall(
   const unconfigured = conflist === undefined ? { steps: [], warnings: [] } : await planUnconfigure(conflist);
   const service = given["no-service"] ? [] : await (await openKeeper()).planRemoval();
   const data: readonly Step[] = given.purge
-    ? [removeData(dataDir), ...(await planSweep(configFile)), removeConfig(configFile)]
+    ? [...(await planSweep(configFile)), removeConfig(configFile), removeData(dataDir)]
     : [];
   // The host's network is the stopped agent's to take back, with the executable that is still there.
   const host = isWindows ? planHostCleanUp(dataDir, configFile) : [];

@@ -1,8 +1,8 @@
 import { dlopen, FFIType, type Pointer, ptr } from "bun:ffi";
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { openDescriptors } from "../../shared/windows/descriptor.windows.ts";
-import { administratorsOnlyInside } from "../../shared/windows/directory.windows.ts";
+import { administratorsOnlyInside, makeAdministratorsDirectory } from "../../shared/windows/directory.windows.ts";
 import { invalidHandle, systemLibrary, wide } from "../../shared/windows/win32.windows.ts";
 import type { Step } from "./step.ts";
 
@@ -48,7 +48,7 @@ export function planProtection(directory: string, ownFile: string): Step {
       return { action: "keep", target: directory, detail: "for administrators only, already" };
   }
   const run = async (): Promise<undefined> => {
-    mkdirSync(directory, { recursive: true });
+    if (!present) makeAdministratorsDirectory(directory);
     withOpen(directory, (handle) => setAccess(handle, administratorsOnlyInside));
     const is = withOpen(directory, accessOf);
     if (!isProtected(is, own))

@@ -23,16 +23,17 @@ export function openWindowsKeeper(): ServiceKeeper {
       const present = manager.query(serviceName);
       const command = commandLineOf(definition);
       const same = present?.commandLine === command && present.startType === 2;
-      const runs = present?.state === serviceState.running;
-      const register: Step = {
-        action: present === undefined ? "create" : "replace",
-        target: serviceName,
-        detail: `service: ${command}`,
-        run: async () => register_(command),
-      };
-      const steps = same
-        ? [{ ...register, action: "keep", detail: "service, the same already" } as const].map(inert)
-        : [register];
+      const runs = present?.state === serviceState.running && present.pid !== 0;
+      const steps: Step[] = [
+        same
+          ? { action: "keep", target: serviceName, detail: "service, the same already" }
+          : {
+              action: present === undefined ? "create" : "replace",
+              target: serviceName,
+              detail: `service: ${command}`,
+              run: async () => registerService(command),
+            },
+      ];
       if (wish.leaveStopped)
         return [...steps, { action: "none", target: serviceName, detail: "left as it runs, or does not" }];
       if (runs && same && !wish.executableChanged)
@@ -67,9 +68,7 @@ export function openWindowsKeeper(): ServiceKeeper {
 export const commandLineOf = ({ executable, configFile }: ServiceDefinition): string =>
   commandLine(executable, ["agent", "--service", "--config", configFile, "--log-file", windowsPaths.agentLog]);
 
-const inert = ({ run: _, ...step }: Step): Step => step;
-
-function register_(command: string): string | undefined {
+function registerService(command: string): string | undefined {
   using manager = openServiceManager();
   const missing = manager.register({
     name: serviceName,
@@ -103,19 +102,15 @@ async function restart(): Promise<undefined> {
 /** Waits for an orderly end; one that does not come is made. */
 async function stop(): Promise<undefined> {
   using manager = openServiceManager();
-  const until_ = performance.now() + stopMs;
+  const endMs = performance.now() + stopMs;
   // One that is just starting takes no word until it has started.
-  while (!manager.stop(serviceName) && performance.now() < until_) await Bun.sleep(pollMs);
+  while (!manager.stop(serviceName) && performance.now() < endMs) await Bun.sleep(pollMs);
   try {
-    await until(
-      manager,
-      "stop",
-      Math.max(1_000, until_ - performance.now()),
-      (state) => state === serviceState.stopped,
-    );
-  } catch (caught) {
+    await until(manager, "stop", Math.max(1_000, endMs - performance.now()), (state) => state === serviceState.stopped);
+  } catch {
     const { pid = 0 } = manager.query(serviceName) ?? {};
-    if (pid === 0) throw caught;
+    // A process that has ended behind the manager's back is stopped all the same.
+    if (pid === 0) return;
     process.kill(pid, "SIGKILL");
     await until(manager, "stop", stopMs, (state) => state === serviceState.stopped);
   }

@@ -3,7 +3,9 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 /** Of winerror.h, what a caller tells apart. */
 export const serviceError = {
   accessDenied: 5,
+  brokenPipe: 109,
   invalidLevel: 124,
+  noData: 232,
   requestTimeout: 1053,
   alreadyRunning: 1056,
   doesNotExist: 1060,

@@ -34,6 +34,13 @@ export interface ServiceManager extends Disposable {
 
 const managerAccess = { connect: 1, create: 2 } as const;
 const serviceAccess = { query: 0x5, all: 0xf01ff } as const;
+/** It is just starting or stopping, or its process ends this moment. */
+const deaf: readonly number[] = [
+  serviceError.cannotAcceptControl,
+  serviceError.requestTimeout,
+  serviceError.brokenPipe,
+  serviceError.noData,
+];
 const ownProcess = 0x10;
 const automatic = 2;
 /** The failure is logged and the boot goes on. */
@@ -101,7 +108,7 @@ class ConnectedManager implements ServiceManager {
       const status = new Uint32Array(new ArrayBuffer(statusBytes));
       if (this.#api.ControlService(handle, serviceControl.stop, ptr(status)) !== 0) return true;
       const error = this.#refused(action, "ControlService");
-      if (error.win32 === serviceError.cannotAcceptControl) return false;
+      if (deaf.includes(error.win32)) return false;
       if (error.win32 !== serviceError.notActive) throw error;
       return true;
     });
