@@ -5,15 +5,9 @@
  * where the configuration names one. Only `main.ts` uses this room, and of it what stands here. The executable holds all
  * of it in one piece (`build/bundle.ts`).
  */
-import { encodeError, type PluginIo, runPlugin } from "../shared/cni/dispatch.ts";
-import { latestVersion } from "../shared/cni/versions.ts";
-import { CniError } from "../shared/errors.ts";
+import { runPlugin } from "../shared/cni/dispatch.ts";
+import { runPluginProcess } from "../shared/cni/plugin-process.ts";
 import { verbs } from "./verbs.ts";
 
-export { processIo } from "./process-io.ts";
-
-/** @returns the exit status; never throws */
-export const runCniPlugin = (io: PluginIo): Promise<number> => runPlugin(verbs, io);
-
-/** The CNI error for a fault that nobody expected. */
-export const faultText = (caught: unknown): string => encodeError(CniError.from(caught), latestVersion);
+/** @returns the exit status */
+export const runCniPlugin = (): Promise<number> => runPluginProcess((io) => runPlugin(verbs, io));

@@ -2,7 +2,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { text } from "node:stream/consumers";
 import { setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { scratchDir } from "../test/support/scratch-dir.ts";
+import { scratchDir } from "../../test/support/scratch-dir.ts";
 
 const script = `import { readStdin } from "${import.meta.dirname}/stdin.linux.ts";
 const bytes = await readStdin(1000_000);

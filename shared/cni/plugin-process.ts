@@ -1,15 +1,37 @@
-import type { PluginIo } from "../shared/cni/dispatch.ts";
-import { CniCode, CniError } from "../shared/errors.ts";
-import { limits } from "../shared/limits.ts";
-import { isWindows } from "../shared/platform.ts";
+import { CniCode, CniError } from "../errors.ts";
+import { limits } from "../limits.ts";
+import { isWindows } from "../platform.ts";
+import { encodeError, type PluginIo } from "./dispatch.ts";
 import { readStdin } from "./stdin.linux.ts";
+import { latestVersion } from "./versions.ts";
+
+/**
+ * Runs a plugin as what this process is there for. Whatever goes wrong, also where nobody waits for it, is one CNI error
+ * on stdout and a failure.
+ * @returns the exit status
+ */
+export async function runPluginProcess(plugin: (io: PluginIo) => Promise<number>): Promise<number> {
+  const io = processIo();
+  const fail = async (caught: unknown): Promise<number> => {
+    await io.writeResult(encodeError(CniError.from(caught), latestVersion)).catch(() => undefined);
+    return 1;
+  };
+  const lastResort = (caught: unknown): void => void fail(caught).then((status) => process.exit(status));
+  process.on("uncaughtException", lastResort);
+  process.on("unhandledRejection", lastResort);
+  try {
+    return await plugin(io);
+  } catch (caught) {
+    return fail(caught);
+  }
+}
 
 /**
  * The process around a plugin call. Of the ways to write, `Bun.write` is the cheapest that notices
  * a reader that is gone or a full disk, and that writes all of a long text (`console.log` ignores
  * failures, `process.stdout.write` alone costs more than the rest of the call).
  */
-export function processIo(): PluginIo {
+function processIo(): PluginIo {
   let written = false;
   return {
     env: process.env,
