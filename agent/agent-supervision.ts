@@ -46,6 +46,8 @@ export async function asService(io: TerminalIo, run: (supervisor: Supervisor) =>
       return status;
     } finally {
       host.stopped(status);
+      // Whatever still hangs in a call must not keep the next one from what this process holds.
+      setTimeout(() => process.exit(status), limits.serviceEndMs).unref();
     }
   } catch (caught) {
     io.stderr(`${CniError.from(caught, "run as a service").message}\n`);
