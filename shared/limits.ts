@@ -103,8 +103,8 @@ export const limits = {
   hostCommandMs: 60_000,
   /** What such a command may say: the routes of a thousand nodes are a tenth of this. */
   hostAnswerBytes: 4 * 1024 * 1024,
-  /** Windows moves an adapter's address to the switch's virtual adapter within six seconds, as a rule; so many looks are twice that. */
-  addressMoveLooks: 20,
+  /** Windows moves an adapter's address to the switch's virtual adapter within six seconds, as a rule; a look takes one or more. */
+  addressMoveLooks: 10,
   /** Between two looks at what takes Windows a moment, and how often. */
   hostLookMs: 500,
   hostLooks: 10,

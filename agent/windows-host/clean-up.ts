@@ -1,6 +1,6 @@
 import { contains, parseCidr } from "../../shared/ip.ts";
 import { limits } from "../../shared/limits.ts";
-import { act, describeEntry, readBack, undo } from "./engine.ts";
+import { actAndReadBack, describeEntry, type Look, lookAt, undo } from "./engine.ts";
 import { HostRecord, type SavedAdapter, type Thing } from "./record.ts";
 import type { HostRunner } from "./runner.ts";
 import type { HostChange, HostReport } from "./settings.ts";
@@ -15,7 +15,7 @@ import {
   savedThings,
 } from "./steps/address.ts";
 import { hostError } from "./steps/step.ts";
-import { type TableName, Tables } from "./tables.ts";
+import type { TableName, Tables } from "./tables.ts";
 
 /** Deletes the HNS network of this name with its endpoints, if it is there, and says what it did. */
 export type RemoveNetwork = (name: string) => Promise<readonly HostChange[]>;
@@ -79,7 +79,7 @@ const tables: readonly TableName[] = ["adapters", "addresses", "interfaces", "dn
 async function handBack(record: HostRecord, run: HostRunner): Promise<readonly HostChange[]> {
   const { adapter: saved } = record;
   if (saved === undefined) return [];
-  const look = (): Promise<Tables> => Tables.list(run, action, tables);
+  const look = lookAt(run, action, tables);
   const isBack = (seen: Tables): boolean => holds(seen, adapterWith(seen, saved.mac, false)?.index, addressOf(saved));
   let seen = await look();
   for (let looks = 1; !isBack(seen) && looks < limits.addressMoveLooks; looks++) {
@@ -96,15 +96,15 @@ async function handBack(record: HostRecord, run: HostRunner): Promise<readonly H
   return [{ step: "hand back", what, did: "made" }];
 }
 
-async function give(saved: SavedAdapter, run: HostRunner, seen: Tables, look: () => Promise<Tables>): Promise<void> {
+async function give(saved: SavedAdapter, run: HostRunner, seen: Tables, look: Look): Promise<void> {
   const card = adapterWith(seen, saved.mac, false);
   if (card === undefined) throw hostError(action, `no card has ${saved.mac}`, `"${saved.name}"`);
   const things = saved.dhcp ? [] : savedThings(saved);
   const open = (now: Tables): readonly Thing[] =>
     things.filter((thing) => judgeOn(card.index, thing, now).t === "missing");
   const dhcp = { cmdlet: "Set-NetIPInterface", args: { InterfaceIndex: card.index, Dhcp: "Enabled" } };
-  await act(run, action, saved.dhcp ? [dhcp] : open(seen).flatMap((thing) => makeOn(card.index, thing)));
-  await readBack(run, action, look, (now) => {
+  const statements = saved.dhcp ? [dhcp] : open(seen).flatMap((thing) => makeOn(card.index, thing));
+  await actAndReadBack(run, action, statements, look, (now) => {
     // A DHCP server may give another address than before.
     if (saved.dhcp) return hasAddress(now, card.index, saved) ? "" : "the card has no address";
     return open(now)

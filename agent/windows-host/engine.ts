@@ -7,57 +7,60 @@ import { steps } from "./steps/mod.ts";
 import { hostError, type Step } from "./steps/step.ts";
 import { type TableName, Tables } from "./tables.ts";
 
-/** Windows takes a command line of 32,767 characters, and a script costs it 8/3 of its own. */
-const scriptChars = 8000;
+/** Windows takes a command line of 32,767 characters, and a script costs it 8/3 of its own; listings take 2000 of those. */
+const scriptChars = 6000;
 
-/** Everything that the steps which the settings need look at, in one process. */
-export function lookFor(
-  run: HostRunner,
-  settings: HostSettings,
-  adapter: SavedAdapter | undefined,
-  more: readonly TableName[] = [],
-): Promise<Tables> {
-  const names = steps.filter((step) => step.needed(settings, adapter)).flatMap((step) => step.tables);
-  return Tables.list(run, "look at the node", [...names, ...more]);
-}
+/** What a look at the node shows; `first` is done before it, in the same process. */
+export type Look = (first?: readonly Statement[]) => Promise<Tables>;
 
-/** Runs `statements` in as few processes as command lines allow. */
-export async function act(run: HostRunner, action: string, statements: readonly Statement[]): Promise<void> {
-  let batch: Statement[] = [];
-  let chars = 0;
-  for (const statement of statements) {
-    const length = renderPipeline(statement).length;
-    if (chars + length > scriptChars && batch.length > 0) {
-      await run.run(action, batch);
-      batch = [];
-      chars = 0;
-    }
-    batch.push(statement);
-    chars += length;
-  }
-  await run.run(action, batch);
-}
+export const lookAt =
+  (run: HostRunner, action: string, names: readonly TableName[]): Look =>
+  (first) =>
+    Tables.list(run, action, names, first);
+
+/** Everything that the steps which the settings need look at. */
+export const tablesFor = (settings: HostSettings, adapter: SavedAdapter | undefined): readonly TableName[] =>
+  steps.filter((step) => step.needed(settings, adapter)).flatMap((step) => step.tables);
 
 /**
- * Looks until nothing is open any more. A change that Windows is in the middle of may look like a fault, so only
- * the last look's faults count.
+ * Does `statements`, in as few processes as command lines allow, then looks until nothing is open any more. A change
+ * that Windows is in the middle of may look like a fault, so only the last look's faults count.
  * @param open what is still missing, as a sentence's beginning; empty: all is well
- * @throws {CniError} 102 after the last look
+ * @throws {CniError} 102 where PowerShell says no, or after the last look
  */
-export async function readBack(
+export async function actAndReadBack(
   run: HostRunner,
   action: string,
-  look: () => Promise<Tables>,
+  statements: readonly Statement[],
+  look: Look,
   open: (tables: Tables) => string,
 ): Promise<Tables> {
+  const batches = inBatches(statements);
+  for (const batch of batches.slice(0, -1)) await run.run(action, batch);
+  let tables = await look(batches.at(-1));
   for (let looks = 1; ; looks++) {
-    const tables = await look();
     const isLast = looks === limits.hostLooks;
     const is = isLast ? open(tables) : openOrFaulty(open, tables);
     if (is === "") return tables;
     if (isLast) throw hostError(action, `${is} after PowerShell said it was done`, "it to be seen on the node");
     await run.pause(limits.hostLookMs);
+    tables = await look();
   }
+}
+
+function inBatches(statements: readonly Statement[]): readonly (readonly Statement[])[] {
+  const batches: Statement[][] = [];
+  let chars = Number.POSITIVE_INFINITY;
+  for (const statement of statements) {
+    const { length } = renderPipeline(statement);
+    if (chars + length > scriptChars) {
+      batches.push([]);
+      chars = 0;
+    }
+    batches.at(-1)?.push(statement);
+    chars += length;
+  }
+  return batches;
 }
 
 function openOrFaulty(open: (tables: Tables) => string, tables: Tables): string {
@@ -104,18 +107,14 @@ async function undoStep(
   settle: (entries: readonly Entry[], undone: Undone) => void,
 ): Promise<void> {
   const action = `undo step "${step.name}"`;
-  const look = (): Promise<Tables> => Tables.list(run, action, step.tables);
+  const look = lookAt(run, action, step.tables);
   const tables = await look();
   const undoing = (entry: Entry, seen: Tables): readonly Statement[] => step.undo(entry.thing, entry.before, seen);
   const [still, gone] = [true, false].map((is) => entries.filter((entry) => undoing(entry, tables).length > 0 === is));
   settle(gone ?? [], { did: "was gone" });
   if (still === undefined || still.length === 0) return;
-  await act(
-    run,
-    action,
-    still.flatMap((entry) => undoing(entry, tables)),
-  );
-  await readBack(run, action, look, (seen) =>
+  const statements = still.flatMap((entry) => undoing(entry, tables));
+  await actAndReadBack(run, action, statements, look, (seen) =>
     still
       .filter((entry) => undoing(entry, seen).length > 0)
       .map((entry) => `${step.describe(entry.thing)} is still there`)

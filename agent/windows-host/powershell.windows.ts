@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { execa } from "execa";
 import { limits } from "../../shared/limits.ts";
 import { createHostRunner, type Ended, type HostRunner, type ScriptProcess } from "./runner.ts";
@@ -19,8 +20,11 @@ export function openHostRunner(deadlineMs: number = limits.hostCommandMs): HostR
 }
 
 async function spawn(home: string, script: string, deadlineMs: number): Promise<Ended> {
+  const file = `${home}\\powershell.exe`;
+  // A file that is missing is otherwise looked for by cmd.exe.
+  if (!existsSync(file)) return { stdout: "", stderr: "", failure: `there is no "${file}"` };
   const encoded = Buffer.from(script, "utf16le").toString("base64");
-  const child = execa(`${home}\\powershell.exe`, [...fixedArguments, encoded], {
+  const child = execa(file, [...fixedArguments, encoded], {
     reject: false,
     stdin: "ignore",
     timeout: deadlineMs,

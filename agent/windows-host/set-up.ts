@@ -1,5 +1,5 @@
 import { limits } from "../../shared/limits.ts";
-import { act, describeEntry, lookFor, readBack, undo } from "./engine.ts";
+import { actAndReadBack, describeEntry, type Look, lookAt, tablesFor, undo } from "./engine.ts";
 import { type Entry, HostRecord, type Thing } from "./record.ts";
 import type { HostRunner } from "./runner.ts";
 import type { HostChange, HostReport, HostSettings } from "./settings.ts";
@@ -44,8 +44,9 @@ async function settled(settings: HostSettings, run: HostRunner, record: HostReco
     if (settings.bridgeName !== "" && virtualMac(tables, settings, adapter) === undefined) return false;
     return adapter === undefined || holds(tables, adapterWith(tables, adapter.mac, true)?.index, addressOf(adapter));
   };
+  const look = lookAt(run, "look at the node", tablesFor(settings, adapter));
   for (let looks = 1; ; looks++) {
-    const tables = await lookFor(run, settings, adapter);
+    const tables = await look();
     if (isSettled(tables) || looks === limits.addressMoveLooks) return tables;
     await run.pause(limits.hostLookMs);
   }
@@ -78,7 +79,7 @@ class Round {
       this.#record.remove(settled);
       for (const entry of settled) this.#note(entry, undone.did);
     });
-    this.tables = await this.#look();
+    this.tables = await this.#look()();
   }
 
   async takeStep(step: Step): Promise<void> {
@@ -92,21 +93,13 @@ class Round {
     if (open.length === 0) return;
     this.#record.add(open);
     const { tables } = this;
-    await act(
-      this.#run,
-      step.action,
-      open.flatMap(({ thing }) => step.make(thing, tables)),
-    );
+    const statements = open.flatMap(({ thing }) => step.make(thing, tables));
     const isOpen = (thing: Thing, seen: Tables): boolean => step.judge(thing, seen).t === "missing";
-    this.tables = await readBack(
-      this.#run,
-      step.action,
-      () => this.#look(),
-      (seen) =>
-        open
-          .filter(({ thing }) => isOpen(thing, seen))
-          .map(({ thing }) => `there is no ${step.describe(thing)}`)
-          .join(", "),
+    this.tables = await actAndReadBack(this.#run, step.action, statements, this.#look(step.action), (seen) =>
+      open
+        .filter(({ thing }) => isOpen(thing, seen))
+        .map(({ thing }) => `there is no ${step.describe(thing)}`)
+        .join(", "),
     );
     for (const entry of open) this.#note(entry, "made");
   }
@@ -118,8 +111,8 @@ class Round {
     return step.wanted({ settings: this.#settings, tables: this.tables, adapter, begun });
   }
 
-  #look(): Promise<Tables> {
-    return lookFor(this.#run, this.#settings, this.#record.adapter);
+  #look(action = "look at the node"): Look {
+    return lookAt(this.#run, action, tablesFor(this.#settings, this.#record.adapter));
   }
 
   #note(entry: Entry, did: HostChange["did"]): void {

@@ -2,7 +2,7 @@ import { assert } from "../../shared/assert.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { type Cidr, type Ip, parseCidr, parseIp } from "../../shared/ip.ts";
 import type { HostRunner } from "./runner.ts";
-import type { Listing, Row } from "./script.ts";
+import type { Listing, Row, Statement } from "./script.ts";
 
 /**
  * What the steps look at. Each listing takes everything there is: a lookup by name would answer "none" and
@@ -140,19 +140,24 @@ export class Tables {
 
   /**
    * Lists `names` in one process, since starting one is what costs.
-   * @throws {CniError} 102 where a listing fails or a property is not what it should be
+   * @param first what is done before, in the same process
+   * @throws {CniError} 102 where anything fails or a property is not what it should be
    */
-  static async list(run: HostRunner, action: string, names: Iterable<TableName>): Promise<Tables> {
+  static async list(
+    run: HostRunner,
+    action: string,
+    names: Iterable<TableName>,
+    first: readonly Statement[] = [],
+  ): Promise<Tables> {
     const wanted = [...new Set(names)];
-    const answer = await run.run(
-      action,
-      wanted.map((name) => listings[name]),
-    );
+    const answer = await run.run(action, [...first, ...wanted.map((name) => listings[name])]);
     return new Tables(
       new Map(
         wanted.map((name, at) => [
           name,
-          (answer.get(at) ?? []).map((row) => readers[name](new Reader(action, listings[name].cmdlet, row))),
+          (answer.get(first.length + at) ?? []).map((row) =>
+            readers[name](new Reader(action, listings[name].cmdlet, row)),
+          ),
         ]),
       ),
     );

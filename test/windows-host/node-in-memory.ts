@@ -16,6 +16,8 @@ export class NodeInMemory {
   readonly done: string[] = [];
   /** How many processes were started. */
   processes = 0;
+  /** Characters. */
+  longestScript = 0;
   /** Cmdlets that say they have done it and have not. */
   readonly lying = new Set<string>();
   /** Called after each cmdlet that acts. */
@@ -41,6 +43,7 @@ export class NodeInMemory {
   readonly execute: ScriptProcess = async (script) => {
     if (this.#isDead()) throw new Killed("the agent is dead");
     this.processes++;
+    this.longestScript = Math.max(this.longestScript, script.length);
     return this.#answer(script);
   };
 

@@ -86,7 +86,7 @@ describe("PowerShell's process", () => {
     powershell("");
     rmSync(`${systemRoot}\\System32\\WindowsPowerShell\\v1.0\\powershell.exe`);
     await expect(look()).rejects.toThrow(
-      /Cannot look at NetNat: PowerShell answered nothing; .*ENOENT.*powershell\.exe/,
+      /Cannot look at NetNat: PowerShell answered nothing; there is no ".*powershell\.exe"/,
     );
   });
 });

@@ -16,6 +16,23 @@ import { deleteHnsNetwork, freshNode, makeHnsNetwork, type NodeState } from "./n
 export const ip = (text: string): Ip => parseIp(text)!;
 export const cidr = (text: string): Cidr => parseCidr(text)!;
 
+export const exampleSettings = (dataDir: string): HostSettings => ({
+  dataDir,
+  nodeAddress: ip("192.168.1.5"),
+  podSubnet: cidr("10.10.1.0/24"),
+  gateway: ip("10.10.1.1"),
+  gatewayInterface: "br-int",
+  bridgeName: "br-int",
+  natName: "pipette-nat",
+  mtu: 1450,
+  peers: [
+    { podSubnet: cidr("10.10.2.0/24"), gateway: ip("10.10.2.1") },
+    { podSubnet: cidr("10.10.3.0/24"), gateway: ip("10.10.3.1") },
+  ],
+  ovsExtension: true,
+  hnsNetwork: "pipette",
+});
+
 /** Thousands of small files are synced here, and no test cuts the power. */
 const inMemory = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 
@@ -29,23 +46,7 @@ export class HostFixture implements Disposable {
 
   constructor(changes: Partial<HostSettings> = {}, state: NodeState = freshNode()) {
     this.node = new NodeInMemory(state);
-    this.settings = {
-      dataDir: this.dataDir,
-      nodeAddress: ip("192.168.1.5"),
-      podSubnet: cidr("10.10.1.0/24"),
-      gateway: ip("10.10.1.1"),
-      gatewayInterface: "br-int",
-      bridgeName: "br-int",
-      natName: "pipette-nat",
-      mtu: 1450,
-      peers: [
-        { podSubnet: cidr("10.10.2.0/24"), gateway: ip("10.10.2.1") },
-        { podSubnet: cidr("10.10.3.0/24"), gateway: ip("10.10.3.1") },
-      ],
-      ovsExtension: true,
-      hnsNetwork: "pipette",
-      ...changes,
-    };
+    this.settings = { ...exampleSettings(this.dataDir), ...changes };
   }
 
   get run(): HostRunner {
