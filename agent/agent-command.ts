@@ -2,6 +2,7 @@ import { open, readFile } from "node:fs/promises";
 import { limits } from "../shared/limits.ts";
 import { createLogger, type Logger } from "../shared/log.ts";
 import { paths } from "../shared/paths.ts";
+import { isWindows } from "../shared/platform.ts";
 import { runDaemon, type Supervisor } from "../shared/server/daemon.ts";
 import { openSystem } from "../shared/server/system.ts";
 import { defineCommand } from "../shared/terminal/command.ts";
@@ -28,10 +29,14 @@ export const agentCommand = defineCommand({
       of: "file",
       help: `its log, in place of stderr: up to ${limits.agentLogFileBytes / 1024 ** 2} MiB, and as much again in PATH.1`,
     },
+    cleanup: { help: "Windows: takes back what agents have changed on this node, while none runs" },
+    json: { help: "what was taken back, as one JSON object" },
     service: { help: "Windows: as the service that the service control manager has started" },
   },
-  exits: { 0: "stopped as asked, or the configuration is in order" },
-  run: async ({ options: { config: file = paths.agentConfig, check, service, "log-file": logFile } }, console) => {
+  exits: { 0: "stopped as asked, the configuration is in order, or nothing of ours is left on the node" },
+  run: async ({ options }, console) => {
+    const { config: file = paths.agentConfig, check, cleanup, json, service, "log-file": logFile } = options;
+    if (cleanup) return cleanUp(file, json, console);
     const io = logFile === undefined ? console : await logInto(logFile, console);
     return service ? asService(io, (supervisor) => run(file, check, io, supervisor)) : run(file, check, io);
   },
@@ -45,6 +50,21 @@ async function run(file: string, check: boolean, io: TerminalIo, supervisor?: Su
     return exitStatus.done;
   }
   return serve(config, io, supervisor);
+}
+
+async function cleanUp(file: string, json: boolean, io: TerminalIo): Promise<number> {
+  if (!isWindows) {
+    io.stderr("Cannot clean up: this is not Windows, wanted the system whose network settings the agent changes\n");
+    return exitStatus.failed;
+  }
+  const config = await readConfig(file, io);
+  if (config === undefined) return exitStatus.failed;
+  const { cleanUpNode } = await import("./clean-up-node.ts");
+  const { openHcn } = await import("./hcn/mod.ts");
+  const { openHostRunner } = await import("./windows-host/powershell.windows.ts");
+  const system = await openSystem();
+  await using hcn = openHcn();
+  return cleanUpNode({ dataDir: config.dataDir, system, hcn, run: openHostRunner() }, json, io);
 }
 
 async function readConfig(file: string, io: TerminalIo): Promise<AgentConfig | undefined> {

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { InstanceLock } from "../shared/server/instance-lock.ts";
 import type { System } from "../shared/server/system.ts";
@@ -5,7 +6,8 @@ import { exitStatus } from "../shared/terminal/exit-status.ts";
 import { formatJson } from "../shared/terminal/printable.ts";
 import { formatTable } from "../shared/terminal/table.ts";
 import type { TerminalIo } from "../shared/terminal/terminal-io.ts";
-import type { Hcn } from "./hcn/mod.ts";
+import { EndpointRecords, endpointRecords } from "./datapath/hns/mod.ts";
+import type { Hcn, HcnEndpoint } from "./hcn/mod.ts";
 import { cleanUpHost, type HostChange, type HostRunner } from "./windows-host/mod.ts";
 
 export interface CleanUpParts {
@@ -24,7 +26,9 @@ export interface CleanUpParts {
 export async function cleanUpNode(parts: CleanUpParts, json: boolean, io: TerminalIo): Promise<number> {
   const { dataDir, system, hcn, run } = parts;
   using _lock = InstanceLock.take(join(dataDir, "agent.lock"), "the clean-up", `data directory "${dataDir}"`, system);
-  const { changes } = await cleanUpHost(dataDir, run, (network) => removeNetwork(hcn, network));
+  const endpoints = await removeEndpoints(hcn, dataDir);
+  const host = await cleanUpHost(dataDir, run, (network) => removeNetwork(hcn, network));
+  const changes = [...endpoints, ...host.changes];
   const failed = changes.filter(({ did }) => did === "failed");
   if (json) io.stdout(formatJson({ changes }));
   else if (changes.length === 0) io.stdout("nothing on record: there is nothing to clean up\n");
@@ -33,7 +37,25 @@ export async function cleanUpNode(parts: CleanUpParts, json: boolean, io: Termin
   return failed.length === 0 ? exitStatus.done : exitStatus.failed;
 }
 
-/** The network of this name, and the endpoints in it: whoever made them, they cannot outlive it. */
+/** Those on record, in whatever network they are. */
+async function removeEndpoints(hcn: Hcn, dataDir: string): Promise<readonly HostChange[]> {
+  const directory = endpointRecords(dataDir);
+  const records = existsSync(directory) ? EndpointRecords.open(directory) : undefined;
+  if (records === undefined || records.all().length === 0) return [];
+  const changes: HostChange[] = [];
+  try {
+    for (const endpoint of await hcn.endpoints()) {
+      if (records.get(endpoint.id) === undefined) continue;
+      changes.push(await removeEndpoint(hcn, endpoint));
+      records.remove(endpoint.id);
+    }
+  } catch (caught) {
+    changes.push({ step: "hns endpoint", what: "endpoints on record", did: "failed", problem: messageOf(caught) });
+  }
+  return changes;
+}
+
+/** The network of this name, and what else is in it: whoever made that, it cannot outlive the network. */
 async function removeNetwork(hcn: Hcn, name: string): Promise<readonly HostChange[]> {
   const what = `HNS network "${name}"`;
   const changes: HostChange[] = [];
@@ -41,18 +63,21 @@ async function removeNetwork(hcn: Hcn, name: string): Promise<readonly HostChang
   try {
     const network = (await hcn.networks()).find(isNamed);
     if (network === undefined) return [{ step: "hns network", what, did: "was gone" }];
-    for (const endpoint of (await hcn.endpoints()).filter(({ networkId }) => networkId === network.id)) {
-      if (endpoint.namespaceId !== "") await hcn.detach(endpoint.namespaceId, endpoint.id);
-      await hcn.deleteEndpoint(endpoint.id);
-      const addresses = endpoint.addresses.map(({ address }) => address).join(", ");
-      changes.push({ step: "hns endpoint", what: `"${endpoint.name}" ${addresses}`, did: "undone" });
-    }
+    for (const endpoint of await hcn.endpoints())
+      if (endpoint.networkId === network.id) changes.push(await removeEndpoint(hcn, endpoint));
     await hcn.deleteNetwork(network.id);
-    if ((await hcn.networks()).some(isNamed))
-      throw new Error(`Cannot delete the ${what}: HNS lists it still, wanted it gone`);
-    return [...changes, { step: "hns network", what, did: "undone" }];
+    if (!(await hcn.networks()).some(isNamed)) return [...changes, { step: "hns network", what, did: "undone" }];
+    throw new Error(`Cannot delete the ${what}: HNS lists it still, wanted it gone`);
   } catch (caught) {
-    const problem = caught instanceof Error ? caught.message : String(caught);
-    return [...changes, { step: "hns network", what, did: "failed", problem }];
+    return [...changes, { step: "hns network", what, did: "failed", problem: messageOf(caught) }];
   }
 }
+
+async function removeEndpoint(hcn: Hcn, endpoint: HcnEndpoint): Promise<HostChange> {
+  if (endpoint.namespaceId !== "") await hcn.detach(endpoint.namespaceId, endpoint.id);
+  await hcn.deleteEndpoint(endpoint.id);
+  const addresses = endpoint.addresses.map(({ address }) => address).join(", ");
+  return { step: "hns endpoint", what: `"${endpoint.name}" ${addresses}`, did: "undone" };
+}
+
+const messageOf = (caught: unknown): string => (caught instanceof Error ? caught.message : String(caught));

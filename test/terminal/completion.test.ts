@@ -62,7 +62,7 @@ describeWith("bash", ["bash"], () => {
     [["pipette", "ipam", "list", "--network", "l"], []],
     [
       ["pipette", "agent", "--c"],
-      ["--config", "--check"],
+      ["--config", "--check", "--cleanup"],
     ],
     [
       ["pipette", "completion", ""],

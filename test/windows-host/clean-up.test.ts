@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { cleanUpNode } from "../../agent/clean-up-node.ts";
+import { EndpointRecords, endpointRecords } from "../../agent/datapath/hns/mod.ts";
 import { HcnInMemory } from "../../agent/hcn/mod.ts";
 import { handBackAddress, setUpHost } from "../../agent/windows-host/mod.ts";
 import { openSystem } from "../../shared/server/system.ts";
@@ -119,15 +120,30 @@ hand back            192.168.1.5/24 on "Ethernet0"                      was ther
     },
   );
 
-  test("a network that was there before stays, with its endpoints", async () => {
+  test("a network that was there before stays, and of its endpoints goes what is on record as ours", async () => {
     using host = new HostFixture();
     makeHnsNetwork(host.node.state, "pipette", true);
     const before = host.snapshot();
     const hcn = await standing(host);
-    await cleanUp(host, hcn);
+    const records = EndpointRecords.open(endpointRecords(host.dataDir));
+    for (const n of [1, 9]) {
+      const owner = { network: "pods", sandboxId: `${n}`, ifname: "eth0" };
+      records.put(`0b0b0b0b-0000-4000-8000-00000000000${n}`, { owner, ownLease: true });
+    }
+    hcn.fail("deleteEndpoint", 0x80070005);
+    const failed = await cleanUp(host, hcn);
+    expect(failed.status).toBe(1);
+    expect(failed.stderr).toMatch(/80070005/i);
     expect(host.snapshot()).toEqual(before);
+
+    const { status, stdout } = await cleanUp(host, hcn);
+    expect([status, stdout]).toEqual([
+      0,
+      'STEP          WHAT               DID\nhns endpoint  "pod-1" 10.10.1.1  undone\n',
+    ]);
     expect(hcn.networkDocuments.size).toBe(2);
-    expect(hcn.endpointDocuments.size).toBe(3);
+    expect([...hcn.endpointDocuments.values()].map((endpoint) => endpoint["Name"])).toEqual(["pod-2", "pod-3"]);
+    expect((await cleanUp(host, hcn)).stdout).toMatch(/^nothing on record/);
   });
 });
 

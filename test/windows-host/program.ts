@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
 import { cleanUpHost, type HostSettings, prepareHost, setUpHost } from "../../agent/windows-host/mod.ts";
 import { openHostRunner } from "../../agent/windows-host/powershell.windows.ts";
+import { openSystem } from "../../shared/server/system.ts";
 import { NodeInMemory } from "./node-in-memory.ts";
 import { deleteHnsNetwork, type NodeState } from "./node-state.ts";
 import { exampleSettings } from "./set-up-fixture.ts";
@@ -9,7 +10,8 @@ import { exampleSettings } from "./set-up-fixture.ts";
 /**
  * Compiled for Windows, and run in Wine under two names. As `powershell.exe` it does what scripts say to the node whose
  * state is a file; what stands in `fault.txt` it does instead. Under any other name it is an agent that does nothing but
- * set that node up: `prepare`, `setUp` and `cleanUp`, with the names of the settings in a file.
+ * set that node up: `prepare`, `setUp` and `cleanUp`, with the names of the settings in a file;
+ * or `hold` what a running agent holds.
  */
 const directory = "C:\\node";
 const stateFile = `${directory}\\state.json`;
@@ -27,10 +29,10 @@ async function powershell(args: readonly string[]): Promise<void> {
   const node = new NodeInMemory(readJson(stateFile) as NodeState);
   const { stdout } = await node.execute(script);
   writeFileSync(stateFile, JSON.stringify(node.state));
-  process.stdout.write(fault === "half" ? stdout.slice(0, -20) : stdout);
+  writeFileSync(1, fault === "half" ? stdout.slice(0, -20) : stdout);
   if (fault === "status") process.exitCode = 7;
   if (fault !== "hang") return;
-  await Bun.sleep(4000);
+  await Bun.sleep(2500);
   writeFileSync(`${directory}\\survived.txt`, "");
 }
 
@@ -48,11 +50,17 @@ async function agent(what: string): Promise<void> {
         writeFileSync(stateFile, JSON.stringify(state));
         return [];
       }),
+    // As a running agent does.
+    hold: async () => {
+      const lock = (await openSystem()).tryLock(`${directory}\\agent.lock`);
+      writeFileSync(1, `${lock.t}\n`);
+      await Bun.sleep(60_000);
+    },
   }[what];
   try {
-    process.stdout.write(JSON.stringify(await answer?.()));
+    writeFileSync(1, `${JSON.stringify(await answer?.())}\n`);
   } catch (caught) {
-    process.stderr.write(String(caught));
+    writeFileSync(2, String(caught));
     process.exitCode = 1;
   }
 }

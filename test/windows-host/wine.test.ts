@@ -3,6 +3,7 @@ import { cpSync, existsSync, linkSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { describeWine } from "../windows/wine/describe-wine.ts";
+import { executables } from "../windows/wine/prefix.ts";
 import type { Ended } from "../windows/wine/program.ts";
 import { freshNode, makeHnsNetwork, type NodeState } from "./node-state.ts";
 
@@ -72,6 +73,61 @@ describeWine("the node's set-up from the compiled program", (wine) => {
     expect(existsSync(at("C:\\node\\windows-host"))).toBe(false);
   });
 
+  describe("pipette.exe agent --cleanup", () => {
+    const cleanUp = (...more: string[]): Promise<Ended> =>
+      wine.prefix.run(`${executables}/pipette.exe`, {
+        args: ["agent", "--cleanup", "--config", "C:\\node\\agent.yaml", ...more],
+      });
+
+    beforeEach(() => {
+      const network = "{ name: pods, subnets: [10.10.1.0/24], bridge: br-int, hns: { nodeAddress: 192.168.1.5 } }";
+      put("agent.yaml", `dataDir: C:\\node\ndataPath: hns\nnetworks:\n  - ${network}\n`);
+    });
+
+    test("takes back what is on record, says so, and has nothing to do the second time", async () => {
+      const node = freshNode();
+      // Somebody else's network, which stays.
+      makeHnsNetwork(node, "pipette", true);
+      put("state.json", JSON.stringify(node));
+      expect(await agent("setUp")).toMatchObject({ status: 0, stderr: "" });
+      expect(state().nats).toHaveLength(1);
+      const first = await cleanUp("--json");
+      expect(first).toMatchObject({ status: 0, stderr: "" });
+      const { changes } = JSON.parse(first.stdout) as { changes: { step: string; did: string }[] };
+      expect([changes[0], changes.length]).toEqual([
+        { step: "nat", what: 'NetNat "pipette-nat" for 10.10.1.0/24', did: "undone" },
+        10,
+      ]);
+      expect(state()).toEqual(node);
+      expect(await cleanUp()).toMatchObject({
+        status: 0,
+        stdout: "nothing on record: there is nothing to clean up\n",
+        stderr: "",
+      });
+    });
+
+    test("touches nothing while an agent runs", async () => {
+      await agent("setUp");
+      const before = state();
+      await using holder = wine.prefix.start(at(program), { args: ["hold"] });
+      await holder.saying("ours");
+      const ended = await cleanUp();
+      expect(ended.status).toBe(1);
+      expect(ended.stderr).toContain('Cannot start the clean-up: data directory "C:\\node" is held by process');
+      expect(state()).toEqual(before);
+    });
+
+    test("without HNS keeps the network on record, and does the rest", async () => {
+      for (const library of ["computenetwork", "vmcompute"])
+        rmSync(at(`C:\\windows\\system32\\${library}.dll`), { force: true });
+      await agent("prepare");
+      const ended = await cleanUp();
+      expect(ended.status).toBe(1);
+      expect(ended.stdout).toMatch(/hns network +HNS network "pipette" +failed/);
+      expect(existsSync(at("C:\\node\\windows-host\\pipette.json"))).toBe(true);
+    });
+  });
+
   describe("believes nothing but a whole answer", () => {
     test("not Wine's own PowerShell, which ends with 0 and has done nothing", async () => {
       rmSync(at(system));
@@ -101,11 +157,11 @@ describeWine("the node's set-up from the compiled program", (wine) => {
 
     test("not one that hangs: it is killed at the deadline", async () => {
       put("fault.txt", "hang");
-      put("deadline.txt", "2000");
+      put("deadline.txt", "1500");
       const ended = await agent("prepare");
       expect(ended.status).toBe(1);
-      expect(ended.stderr).toContain("it had not ended after 2000 ms and was killed");
-      await Bun.sleep(5000);
+      expect(ended.stderr).toContain("it had not ended after 1500 ms and was killed");
+      await Bun.sleep(2500);
       expect(existsSync(at("C:\\node\\survived.txt"))).toBe(false);
     });
   });

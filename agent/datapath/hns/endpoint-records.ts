@@ -18,6 +18,9 @@ export interface EndpointRecord {
 
 const suffix = ".json";
 
+/** Where they lie. */
+export const endpointRecords = (dataDir: string): string => join(dataDir, "hns");
+
 /**
  * The records of all endpoints of ours, each a file under its identifier: written before the endpoint is made, and
  * removed when it cannot come to be any more. Nothing is synced: a power cut takes the endpoints, too.

@@ -1,4 +1,3 @@
-import { join as joinPath } from "node:path";
 import { containerKind } from "../../../shared/cni/container-kind.ts";
 import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
@@ -9,7 +8,7 @@ import { hostIfname } from "../owner-names.ts";
 import { overlayMac } from "./documents.ts";
 import { endpointId } from "./endpoint-id.ts";
 import { EndpointListing } from "./endpoint-listing.ts";
-import { EndpointRecords } from "./endpoint-records.ts";
+import { EndpointRecords, endpointRecords } from "./endpoint-records.ts";
 import { findOrMake, join, NetworkGone, remove, type WiringTools } from "./endpoint-wiring.ts";
 import { hnsError } from "./hns-errors.ts";
 import { ensureNetwork, findNetwork } from "./hns-network.ts";
@@ -24,7 +23,7 @@ const startPauseMs = 1_000;
 
 /** @throws {CniError} code 5 where the record of our endpoints cannot be read */
 export function createHnsDataPath(options: HnsDataPathOptions): DataPath {
-  const directory = joinPath(options.dataDir, "hns");
+  const directory = endpointRecords(options.dataDir);
   try {
     return new HnsDataPath(options, EndpointRecords.open(directory));
   } catch (cause) {
