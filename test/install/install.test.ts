@@ -38,7 +38,7 @@ function placeIn(path: string): Place {
   const at = (...parts: string[]): string => join(path, ...parts);
   const found = { bin: at("bin"), config: at("etc", "agent.yaml"), data: at("data"), old: at("1"), fresh: at("2") };
   writeSample(found.old, "old ");
-  writeSample(found.fresh, "new ");
+  writeSample(found.fresh, "new ", 12);
   return found;
 }
 
@@ -226,7 +226,7 @@ describeWith("pipette install and uninstall", ["linux"], () => {
 /** Calls that change what outlives a process. Several threads make them, and each counts for itself. */
 const points = [
   ["mkdir", 1],
-  ...[1, 2, 3, 4, 6, 8].map((nth) => ["write", nth] as const),
+  ...[3, 10, 16, 20, 24, 28, 32, 40].map((nth) => ["write", nth] as const),
   ...[1, 2, 3].map((nth) => ["fsync", nth] as const),
   ...[1, 2].flatMap((nth) => [["rename", nth] as const, ["link", nth] as const]),
   ["fchmod", 1],
