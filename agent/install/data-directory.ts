@@ -1,12 +1,16 @@
 import { readdir, rmdir, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Allocator } from "../../ipam/mod.ts";
+import { endpointRecords } from "../datapath/hns/endpoint-records.ts";
+import { hostRecords } from "../windows-host/mod.ts";
 import { codeOf, failed, isMissing } from "./executable-file.ts";
 import { removeFile } from "./place-file.ts";
 import type { Step } from "./step.ts";
 
 /** What Pipette itself makes in its data directory; anything else there is somebody else's. */
 const ours = /^(leases\.db.*|agent\.lock|agent\.log(\.1|\.lock)?)$/;
+/** On Windows also these, which a clean-up of the host has emptied. */
+const emptied = [hostRecords, endpointRecords];
 
 /** Pods that hold addresses of this node: their sandboxes, each once. */
 export async function podsWithAddresses(dataDir: string): Promise<number> {
@@ -27,6 +31,7 @@ export function removeData(dataDir: string): Step {
       await removeFile(join(dataDir, name)).catch((caught) => {
         throw failed("remove", join(dataDir, name), caught);
       });
+    for (const directory of emptied) await removeIfEmpty(directory(dataDir));
     return removeIfEmpty(dataDir);
   };
   return { action: "remove", target: dataDir, detail: "leases and log", run };

@@ -1,4 +1,4 @@
-import { mkdirSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
@@ -9,11 +9,16 @@ test("where nothing of the host is on record there is no such step", () => {
   expect(planHostCleanUp(scratch.path, "agent.yaml")).toEqual([]);
 });
 
-test("a clean-up that fails ends the removal, with its words", async () => {
-  using scratch = scratchDir();
-  mkdirSync(join(scratch.path, "windows-host"));
-  const [step] = planHostCleanUp(scratch.path, join(scratch.path, "agent.yaml"));
-  expect(step?.detail).toContain("pipette agent --cleanup --config");
-  // What runs here is Bun itself, which has no such command.
-  await expect(step?.run?.()).rejects.toThrow(/Cannot take the host's network set-up back: .* ends with 1, wanted 0/);
-});
+test.each(["windows-host", "hns"])(
+  "a clean-up of what %s holds that fails ends the removal, with its words",
+  async (name) => {
+    using scratch = scratchDir();
+    mkdirSync(join(scratch.path, name));
+    expect(planHostCleanUp(scratch.path, "agent.yaml")).toEqual([]);
+    writeFileSync(join(scratch.path, name, "pods.json"), "{}");
+    const [step] = planHostCleanUp(scratch.path, join(scratch.path, "agent.yaml"));
+    expect(step?.detail).toContain("pipette agent --cleanup --config");
+    // What runs here is Bun itself, which has no such command.
+    await expect(step?.run?.()).rejects.toThrow(/Cannot take the host's network set-up back: .* ends with 1, wanted 0/);
+  },
+);

@@ -1,6 +1,7 @@
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { execa } from "execa";
 import { CniCode, CniError } from "../../shared/errors.ts";
+import { endpointRecords } from "../datapath/hns/endpoint-records.ts";
 import { hostRecords } from "../windows-host/mod.ts";
 import type { Step } from "./step.ts";
 
@@ -12,8 +13,8 @@ const cleanUpMs = 180_000;
  * of its own, as an operator would: `pipette agent --cleanup`.
  */
 export function planHostCleanUp(dataDir: string, configFile: string): readonly Step[] {
-  const record = hostRecords(dataDir);
-  if (!existsSync(record)) return [];
+  const [record] = [hostRecords(dataDir), endpointRecords(dataDir)].filter(holdsAnything);
+  if (record === undefined) return [];
   const args = ["agent", "--cleanup", "--config", configFile];
   const run = async (): Promise<undefined> => {
     const ended = await execa(process.execPath, args, { reject: false, stdin: "ignore", timeout: cleanUpMs });
@@ -26,3 +27,5 @@ export function planHostCleanUp(dataDir: string, configFile: string): readonly S
   };
   return [{ action: "remove", target: record, detail: `the host's network set-up: pipette ${args.join(" ")}`, run }];
 }
+
+const holdsAnything = (directory: string): boolean => existsSync(directory) && readdirSync(directory).length > 0;
