@@ -1,0 +1,50 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import type { HostRunner } from "../../agent/windows-host/mod.ts";
+import { renderPipeline, renderScript } from "../../agent/windows-host/script.ts";
+import { listings } from "../../agent/windows-host/tables.ts";
+import { HostFixture } from "./set-up-fixture.ts";
+
+/** Notes what is run on a node, as a person would type it. */
+class NotingFixture extends HostFixture {
+  readonly lines = new Set<string>();
+
+  override get run(): HostRunner {
+    const { run, pause } = super.run;
+    return {
+      pause,
+      run: (action, statements) => {
+        for (const statement of statements) {
+          const fields = "fields" in statement ? statement.fields.map((field) => field.replace("[]", "")) : undefined;
+          const shown = fields === undefined ? "" : `|Format-Table ${fields.join(",")}`;
+          this.lines.add(`${renderPipeline(statement)}${shown}`.replaceAll("|", " | "));
+        }
+        return run(action, statements);
+      },
+    };
+  }
+}
+
+test("docs/windows.md shows every command that is run on a node", async () => {
+  const lines = new Set<string>();
+  for (const moves of [true, false]) {
+    using host = new NotingFixture();
+    host.moves = moves;
+    await host.start();
+    await host.cleanUp();
+    for (const line of host.lines) lines.add(line);
+  }
+  using dhcp = new NotingFixture();
+  dhcp.moves = false;
+  dhcp.node.state.interfaces[1]!["Dhcp"] = "Enabled";
+  dhcp.node.afterwards = (cmdlet) => {
+    if (cmdlet === "Set-NetIPInterface" && dhcp.node.state.switches.length === 0)
+      dhcp.node.state.addresses.push({ IPAddress: "192.168.1.5", InterfaceIndex: 7, PrefixLength: 24 });
+  };
+  await dhcp.start();
+  await dhcp.cleanUp();
+  for (const line of dhcp.lines) lines.add(line);
+  const page = readFileSync("docs/windows.md", "utf8");
+  expect([...lines].filter((line) => !page.includes(`${line}\n`))).toEqual([]);
+  expect(page).toContain(renderScript([listings.nats], "#m#"));
+});
