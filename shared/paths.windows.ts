@@ -8,8 +8,6 @@ export const windowsPaths = {
   cniConfDir: "C:\\Program Files\\containerd\\cni\\conf",
   cniBinDir: "C:\\Program Files\\containerd\\cni\\bin",
   executableSuffix: ".exe",
-  /** Of the agent as a service, which has no journal. */
-  agentLog: "C:\\ProgramData\\pipette\\agent.log",
   /** Between the directories in CNI_PATH. */
   pathListSeparator: ";",
   directorySeparator: "\\",

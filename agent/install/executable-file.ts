@@ -94,5 +94,7 @@ export const codeOf = (caught: unknown): string =>
 /** @param action "write" */
 export function failed(action: string, path: string, caught: unknown): CniError {
   const is = caught instanceof Error ? caught.message : String(caught);
-  return new CniError(CniCode.io, `Cannot ${action} "${path}": ${is}, wanted it to succeed`, { cause: caught });
+  return new CniError(CniCode.io, `Cannot ${action} "${path}": ${is}, wanted the rights and the room for it`, {
+    cause: caught,
+  });
 }

@@ -72,7 +72,7 @@ async function planInstall(
   const wish = { executableChanged: changed, leaveStopped: given["no-start"] };
   const service: readonly Step[] = given["no-service"]
     ? []
-    : await (await openKeeper()).planInstall({ executable: names[0], configFile }, wish);
+    : await (await openKeeper()).planInstall({ executable: names[0], configFile, dataDir: config.dataDir }, wish);
   const unheard = kept ? valueNames.filter((name) => given[name] !== undefined && given[name].length > 0) : [];
   const warnings = [
     ...unheard.map((name) => `"${configFile}" is there already, so --${name} has no say`),

@@ -5,6 +5,8 @@ import type { Step } from "./step.ts";
 export interface ServiceDefinition {
   readonly executable: string;
   readonly configFile: string;
+  /** Where it keeps its leases, and its log where the system keeps none. */
+  readonly dataDir: string;
 }
 
 export interface ServiceWish {

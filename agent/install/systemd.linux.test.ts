@@ -6,7 +6,11 @@ import { carryOut } from "./step.ts";
 import { openSystemd, type SystemctlEnded, type SystemdOptions, unitName } from "./systemd.linux.ts";
 import { unitText } from "./systemd-unit.ts";
 
-const definition = { executable: "/opt/cni/bin/pipette", configFile: "/etc/pipette/agent.yaml" };
+const definition = {
+  executable: "/opt/cni/bin/pipette",
+  configFile: "/etc/pipette/agent.yaml",
+  dataDir: "/var/lib/pipette",
+};
 const fresh = { executableChanged: true, leaveStopped: false };
 
 /** A systemd that keeps what it is told; `fails` names the verb that does. */
@@ -55,7 +59,7 @@ test("the unit is conf/pipette-agent.service", () => {
 });
 
 test("paths in the unit are quoted where systemd would read them otherwise", () => {
-  const text = unitText({ executable: "/opt/100%/pipette", configFile: "/etc/my pods/$x.yaml" });
+  const text = unitText({ ...definition, executable: "/opt/100%/pipette", configFile: "/etc/my pods/$x.yaml" });
   expect(text).toContain('\nExecStart=/opt/100%%/pipette agent --config "/etc/my pods/$$x.yaml"\n');
   expect(text).toContain(" if=/opt/100%%/pipette of=/dev/null ");
 });

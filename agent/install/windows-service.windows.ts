@@ -1,5 +1,4 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { windowsPaths } from "../../shared/paths.windows.ts";
 import {
   commandLine,
   openServiceManager,
@@ -42,7 +41,7 @@ export function openWindowsKeeper(): ServiceKeeper {
         action: present === undefined || present.state === serviceState.stopped ? "start" : "restart",
         target: serviceName,
         detail: "until it serves",
-        run: restart,
+        run: () => restart(logOf(definition)),
       };
       return [...steps, start];
     },
@@ -64,9 +63,18 @@ export function openWindowsKeeper(): ServiceKeeper {
   };
 }
 
-/** What the service runs; its log goes to a file, since a service has no console. */
-export const commandLineOf = ({ executable, configFile }: ServiceDefinition): string =>
-  commandLine(executable, ["agent", "--service", "--config", configFile, "--log-file", windowsPaths.agentLog]);
+/** A service has no console. */
+const logOf = ({ dataDir }: ServiceDefinition): string => `${dataDir}\\agent.log`;
+
+const commandLineOf = (definition: ServiceDefinition): string =>
+  commandLine(definition.executable, [
+    "agent",
+    "--service",
+    "--config",
+    definition.configFile,
+    "--log-file",
+    logOf(definition),
+  ]);
 
 function registerService(command: string): string | undefined {
   using manager = openServiceManager();
@@ -80,7 +88,7 @@ function registerService(command: string): string | undefined {
   return missing.length === 0 ? undefined : `service; this system has no ${missing.join(", no ")}`;
 }
 
-async function restart(): Promise<undefined> {
+async function restart(log: string): Promise<undefined> {
   await stop();
   using manager = openServiceManager();
   manager.start(serviceName);
@@ -93,7 +101,7 @@ async function restart(): Promise<undefined> {
       CniCode.io,
       `Cannot start service "${serviceName}": it ended with ${status}, wanted it to serve`,
       {
-        details: `its log "${windowsPaths.agentLog}" tells why`,
+        details: `its log "${log}" tells why`,
       },
     );
   });
