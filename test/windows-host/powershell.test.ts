@@ -64,16 +64,17 @@ describe("PowerShell's process", () => {
       powershell(`${answer}exec sleep 60`);
       const started = performance.now();
       await expect(look(700)).rejects.toThrow("it had not ended after 700 ms and was killed");
-      expect(performance.now() - started).toBeLessThan(2600);
+      expect(performance.now() - started).toBeLessThan(20_000);
       expect(isAlive()).toBe(false);
     }
   });
 
   test("whose child keeps the pipe open does not keep the agent", async () => {
-    powershell(`sleep 4 &`);
+    powershell(`sleep 60 & echo $! > '${systemRoot}.pid'`);
     const started = performance.now();
     await expect(look(300)).rejects.toThrow("it had not ended after 300 ms");
-    expect(performance.now() - started).toBeLessThan(3500);
+    expect(performance.now() - started).toBeLessThan(20_000);
+    process.kill(Number(readFileSync(`${systemRoot}.pid`, "utf8")));
   });
 
   test("that never ends its answer is killed", async () => {
