@@ -1,0 +1,127 @@
+import { sameValue } from "./columns.ts";
+import { ovsdbLimits } from "./ovsdb-limits.ts";
+import type { AnyRow } from "./row-codec.ts";
+import type { ColumnName, RowOf, TableName } from "./tables.ts";
+import { MalformedValue, type Uuid } from "./values.ts";
+
+/** The tables and columns to be watched. */
+export type Monitored = { readonly [T in TableName]?: readonly ColumnName<T>[] };
+
+/** The watched tables, and a row of one with the watched columns. */
+export type WatchedTable<M extends Monitored> = keyof M & TableName;
+export type WatchedRow<M extends Monitored, T extends WatchedTable<M>> = M[T] extends readonly (infer C extends
+  ColumnName<T>)[]
+  ? RowOf<T, C>
+  : never;
+
+/** A row that came (no `before`), changed, or went (no `after`). Rows never change themselves: they are replaced. */
+export interface RowChange {
+  readonly table: TableName;
+  readonly uuid: Uuid;
+  readonly before: AnyRow | undefined;
+  readonly after: AnyRow | undefined;
+}
+
+/** One table as the server has it, by UUID, and by name where it has a watched column of that name. */
+class WatchedRows {
+  readonly rows = new Map<Uuid, AnyRow>();
+  readonly #byName = new Map<unknown, Uuid>();
+
+  named(name: string): AnyRow | undefined {
+    const uuid = this.#byName.get(name);
+    return uuid === undefined ? undefined : this.rows.get(uuid);
+  }
+
+  put(uuid: Uuid, after: AnyRow | undefined): void {
+    const before = this.rows.get(uuid);
+    const name = before?.["name"];
+    // A successor of the same name may have come first.
+    if (name !== undefined && this.#byName.get(name) === uuid) this.#byName.delete(name);
+    if (after === undefined) this.rows.delete(uuid);
+    else {
+      this.rows.set(uuid, after);
+      if (after["name"] !== undefined) this.#byName.set(after["name"], uuid);
+    }
+  }
+}
+
+/**
+ * What the server has told of the watched tables, whole transactions at a time. It outlives a connection: until the
+ * next one has told its state, it is the last that was known, and `isCurrent` says so.
+ */
+export class View<M extends Monitored> {
+  readonly #tables: ReadonlyMap<TableName, WatchedRows>;
+  #current = false;
+  #count = 0;
+
+  constructor(monitored: M) {
+    this.#tables = new Map(Object.keys(monitored).map((table) => [table as TableName, new WatchedRows()]));
+  }
+
+  /** Whether a connection stands that tells of every change. */
+  get isCurrent(): boolean {
+    return this.#current;
+  }
+
+  /** All rows of a table. The map changes with the next update; its rows do not. */
+  rows<T extends WatchedTable<M>>(table: T): ReadonlyMap<Uuid, WatchedRow<M, T>> {
+    return this.#table(table).rows as ReadonlyMap<string, unknown> as ReadonlyMap<Uuid, WatchedRow<M, T>>;
+  }
+
+  row<T extends WatchedTable<M>>(table: T, uuid: Uuid): WatchedRow<M, T> | undefined {
+    return this.rows(table).get(uuid);
+  }
+
+  /** By the column `name`, which is unique in `Bridge`, `Port` and `Interface`, where that is watched. */
+  named<T extends WatchedTable<M>>(table: T, name: string): WatchedRow<M, T> | undefined {
+    return this.#table(table).named(name) as WatchedRow<M, T> | undefined;
+  }
+
+  /** The connection is lost. */
+  outdate(): void {
+    this.#current = false;
+  }
+
+  /**
+   * Takes over the changes of one transaction.
+   * @throws {MalformedValue} where there are more rows than fit, and nothing is to be relied upon any more
+   */
+  apply(changes: readonly RowChange[]): void {
+    for (const { table, uuid, before, after } of changes) {
+      this.#count += (after === undefined ? 0 : 1) - (before === undefined ? 0 : 1);
+      this.#tables.get(table)?.put(uuid, after);
+    }
+    if (this.#count > ovsdbLimits.rows) throw new MalformedValue(`there are more than ${ovsdbLimits.rows} rows`);
+  }
+
+  /**
+   * Takes over the whole state that a new connection tells.
+   * @returns what is different from before
+   */
+  replace(state: readonly RowChange[]): readonly RowChange[] {
+    const told = new Map([...this.#tables.keys()].map((table) => [table, new Set<Uuid>()]));
+    const changes: RowChange[] = [];
+    for (const { table, uuid, after } of state) {
+      told.get(table)?.add(uuid);
+      const before = this.#tables.get(table)?.rows.get(uuid);
+      if (before === undefined || after === undefined || !sameRow(before, after))
+        changes.push({ table, uuid, before, after });
+    }
+    for (const [table, { rows }] of this.#tables) {
+      for (const [uuid, before] of rows) {
+        if (told.get(table)?.has(uuid) !== true) changes.push({ table, uuid, before, after: undefined });
+      }
+    }
+    this.apply(changes);
+    this.#current = true;
+    return changes;
+  }
+
+  #table(table: TableName): WatchedRows {
+    const found = this.#tables.get(table);
+    if (found === undefined) throw new Error(`Broken invariant: table ${table} is not watched`);
+    return found;
+  }
+}
+
+const sameRow = (a: AnyRow, b: AnyRow): boolean => Object.keys(b).every((column) => sameValue(a[column], b[column]));

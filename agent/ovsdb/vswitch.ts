@@ -1,0 +1,77 @@
+import type { OvsdbClient } from "./client.ts";
+import { OvsdbCode, OvsdbError } from "./ovsdb-error.ts";
+import { ovsdbLimits } from "./ovsdb-limits.ts";
+import type { AnyRow } from "./row-codec.ts";
+import type { TableName } from "./tables.ts";
+import type { Transaction, TransactionOutcome } from "./transaction.ts";
+import type { Uuid } from "./values.ts";
+import type { Monitored, WatchedTable } from "./view.ts";
+
+/** For clients that watch `Open_vSwitch.cur_cfg`. */
+type WatchesConfiguration = Monitored & { readonly Open_vSwitch: readonly string[] };
+/** For clients that watch `name`, `ofport` and `error` of `Interface`. */
+type WatchesInterfaces = Monitored & { readonly Interface: readonly string[] };
+
+/**
+ * Carries out a transaction and waits until ovs-vswitchd has acted on it: ports are made, their `ofport` is known.
+ * The number that says so, `next_cfg`, is counted up in the same transaction, by operations added to it here.
+ * @throws {OvsdbError} `not seen` where the database has the change and ovs-vswitchd has not
+ */
+export async function transactAndApply<M extends WatchesConfiguration>(
+  client: OvsdbClient<M>,
+  transaction: Transaction,
+  timeoutMs: number = ovsdbLimits.requestMs,
+): Promise<TransactionOutcome> {
+  const { action } = transaction;
+  requireWatched(client.monitored, "Open_vSwitch", ["cur_cfg"], action);
+  const until = performance.now() + timeoutMs;
+  transaction.mutate("Open_vSwitch", [], [["next_cfg", "+=", 1]]);
+  const numbers = transaction.select("Open_vSwitch", [], ["next_cfg"]);
+  const outcome = await client.transact(transaction, timeoutMs);
+  const wanted = outcome.rowsOf(numbers)[0]?.next_cfg;
+  if (wanted === undefined) {
+    const is = "the database has no row in Open_vSwitch, wanted one";
+    throw new OvsdbError(OvsdbCode.notSeen, `Cannot ${action}: ${is}`);
+  }
+  const isDone = (row: AnyRow): boolean => typeof row["cur_cfg"] === "number" && row["cur_cfg"] >= wanted;
+  await client.waitForRow("Open_vSwitch" as WatchedTable<M>, (row) => isDone(row as unknown as AnyRow), {
+    timeoutMs: Math.max(1, until - performance.now()),
+    action: `${action} by ovs-vswitchd, which is to reach configuration ${wanted}`,
+  });
+  return outcome;
+}
+
+/** Which interface: a row that is surely not an earlier one, or whatever has the name. */
+export type InterfaceKey = { readonly uuid: Uuid } | { readonly name: string };
+
+/**
+ * The OpenFlow port number that ovs-vswitchd has given an interface.
+ * @throws {OvsdbError} `refused` where ovs-vswitchd could not make the port, with its reason; `not seen`
+ */
+export async function waitForOfport<M extends WatchesInterfaces>(
+  client: OvsdbClient<M>,
+  key: InterfaceKey,
+  timeoutMs: number = ovsdbLimits.requestMs,
+): Promise<number> {
+  const what = "uuid" in key ? key.uuid : key.name;
+  const action = `learn the port number of interface "${what}"`;
+  requireWatched(client.monitored, "Interface", ["name", "ofport", "error"], action);
+  const isIt = (row: AnyRow): boolean => ("uuid" in key ? row["_uuid"] === key.uuid : row["name"] === key.name);
+  const found = await client.waitForRow(
+    "Interface" as WatchedTable<M>,
+    (row) => isIt(row as unknown as AnyRow) && (row as unknown as AnyRow)["ofport"] !== undefined,
+    { timeoutMs, action },
+  );
+  const { ofport, error } = found as unknown as AnyRow;
+  if (typeof ofport === "number" && ofport >= 0) return ofport;
+  const reason = typeof error === "string" ? ` (${error})` : "";
+  throw new OvsdbError(OvsdbCode.refused, `Cannot ${action}: ovs-vswitchd has made no port${reason}, wanted one`);
+}
+
+function requireWatched(monitored: Monitored, table: TableName, columns: readonly string[], action: string): void {
+  const watched: readonly string[] = monitored[table] ?? [];
+  const missing = columns.filter((column) => !watched.includes(column));
+  if (missing.length === 0) return;
+  const is = `${missing.map((column) => `"${table}.${column}"`).join(" and ")} is not watched`;
+  throw new OvsdbError(OvsdbCode.invalid, `Cannot ${action}: ${is}, wanted it among the client's columns`);
+}

@@ -1,0 +1,119 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { execa } from "execa";
+
+const schema = "/usr/share/openvswitch/vswitch.ovsschema";
+
+/**
+ * An Open vSwitch of one's own, with the data path in user space, in the network namespace and with the rights of the
+ * calling process: so begin with a `NetworkSandbox`. Both daemons are children of the process and end with it.
+ */
+export class OpenVswitch implements AsyncDisposable {
+  readonly directory: string = mkdtempSync(join(tmpdir(), "pt-ovs-"));
+  readonly #daemons = new Map<DaemonName, ChildProcess>();
+
+  private constructor() {}
+
+  /** Both daemons; with `"database"` the server of the database alone. */
+  static async start(what: "both" | "database" = "both"): Promise<OpenVswitch> {
+    const started = new OpenVswitch();
+    try {
+      await started.run("ovsdb-tool", "create", join(started.directory, "conf.db"), schema);
+      await started.startDatabase();
+      await started.vsctl("--no-wait", "init");
+      if (what === "both") await started.startSwitch();
+      return started;
+    } catch (caught) {
+      await started[Symbol.asyncDispose]();
+      throw caught;
+    }
+  }
+
+  /** Path of the database's socket. */
+  get socket(): string {
+    return join(this.directory, "db.sock");
+  }
+
+  /** Path of a bridge's socket for OpenFlow. */
+  management(bridge: string): string {
+    return join(this.directory, `${bridge}.mgmt`);
+  }
+
+  /** Path of the socket of ovs-vswitchd that ovs-appctl takes. */
+  get control(): string {
+    return join(this.directory, "vswitchd.ctl");
+  }
+
+  async startDatabase(): Promise<void> {
+    const remotes = [`--remote=punix:${this.socket}`, `--unixctl=${join(this.directory, "ovsdb.ctl")}`];
+    await this.#start("ovsdb-server", [join(this.directory, "conf.db"), ...remotes], this.socket);
+  }
+
+  async startSwitch(): Promise<void> {
+    const options = [
+      "--disable-system",
+      `--unixctl=${this.control}`,
+      `--pidfile=${join(this.directory, "vswitchd.pid")}`,
+    ];
+    await this.#start("ovs-vswitchd", [`unix:${this.socket}`, ...options], this.control);
+  }
+
+  /** Ends one daemon and waits for its end. Where it is killed its sockets stay behind. */
+  async stop(daemon: DaemonName, signal: "SIGTERM" | "SIGKILL" | "SIGSTOP" | "SIGCONT" = "SIGTERM"): Promise<void> {
+    const child = this.#daemons.get(daemon);
+    if (child === undefined) return;
+    if (signal === "SIGSTOP" || signal === "SIGCONT") {
+      child.kill(signal);
+      return;
+    }
+    this.#daemons.delete(daemon);
+    const ended = child.exitCode === null && child.signalCode === null ? onceEnded(child) : undefined;
+    child.kill(signal);
+    await ended;
+  }
+
+  /** Runs ovs-vsctl on this database, for 30 s at most; answers its output. */
+  vsctl(...args: readonly string[]): Promise<string> {
+    return this.run("ovs-vsctl", `--db=unix:${this.socket}`, "--timeout=30", ...args);
+  }
+
+  /** Runs a tool of Open vSwitch; answers its output. */
+  async run(tool: string, ...args: readonly string[]): Promise<string> {
+    return (await execa(tool, args, { env: this.#environment, timeout: 60_000 })).stdout;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    // Stopped processes do not hear that they should end.
+    await this.stop("ovs-vswitchd", "SIGKILL");
+    await this.stop("ovsdb-server", "SIGKILL");
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  get #environment(): Record<string, string> {
+    return { OVS_RUNDIR: this.directory, OVS_LOGDIR: this.directory, OVS_DBDIR: this.directory };
+  }
+
+  async #start(daemon: DaemonName, args: readonly string[], socket: string): Promise<void> {
+    // What a killed one has left would look as if it were there.
+    rmSync(socket, { force: true });
+    // Ends with this process however that ends.
+    const options = ["--no-chdir", "-vconsole:off", `--log-file=${join(this.directory, `${daemon}.log`)}`];
+    const child = spawn("setpriv", ["--pdeathsig", "KILL", daemon, ...args, ...options], {
+      stdio: "ignore",
+      env: { ...process.env, ...this.#environment },
+    });
+    this.#daemons.set(daemon, child);
+    const until = performance.now() + 30_000;
+    while (!existsSync(socket)) {
+      if (child.exitCode !== null || child.signalCode !== null || performance.now() > until)
+        throw new Error(`Cannot start ${daemon}: it ended with ${child.exitCode ?? child.signalCode ?? "nothing"}`);
+      await Bun.sleep(5);
+    }
+  }
+}
+
+export type DaemonName = "ovsdb-server" | "ovs-vswitchd";
+
+const onceEnded = (child: ChildProcess): Promise<void> => new Promise((resolve) => child.once("exit", () => resolve()));
