@@ -39,9 +39,11 @@ export class HcnOperations {
 
   /** `networkId`: of an endpoint alone. @returns the document as HNS has it now */
   create(kind: HcnKind, id: string | undefined, settings: HcnDocument, networkId?: string): HcnDocument {
-    const text = JSON.stringify({ SchemaVersion: schemaVersion, ...settings });
-    const make = (network?: HcnHandle): HcnDocument => {
-      const handle = this.#native.create(kind, id ?? noGuid, text, network);
+    // The network stands in the document as well, beside its handle.
+    const network = networkId === undefined ? {} : { HostComputeNetwork: networkId };
+    const text = JSON.stringify({ SchemaVersion: schemaVersion, ...network, ...settings });
+    const make = (within?: HcnHandle): HcnDocument => {
+      const handle = this.#native.create(kind, id ?? noGuid, text, within);
       return this.#closing(kind, handle, () => this.#document(kind, handle));
     };
     return networkId === undefined ? make() : this.#within("network", networkId, make);
