@@ -97,9 +97,10 @@ export class CallThreads implements AsyncDisposable {
   /** Takes as many calls out of the queue as there are threads for them. */
   #begin(): void {
     while (this.#queue.length > 0) {
-      const thread = this.#in("idle")[0] ?? this.#start();
-      if (thread === undefined) return;
+      if (this.#in("idle").length === 0 && this.#threads.size - this.leaked >= this.#options.threads) return;
       const call = this.#queue.shift()!;
+      const thread = this.#in("idle")[0] ?? this.#start(call);
+      if (thread === undefined) continue;
       // A new deadline: with what is left of the old one, those that waited behind a call that hangs would be given up
       // as soon as they begin, and leave a thread each.
       this.#setDeadline(call);
@@ -108,10 +109,17 @@ export class CallThreads implements AsyncDisposable {
     }
   }
 
-  #start(): Thread | undefined {
-    if (this.#threads.size - this.leaked >= this.#options.threads) return undefined;
+  /** A new thread; `undefined` where Windows gives none, which fails the call that it was for. */
+  #start({ action, fail }: Call): Thread | undefined {
     const marks = new CallMarks();
-    const worker = new Worker(this.#options.file, { workerData: marks.memory });
+    let worker: Worker;
+    try {
+      worker = new Worker(this.#options.file, { workerData: marks.memory });
+    } catch (caught) {
+      const is = caught instanceof Error ? caught.message : String(caught);
+      fail(new HcnError({ action, call: "", reason: `there is no thread for it (${is}), wanted one` }));
+      return undefined;
+    }
     const thread: Thread = { worker, marks, state: { t: "idle" } };
     this.#threads.add(thread);
     // A thread keeps no process alive: while a call is waited for, its timer does.
