@@ -1,7 +1,7 @@
 import { contains, parseCidr } from "../../shared/ip.ts";
 import { limits } from "../../shared/limits.ts";
-import { actAndReadBack, describeEntry, type Look, lookAt, undo } from "./engine.ts";
-import { HostRecord, type SavedAdapter, type Thing } from "./record.ts";
+import { actAndReadBack, describeEntry, isKnown, type Look, lookAt, undo } from "./engine.ts";
+import { type Entry, HostRecord, type SavedAdapter, type Thing } from "./record.ts";
 import type { HostRunner } from "./runner.ts";
 import type { HostChange, HostReport } from "./settings.ts";
 import {
@@ -22,8 +22,8 @@ export type RemoveNetwork = (name: string) => Promise<readonly HostChange[]>;
 
 /**
  * Takes back everything that is on record in `dataDir`, for each network newest first: what the steps made, then the
- * HNS network, if it is ours; last it sees that the node's card has its address back. What fails is reported and stays on record,
- * the rest is done all the same; a second run finds nothing left, or goes on.
+ * HNS network, if it is ours; last it sees that the node's card has its address back. What fails is reported and
+ * stays on record, the rest is done all the same; a second run finds nothing left, or goes on.
  */
 export async function cleanUpHost(dataDir: string, run: HostRunner, removeNetwork: RemoveNetwork): Promise<HostReport> {
   const changes: HostChange[] = [];
@@ -34,10 +34,15 @@ export async function cleanUpHost(dataDir: string, run: HostRunner, removeNetwor
       for (const entry of entries)
         changes.push({ step: entry.step, what: describeEntry(entry), did: undone.did, ...problem });
     });
+    for (const entry of record.entries.filter((one) => !isKnown(one)))
+      changes.push({ step: entry.step, what: describeEntry(entry), did: "failed", problem: unknown(record, entry) });
     if (record.adapter !== undefined) changes.push(...(await takeNetworkAway(record, run, removeNetwork)));
   }
   return { changes };
 }
+
+const unknown = ({ path }: HostRecord, { step }: Entry): string =>
+  `Cannot undo step "${step}" of "${path}": this version has no such step, wanted the version that made it`;
 
 async function takeNetworkAway(
   record: HostRecord,

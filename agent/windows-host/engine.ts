@@ -123,5 +123,8 @@ async function undoStep(
   settle(still, { did: "undone" });
 }
 
+/** Whether this version has the step. */
+export const isKnown = ({ step: name }: Entry): boolean => steps.some((step) => step.name === name);
+
 export const describeEntry = ({ step: name, thing }: { readonly step: string; readonly thing: Thing }): string =>
   steps.find((step) => step.name === name)?.describe(thing) ?? JSON.stringify(thing);

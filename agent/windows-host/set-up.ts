@@ -1,5 +1,5 @@
 import { limits } from "../../shared/limits.ts";
-import { actAndReadBack, describeEntry, type Look, lookAt, tablesFor, undo } from "./engine.ts";
+import { actAndReadBack, describeEntry, isKnown, type Look, lookAt, tablesFor, undo } from "./engine.ts";
 import { type Entry, HostRecord, type Thing } from "./record.ts";
 import type { HostRunner } from "./runner.ts";
 import type { HostChange, HostReport, HostSettings } from "./settings.ts";
@@ -72,7 +72,9 @@ class Round {
     const wanted = new Set(
       steps.flatMap((step) => this.#wanted(step).map((thing) => JSON.stringify([step.name, thing]))),
     );
-    const entries = this.#record.entries.filter(({ step, thing }) => !wanted.has(JSON.stringify([step, thing])));
+    const entries = this.#record.entries
+      .filter(isKnown)
+      .filter(({ step, thing }) => !wanted.has(JSON.stringify([step, thing])));
     if (entries.length === 0) return;
     await undo(this.#run, entries, (settled, undone) => {
       if (undone.did === "failed") throw undone.caught;

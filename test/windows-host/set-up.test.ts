@@ -62,7 +62,7 @@ describe("a node that Windows helps with", () => {
       return { podSubnet: cidr(`${block}.0/24`), gateway: ip(`${block}.1`) };
     });
     using host = new HostFixture({
-      peers,
+      peers: [...peers, ...peers.slice(0, 3)],
       bridgeName: "",
       gatewayInterface: "Ethernet0",
       natName: "",
@@ -355,6 +355,30 @@ describe("what belongs to somebody else", () => {
     expect(host.node.done).toEqual([]);
     await host.cleanUp();
     expect(host.snapshot()).toEqual(fresh);
+  });
+});
+
+test("what another version has made stays on record, and clean-up says so", async () => {
+  using host = new HostFixture();
+  await host.start();
+  const path = join(host.dataDir, "windows-host/pipette.json");
+  const record = JSON.parse(readFileSync(path, "utf8")) as { entries: unknown[] };
+  record.entries.push({ step: "firewall", thing: { rule: "x" } });
+  await Bun.write(path, JSON.stringify(record));
+  await host.start();
+  const { changes } = await host.cleanUp();
+  expect(changes.filter(({ did }) => did === "failed")).toEqual([
+    {
+      step: "firewall",
+      what: '{"rule":"x"}',
+      did: "failed",
+      problem: `Cannot undo step "firewall" of "${path}": this version has no such step, wanted the version that made it`,
+    },
+  ]);
+  expect(JSON.parse(readFileSync(path, "utf8"))).toEqual({
+    version: 1,
+    network: "pipette",
+    entries: [{ step: "firewall", thing: { rule: "x" } }],
   });
 });
 

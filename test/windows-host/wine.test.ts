@@ -135,9 +135,7 @@ describeWine("the node's set-up from the compiled program", (wine) => {
       try {
         const ended = await agent("prepare");
         expect(ended.status).toBe(1);
-        expect(ended.stderr).toContain(
-          "Cannot find the node's adapter: PowerShell answered nothing, wanted a whole answer",
-        );
+        expect(ended.stderr).toContain("Cannot find the node's adapter: PowerShell answered nothing");
       } finally {
         rmSync(at(system));
         linkSync(at(program), at(system));

@@ -66,8 +66,12 @@ export const podRoute: Step = routeStep("pod route", "add the route to the pod s
 });
 
 export const peerRoutes: Step = routeStep("peer routes", "add the route to another node's pods", ({ settings }) =>
-  settings.peers.map((peer) => routeOf(peer.podSubnet, formatIp(peer.gateway), settings.gatewayInterface)),
+  unique(settings.peers.map((peer) => routeOf(peer.podSubnet, formatIp(peer.gateway), settings.gatewayInterface))),
 );
+
+const unique = (things: readonly Thing[]): readonly Thing[] => [
+  ...new Map(things.map((thing) => [JSON.stringify(thing), thing])).values(),
+];
 
 /** A gateway that another interface holds would take the pods' packets elsewhere. */
 function requireGateway({ gateway, podSubnet, gatewayInterface }: StepView["settings"], tables: Tables): void {
