@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
+import { HcnInMemory } from "./hcn-in-memory.ts";
 import {
   type Hcn,
   type HcnDocument,
   type HcnEndpoint,
   HcnError,
-  HcnInMemory,
   type HcnModify,
   type HcnNamespace,
   type HcnNetwork,

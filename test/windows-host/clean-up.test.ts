@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { cleanUpNode } from "../../agent/clean-up-node.ts";
 import { EndpointRecords, endpointRecords } from "../../agent/datapath/hns/mod.ts";
-import { HcnInMemory } from "../../agent/hcn/mod.ts";
+import { HcnInMemory } from "../../agent/hcn/hcn-in-memory.ts";
 import { handBackAddress, setUpHost } from "../../agent/windows-host/mod.ts";
 import { openSystem } from "../../shared/server/system.ts";
 import { deleteHnsNetwork, makeHnsNetwork } from "./node-state.ts";
