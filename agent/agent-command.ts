@@ -64,7 +64,7 @@ async function cleanUp(file: string, json: boolean, io: TerminalIo): Promise<num
   const { openHostRunner } = await import("./windows-host/powershell.windows.ts");
   const system = await openSystem();
   await using hcn = openHcn();
-  return cleanUpNode({ dataDir: config.dataDir, system, hcn, run: openHostRunner() }, json, io);
+  return await cleanUpNode({ dataDir: config.dataDir, system, hcn, run: openHostRunner() }, json, io);
 }
 
 async function readConfig(file: string, io: TerminalIo): Promise<AgentConfig | undefined> {
