@@ -5,24 +5,21 @@ import { promisify } from "node:util";
 
 const compiler = "x86_64-w64-mingw32-gcc";
 
-interface Stub {
-  /** File of Windows that it stands for. */
-  readonly name: string;
-  readonly sources: readonly string[];
-  readonly flags: readonly string[];
-}
+/** What gcc is told beside `-o`, by the file of Windows that the stub stands for. A later one may link an earlier one. */
+const stubs: Readonly<Record<string, readonly string[]>> = {
+  "bcryptprimitives.dll": ["-shared", "bcryptprimitives.c", "-ladvapi32"],
+  "computenetwork.dll": ["-shared", "computenetwork.c", "channel.c", "-lole32", "-lws2_32"],
+  "vmcompute.dll": ["-shared", "vmcompute.c", "computenetwork.dll"],
+  "powershell.exe": ["-municode", "command.c", "channel.c", "-lws2_32"],
+};
 
-const stubs: readonly Stub[] = [
-  { name: "bcryptprimitives.dll", sources: ["bcryptprimitives.c"], flags: ["-shared", "-ladvapi32"] },
-];
-
-/** Compiles all of our stubs of Windows' own files into `directory`. */
-export async function buildStubs(directory: string): Promise<void> {
+/** Compiles all of our stubs of Windows' own files into `directory`. @returns their names */
+export async function buildStubs(directory: string): Promise<readonly string[]> {
   mkdirSync(directory, { recursive: true });
-  await Promise.all(stubs.map((stub) => compile(stub, join(directory, stub.name))));
-}
-
-async function compile({ sources, flags }: Stub, output: string): Promise<void> {
-  const paths = sources.map((name) => join(import.meta.dirname, name));
-  await promisify(execFile)(compiler, ["-O2", "-s", "-Wall", "-Werror", "-municode", ...paths, "-o", output, ...flags]);
+  for (const [name, args] of Object.entries(stubs)) {
+    const paths = args.map((arg) => (arg.endsWith(".c") ? join(import.meta.dirname, arg) : arg));
+    const command = ["-O1", "-s", "-DWIN32_LEAN_AND_MEAN", "-Wall", "-Werror", "-o", name, ...paths];
+    await promisify(execFile)(compiler, command, { cwd: directory });
+  }
+  return Object.keys(stubs);
 }

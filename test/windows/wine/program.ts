@@ -6,6 +6,8 @@ export interface ProgramOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** What stands on standard input, which ends behind it; a number is an open file of this process. */
   readonly stdin?: string | Uint8Array | number;
+  /** Standard input does not end by itself: see `endInput`. */
+  readonly inputStaysOpen?: boolean;
   /** Milliseconds until the program is killed, which makes the run an error; 60,000 where it is not given. */
   readonly timeoutMs?: number;
   readonly cwd?: string;
@@ -22,6 +24,7 @@ export interface Ended {
 }
 
 const longestMs = 60_000;
+const inheritedMs = 1_000;
 
 /** A Windows program that runs. Its Unix process is the Windows process: a SIGKILL ends it as TerminateProcess does. */
 export class Program implements AsyncDisposable {
@@ -43,7 +46,8 @@ export class Program implements AsyncDisposable {
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => this.#took({ stderr: text }));
     // One who does not read all of its input ends before it is written.
     this.#child.stdin?.on("error", () => undefined);
-    if (typeof stdin !== "number") this.#child.stdin?.end(stdin);
+    if (typeof stdin !== "number") this.#child.stdin?.write(stdin);
+    if (options.inputStaysOpen !== true) this.endInput();
     const { promise, resolve, reject } = Promise.withResolvers<Ended>();
     this.ended = promise;
     // Whoever does not wait for the end is not to be told of it.
@@ -53,6 +57,8 @@ export class Program implements AsyncDisposable {
       late = true;
       this.kill("SIGKILL");
     }, timeoutMs);
+    // A service of Windows that was started meanwhile may have inherited the outputs, and keeps them open.
+    this.#child.on("exit", () => setTimeout(() => this.#closeOutputs(), inheritedMs).unref());
     this.#child.on("error", reject);
     this.#child.on("close", (status) => {
       clearTimeout(timer);
@@ -64,6 +70,10 @@ export class Program implements AsyncDisposable {
 
   get pid(): number {
     return this.#child.pid ?? 0;
+  }
+
+  endInput(): void {
+    this.#child.stdin?.end();
   }
 
   get hasEnded(): boolean {
@@ -106,6 +116,11 @@ export class Program implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.kill("SIGKILL");
     await this.ended.catch(() => undefined);
+  }
+
+  #closeOutputs(): void {
+    this.#child.stdout?.destroy();
+    this.#child.stderr?.destroy();
   }
 
   get #said(): string {

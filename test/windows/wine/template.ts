@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { buildStubs } from "../stubs/build.ts";
 import { WineServer } from "./wine-server.ts";
@@ -9,6 +9,11 @@ import { WineServer } from "./wine-server.ts";
 const templateName = "template";
 /** Of a copy, in a directory of its own. */
 export const prefixName = "prefix";
+
+/** In System32; a stub that is not named here has its own name there. */
+const placesOf: Readonly<Record<string, readonly string[]>> = {
+  "powershell.exe": ["WindowsPowerShell/v1.0/powershell.exe", "netsh.exe", "route.exe"],
+};
 
 /** The directory of a prefix's drive C. */
 export const driveOf = (prefix: string): string => join(prefix, "drive_c");
@@ -36,8 +41,14 @@ async function makeTemplate(runDirectory: string, template: string): Promise<voi
   const making = `${template}.making`;
   mkdirSync(making, { recursive: true });
   const stubs = join(runDirectory, "stubs");
-  await Promise.all([boot(making), buildStubs(stubs)]);
-  for (const name of readdirSync(stubs)) cpSync(join(stubs, name), join(system32Of(making), name));
+  const [names] = await Promise.all([buildStubs(stubs), boot(making)]);
+  for (const name of names) {
+    for (const place of placesOf[name] ?? [name]) {
+      const path = join(system32Of(making), place);
+      mkdirSync(dirname(path), { recursive: true });
+      cpSync(join(stubs, name), path);
+    }
+  }
   renameSync(making, template);
 }
 

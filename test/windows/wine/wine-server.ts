@@ -1,12 +1,17 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
 export const wineProgram = "/usr/lib/wine/wine64";
 const serverProgram = "/usr/lib/wine/wineserver64";
+const startMs = 10_000;
+const patienceMs = 3_000;
 
-/** What every process of Wine gets beside its prefix: no messages of its own, no questions about browsers and .NET. */
+/**
+ * What every process of Wine gets beside its prefix: no messages of its own, no questions about browsers and .NET, and
+ * our stub in place of its own netsh, which says nothing and succeeds.
+ */
 export function wineEnvironment(prefix: string): Record<string, string> {
   return {
     PATH: "/usr/sbin:/usr/bin:/sbin:/bin",
@@ -14,7 +19,7 @@ export function wineEnvironment(prefix: string): Record<string, string> {
     LC_ALL: "C.UTF-8",
     WINEPREFIX: prefix,
     WINEDEBUG: "-all",
-    WINEDLLOVERRIDES: "mscoree=;mshtml=",
+    WINEDLLOVERRIDES: "mscoree=;mshtml=;netsh.exe=n;powershell.exe=n",
   };
 }
 
@@ -35,6 +40,12 @@ export class WineServer implements AsyncDisposable {
     // In the foreground it stays a child of this process; the kernel then kills it with its parent.
     const command = ["--pdeathsig", "KILL", "--", serverProgram, "--foreground", "--persistent"];
     const server = spawn("setpriv", command, { env: wineEnvironment(prefix), stdio: "ignore" });
+    // A client that does not find it would start one of its own, which would not end with this process.
+    for (const until = performance.now() + startMs; !isListening(prefix); await Bun.sleep(5)) {
+      if (server.exitCode === null && performance.now() < until) continue;
+      server.kill("SIGKILL");
+      throw new Error(`Cannot start Wine's server for "${prefix}": it does not listen, wanted it within ${startMs} ms`);
+    }
     const started = new WineServer(prefix, server);
     // The first process starts Windows' services, which keep its output open: so nobody may read it.
     await started.run(["cmd", "/c", "exit"]);
@@ -50,23 +61,37 @@ export class WineServer implements AsyncDisposable {
 
   /** Ends every process of the prefix. */
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#server.exitCode !== null || this.#server.signalCode !== null) return;
-    const ended = once(this.#server, "exit");
-    const kill = spawn(serverProgram, ["--kill"], { env: wineEnvironment(this.#prefix), stdio: "ignore" });
-    await Promise.all([ended, once(kill, "exit")]);
+    if (this.#server.exitCode === null && this.#server.signalCode === null) {
+      const ended = once(this.#server, "exit");
+      // As `wineserver --kill` does, which now and then does not come back.
+      this.#server.kill("SIGINT");
+      const timer = setTimeout(() => this.#server.kill("SIGKILL"), patienceMs);
+      await ended;
+      clearTimeout(timer);
+    }
     removeServerDirectory(this.#prefix);
   }
 }
 
 /** Debian's server keeps its socket in a directory under /tmp, whose name it leaves in the prefix, and removes neither. */
 export function removeServerDirectory(prefix: string): void {
-  const file = join(prefix, "wineserver");
-  let name: string;
-  try {
-    name = readFileSync(file, "utf8").trim();
-  } catch {
-    return; // No server was ever started here.
-  }
-  if (/^wine-\w{6}$/.test(name)) rmSync(join("/tmp", name), { recursive: true, force: true });
-  rmSync(file, { force: true });
+  const directory = serverDirectory(prefix);
+  if (directory === undefined) return;
+  rmSync(directory, { recursive: true, force: true });
+  rmSync(join(prefix, nameFile), { force: true });
+}
+
+const nameFile = "wineserver";
+
+/** `undefined` where no server was ever started. */
+function serverDirectory(prefix: string): string | undefined {
+  const file = join(prefix, nameFile);
+  const name = existsSync(file) ? readFileSync(file, "utf8").trim() : "";
+  return /^wine-\w{6}$/.test(name) ? join("/tmp", name) : undefined;
+}
+
+function isListening(prefix: string): boolean {
+  const directory = serverDirectory(prefix);
+  if (directory === undefined || !existsSync(directory)) return false;
+  return readdirSync(directory).some((name) => existsSync(join(directory, name, "socket")));
 }

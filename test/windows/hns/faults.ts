@@ -1,0 +1,73 @@
+/** What is to go wrong with a call, or how long it is to take. */
+export interface Fault {
+  /** Name of the function, such as `HcnCreateEndpoint` or `HNSCall`; `*`: all but those that close a handle. */
+  readonly call: string;
+  /** Looked for in the arguments' texts and identifier; absent: any. */
+  readonly match?: string | RegExp;
+  /** Answered in place of doing it; absent: it is done. */
+  readonly hresult?: number;
+  /** An HRESULT that the service answers, although it has done it. */
+  readonly afterwards?: number;
+  /** How long the call is held; `"until released"` is a hang. */
+  readonly holdMs?: number | "until released";
+  /** The call takes effect before it is held, in place of behind it. */
+  readonly effectFirst?: boolean;
+  /** How many calls are hit; absent: all. */
+  readonly times?: number;
+}
+
+/** A fault that is in force. */
+export class ActiveFault implements Disposable {
+  readonly fault: Fault;
+  /** How many calls it has hit. */
+  hits = 0;
+  readonly #drop: (fault: ActiveFault) => void;
+  readonly #release = Promise.withResolvers<void>();
+  readonly #waiting = new Set<() => void>();
+
+  constructor(fault: Fault, drop: (fault: ActiveFault) => void) {
+    this.fault = fault;
+    this.#drop = drop;
+  }
+
+  hitsOn(call: string, texts: readonly string[]): boolean {
+    const { match, times = Number.POSITIVE_INFINITY } = this.fault;
+    if (this.hits >= times || !this.#isFor(call)) return false;
+    if (match === undefined) return true;
+    return texts.some((text) => (typeof match === "string" ? text.includes(match) : match.test(text)));
+  }
+
+  #isFor(call: string): boolean {
+    return this.fault.call === "*" ? !call.startsWith("HcnClose") : this.fault.call === call;
+  }
+
+  /** Keeps a call as long as it is to be held. */
+  async hold(): Promise<void> {
+    const { holdMs = 0 } = this.fault;
+    if (holdMs === "until released") await this.#release.promise;
+    else if (holdMs > 0) await Promise.race([Bun.sleep(holdMs), this.#release.promise]);
+  }
+
+  /** Counts a call that it hits. */
+  count(): void {
+    this.hits += 1;
+    for (const tell of this.#waiting) tell();
+    this.#waiting.clear();
+  }
+
+  /** Waits until it has hit so many calls. */
+  async hit(times = 1, withinMs = 20_000): Promise<void> {
+    const until = performance.now() + withinMs;
+    while (this.hits < times) {
+      const left = until - performance.now();
+      if (left <= 0) throw new Error(`Waited in vain for ${this.fault.call} to be called ${times} times`);
+      await Promise.race([Bun.sleep(left), new Promise<void>((resolve) => this.#waiting.add(resolve))]);
+    }
+  }
+
+  /** Ends it: what is held goes on. */
+  [Symbol.dispose](): void {
+    this.#release.resolve();
+    this.#drop(this);
+  }
+}
