@@ -1,8 +1,11 @@
 import { CniCode, CniError } from "../errors.ts";
 import { administratorsOnly, isAdministratorsOnly, openDescriptors } from "../windows/descriptor.windows.ts";
-import { isPipeName, openPipes, type PipeHandle, pipeAccess } from "../windows/pipe.windows.ts";
+import { isPipeName, openPipes, pipeAccess } from "../windows/pipe.windows.ts";
 import { winError } from "../windows/win32.windows.ts";
 import type { SocketPlace } from "./system.ts";
+
+/** Instances come to be free within milliseconds, and looks are seconds apart. */
+const longestBusyLooks = 3;
 
 /**
  * A pipe has no file: it is there while a process serves it, and gone with that process. So there is nothing to be
@@ -11,6 +14,9 @@ import type { SocketPlace } from "./system.ts";
 export class PipePlace implements SocketPlace {
   readonly #name: string;
   readonly #pipes = openPipes();
+  readonly #descriptors = openDescriptors();
+  /** Looks in a row at which no instance was free. */
+  #busyLooks = 0;
 
   constructor(name: string) {
     this.#name = name;
@@ -24,7 +30,8 @@ export class PipePlace implements SocketPlace {
   async clear(): Promise<void> {
     const attempt = this.#pipes.open(this.#name, pipeAccess.look);
     if (attempt.t === "failed" && attempt.error === winError.fileNotFound) return;
-    const holder = this.#serverOf(attempt);
+    const holder = attempt.t === "open" ? this.#pipes.serverOf(attempt.handle) : undefined;
+    if (attempt.t === "open") this.#pipes.close(attempt.handle);
     const who = holder === undefined ? "another program" : `process ${holder}`;
     throw this.#refusal(`${who} has it already`, "a name of its own");
   }
@@ -46,33 +53,34 @@ export class PipePlace implements SocketPlace {
   fate(): string | undefined {
     const attempt = this.#pipes.open(this.#name, pipeAccess.look);
     if (attempt.t === "failed") {
-      // Every instance is taken for a moment, by a crowd: then there are instances, and nobody else can make any.
-      if (attempt.error === winError.pipeBusy) return undefined;
+      // Every instance is taken for a moment, by a crowd. That is none where it lasts.
+      if (attempt.error === winError.pipeBusy) return ++this.#busyLooks < longestBusyLooks ? undefined : "takes nobody";
       return attempt.error === winError.fileNotFound ? "is gone" : `cannot be opened (error ${attempt.error})`;
     }
-    return this.#serverOf(attempt) === process.pid ? undefined : "is another program's";
+    this.#busyLooks = 0;
+    try {
+      if (this.#pipes.serverOf(attempt.handle) !== process.pid) return "is another program's";
+      // An administrator's program may have opened it to others.
+      const access = this.#descriptors.accessOf(attempt.handle);
+      return isAdministratorsOnly(access) ? undefined : `has the descriptor "${access}"`;
+    } catch (caught) {
+      return `has a descriptor that cannot be read (${caught instanceof Error ? caught.message : String(caught)})`;
+    } finally {
+      this.#pipes.close(attempt.handle);
+    }
   }
 
   /** Bun makes a pipe with the rights that Windows gives to any, and everybody may read it then. */
   #protect(handle: number): void {
     let access: string;
     try {
-      const descriptors = openDescriptors();
-      descriptors.setAccess(handle, administratorsOnly);
-      access = descriptors.accessOf(handle);
+      this.#descriptors.setAccess(handle, administratorsOnly);
+      access = this.#descriptors.accessOf(handle);
     } catch (cause) {
       const is = cause instanceof Error ? cause.message : String(cause);
       throw this.#refusal(`its descriptor cannot be set (${is})`, `"${administratorsOnly}"`);
     }
     if (!isAdministratorsOnly(access)) throw this.#refusal(`its descriptor is "${access}"`, `"${administratorsOnly}"`);
-  }
-
-  /** Closes the handle too. */
-  #serverOf(attempt: PipeHandle): number | undefined {
-    if (attempt.t === "failed") return undefined;
-    const server = this.#pipes.serverOf(attempt.handle);
-    this.#pipes.close(attempt.handle);
-    return server;
   }
 
   #refusal(is: string, wanted: string): CniError {
