@@ -60,6 +60,15 @@ const serverWords: ReadonlySet<string> = new Set<string>([
 /** The code for the `error` member of an answer. */
 export const codeOf = (word: string): OvsdbCode => (serverWords.has(word) ? (word as OvsdbCode) : OvsdbCode.refused);
 
+/** Nobody knows, or the database has it and what was to follow has not come. */
+const uncertain: ReadonlySet<OvsdbCode> = new Set<OvsdbCode>([
+  OvsdbCode.late,
+  OvsdbCode.disconnected,
+  OvsdbCode.malformed,
+  OvsdbCode.notSeen,
+  OvsdbCode.closed,
+]);
+
 export interface OvsdbErrorOptions {
   /** Of a transaction: which operation failed, from 0; its count for the commit itself. */
   readonly operation?: number | undefined;
@@ -79,8 +88,8 @@ export class OvsdbError extends Error {
     this.operation = options.operation;
   }
 
-  /** Whether a transaction that ended so may have been carried out all the same. */
+  /** Whether a transaction that ended so may have been carried out all the same, by the database at least. */
   get mayHaveHappened(): boolean {
-    return this.code === OvsdbCode.late || this.code === OvsdbCode.disconnected || this.code === OvsdbCode.malformed;
+    return uncertain.has(this.code);
   }
 }

@@ -191,6 +191,29 @@ describe("what cannot be sent", () => {
   });
 });
 
+test("what is wrong in a program of ours the compiler refuses", () => {
+  const transaction = new Transaction("try");
+  const wrong = (): void => {
+    // @ts-expect-error There is no such table.
+    transaction.insert("Prot", {});
+    // @ts-expect-error There is no such column.
+    transaction.insert("Port", { colour: "red" });
+    // @ts-expect-error It holds numbers.
+    transaction.update("Port", [], { tag: "5" });
+    // @ts-expect-error It holds rows of another table, and names are none.
+    transaction.update("Bridge", [], { ports: ["p1"] });
+    // @ts-expect-error Texts have no order.
+    transaction.delete("Port", [["name", "<", "p"]]);
+    // @ts-expect-error It is no number.
+    transaction.mutate("Port", [], [["name", "+=", 1]]);
+    // @ts-expect-error It is one value.
+    transaction.mutate("Interface", [], [["ofport", "insert", [1]]]);
+    // @ts-expect-error There is no such column.
+    transaction.select("Port", [], ["colour"]);
+  };
+  expect(wrong).toThrow();
+});
+
 describe("answers", () => {
   function written(): Transaction {
     const transaction = new Transaction('add port "p1"');

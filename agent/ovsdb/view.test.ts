@@ -52,7 +52,13 @@ describe("a view", () => {
   test("takes differences: of sets, of maps, of single values; earlier rows stay as they were", () => {
     const view = viewOf({ Port: { [uuid(1)]: { initial: port } } });
     const before = view.row("Port", uuid(1));
-    const external = ["map", [["a", "b"], ["c", "d"]]]; // biome-ignore format: pairs
+    const external = [
+      "map",
+      [
+        ["a", "b"],
+        ["c", "d"],
+      ],
+    ];
     update(view, {
       Port: { [uuid(1)]: { modify: { tag: ["set", []], trunks: ["set", [2, 3]], external_ids: external } } },
     });

@@ -42,7 +42,16 @@ export async function transactAndApply<M extends WatchesConfiguration>(
 }
 
 /** Which interface: a row that is surely not an earlier one, or whatever has the name. */
-export type InterfaceKey = { readonly uuid: Uuid } | { readonly name: string };
+type InterfaceKey = { readonly uuid: Uuid } | { readonly name: string };
+
+export interface OfportOptions {
+  readonly timeoutMs?: number;
+  /**
+   * Waits on where ovs-vswitchd could not make the port: its device may come later, as a pod's does on Windows once a
+   * container has started. Otherwise that is an error.
+   */
+  readonly patient?: boolean;
+}
 
 /**
  * The OpenFlow port number that ovs-vswitchd has given an interface.
@@ -51,15 +60,16 @@ export type InterfaceKey = { readonly uuid: Uuid } | { readonly name: string };
 export async function waitForOfport<M extends WatchesInterfaces>(
   client: OvsdbClient<M>,
   key: InterfaceKey,
-  timeoutMs: number = ovsdbLimits.requestMs,
+  { timeoutMs = ovsdbLimits.requestMs, patient = false }: OfportOptions = {},
 ): Promise<number> {
   const what = "uuid" in key ? key.uuid : key.name;
   const action = `learn the port number of interface "${what}"`;
   requireWatched(client.monitored, "Interface", ["name", "ofport", "error"], action);
   const isIt = (row: AnyRow): boolean => ("uuid" in key ? row["_uuid"] === key.uuid : row["name"] === key.name);
+  const isKnown = ({ ofport }: AnyRow): boolean => typeof ofport === "number" && (ofport >= 0 || !patient);
   const found = await client.waitForRow(
     "Interface" as WatchedTable<M>,
-    (row) => isIt(row as unknown as AnyRow) && (row as unknown as AnyRow)["ofport"] !== undefined,
+    (row) => isIt(row as unknown as AnyRow) && isKnown(row as unknown as AnyRow),
     { timeoutMs, action },
   );
   const { ofport, error } = found as unknown as AnyRow;

@@ -79,6 +79,11 @@ export class OpenVswitch implements AsyncDisposable {
     return this.run("ovs-vsctl", `--db=unix:${this.socket}`, "--timeout=30", ...args);
   }
 
+  /** Asks ovsdb-server to do something, as ovs-appctl does; answers its output. */
+  databaseControl(...command: readonly string[]): Promise<string> {
+    return this.run("ovs-appctl", "-t", join(this.directory, "ovsdb.ctl"), ...command);
+  }
+
   /** Runs a tool of Open vSwitch; answers its output. */
   async run(tool: string, ...args: readonly string[]): Promise<string> {
     return (await execa(tool, args, { env: this.#environment, timeout: 60_000 })).stdout;

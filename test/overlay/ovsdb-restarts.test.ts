@@ -54,7 +54,7 @@ describeWith("the client of the database through restarts", ["root", "openvswitc
     const transaction = new Transaction(`add port "${name}"`);
     const rows = insertPort(transaction, "br-int", { name, interface: { type: "internal", external_ids: { name } } });
     const outcome = await transactAndApply(client, transaction, recoveryMs);
-    return await waitForOfport(client, { uuid: outcome.uuidOf(rows.interface) }, recoveryMs);
+    return await waitForOfport(client, { uuid: outcome.uuidOf(rows.interface) }, { timeoutMs: recoveryMs });
   }
 
   test.each(["SIGTERM", "SIGKILL"] as const)(
@@ -144,11 +144,12 @@ describeWith("the client of the database through restarts", ["root", "openvswitc
     expect(failure).toBeInstanceOf(OvsdbError);
     expect(failure).toMatchObject({
       code: "not seen",
+      mayHaveHappened: true,
       message: expect.stringMatching(/^Cannot add port "late" by ovs-vswitchd, which is to reach configuration 3: /),
     });
     expect(rows.interface.namedUuid).toBe("row1");
     expect(client.view.named("Interface", "late")).toMatchObject({ ofport: undefined });
-    const ofport = waitForOfport(client, { name: "late" }, recoveryMs);
+    const ofport = waitForOfport(client, { name: "late" }, { timeoutMs: recoveryMs });
     await ovs.startSwitch();
     expect(await ofport).toBeGreaterThan(0);
     expect(states.filter(({ t }) => t === "pausing")).toEqual([]);

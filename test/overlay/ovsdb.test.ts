@@ -131,7 +131,31 @@ describeWith("the database of Open vSwitch", ["root", "openvswitch"], () => {
         /ovs-vswitchd has made no port \(could not open network device nodev0 \(No such device\)\)/,
       ),
     });
-    expect(await failureOf(waitForOfport(client, { name: "never" }, 20))).toMatchObject({ code: OvsdbCode.notSeen });
+    expect(await failureOf(waitForOfport(client, { name: "never" }, { timeoutMs: 20 }))).toMatchObject({
+      code: OvsdbCode.notSeen,
+    });
+  });
+
+  test("a port whose device comes later is waited for, by those who want to", async () => {
+    await addPorts([{ name: "later0" }]);
+    const ofport = waitForOfport(client, { name: "later0" }, { timeoutMs: 20_000, patient: true });
+    expect(client.view.named("Interface", "later0")?.ofport).toBe(-1);
+    await sandbox.node("ip link add later0 type veth peer name later1");
+    expect(await ofport).toBeGreaterThan(0);
+  });
+
+  test("what is not watched cannot be waited for", async () => {
+    using blind = new OvsdbClient({
+      address: ovs.socket,
+      monitored: { Open_vSwitch: ["next_cfg"], Interface: ["name"] },
+    });
+    expect(await failureOf(waitForOfport(blind, { name: "gw0" }))).toMatchObject({
+      code: OvsdbCode.invalid,
+      message: expect.stringContaining('"Interface.ofport" and "Interface.error" is not watched'),
+    });
+    const transaction = new Transaction("try");
+    expect(await failureOf(transactAndApply(blind, transaction))).toMatchObject({ code: OvsdbCode.invalid });
+    expect(transaction.steps).toEqual([]);
   });
 
   test("ports and bridges go with all that belongs to them", async () => {
