@@ -81,6 +81,10 @@ describe("HNS in operations", () => {
       operations.attach(namespace, endpoint);
       native.put("endpoint", endpoint, { HostComputeNamespace: other });
       expect(failureOf(() => operations.attach(namespace, endpoint))).toMatchObject({ hresult });
+      // Where the namespace alone says it.
+      native.put("endpoint", endpoint);
+      native.put("namespace", namespace, { Resources: [{ Type: "Endpoint", Data: { Id: endpoint.toUpperCase() } }] });
+      operations.attach(namespace, endpoint);
     },
   );
 

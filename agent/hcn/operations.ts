@@ -1,4 +1,4 @@
-import { isDocument } from "./documents.ts";
+import { isDocument, readEndpoint, readNamespace } from "./documents.ts";
 import { noGuid, parseGuid } from "./guid.ts";
 import type { HcnDocument, HcnModify } from "./hcn.ts";
 import { isAbsence, isAttachedAlready, isDetachedAlready } from "./hresult.ts";
@@ -87,9 +87,11 @@ export class HcnOperations {
     throw new NativeError({ call, ...readErrorRecord(answer) });
   }
 
+  /** Either of the two may say it. */
   #isIn(namespaceId: string, endpointId: string): boolean {
-    const stated = this.find("endpoint", endpointId)?.["HostComputeNamespace"];
-    return typeof stated === "string" && parseGuid(stated) === namespaceId;
+    const endpoint = readEndpoint(this.find("endpoint", endpointId) ?? {});
+    if (endpoint?.namespaceId === namespaceId) return true;
+    return readNamespace(this.find("namespace", namespaceId) ?? {})?.endpointIds.includes(endpointId) ?? false;
   }
 
   #document(kind: HcnKind, handle: HcnHandle): HcnDocument {
