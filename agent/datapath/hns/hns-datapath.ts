@@ -180,8 +180,9 @@ class HnsDataPath implements DataPath {
     if (this.#disposed) return;
     this.#disposed = true;
     clearTimeout(this.#timer);
-    await this.#looking;
+    // First, since it ends the calls that a look may wait for.
     await this.#options.hcn[Symbol.asyncDispose]();
+    await this.#looking;
   }
 
   #schedule(): void {
