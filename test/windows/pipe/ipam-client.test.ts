@@ -40,7 +40,7 @@ describeWine("the exported client at the allocator's pipe", (wine) => {
 
   test("goes on with the next service where one is killed, and no address is lost or doubled", async () => {
     const first = await lab.serve({ dataDir: "C:\\killed" });
-    const clients = names.map((name) => call(name, 200));
+    const clients = names.map((name) => call(name, 80));
     await Bun.sleep(1_500);
     first.kill("SIGKILL");
     await first.ended.catch(() => undefined);
