@@ -1,0 +1,281 @@
+import type { OpenFlowAddress } from "./address.ts";
+import { bounds } from "./bounds.ts";
+import { checkBundled } from "./bundle.ts";
+import { type ConnectionEvent, OpenFlowConnection } from "./connection.ts";
+import { MessageType, type Version } from "./constants.ts";
+import { BatchExchange, MultipartExchange, SingleExchange } from "./exchange.ts";
+import type { Features } from "./features.ts";
+import type { FlowFilter } from "./flow-mod.ts";
+import { flowsRequest, type InstalledFlow } from "./flow-stats.ts";
+import { groupsRequest, type OpenFlowGroup } from "./group.ts";
+import { type GroupCounters, groupCountersRequest } from "./group-stats.ts";
+import { metersRequest, type OpenFlowMeter } from "./meter.ts";
+import { type MultipartRequest, multipartMessage } from "./multipart.ts";
+import { OpenFlowError } from "./openflow-error.ts";
+import { type OpenFlowPort, portsRequest } from "./port.ts";
+import type { Request } from "./request.ts";
+import { addressText, type Connect, connectTransport, type Transport } from "./transport.ts";
+
+export interface ClientOptions {
+  /** Absent: 1.5, and 1.3 where the switch has no 1.5. */
+  readonly versions?: readonly Version[];
+  /** What the switch tells of by itself, in order; not before it was asked to (`setAsync`). */
+  onEvent?(event: ConnectionEvent): void;
+  readonly connectMs?: number;
+  readonly requestMs?: number;
+  /** Silence after which the switch is asked whether it is there. */
+  readonly idleMs?: number;
+  /** For tests. */
+  readonly connect?: Connect;
+}
+
+const barrier: Request = { action: "wait for the switch", type: MessageType.BARRIER_REQUEST, body: () => undefined };
+
+/**
+ * One connection to one bridge. Every request ends: by its answer, an error, its time, or with the connection, which
+ * is not opened again: `closed` tells the owner, who knows what to say again to a switch that has forgotten.
+ */
+export class OpenFlowClient implements Disposable {
+  /** Resolves when the connection has ended, with the reason. */
+  readonly closed: Promise<OpenFlowError>;
+  readonly #connection: OpenFlowConnection;
+  readonly #transport: Transport;
+  readonly #options: Required<Pick<ClientOptions, "requestMs" | "idleMs">>;
+  readonly #opened = Promise.withResolvers<void>();
+  readonly #ended = Promise.withResolvers<OpenFlowError>();
+  #hasRoom = false;
+  #flushing = false;
+  #heardAt = performance.now();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #timerAt = Number.POSITIVE_INFINITY;
+  #probing = false;
+
+  /** Connects and agrees on a version. @throws {OpenFlowError} */
+  static async connect(address: OpenFlowAddress, options: ClientOptions = {}): Promise<OpenFlowClient> {
+    const client = new OpenFlowClient(address, options);
+    const limit = options.connectMs ?? bounds.connectMs;
+    const timer = setTimeout(
+      () => client.#close(new OpenFlowError("late", client.#connecting, `nothing came for ${limit} ms, wanted HELLO`)),
+      limit,
+    );
+    try {
+      await client.#opened.promise;
+    } finally {
+      clearTimeout(timer);
+    }
+    return client;
+  }
+
+  readonly #connecting: string;
+
+  private constructor(address: OpenFlowAddress, options: ClientOptions) {
+    this.#connecting = `connect to "${addressText(address)}"`;
+    this.#options = {
+      requestMs: options.requestMs ?? bounds.requestMs,
+      idleMs: options.idleMs ?? bounds.idleMs,
+    };
+    this.closed = this.#ended.promise;
+    this.#opened.promise.catch(() => undefined);
+    this.#connection = new OpenFlowConnection({
+      ...(options.versions && { versions: options.versions }),
+      onEvent: (event) => {
+        try {
+          options.onEvent?.(event);
+        } catch (caught) {
+          // The owner's fault is not to cost what came behind: it ends the process as any other would.
+          queueMicrotask(() => {
+            throw caught;
+          });
+        }
+      },
+      wake: () => this.#wake(),
+    });
+    this.#transport = (options.connect ?? connectTransport)(address, {
+      opened: () => this.#drained(),
+      received: (chunk) => this.#received(chunk),
+      drained: () => this.#drained(),
+      ended: (reason) => {
+        const is = reason === "" ? "the switch closed the connection" : reason;
+        const action = this.#connection.state.t === "open" ? "go on with the switch" : this.#connecting;
+        this.#close(new OpenFlowError("lost", action, is));
+      },
+    });
+  }
+
+  get version(): Version {
+    return this.#open().version;
+  }
+
+  get features(): Features {
+    return this.#open().features;
+  }
+
+  /** Carries out requests in order, each for itself, and answers when all are done, with those that were refused. @throws {OpenFlowError} */
+  async run(requests: readonly Request[], timeoutMs?: number): Promise<readonly OpenFlowError[]> {
+    return this.#ask<readonly OpenFlowError[]>(timeoutMs, (waiting, deadline) => {
+      this.#connection.start(new BatchExchange(requests, waiting), [...requests, barrier], deadline);
+    });
+  }
+
+  /** As `run` for one request. @throws {OpenFlowError} also where it is refused */
+  async do(request: Request, timeoutMs?: number): Promise<void> {
+    const [refusal] = await this.run([request], timeoutMs);
+    if (refusal !== undefined) throw refusal;
+  }
+
+  /**
+   * Changes flows and groups all at once or not at all; packets see the state before or the one after.
+   * @throws {OpenFlowError} that names the first one that was refused; nothing has changed then
+   */
+  async bundle(requests: readonly Request[], timeoutMs?: number): Promise<void> {
+    checkBundled(requests);
+    if (requests.length > bounds.bundleMessages) {
+      const is = `${requests.length} are given, wanted ${bounds.bundleMessages} at the most`;
+      throw new OpenFlowError("full", "make changes in a bundle", is);
+    }
+    return this.#ask<void>(timeoutMs, (waiting, deadline) => this.#connection.startBundle(requests, deadline, waiting));
+  }
+
+  /** Sends one without waiting for it, such as a packet; a refusal is an event. @throws {OpenFlowError} */
+  post(request: Request): void {
+    this.#connection.post(request);
+  }
+
+  /** Asks for a list. @throws {OpenFlowError} */
+  async list<T>(request: MultipartRequest<T>, timeoutMs?: number): Promise<readonly T[]> {
+    return this.#ask<readonly T[]>(timeoutMs, (waiting, deadline) => {
+      const exchange = new MultipartExchange<T>(request, this.version, waiting);
+      this.#connection.start(exchange, [multipartMessage(request)], deadline);
+    });
+  }
+
+  flows(filter?: FlowFilter): Promise<readonly InstalledFlow[]> {
+    return this.list(flowsRequest(filter));
+  }
+
+  groups(): Promise<readonly OpenFlowGroup[]> {
+    return this.list(groupsRequest());
+  }
+
+  groupCounters(group?: number): Promise<readonly GroupCounters[]> {
+    return this.list(groupCountersRequest(group));
+  }
+
+  async meters(): Promise<readonly OpenFlowMeter[]> {
+    return (await this.list(metersRequest())).filter((meter) => meter !== undefined);
+  }
+
+  ports(): Promise<readonly OpenFlowPort[]> {
+    return this.list(portsRequest());
+  }
+
+  /** Whether the switch answers. @throws {OpenFlowError} */
+  async echo(timeoutMs?: number): Promise<void> {
+    const request: Request = {
+      action: "hear from the switch",
+      type: MessageType.ECHO_REQUEST,
+      body: () => undefined,
+    };
+    await this.#ask<true>(timeoutMs, (waiting, deadline) => {
+      const exchange = new SingleExchange(
+        request.action,
+        (message) => (message.t === "echo-reply" ? true : undefined),
+        waiting,
+      );
+      this.#connection.start(exchange, [request], deadline);
+    });
+  }
+
+  [Symbol.dispose](): void {
+    this.#close(new OpenFlowError("lost", "go on with the switch", "the connection was closed from this side"));
+  }
+
+  #open(): { readonly version: Version; readonly features: Features } {
+    const { state } = this.#connection;
+    if (state.t === "open") return state;
+    throw state.t === "closed" ? state.error : new OpenFlowError("lost", this.#connecting, "it is not open yet");
+  }
+
+  #ask<T>(
+    timeoutMs: number | undefined,
+    start: (waiting: { resolve(value: T): void; reject(reason: OpenFlowError): void }, deadline: number) => void,
+  ): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const deadline = performance.now() + (timeoutMs ?? this.#options.requestMs);
+    start({ resolve, reject }, deadline);
+    this.#schedule(deadline);
+    return promise;
+  }
+
+  #received(chunk: Uint8Array): void {
+    this.#heardAt = performance.now();
+    this.#connection.receive(chunk);
+  }
+
+  #drained(): void {
+    this.#hasRoom = true;
+    this.#flush();
+  }
+
+  /** What is asked for in one turn goes out in one piece. */
+  #wake(): void {
+    const { state } = this.#connection;
+    if (state.t === "closed") this.#finish(state.error);
+    else if (state.t === "open") {
+      this.#opened.resolve();
+      this.#schedule(this.#heardAt + this.#options.idleMs);
+    }
+    if (this.#flushing || !this.#hasRoom) return;
+    this.#flushing = true;
+    queueMicrotask(() => {
+      this.#flushing = false;
+      this.#flush();
+    });
+  }
+
+  #flush(): void {
+    while (this.#hasRoom && this.#connection.waiting > 0)
+      this.#hasRoom = this.#transport.write(this.#connection.take());
+  }
+
+  #schedule(at: number): void {
+    if (at >= this.#timerAt || this.#connection.state.t === "closed") return;
+    clearTimeout(this.#timer);
+    this.#timerAt = at;
+    this.#timer = setTimeout(() => this.#onTimer(), Math.max(0, at - performance.now()));
+    // A connection alone does not keep a process alive; its socket does.
+    this.#timer.unref();
+  }
+
+  #onTimer(): void {
+    this.#timerAt = Number.POSITIVE_INFINITY;
+    const now = performance.now();
+    const next = this.#connection.expire(now);
+    if (now - this.#heardAt >= this.#options.idleMs) this.#probe();
+    if (next !== undefined) this.#schedule(next);
+    this.#schedule(Math.max(this.#heardAt, now - this.#options.idleMs / 2) + this.#options.idleMs);
+  }
+
+  #probe(): void {
+    if (this.#probing) return;
+    this.#probing = true;
+    this.echo()
+      .catch((error: OpenFlowError) => {
+        if (error.kind === "late") this.#close(error);
+      })
+      .finally(() => {
+        this.#probing = false;
+      });
+  }
+
+  #close(error: OpenFlowError): void {
+    this.#connection.close(error);
+  }
+
+  #finish(error: OpenFlowError): void {
+    clearTimeout(this.#timer);
+    this.#transport.close();
+    this.#opened.reject(error);
+    this.#ended.resolve(error);
+  }
+}
