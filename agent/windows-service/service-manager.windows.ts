@@ -46,7 +46,7 @@ const automatic = 2;
 /** The failure is logged and the boot goes on. */
 const errorNormal = 1;
 /** Levels of `ChangeServiceConfig2W`. */
-const level = { description: 1, failureActions: 2, delayedStart: 3, failureActionsAlways: 4 } as const;
+const level = { description: 1, failureActions: 2, failureActionsAlways: 4 } as const;
 /** The documented most that a service's configuration takes. */
 const configBytes = 8 * 1024;
 /** SERVICE_STATUS and SERVICE_STATUS_PROCESS. */
@@ -191,7 +191,6 @@ class ConnectedManager implements ServiceManager {
     set("description", level.description, pointer);
     set("restart after a failure", level.failureActions, structure);
     set("restart after an orderly failure", level.failureActionsAlways, yes);
-    set("delayed start", level.delayedStart, yes);
     pointedTo.length = 0; // Held until here.
     return missing;
   }
