@@ -33,6 +33,13 @@ export const exampleSettings = (dataDir: string): HostSettings => ({
   hnsNetwork: "pipette",
 });
 
+/** What changes a node in the example's set-up, in its order; behind the first two, where Windows has dropped the address, comes `restored`. */
+export const steps = [
+  ["Rename-VMNetworkAdapter", "Rename-NetAdapter", "Enable-VMSwitchExtension", "Set-VMSwitch"],
+  ["Set-NetIPInterface", "Set-NetIPInterface", "New-NetRoute", "New-NetRoute", "New-NetRoute", "New-NetNat"],
+].flat();
+export const restored = ["New-NetIPAddress", "Set-DnsClientServerAddress", "New-NetRoute"];
+
 /** Thousands of small files are synced here, and no test cuts the power. */
 const inMemory = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 

@@ -3,13 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { setUpHost } from "../../agent/windows-host/mod.ts";
 import { deleteHnsNetwork, type Item, type NodeState } from "./node-state.ts";
-import { cidr, HostFixture, ip } from "./set-up-fixture.ts";
-
-const steps = [
-  ["Rename-VMNetworkAdapter", "Rename-NetAdapter", "Enable-VMSwitchExtension", "Set-VMSwitch"],
-  ["Set-NetIPInterface", "Set-NetIPInterface", "New-NetRoute", "New-NetRoute", "New-NetRoute", "New-NetNat"],
-].flat();
-const restored = ["New-NetIPAddress", "Set-DnsClientServerAddress", "New-NetRoute"];
+import { cidr, HostFixture, ip, restored, steps } from "./set-up-fixture.ts";
 
 describe("a node that Windows helps with", () => {
   test("becomes what the settings say, once, and as it was again", async () => {
@@ -127,67 +121,6 @@ test("where Windows drops the address, it comes back to the switch's adapter, an
   const { routes, ...after } = host.snapshot() as Record<string, unknown>;
   expect(after).toEqual(before);
   expect(routes).toHaveLength(2);
-});
-
-describe.each([true, false])("killed at any point (Windows moves the address: %s)", (moves) => {
-  const acts = moves ? steps.length : steps.length + restored.length;
-  const points = Array.from({ length: acts }, (_, at) =>
-    (["before the next", "after the last"] as const).map(
-      (when) => [at + (when === "after the last" ? 1 : 0), when] as const,
-    ),
-  ).flat();
-
-  test.each(points)(
-    "of set-up, %i changes done, %s: the next run ends where an untouched one does",
-    async (at, when) => {
-      using untouched = new HostFixture();
-      untouched.moves = moves;
-      await untouched.start();
-      using host = new HostFixture();
-      host.moves = moves;
-      const fresh = host.snapshot();
-      host.node.killAfter(at, when);
-      await expect(host.start()).rejects.toThrow("the agent is dead");
-      expect(host.node.done).toHaveLength(at);
-      host.node.revive();
-      await host.start();
-      expect(host.snapshot()).toEqual(untouched.snapshot());
-      await host.cleanUp();
-      if (moves) expect(host.snapshot()).toEqual(fresh);
-    },
-  );
-
-  test.each(points)("of set-up, %i changes done, %s: clean-up leaves nothing", async (at, when) => {
-    using host = new HostFixture();
-    host.moves = moves;
-    const fresh = host.snapshot() as Record<string, unknown>;
-    host.node.killAfter(at, when);
-    await expect(host.start()).rejects.toThrow("the agent is dead");
-    host.node.revive();
-    const { changes } = await host.cleanUp();
-    expect(changes.filter(({ did }) => did === "failed")).toEqual([]);
-    const after = host.snapshot() as Record<string, unknown>;
-    if (moves) expect(after).toEqual(fresh);
-    else expect({ ...after, routes: [] }).toEqual({ ...fresh, routes: [] });
-    expect(existsSync(join(host.dataDir, "windows-host"))).toBe(false);
-  });
-
-  const undoing = Array.from({ length: steps.length }, (_, at) => at);
-  test.each(undoing)("of clean-up, after %i changes: the next run goes on", async (at) => {
-    using host = new HostFixture();
-    host.moves = moves;
-    const fresh = host.snapshot() as Record<string, unknown>;
-    await host.start();
-    host.node.killAfter(at, "before the next");
-    const { changes } = await host.cleanUp().catch((caught) => ({ changes: [{ did: String(caught) }] }));
-    expect(changes.some(({ did }) => did === "failed")).toBe(true);
-    host.node.revive();
-    expect((await host.cleanUp()).changes.filter(({ did }) => did === "failed")).toEqual([]);
-    expect({ ...(host.snapshot() as object), routes: moves ? fresh["routes"] : [] }).toEqual({
-      ...fresh,
-      routes: moves ? fresh["routes"] : [],
-    });
-  });
 });
 
 describe("what is believed", () => {
