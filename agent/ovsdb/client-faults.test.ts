@@ -105,7 +105,7 @@ describe("a server that does wrong loses its connection", () => {
   });
 });
 
-const rounds = Number(process.env["PIPETTE_FUZZ_ROUNDS"] ?? 150);
+const rounds = Number(process.env["PIPETTE_FUZZ_ROUNDS"] ?? 60);
 
 describe("damaged streams", () => {
   const stream = new TextEncoder().encode(

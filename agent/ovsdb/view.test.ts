@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import { random } from "../../test/support/random.ts";
-import { ovsdbLimits } from "./ovsdb-limits.ts";
 import { readUpdates, type UpdateForm } from "./table-updates.ts";
 import { parseUuid, type Uuid } from "./values.ts";
 import { type Monitored, type RowChange, View } from "./view.ts";
@@ -117,11 +116,36 @@ describe("a view", () => {
     expect([...view.rows("Port").keys()].sort()).toEqual([uuid(1), uuid(3), uuid(4)]);
   });
 
+  test("says that a row is different where only one value is, of whatever kind", () => {
+    const row = { name: "p", tag: 5, trunks: ["set", [1, 2]], external_ids: ["map", [["a", "b"]]] };
+    const differing = [
+      { tag: ["set", []] },
+      { tag: 6 },
+      { trunks: ["set", [1, 3]] },
+      { trunks: 1 },
+      { external_ids: ["map", [["a", "c"]]] },
+      { external_ids: ["map", [["c", "b"]]] },
+      { external_ids: ["map", []] },
+    ];
+    for (const more of [{}, ...differing]) {
+      const view = viewOf({ Port: { [uuid(1)]: { initial: row } } });
+      const state = { Port: { [uuid(1)]: { initial: { ...row, ...more } } } };
+      const changes = view.replace(readUpdates("update2", monitored, state, () => undefined));
+      expect(changes).toHaveLength(Object.keys(more).length);
+    }
+  });
+
   test("holds so many rows and no more", () => {
-    const view = viewOf();
-    const rows = Array.from({ length: ovsdbLimits.rows }, (_, n) => [uuid(n), { insert: {} }]);
-    update(view, { Port: Object.fromEntries(rows) });
-    expect(() => update(view, { Port: { [uuid(999_999)]: { insert: {} } } })).toThrow("more than 262144 rows");
+    const view = new View(monitored, 3);
+    view.replace([]);
+    update(view, {
+      Port: { [uuid(1)]: { insert: {} }, [uuid(2)]: { insert: {} } },
+      Bridge: { [uuid(3)]: { insert: {} } },
+    });
+    update(view, {
+      Port: { [uuid(1)]: { delete: null }, [uuid(4)]: { insert: {} }, [uuid(2)]: { modify: { tag: 1 } } },
+    });
+    expect(() => update(view, { Port: { [uuid(5)]: { insert: {} } } })).toThrow("there are more than 3 rows");
   });
 });
 

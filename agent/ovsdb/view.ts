@@ -51,10 +51,12 @@ class WatchedRows {
  */
 export class View<M extends Monitored> {
   readonly #tables: ReadonlyMap<TableName, WatchedRows>;
+  readonly #mostRows: number;
   #current = false;
   #count = 0;
 
-  constructor(monitored: M) {
+  constructor(monitored: M, mostRows: number = ovsdbLimits.rows) {
+    this.#mostRows = mostRows;
     this.#tables = new Map(Object.keys(monitored).map((table) => [table as TableName, new WatchedRows()]));
   }
 
@@ -91,7 +93,7 @@ export class View<M extends Monitored> {
       this.#count += (after === undefined ? 0 : 1) - (before === undefined ? 0 : 1);
       this.#tables.get(table)?.put(uuid, after);
     }
-    if (this.#count > ovsdbLimits.rows) throw new MalformedValue(`there are more than ${ovsdbLimits.rows} rows`);
+    if (this.#count > this.#mostRows) throw new MalformedValue(`there are more than ${this.#mostRows} rows`);
   }
 
   /**
