@@ -70,6 +70,8 @@ describe("a workload container", () => {
 
   test("that cannot join takes nothing away from its sandbox", async () => {
     await cni("ADD", "s", guid);
+    // Not even where the agent knows nothing of the sandbox's interface any more.
+    parts.attached.clear();
     parts.dataPath.before = (action) => {
       if (action === "attach") throw new Error("refused");
     };

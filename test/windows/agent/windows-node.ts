@@ -22,6 +22,8 @@ export interface CniOptions {
   readonly netns?: string;
   readonly args?: string;
   readonly ifname?: string;
+  /** CNI_PATH. */
+  readonly path?: string;
   /** Keys to add to the network configuration, or to replace. */
   readonly conf?: Readonly<Record<string, unknown>>;
   readonly timeoutMs?: number;
@@ -129,7 +131,7 @@ export class WindowsNode implements AsyncDisposable {
       CNI_NETNS: options.netns ?? "",
       CNI_IFNAME: options.ifname ?? "eth0",
       CNI_ARGS: options.args ?? "",
-      CNI_PATH: "C:\\cni",
+      CNI_PATH: options.path ?? "C:\\cni",
     };
     const stdin = JSON.stringify({ ...conf, ...options.conf });
     return this.prefix.start(pipette, { env, stdin, timeoutMs: options.timeoutMs ?? 60_000 });
