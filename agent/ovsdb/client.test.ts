@@ -232,6 +232,25 @@ describe("a connection that ends", () => {
     expect(database.last).not.toBe(first);
   });
 
+  test("while it is made is told of once", async () => {
+    using client = new OvsdbClient({
+      address: "/run/x.sock",
+      monitored,
+      open: async (_, events) => {
+        events.closed("the connection broke (ECONNRESET)");
+        throw new Error("connecting fails with ECONNRESET");
+      },
+      timing: { retryFirstMs: 1 },
+    });
+    const states: string[] = [];
+    client.onState(({ t }) => states.push(t));
+    await until(() => states.length > 4);
+    // The first attempt begins before anybody can listen.
+    const afterwards = states.slice(states.indexOf("pausing"), 4);
+    expect(afterwards).toEqual(["pausing", "connecting", "pausing", "connecting"].slice(0, afterwards.length));
+    expect(client.state.t).not.toBe("ready");
+  });
+
   test("lets new requests wait for the next, for as long as they may", async () => {
     const { database, client } = connect(usual(state, () => inserted));
     database.refusal = "connecting fails with ENOENT";

@@ -237,7 +237,8 @@ export class OvsdbClient<M extends Monitored> implements Disposable {
     this.view.outdate();
     this.#connection = undefined;
     this.#lastReason = reason;
-    if (!this.#isClosed()) this.#setState({ t: "pausing", reason });
+    // A connection that broke while it was made is told of by both.
+    if (this.#state.t === "connecting" || this.#state.t === "ready") this.#setState({ t: "pausing", reason });
   }
 
   #tell(changes: readonly RowChange[], lookAt: readonly RowChange[] | undefined): void {
