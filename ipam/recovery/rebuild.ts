@@ -19,6 +19,7 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import { workSuffix } from "./mend.ts";
 import { copyDatabase, damageIn, makeReplacement } from "./replacement.ts";
 import { SoleUse } from "./sole-use.ts";
+import { removeWork, syncFile, syncNames } from "./work-directory.ts";
 
 /** In the place of SQLite's own words, as long as these: every process that opens the file is turned away. */
 const underway = new TextEncoder().encode("Pipette rebuilds");
@@ -74,7 +75,7 @@ function isUnderway(fd: number, work: string): boolean {
 
 /** Everything that is put in place later. @returns `false` where there is no damage */
 async function prepare(path: string, work: string, log: (line: string) => void): Promise<boolean> {
-  rmSync(work, { recursive: true, force: true });
+  removeWork(work);
   mkdirSync(work, { mode: 0o700 });
   let ready = false;
   try {
@@ -86,16 +87,16 @@ async function prepare(path: string, work: string, log: (line: string) => void):
     for (const suffix of ["", "-wal", "-shm"])
       if (existsSync(path + suffix)) copyFileSync(path + suffix, join(work, aside + suffix));
     const { leases, complete } = await makeReplacement(next, work, looked, aside);
-    sync(next);
+    syncFile(next);
     renameSync(next, join(work, replacementName));
-    sync(work);
+    syncNames(work);
     log(`The lease database "${path}" is damaged (${damage}): it is set aside as "${join(dirname(path), aside)}"`);
     const rest = complete ? "no other address was in use" : "others may have been lost";
     log(`The lease database "${path}" is made anew with the ${leases} leases that could be read; ${rest}`);
     ready = true;
     return true;
   } finally {
-    if (!ready) rmSync(work, { recursive: true, force: true });
+    if (!ready) removeWork(work);
   }
 }
 
@@ -106,8 +107,8 @@ function finish(path: string, fd: number, work: string): void {
   for (const name of readdirSync(work))
     if (name.startsWith(`${basename(path)}.`)) renameSync(join(work, name), join(directory, name));
   copyInto(fd, join(work, replacementName));
-  rmSync(work, { recursive: true, force: true });
-  sync(directory);
+  removeWork(work);
+  syncNames(directory);
 }
 
 /** The beginning comes last: until it is there the file is no database. */
@@ -127,14 +128,5 @@ function copyInto(fd: number, source: string): void {
     fsyncSync(fd);
   } finally {
     closeSync(from);
-  }
-}
-
-function sync(path: string): void {
-  const fd = openSync(path, "r");
-  try {
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
   }
 }

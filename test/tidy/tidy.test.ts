@@ -30,7 +30,9 @@ const hostLocal = ["directory", "export", "import", "lock.linux"].map((name) => 
 
 /** A database that is damaged, or looks strange: loaded where that has been seen. */
 const recovery = [
-  ...["rebuild", "replacement", "sole-use.linux", "sole-use.windows"].map((name) => `ipam/recovery/${name}.ts`),
+  ...["rebuild", "replacement", "sole-use.linux", "sole-use.windows", "work-directory"].map(
+    (name) => `ipam/recovery/${name}.ts`,
+  ),
   "ipam/store/strange-files.ts",
 ];
 

@@ -11,6 +11,8 @@ export interface ProgramOptions {
   /** Milliseconds until the program is killed, which makes the run an error; 60,000 where it is not given. */
   readonly timeoutMs?: number;
   readonly cwd?: string;
+  /** A script of the shell in which `"$@"` is the program, to give it other inputs and outputs than pipes of this process. */
+  readonly shell?: string;
 }
 
 /** How a program ended. */
@@ -37,7 +39,8 @@ export class Program implements AsyncDisposable {
 
   constructor(command: readonly string[], env: Readonly<Record<string, string>>, options: ProgramOptions) {
     const { stdin = "", timeoutMs = longestMs, cwd = "/" } = options;
-    const [file = "", ...args] = command;
+    const wrapped = options.shell === undefined ? command : ["sh", "-c", options.shell, "sh", ...command];
+    const [file = "", ...args] = wrapped;
     const started = performance.now();
     // Plain pipes; a file where one is given.
     const input = typeof stdin === "number" ? stdin : "pipe";
