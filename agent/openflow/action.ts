@@ -1,5 +1,5 @@
 import type { Connection } from "./conntrack.ts";
-import { wholePacket } from "./constants.ts";
+import { Port, wholePacket } from "./constants.ts";
 import { type Bits, type Field, type FieldName, fieldOf } from "./fields.ts";
 import type { Learn } from "./learn.ts";
 import { InvalidFlow } from "./openflow-error.ts";
@@ -67,8 +67,16 @@ export type Action =
 
 export type ActionOf<T extends Action["t"]> = Extract<Action, { t: T }>;
 
-/** To a port by its number, or one of `Port`. */
-export const output = (port: number, maxLength = 0): Action => ({ t: "output", port, maxLength });
+/** @throws {InvalidFlow} */
+function within(what: string, value: number, least: number, most: number): number {
+  if (Number.isInteger(value) && value >= least && value <= most) return value;
+  throw new InvalidFlow("an action", `its ${what} is ${value}, wanted ${least} to ${most}`);
+}
+
+const portIn = (port: number): number => within("port", port, 0, Port.LOCAL);
+
+/** To a port by its number, or one of `Port`. @throws {InvalidFlow} */
+export const output = (port: number, maxLength = 0): Action => ({ t: "output", port: portIn(port), maxLength });
 
 export const outputTo = (source: Bits): Action => {
   if (source.count > 32) {
@@ -76,8 +84,8 @@ export const outputTo = (source: Bits): Action => {
   }
   return { t: "output-field", source, maxLength: wholePacket };
 };
-export const toGroup = (group: number): Action => ({ t: "group", group });
-export const throughMeter = (meter: number): Action => ({ t: "meter", meter });
+export const toGroup = (group: number): Action => ({ t: "group", group: within("group", group, 0, 0xfffffeff) });
+export const throughMeter = (meter: number): Action => ({ t: "meter", meter: within("meter", meter, 1, 0xffff0000) });
 
 /** Sets a field, or those of its bits that `mask` has. @throws {InvalidFlow} */
 export function setField(name: FieldName, value: FieldValue, mask?: FieldValue): Action {
@@ -116,13 +124,12 @@ export function move(source: Bits, destination: Bits): Action {
   return { t: "move", source, destination };
 }
 
-/** On to a table, or to the same one as if the packet had come in by `port`. */
-export const resubmit = (table: number | undefined, port?: number): Action => ({
-  t: "resubmit",
-  port,
-  table,
-  tracked: false,
-});
+/** On to a table, or to the same one as if the packet had come in by `port`, of 16 bits or one of `Port`. @throws {InvalidFlow} */
+export function resubmit(table: number | undefined, port?: number): Action {
+  if (table !== undefined) within("table", table, 0, 254);
+  if (port !== undefined && port < Port.MAX) within("port", port, 0, 0xfeff);
+  return { t: "resubmit", port: port === undefined ? undefined : portIn(port), table, tracked: false };
+}
 
 export const decTtl: Action = { t: "dec-ttl" };
 export const ctClear: Action = { t: "ct-clear" };

@@ -32,6 +32,10 @@ export function parseAddress(text: string, isWindows: boolean): OpenFlowAddress 
   return { t: "tcp", host, port };
 }
 
+/** Whether it is a named pipe of Windows. */
+export const isPipe = (address: OpenFlowAddress): address is Extract<OpenFlowAddress, { t: "path" }> =>
+  address.t === "path" && address.path.toLowerCase().startsWith(pipePrefix);
+
 /** `C:\openvswitch\var\run\openvswitch\br-int.mgmt` is the pipe `C:openvswitchvarrunopenvswitchbr-int.mgmt`. */
 function pipeOf(path: string): string {
   return path.startsWith(pipePrefix) ? path : pipePrefix + path.replaceAll(/[\\/]/g, "");

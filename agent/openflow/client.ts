@@ -14,7 +14,7 @@ import { type MultipartRequest, multipartMessage } from "./multipart.ts";
 import { OpenFlowError } from "./openflow-error.ts";
 import { type OpenFlowPort, portsRequest } from "./port.ts";
 import type { Request } from "./request.ts";
-import { addressText, type Connect, connectTransport, type Transport } from "./transport.ts";
+import { addressText, type Connect, connectTransport, requireTrusted, type Transport } from "./transport.ts";
 
 export interface ClientOptions {
   /** Absent: 1.5, and 1.3 where the switch has no 1.5. */
@@ -52,6 +52,15 @@ export class OpenFlowClient implements Disposable {
 
   /** Connects and agrees on a version. @throws {OpenFlowError} */
   static async connect(address: OpenFlowAddress, options: ClientOptions = {}): Promise<OpenFlowClient> {
+    try {
+      await requireTrusted(address);
+    } catch (caught) {
+      throw new OpenFlowError(
+        "lost",
+        `connect to "${addressText(address)}"`,
+        Error.isError(caught) ? caught.message : "",
+      );
+    }
     const client = new OpenFlowClient(address, options);
     const limit = options.connectMs ?? bounds.connectMs;
     const timer = setTimeout(

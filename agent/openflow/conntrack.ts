@@ -53,7 +53,13 @@ export function ct(options: Partial<Omit<Connection, "t">>): Connection {
   return made;
 }
 
-function checkConnection({ commit, force, zone, exec, nat }: Connection): void {
+function checkConnection({ commit, force, zone, table, exec, nat }: Connection): void {
+  if (typeof zone === "number" && !(Number.isInteger(zone) && zone >= 0 && zone <= 0xffff)) {
+    throw new InvalidFlow("an action ct", `its zone is ${zone}, wanted 0 to 65535`);
+  }
+  if (table !== undefined && !(Number.isInteger(table) && table >= 0 && table <= 254)) {
+    throw new InvalidFlow("an action ct", `its table is ${table}, wanted 0 to 254`);
+  }
   if (force && !commit) throw new InvalidFlow("an action ct", 'it has "force" without "commit"');
   if (exec.length > 0 && !commit) throw new InvalidFlow("an action ct", 'it sets fields without "commit"');
   if (typeof zone === "object" && zone.count !== 16) {

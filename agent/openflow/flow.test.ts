@@ -8,12 +8,14 @@ import {
   load,
   move,
   note,
+  output,
   outputTo,
   popVlan,
   pushVlan,
   resubmit,
   setField,
   throughMeter,
+  toGroup,
   whole,
 } from "./action.ts";
 import { ct } from "./conntrack.ts";
@@ -74,6 +76,13 @@ test.each<[string, () => unknown, string]>([
   ["a move of unlike widths", () => move(whole("tun_id"), whole("reg0")), "64 bits are to go where 32 are"],
   ["a move to what is read only", () => move(whole("reg0"), whole("ct_state")), "the second is there to be read only"],
   ["an output to a number that is too wide", () => outputTo(whole("tun_id")), "64 bits of tun_id are given"],
+  ["a port below all", () => output(-1), "its port is -1, wanted 0 to 4294967294"],
+  ["a port between those that 16 bits name", () => resubmit(1, 0xff00), "its port is 65280"],
+  ["a table beyond the last", () => resubmit(255), "its table is 255, wanted 0 to 254"],
+  ["a group that is all of them", () => toGroup(0xfffffffc), "its group is 4294967292"],
+  ["meter 0", () => throughMeter(0), "its meter is 0, wanted 1 to"],
+  ["a zone beyond 16 bits", () => ct({ zone: 65536 }), "its zone is 65536, wanted 0 to 65535"],
+  ["tracking to half a table", () => ct({ table: 0.5 }), "its table is 0.5"],
   ["part 3 of 2", () => conjunction(1, 3, 2), "it is part 3 of 2"],
   ["force without commit", () => ct({ force: true }), 'it has "force" without "commit"'],
   ["marks without commit", () => ct({ exec: [setField("ct_mark", 1)] }), 'it sets fields without "commit"'],
@@ -173,6 +182,17 @@ test("a meter is an instruction in 1.3, and there in front only", () => {
   const later = flow({ actions: [resubmit(4), throughMeter(1)] });
   expect(() => write(later, Version.v13)).toThrow(OpenFlowError);
   expect(() => write(later, Version.v15)).not.toThrow();
+});
+
+test.each<[string, Partial<Flow>]>([
+  ["8", { actions: [{ t: "ct", commit: true, force: false, zone: 0, table: 256, alg: 0, nat: undefined, exec: [] }] }],
+  ["16", { actions: [learn({ table: 1, hardTimeout: 65_536, specs: [] })] }],
+  ["32", { actions: [{ t: "group", group: -1 }] }],
+  ["64", { metadata: { value: 1n << 64n, mask: 1n } }],
+])("a number of more than %s bits is not cut to them", (bits, given) => {
+  expect(() => write(flow(given.actions === undefined ? given : { match: ip4, ...given }), Version.v15)).toThrow(
+    `wanted ${bits} bits`,
+  );
 });
 
 test("a flow that no message holds is refused", () => {

@@ -18,7 +18,7 @@ export function writeOxm(writer: WireWriter, field: Field, value: bigint, mask: 
     writer.u32(header).uint(value, field.bytes);
     return;
   }
-  writer.u32((header | hasMask) + field.bytes);
+  writer.u32(header + hasMask + field.bytes);
   writer.uint(value, field.bytes).uint(mask, field.bytes);
 }
 

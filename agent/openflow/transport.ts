@@ -1,5 +1,6 @@
 import { connect as connectSocket } from "node:net";
-import type { OpenFlowAddress } from "./address.ts";
+import { isWindows } from "../../shared/platform.ts";
+import { isPipe, type OpenFlowAddress } from "./address.ts";
 
 /** Bytes out. What comes in goes to the listener. */
 export interface Transport {
@@ -34,6 +35,17 @@ export const connectTransport: Connect = (address, listener) => {
   socket.on("close", () => listener.ended(reason));
   return { write: (bytes) => socket.write(bytes), close: () => socket.destroy() };
 };
+
+/**
+ * Refuses a pipe of Windows that another than an administrator's process serves: any program may take a name that is
+ * free. Nothing to refuse elsewhere: a socket's directory says who may listen there.
+ * @throws {Error}
+ */
+export async function requireTrusted(address: OpenFlowAddress): Promise<void> {
+  if (!isWindows || !isPipe(address)) return;
+  const { requireTrustedPipe } = await import("../ovsdb/pipe-server.windows.ts");
+  requireTrustedPipe(address.path);
+}
 
 /** For people: `unix:/run/…`. */
 export const addressText = (address: OpenFlowAddress): string =>

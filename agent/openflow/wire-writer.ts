@@ -1,6 +1,9 @@
 import { InvalidFlow } from "./openflow-error.ts";
 
-/** Writes numbers, highest byte first, into a buffer that grows: room is taken first, since that may be another buffer. */
+const tooWide = (value: number | bigint, bits: number): InvalidFlow =>
+  new InvalidFlow("a message", `the number ${value} is in it, wanted ${bits} bits`);
+
+/** Writes numbers, highest byte first, into a buffer that grows, and never a number cut to its lowest bits. Room is taken first, since that may be another buffer. */
 export class WireWriter {
   #bytes: Uint8Array<ArrayBuffer>;
   #view: DataView;
@@ -16,40 +19,58 @@ export class WireWriter {
   }
 
   u8(value: number): this {
+    if ((value & 0xff) !== value) throw tooWide(value, 8);
     const at = this.#take(1);
     this.#view.setUint8(at, value);
     return this;
   }
 
   u16(value: number): this {
+    if ((value & 0xffff) !== value) throw tooWide(value, 16);
     const at = this.#take(2);
     this.#view.setUint16(at, value);
     return this;
   }
 
   u32(value: number): this {
+    if (value >>> 0 !== value) throw tooWide(value, 32);
     const at = this.#take(4);
     this.#view.setUint32(at, value);
     return this;
   }
 
   u64(value: bigint): this {
+    if (value < 0n || value > 0xffff_ffff_ffff_ffffn) throw tooWide(value, 64);
     const at = this.#take(8);
     this.#view.setBigUint64(at, value);
     return this;
   }
 
-  /** An unsigned number of any length. */
+  /** An unsigned number of 1, 2, 4, 6, 8 or 16 bytes, or of any other length. */
   uint(value: bigint, length: number): this {
-    if (length === 4) return this.u32(Number(value));
-    if (length === 2) return this.u16(Number(value));
-    if (length === 1) return this.u8(Number(value));
-    let rest = value;
+    switch (length) {
+      case 1:
+        return this.u8(Number(value));
+      case 2:
+        return this.u16(Number(value));
+      case 4:
+        return this.u32(Number(value));
+      case 6: {
+        const number = Number(value);
+        return this.u16(Math.floor(number / 0x1_0000_0000)).u32(number % 0x1_0000_0000);
+      }
+      case 8:
+        return this.u64(value);
+      case 16:
+        return this.u64(value >> 64n).u64(value & 0xffff_ffff_ffff_ffffn);
+    }
     const at = this.#take(length);
+    let rest = value;
     for (let i = at + length - 1; i >= at; i--) {
       this.#bytes[i] = Number(rest & 0xffn);
       rest >>= 8n;
     }
+    if (rest !== 0n) throw tooWide(value, 8 * length);
     return this;
   }
 
