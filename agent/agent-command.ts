@@ -49,7 +49,11 @@ async function run(file: string, check: boolean, io: TerminalIo, supervisor?: Su
     io.stdout(`${file} is in order\n`);
     return exitStatus.done;
   }
-  return serve(config, io, supervisor);
+  const status = await serve(config, io, supervisor);
+  // A call of HNS that hangs would keep the process, and its supervisor from starting the next one. A service has still
+  // to tell how it ended.
+  if (isWindows && supervisor === undefined) process.exit(status);
+  return status;
 }
 
 async function cleanUp(file: string, json: boolean, io: TerminalIo): Promise<number> {

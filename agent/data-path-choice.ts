@@ -44,7 +44,7 @@ async function hns(config: AgentConfig, logger: Logger): Promise<DataPathChoice>
       createHnsDataPath({
         networks: config.networks.flatMap(hnsNetworkOf),
         dataDir: config.dataDir,
-        hcn: openHcn({ onLost: ({ message }) => lost.resolve(message) }),
+        hcn: openHcn({ deadlineMs: config.hnsTimeoutMs, onLost: ({ message }) => lost.resolve(message) }),
         node: createNodeSide(config.dataDir, openHostRunner(), logger),
         logger,
         leftover,

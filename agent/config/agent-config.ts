@@ -15,6 +15,8 @@ export interface AgentConfig {
   readonly drainTimeoutMs: number;
   readonly janitorIntervalMs: number;
   readonly cooldownMs: number;
+  /** Of one call of HNS. */
+  readonly hnsTimeoutMs: number;
 }
 
 /** The CNI network configuration that the agent writes for the runtime, for the first network. */

@@ -112,5 +112,6 @@ export const agentShape: Shape = {
     drainTimeoutMs: milliseconds(0, limits.longestTimeoutMs),
     janitorIntervalMs: milliseconds(100, 3_600_000),
     cooldownMs: milliseconds(0, limits.longestCooldownMs),
+    hnsTimeoutMs: milliseconds(500, limits.longestTimeoutMs),
   },
 };

@@ -33,6 +33,7 @@ interface RawConfig {
   readonly drainTimeoutMs?: number;
   readonly janitorIntervalMs?: number;
   readonly cooldownMs?: number;
+  readonly hnsTimeoutMs?: number;
 }
 
 interface RawNetwork {
@@ -93,6 +94,7 @@ function withDefaults(raw: RawConfig): AgentConfig {
     drainTimeoutMs: raw.drainTimeoutMs ?? 10_000,
     janitorIntervalMs: raw.janitorIntervalMs ?? 10_000,
     cooldownMs: raw.cooldownMs ?? limits.cooldownMs,
+    hnsTimeoutMs: raw.hnsTimeoutMs ?? limits.hcnDeadlineMs,
   };
 }
 

@@ -124,6 +124,7 @@ export async function partsInMemory(dataPath: DataPathName = "bridge"): Promise<
       drainTimeoutMs: 1_000,
       janitorIntervalMs: 1_000,
       cooldownMs: 0,
+      hnsTimeoutMs: 1_000,
     },
     allocator,
     dataPath: new DataPathInMemory(),

@@ -93,6 +93,8 @@ describeWine("HNS that goes wrong", (wine) => {
     );
 
     test("longer than the agent waits: it gives the call up, says so, and takes what comes of it later away", async () => {
+      await node.stop();
+      await node.start({}, { hnsTimeoutMs: 2_000 });
       {
         using hang = node.stubs.hns.fault({ call: "HcnCreateEndpoint", times: 1, holdMs: "until released" });
         const answer = await node.cni("ADD", "a", { netns });

@@ -80,8 +80,9 @@ export class WindowsNode implements AsyncDisposable {
   /**
    * Starts the agent; answers when it is ready.
    * @param changes keys of the network's `hns` section
+   * @param more keys of the whole configuration
    */
-  async start(changes: Readonly<Record<string, unknown>> = {}): Promise<Program> {
+  async start(changes: Readonly<Record<string, unknown>> = {}, more: object = {}): Promise<Program> {
     const hns = { nodeAddress: "192.168.1.5", ...changes };
     const config = {
       socket: this.socket,
@@ -91,6 +92,7 @@ export class WindowsNode implements AsyncDisposable {
       janitorIntervalMs: 200,
       cni: { confDir: `${this.dataDir}-conf` },
       networks: [{ name: "pods", subnets: ["10.9.0.0/24"], bridge: "br-int", hns }],
+      ...more,
     };
     // JSON is YAML.
     this.prefix.write(this.#configFile, JSON.stringify(config));
