@@ -46,8 +46,9 @@ export async function asService(io: TerminalIo, run: (supervisor: Supervisor) =>
       return status;
     } finally {
       host.stopped(status);
-      // Whatever still hangs in a call must not keep the next one from what this process holds.
-      setTimeout(() => process.exit(status), limits.serviceEndMs).unref();
+      // Whatever still hangs in a call must not keep the next one from what this process holds; with nothing else to do it
+      // would wait for that, so the timer has to count.
+      setTimeout(() => process.exit(status), limits.serviceEndMs);
     }
   } catch (caught) {
     io.stderr(`${CniError.from(caught, "run as a service").message}\n`);

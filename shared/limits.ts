@@ -27,7 +27,7 @@ export const limits = {
   /** The agent's own log file, where there is no journal: days of calls on a busy node; as much again is kept from before. */
   agentLogFileBytes: 20 * 1024 * 1024,
   /** A service that has said that it stopped ends within this time, also where one of its threads hangs in a call. */
-  serviceEndMs: 2_000,
+  serviceEndMs: 100,
   /** A service that starts or stops says within this time that it still does; three times as often, to be sure. */
   serviceWaitHintMs: 15_000,
   /** A process that rotates the log holds its lock for a millisecond; an older lock has lost its holder. */
