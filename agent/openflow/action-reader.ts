@@ -11,10 +11,9 @@ import type { WireReader } from "./wire-reader.ts";
 const smallestAction = 8;
 
 /** Actions to the end of `reader`; one that is not known is kept as it came. @throws {MalformedMessage} */
-export function readActions(reader: WireReader, depth = 0): readonly Action[] {
-  if (depth >= bounds.actionDepth) throw reader.malformed(`actions lie ${depth} deep within actions`);
+export function readActions(reader: WireReader): readonly Action[] {
   const actions: Action[] = [];
-  while (reader.left > 0) actions.push(readAction(reader, depth));
+  while (reader.left > 0) actions.push(readAction(reader, 0));
   return actions;
 }
 

@@ -311,3 +311,13 @@ test("what waits is bounded, and a request that cannot be said leaves nothing be
     script.say(message(MessageType.ECHO_REQUEST, i, new Uint8Array(60_000)));
   expect(script.connection.state).toMatchObject({ t: "closed", error: { kind: "full" } });
 });
+
+test("what was answered waits no more", () => {
+  const script = ScriptedSwitch.opened();
+  const many = Array.from({ length: 0.6 * bounds.pendingRequests }, () => barrier);
+  for (let round = 0; round < 3; round++) {
+    const end = run(script, many);
+    script.say(message(MessageType.BARRIER_REPLY, script.heard().at(-1)?.xid ?? 0));
+    expect(end.value).toEqual([]);
+  }
+});

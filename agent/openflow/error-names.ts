@@ -1,6 +1,6 @@
 /**
  * Names of OFPT_ERROR's types and codes as Open vSwitch writes them (OpenFlow 1.5.1, 7.5.4; ofp-errors.h): per type,
- * the codes in order. Property errors have type 13 in 1.3 and 14 since; the newer numbers are listed.
+ * the codes in order. A name that begins with OFP stands for itself: some properties' errors have type 13 in 1.3.
  */
 const tables: Readonly<Record<number, readonly [prefix: string, codes: string]>> = {
   0: ["OFPHFC", "INCOMPATIBLE EPERM"],
@@ -45,6 +45,11 @@ const tables: Readonly<Record<number, readonly [prefix: string, codes: string]>>
     "UNKNOWN METER_EXISTS INVALID_METER UNKNOWN_METER BAD_COMMAND BAD_FLAGS BAD_RATE BAD_BURST BAD_BAND " +
       "BAD_BAND_VALUE OUT_OF_METERS OUT_OF_BANDS",
   ],
+  13: [
+    "OFPTFFC",
+    "BAD_TABLE BAD_METADATA OFPBPC_BAD_TYPE OFPBPC_BAD_LEN OFPBPC_BAD_VALUE EPERM BAD_CAPA BAD_MAX_ENT BAD_FEATURES " +
+      "BAD_COMMAND TOO_MANY",
+  ],
   14: ["OFPBPC", "BAD_TYPE BAD_LEN BAD_VALUE TOO_MANY DUP_TYPE BAD_EXPERIMENTER BAD_EXP_TYPE BAD_EXP_VALUE EPERM"],
   15: ["OFPACFC", "INVALID UNSUPPORTED EPERM"],
   16: ["OFPMOFC", "UNKNOWN MONITOR_EXISTS INVALID_MONITOR UNKNOWN_MONITOR BAD_COMMAND BAD_FLAGS BAD_TABLE_ID BAD_OUT"],
@@ -62,6 +67,9 @@ const nicira: Readonly<Record<number, string>> = {
   3: "NXBRC_NXM_BAD_TYPE",
   4: "NXBRC_MUST_BE_ZERO",
   5: "NXBRC_BAD_REASON",
+  6: "OFPMOFC_MONITOR_EXISTS",
+  7: "OFPMOFC_BAD_FLAGS",
+  8: "OFPMOFC_UNKNOWN_MONITOR",
   9: "NXBRC_FM_BAD_EVENT",
   10: "NXBRC_UNENCODABLE_ERROR",
   11: "NXBAC_MUST_BE_ZERO",
@@ -75,6 +83,10 @@ const nicira: Readonly<Record<number, string>> = {
   20: "NXTTMFC_ALREADY_MAPPED",
   21: "NXTTMFC_DUP_ENTRY",
   22: "OFPBFC_BAD_VERSION",
+  23: "NXQOFC_QUEUE_ERROR",
+  34: "NXR_NOT_SUPPORTED",
+  35: "NXR_STALE",
+  36: "NXST_NOT_CONFIGURED",
   37: "NXFMFC_INVALID_TLV_FIELD",
   38: "NXTTMFC_INVALID_TLV_DEL",
   39: "NXBAC_BAD_HEADER_TYPE",
@@ -82,6 +94,7 @@ const nicira: Readonly<Record<number, string>> = {
   41: "NXBAC_BAD_ED_PROP",
   42: "NXBAC_CT_DATAPATH_SUPPORT",
   43: "NXBMC_CT_DATAPATH_SUPPORT",
+  44: "NXTFFC_DUP_TABLE",
 };
 
 /** ONF's numbers for what 1.3 lacks: bundles are 2300 and on, their order as above; the rest one by one. */
@@ -105,7 +118,8 @@ const split = new Map<number, readonly [string, readonly string[]]>(
 export function errorName(type: number, code: number): string {
   const [prefix, codes] = split.get(type) ?? ["", []];
   const name = codes[code];
-  return name === undefined ? `error type ${type} code ${code}` : `${prefix}_${name}`;
+  if (name === undefined) return `error type ${type} code ${code}`;
+  return name.startsWith("OFP") ? name : `${prefix}_${name}`;
 }
 
 /** The same of an experimenter's error. */

@@ -74,9 +74,9 @@ export class OpenVswitch implements AsyncDisposable {
     await ended;
   }
 
-  /** Runs ovs-vsctl on this database, for 30 s at most; answers its output. */
+  /** Runs ovs-vsctl on this database, for 30 s at most; answers its output. A socket that is there may not listen yet. */
   vsctl(...args: readonly string[]): Promise<string> {
-    return this.run("ovs-vsctl", `--db=unix:${this.socket}`, "--timeout=30", ...args);
+    return this.run("ovs-vsctl", `--db=unix:${this.socket}`, "--timeout=30", "--retry", ...args);
   }
 
   /** Asks ovsdb-server to do something, as ovs-appctl does; answers its output. */

@@ -1,9 +1,13 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { readError } from "../../agent/openflow/error-message.ts";
 import {
   addFlow,
   addGroup,
   addMeter,
   bits,
+  conjunction,
   deleteAllGroups,
   deleteAllMeters,
   deleteFlow,
@@ -25,6 +29,7 @@ import {
   Version,
 } from "../../agent/openflow/mod.ts";
 import { writeMessage } from "../../agent/openflow/request.ts";
+import { WireReader } from "../../agent/openflow/wire-reader.ts";
 import { WireWriter } from "../../agent/openflow/wire-writer.ts";
 import { parseCidr } from "../../shared/ip.ts";
 import { describeWith } from "../support/requires.ts";
@@ -174,14 +179,52 @@ describeWith("flows on a real Open vSwitch", ["linux", "root", "openvswitch"], (
         { ...plain, match: without },
         { ...plain, actions: tracked.actions },
         { ...plain, gotoTable: 5 },
+        { ...plain, actions: [conjunction(1, 1, 2), output(1)] },
       ].map(addFlow),
     );
     expect(refusals.map(({ refusal }) => refusal?.name)).toEqual([
       "OFPBMC_BAD_PREREQ",
       "OFPBAC_MATCH_INCONSISTENT",
       "OFPBIC_BAD_TABLE_ID",
+      "NXBAC_BAD_CONJUNCTION",
     ]);
   });
+
+  test.each([Version.v13, Version.v15])(
+    "errors have the names that ofp-parse gives them, in version %i",
+    async (version) => {
+      const errors: (readonly [type: number, code: number, vendor?: number])[] = [];
+      for (let type = 0; type <= 17; type++) for (let code = 0; code <= 20; code++) errors.push([type, code]);
+      for (let code = 0; code < 50; code++) errors.push([0xffff, code, 0x2320]);
+      for (const from of [2300, 2360, 2370, 2600, 2640, 4250]) {
+        for (let code = from; code < from + 20; code++) errors.push([0xffff, code, 0x4f4e4600]);
+      }
+      const bodies = errors.map(([type, code, vendor]) => {
+        const writer = new WireWriter().u16(type).u16(code);
+        if (vendor !== undefined) writer.u32(vendor);
+        return writer.zeros(8).done();
+      });
+      const file = join(bridge.vswitch.directory, "errors");
+      const header = (body: Uint8Array) =>
+        new WireWriter()
+          .u8(version)
+          .u8(1)
+          .u16(8 + body.length)
+          .u32(1)
+          .bytes(body)
+          .done();
+      writeFileSync(file, Buffer.concat(bodies.map(header)));
+      const printed = (await bridge.vswitch.run("ovs-ofctl", "ofp-parse", file)).matchAll(/^OFPT_ERROR [^:]*: (\S+)/gm);
+      const theirs = Array.from(printed, ([, name = ""]) => name);
+      expect(theirs).toHaveLength(errors.length);
+      const ours = bodies.map((body) => readError(new WireReader(body, "an error")).name);
+      const wrong = errors
+        .map((error, i) => ({ error, our: ours[i] ?? "", their: theirs[i] ?? "" }))
+        .filter(({ our, their }) => our !== their && /^(OFP|NX)/.test(their));
+      expect(wrong).toEqual([]);
+      expect(theirs.filter((name) => /^(OFP|NX)/.test(name)).length).toBeGreaterThan(100);
+    },
+  );
 
   test("five thousand flows come back in many parts, joined", async () => {
     const many = Array.from({ length: 5000 }, (_, i) =>
