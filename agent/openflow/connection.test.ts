@@ -321,3 +321,26 @@ test("what was answered waits no more", () => {
     expect(end.value).toEqual([]);
   }
 });
+
+test("numbers of one exchange lie side by side, also where they begin again", () => {
+  const script = ScriptedSwitch.opened(undefined, 0xffff_fffd);
+  const ends = [run(script, adds), bundle(script)];
+  const sent = script.heard().map(({ xid }) => xid);
+  expect(sent).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  script.say(refusal(2, 5, 2), message(MessageType.BARRIER_REPLY, 4), control(5, 1), control(9, 3), control(10, 5));
+  expect(ends.map(({ value }) => value)).toEqual([[expect.objectContaining({ kind: "refused" })], true]);
+});
+
+test("of many refusals the first are kept", () => {
+  const script = ScriptedSwitch.opened();
+  const end = run(
+    script,
+    Array.from({ length: 50 }, () => adds[0]!),
+  );
+  const sent = script.heard();
+  script.say(
+    ...sent.slice(0, 50).map(({ xid }) => refusal(xid, 5, 2)),
+    message(MessageType.BARRIER_REPLY, sent[50]?.xid ?? 0),
+  );
+  expect(end.value).toHaveLength(bounds.errorsKept);
+});

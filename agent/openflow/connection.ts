@@ -25,6 +25,8 @@ export interface ConnectionOptions {
   readonly versions?: readonly Version[];
   /** That may wait to be sent. Absent: `bounds.unsentBytes`. */
   readonly unsentBytes?: number;
+  /** The number of the first request; the highest is followed by 1. Absent: 1. */
+  readonly firstXid?: number;
   onEvent(event: ConnectionEvent): void;
   /** Told when there may be something to `take`. */
   wake(): void;
@@ -64,13 +66,14 @@ export class OpenFlowConnection {
   readonly #deadlines = new Map<Exchange, number>();
   #out = new WireWriter();
   #state: ConnectionState = { t: "hello" };
-  #lastXid = 0;
+  #lastXid: number;
   #lastBundle = 0;
   #pending = 0;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
     this.#versions = options.versions ?? [Version.v15, Version.v13];
+    this.#lastXid = (options.firstXid ?? 1) - 1;
     this.#unsentBytes = options.unsentBytes ?? bounds.unsentBytes;
     this.#out.bytes(writeHello(this.#versions));
   }

@@ -39,10 +39,10 @@ export class ScriptedSwitch {
   /** How many bytes of what it says come at a time. */
   readonly #cut: number;
 
-  constructor(cut = Number.POSITIVE_INFINITY, versions?: readonly Version[]) {
+  constructor(cut = Number.POSITIVE_INFINITY, firstXid = 1) {
     this.#cut = cut;
     this.connection = new OpenFlowConnection({
-      ...(versions && { versions }),
+      firstXid,
       onEvent: (event) => this.events.push(event),
       wake: () => undefined,
       unsentBytes: 1024 * 1024,
@@ -50,11 +50,11 @@ export class ScriptedSwitch {
   }
 
   /** One that has said what it is. */
-  static opened(cut?: number, version: Version = Version.v15): ScriptedSwitch {
-    const made = new ScriptedSwitch(cut);
-    made.say(hello(1 << version));
+  static opened(cut?: number, firstXid?: number): ScriptedSwitch {
+    const made = new ScriptedSwitch(cut, firstXid);
+    made.say(hello());
     const asked = made.heard().at(-1);
-    made.say(features(asked?.xid ?? 0, version));
+    made.say(features(asked?.xid ?? 0));
     return made;
   }
 
