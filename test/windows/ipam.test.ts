@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -108,15 +108,15 @@ describeWine("the allocator on Windows", (wine) => {
         await Promise.all(running.map((program) => program.ended));
       }
       expect(killed).toBeGreaterThan(4);
-      if (existsSync(wine.prefix.unixPath(`${dataDir}\\leases.db`))) {
-        expect(brokenInvariants(wine.prefix.unixPath(`${dataDir}\\leases.db`))).toEqual([]);
-      }
+      // Who was killed while it made the database has left an empty one; whoever comes next makes the rest.
+      await calls.add("between");
+      expect(brokenInvariants(wine.prefix.unixPath(`${dataDir}\\leases.db`))).toEqual([]);
       const given = [];
       for (let i = 0; i < ids.length; i += 8) {
         given.push(...(await Promise.all(ids.slice(i, i + 8).map((id) => calls.add(id)))));
       }
       expect(new Set(given).size).toBe(ids.length);
-      expect(await leases(wine.prefix, dataDir)).toHaveLength(ids.length);
+      expect(await leases(wine.prefix, dataDir)).toHaveLength(ids.length + 1);
       expect(brokenInvariants(wine.prefix.unixPath(`${dataDir}\\leases.db`))).toEqual([]);
     });
   });

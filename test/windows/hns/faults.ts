@@ -14,6 +14,8 @@ export interface Fault {
   readonly effectFirst?: boolean;
   /** How many calls are hit; absent: all. */
   readonly times?: number;
+  /** How many that would be hit are let pass before; absent: none. */
+  readonly skip?: number;
 }
 
 /** A fault that is in force. */
@@ -21,6 +23,7 @@ export class ActiveFault implements Disposable {
   readonly fault: Fault;
   /** How many calls it has hit. */
   hits = 0;
+  #passed = 0;
   readonly #drop: (fault: ActiveFault) => void;
   readonly #release = Promise.withResolvers<void>();
   readonly #waiting = new Set<() => void>();
@@ -31,10 +34,10 @@ export class ActiveFault implements Disposable {
   }
 
   hitsOn(call: string, texts: readonly string[]): boolean {
-    const { match, times = Number.POSITIVE_INFINITY } = this.fault;
-    if (this.hits >= times || !this.#isFor(call)) return false;
-    if (match === undefined) return true;
-    return texts.some((text) => (typeof match === "string" ? text.includes(match) : match.test(text)));
+    const { match, times = Number.POSITIVE_INFINITY, skip = 0 } = this.fault;
+    if (this.hits >= times || !this.#isFor(call) || !fits(texts, match)) return false;
+    this.#passed += 1;
+    return this.#passed > skip;
   }
 
   #isFor(call: string): boolean {
@@ -70,4 +73,9 @@ export class ActiveFault implements Disposable {
     this.#release.resolve();
     this.#drop(this);
   }
+}
+
+function fits(texts: readonly string[], match: string | RegExp | undefined): boolean {
+  if (match === undefined) return true;
+  return texts.some((text) => (typeof match === "string" ? text.includes(match) : match.test(text)));
 }
