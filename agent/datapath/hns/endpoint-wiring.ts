@@ -82,7 +82,12 @@ async function make({ hcn, listing, records }: WiringTools, id: string, wanted: 
     if (caught instanceof HcnError && caught.isAbsence) throw new NetworkGone(caught);
     if (late === undefined) throw caught;
     listing.note(late);
-    return late;
+    if (fits(late, wanted)) return late;
+    throw new CniError(
+      CniCode.tryAgainLater,
+      `Cannot make the endpoint "${plan.name}": one of an earlier attempt has come with other addresses, wanted it gone first`,
+      { cause: caught },
+    );
   }
 }
 

@@ -239,6 +239,18 @@ describe("an attach that is given up", () => {
     expect(documents()).toBe(1);
   });
 
+  test("and takes effect with addresses that have been given away since is not taken for that, but replaced by the next", async () => {
+    await hns.dataPath.attach(requestFor("a", namespaceA, 7));
+    const late = hns.hcn.endpointDocuments.get(id) ?? {};
+    await hns.dataPath.detach(ownerOf("a"));
+    hns.hcn.before = (call) => void (call === "createEndpoint" && hns.hcn.endpointDocuments.set(id, late));
+    await expect(hns.dataPath.attach(requestFor("a", namespaceA, 8))).rejects.toMatchObject({ code: 11 });
+    hns.hcn.before = () => undefined;
+    await hns.dataPath.attach(requestFor("a", namespaceA, 8));
+    expect(hns.hcn.endpointDocuments.get(id)).toMatchObject({ IpConfigurations: [{ IpAddress: "10.9.0.8" }] });
+    expect(documents()).toBe(1);
+  });
+
   test("and takes effect after everything was taken back is found by the listing, reported, and its address withheld", async () => {
     hns.hcn.hang("createEndpoint");
     await hns.dataPath.attach(requestFor("a", namespaceA, 7)).catch(() => undefined);
