@@ -38,6 +38,7 @@ export {
   group,
   insertBuckets,
   modifyGroup,
+  type OpenFlowGroup,
   removeBucket,
 } from "./group.ts";
 export { groupText } from "./group-text.ts";

@@ -1,0 +1,21 @@
+import type { Cidr, Ip } from "../../../../shared/ip.ts";
+
+/** How packets reach other nodes (`docs/overlay.md`). */
+export const trafficModes = ["encap", "noEncap", "hybrid", "networkPolicyOnly"] as const;
+export type TrafficMode = (typeof trafficModes)[number];
+
+/** What all flows of one node are made of. */
+export interface PipelineContext {
+  readonly mode: TrafficMode;
+  readonly gateway: { readonly ofport: number; readonly mac: string; readonly addresses: readonly Ip[] };
+  /** Absent where the mode has no tunnel. */
+  readonly tunnel?: { readonly ofport: number };
+  /** The node's own interface as a port of the bridge, whose LOCAL port then holds the node's addresses. */
+  readonly uplink?: { readonly ofport: number; readonly mac: string };
+  /** Addresses of the node itself, one per family at most, with the length of their network's prefix. */
+  readonly nodeAddresses: readonly Cidr[];
+  /** Of the node's pods; none in `networkPolicyOnly`. */
+  readonly podSubnets: readonly Cidr[];
+  /** `true`: projects are kept apart by their VNIDs. */
+  readonly multitenant: boolean;
+}

@@ -1,0 +1,34 @@
+/** Whom a flow belongs to, in its cookie: the reference system's numbers, and one of our own. */
+export const Category = { base: 0, pod: 1, policy: 2, service: 3, node: 12, tenant: 13 } as const;
+export type Category = (typeof Category)[keyof typeof Category];
+
+const roundShift = 48n;
+const categoryShift = 40n;
+const objectMask = 0xffff_ffffn;
+
+/** Rounds have 16 bits; 0 is never one, so that flows without cookie are nobody's. */
+export const lastRound = 0xffff;
+/** Of a cookie, the round. */
+export const roundMask = 0xffff_0000_0000_0000n;
+
+/** `round[16] | category[8] | 0[8] | object[32]`. @param object tells the parts of one category apart */
+export function cookieOf(round: number, category: Category, object = 0): bigint {
+  return (BigInt(round) << roundShift) | (BigInt(category) << categoryShift) | (BigInt(object) & objectMask);
+}
+
+export interface CookieParts {
+  readonly round: number;
+  readonly category: number;
+  readonly object: number;
+}
+
+export function readCookie(cookie: bigint): CookieParts {
+  return {
+    round: Number(cookie >> roundShift),
+    category: Number((cookie >> categoryShift) & 0xffn),
+    object: Number(cookie & objectMask),
+  };
+}
+
+/** The round after the last one that was finished. */
+export const nextRound = (last: number | undefined): number => (last === undefined || last >= lastRound ? 1 : last + 1);

@@ -1,0 +1,53 @@
+import { bits, whole } from "../../../openflow/mod.ts";
+
+/** Where a packet comes from: `reg0[0..3]`, and for a connection's first packet `ct_mark[0..3]`. */
+export const Source = { tunnel: 1, gateway: 2, pod: 3, uplink: 4, local: 5 } as const;
+/** Where it goes: `reg0[4..7]`. */
+export const Destination = { tunnel: 1, gateway: 2, uplink: 4 } as const;
+/** How far the choice of an endpoint is: `reg4[16..18]`. */
+export const EndpointState = { toSelect: 1, selected: 2, toLearn: 3 } as const;
+
+/** What the registers hold: the reference system's places, so that its readers find their way. */
+export const registers = {
+  source: bits("reg0", 0, 3),
+  destination: bits("reg0", 4, 7),
+  /** The packet is routed here: its MACs are to be rewritten. */
+  rewriteMac: bits("reg0", 9),
+  /** The service that was met has no endpoint. */
+  noEndpoint: bits("reg0", 14),
+  /** 1: to the port in `outputPort`. */
+  output: bits("reg0", 21, 22),
+  outputPort: whole("reg1"),
+  /** For exchanging two fields. */
+  scratch: whole("reg2"),
+  endpointIp4: whole("reg3"),
+  endpointIp6: whole("xxreg3"),
+  endpointPort: bits("reg4", 0, 15),
+  endpointState: bits("reg4", 16, 18),
+  /** Port and state together, as one match. */
+  endpointPortAndState: bits("reg4", 0, 18),
+  /** The endpoint is on another node. */
+  remoteEndpoint: bits("reg4", 26),
+  fromExternal: bits("reg4", 27),
+  fromLocal: bits("reg4", 28),
+  serviceGroup: whole("reg7"),
+  /** VNID of the project that sent the packet, and of the one that is to get it. */
+  sourceTenant: whole("reg10"),
+  destinationTenant: whole("reg11"),
+} as const;
+
+/** Marks of a connection. */
+export const connectionMarks = {
+  source: bits("ct_mark", 0, 3),
+  service: bits("ct_mark", 4),
+  snat: bits("ct_mark", 5),
+  hairpin: bits("ct_mark", 6),
+} as const;
+
+/** Zones of connection tracking: of the connection as it is, and of its source translation. */
+export const zones = { 4: { main: 65520, snat: 65521 }, 6: { main: 65510, snat: 65511 } } as const;
+
+/** The next hop that stands for every other node and for the services' virtual host. */
+export const virtualMac = "aa:bb:cc:dd:ee:ff";
+/** The node's route to all services leads through these. */
+export const virtualServiceIp = { 4: "169.254.0.253", 6: "fc01::aabb:ccdd:eeff" } as const;

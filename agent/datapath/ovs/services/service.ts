@@ -1,0 +1,24 @@
+import type { Ip } from "../../../../shared/ip.ts";
+import type { Live } from "../../../live-value.ts";
+
+/** One port of a service at one address. */
+export interface Service {
+  /** `namespace/name:port`, and the family where it has both; unique. */
+  readonly key: string;
+  readonly clusterIp: Ip;
+  readonly protocol: "tcp" | "udp" | "sctp";
+  readonly port: number;
+  readonly endpoints: readonly Endpoint[];
+  /** Seconds that a client keeps its endpoint (Kubernetes' `ClientIP`); absent: each connection is chosen anew. */
+  readonly affinitySeconds?: number;
+}
+
+export interface Endpoint {
+  readonly ip: Ip;
+  readonly port: number;
+  /** Its share among the others'; 1 to 65535. */
+  readonly weight: number;
+}
+
+/** Where services come from: by key, a whole new map with every change. */
+export interface ServiceSource extends Live<ReadonlyMap<string, Service>>, AsyncDisposable {}
