@@ -1,6 +1,9 @@
 import { defineConfig } from "vitest/config";
 
-// Unit tests run side by side; what works with processes, namespaces and clocks runs one file at a time.
+// Unit tests run side by side, as do those under Wine, each file of which has a Windows of its own; what works with
+// processes, namespaces and clocks of this machine runs one file at a time.
+const windows = ["test/windows/**/*.test.ts", "test/windows-host/**/*.test.ts"];
+
 export default defineConfig({
   test: {
     pool: "forks",
@@ -19,12 +22,23 @@ export default defineConfig({
         test: {
           name: "system",
           include: ["test/**/*.test.ts"],
-          globalSetup: ["test/windows/wine/run-directory.ts"],
+          exclude: windows,
           fileParallelism: false,
           maxWorkers: 1,
           testTimeout: 60_000,
           hookTimeout: 120_000,
           sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "windows",
+          include: windows,
+          globalSetup: ["test/windows/wine/run-directory.ts"],
+          testTimeout: 60_000,
+          hookTimeout: 120_000,
+          sequence: { groupOrder: 2 },
         },
       },
     ],

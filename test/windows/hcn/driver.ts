@@ -1,14 +1,14 @@
-import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, inject } from "vitest";
 import { compileExecutable } from "../../../build/bundle.ts";
+import { madeOnce } from "../../support/made-once.ts";
 import type { HnsService } from "../hns/hns-service.ts";
 
 /** Compiles the driver as the agent is compiled, once per run. @returns its path */
 export async function compileDriver(): Promise<string> {
   const outfile = join(inject("wineDirectory"), "hcn-driver.exe");
   const entry = resolve(import.meta.dirname, "../programs/hcn-driver.ts");
-  if (!existsSync(outfile)) await compileExecutable({ entry, base: "bun-windows-x64", outfile });
+  await madeOnce(outfile, (making) => compileExecutable({ entry, base: "bun-windows-x64", outfile: making }));
   return outfile;
 }
 

@@ -1,7 +1,8 @@
 import { execFile } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { madeOnce } from "../../support/made-once.ts";
 import { buildStubs } from "../stubs/build.ts";
 import { WineServer } from "./wine-server.ts";
 
@@ -26,7 +27,7 @@ export const system32Of = (prefix: string): string => join(driveOf(prefix), "win
  */
 export async function copyTemplate(runDirectory: string, prefix: string): Promise<void> {
   const template = join(runDirectory, templateName);
-  if (!existsSync(template)) await makeTemplate(runDirectory, template);
+  await madeOnce(template, (making) => makeTemplate(join(runDirectory, "stubs"), making));
   // Links in place of the files: nobody writes into the files of Windows, and who replaces one makes a new one.
   await promisify(execFile)("cp", ["--archive", "--link", template, prefix]);
   for (const name of readdirSync(template).filter((entry) => entry.endsWith(".reg"))) {
@@ -36,11 +37,8 @@ export async function copyTemplate(runDirectory: string, prefix: string): Promis
   }
 }
 
-async function makeTemplate(runDirectory: string, template: string): Promise<void> {
-  // Named so at its end only: half a template must not be taken for one.
-  const making = `${template}.making`;
-  mkdirSync(making, { recursive: true });
-  const stubs = join(runDirectory, "stubs");
+async function makeTemplate(stubs: string, making: string): Promise<void> {
+  mkdirSync(making);
   const [names] = await Promise.all([buildStubs(stubs), boot(making)]);
   for (const name of names) {
     for (const place of placesOf[name] ?? [name]) {
@@ -49,7 +47,6 @@ async function makeTemplate(runDirectory: string, template: string): Promise<voi
       cpSync(join(stubs, name), path);
     }
   }
-  renameSync(making, template);
 }
 
 async function boot(prefix: string): Promise<void> {

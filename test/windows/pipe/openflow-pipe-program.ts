@@ -1,21 +1,21 @@
 import { writeFileSync } from "node:fs";
-import { connect, createServer } from "node:net";
-import { addFlow, ct, flow, flowText, match, OpenFlowClient, output, parseAddress } from "../../agent/openflow/mod.ts";
+import {
+  addFlow,
+  ct,
+  flow,
+  flowText,
+  match,
+  OpenFlowClient,
+  output,
+  parseAddress,
+} from "../../../agent/openflow/mod.ts";
+import { relay } from "./tcp-relay.ts";
 
 /**
  * Compiled for Windows and run in Wine. As `relay PIPE PORT` it serves a pipe, as Open vSwitch does on Windows, with the
  * switch that listens on a TCP port; as `client ADDRESS` it is a program that uses the switch, and says what it sees.
  */
 const say = (line: unknown): void => writeFileSync(1, `${JSON.stringify(line)}\n`);
-
-function relay(pipe: string, port: number): void {
-  const server = createServer((end) => {
-    const back = connect(port, "127.0.0.1");
-    for (const each of [end, back]) each.on("error", () => undefined);
-    end.pipe(back).pipe(end);
-  });
-  server.listen(pipe, () => say("relays"));
-}
 
 async function client(address: string): Promise<void> {
   using opened = await OpenFlowClient.connect(parseAddress(address, true));
@@ -32,7 +32,7 @@ async function client(address: string): Promise<void> {
 
 const [, , what, address = "", port = ""] = process.argv;
 try {
-  if (what === "relay") relay(address, Number(port));
+  if (what === "relay") relay(address, Number(port), () => say("relays"));
   else await client(address);
 } catch (caught) {
   writeFileSync(2, String(caught));

@@ -2,9 +2,9 @@ import { execFileSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { describeWith } from "../support/requires.ts";
-import { describeWine } from "../windows/wine/describe-wine.ts";
-import { OpenFlowBridge } from "./openflow-bridge.ts";
+import { OpenFlowBridge } from "../../overlay/openflow-bridge.ts";
+import { describeWith } from "../../support/requires.ts";
+import { describeWine } from "../wine/describe-wine.ts";
 
 const program = "C:\\test\\program.exe";
 const pipe = "\\\\.\\pipe\\C:openvswitchvarrunopenvswitchbr-int.mgmt";

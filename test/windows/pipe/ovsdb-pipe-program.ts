@@ -1,35 +1,12 @@
 import { writeFileSync } from "node:fs";
-import { insertBridge, insertPort, OvsdbClient, Transaction } from "../../agent/ovsdb/mod.ts";
+import { insertBridge, insertPort, OvsdbClient, Transaction } from "../../../agent/ovsdb/mod.ts";
+import { relay } from "./tcp-relay.ts";
 
 /**
  * Compiled for Windows and run in Wine. As `relay PIPE PORT` it serves a pipe, as Open vSwitch does on Windows, with the
  * database that listens on a TCP port; as `client ADDRESS` it is a program that uses the database, and says what it sees.
  */
 const say = (line: unknown): void => writeFileSync(1, `${JSON.stringify(line)}\n`);
-
-function relay(pipe: string, port: number): void {
-  type End = Bun.Socket<{ other: Promise<Bun.Socket> | undefined }>;
-  const pass = async (end: End, chunk: Uint8Array): Promise<void> => {
-    (await end.data.other)?.write(chunk);
-  };
-  Bun.listen<End["data"]>({
-    unix: pipe,
-    socket: {
-      binaryType: "uint8array",
-      open(end) {
-        const back = {
-          binaryType: "uint8array" as const,
-          data: (_: Bun.Socket, chunk: Uint8Array) => void end.write(chunk),
-          close: () => void end.end(),
-        };
-        end.data = { other: Bun.connect({ hostname: "127.0.0.1", port, socket: back }) };
-      },
-      data: (end, chunk) => void pass(end, chunk.slice()),
-      close: (end) => void end.data.other?.then((other) => other.end()),
-    },
-  });
-  say("relays");
-}
 
 async function client(address: string): Promise<void> {
   const monitored = { Bridge: ["name", "ports"], Interface: ["name", "external_ids"] } as const;
@@ -55,7 +32,7 @@ async function client(address: string): Promise<void> {
 
 const [, , what, address = "", port = ""] = process.argv;
 try {
-  if (what === "relay") relay(address, Number(port));
+  if (what === "relay") relay(address, Number(port), () => say("relays"));
   else await client(address);
 } catch (caught) {
   writeFileSync(2, String(caught));

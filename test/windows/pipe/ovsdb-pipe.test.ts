@@ -2,10 +2,10 @@ import { execFileSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { NetworkSandbox } from "../support/network-sandbox.ts";
-import { describeWith } from "../support/requires.ts";
-import { describeWine } from "../windows/wine/describe-wine.ts";
-import { OpenVswitch } from "./open-vswitch.ts";
+import { OpenVswitch } from "../../overlay/open-vswitch.ts";
+import { NetworkSandbox } from "../../support/network-sandbox.ts";
+import { describeWith } from "../../support/requires.ts";
+import { describeWine } from "../wine/describe-wine.ts";
 
 const program = "C:\\test\\program.exe";
 const pipe = "\\\\.\\pipe\\C:openvswitchvarrunopenvswitchdb.sock";

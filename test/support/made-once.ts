@@ -1,0 +1,46 @@
+import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+
+const longestMakingMs = 120_000;
+
+/**
+ * Makes a file or a directory that test files share, whichever of them comes first; those that come meanwhile wait.
+ * It has its name at its end only: half of it is never taken for the whole.
+ * @param make gets the path to make it under
+ */
+export async function madeOnce(path: string, make: (making: string) => Promise<void>): Promise<void> {
+  const lock = `${path}.lock`;
+  const until = performance.now() + longestMakingMs;
+  mkdirSync(dirname(path), { recursive: true });
+  while (!existsSync(path)) {
+    if (takes(lock)) {
+      try {
+        if (!existsSync(path)) await makeWhole(path, make);
+      } finally {
+        rmSync(lock, { recursive: true });
+      }
+    } else if (performance.now() > until) {
+      throw new Error(
+        `Cannot wait for "${path}": another test file has been making it for ${longestMakingMs / 1000} s`,
+      );
+    } else await Bun.sleep(50);
+  }
+}
+
+async function makeWhole(path: string, make: (making: string) => Promise<void>): Promise<void> {
+  // With its own extension, which compilers look at.
+  const making = join(dirname(path), `making-${basename(path)}`);
+  rmSync(making, { recursive: true, force: true });
+  await make(making);
+  renameSync(making, path);
+}
+
+function takes(lock: string): boolean {
+  try {
+    mkdirSync(lock);
+    return true;
+  } catch (caught) {
+    if (caught instanceof Error && "code" in caught && caught.code === "EEXIST") return false;
+    throw caught;
+  }
+}
