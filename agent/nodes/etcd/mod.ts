@@ -1,0 +1,2 @@
+/** Nodes and tenants in etcd (v3 API): subnets and VNIDs are claimed by compare-and-swap, nothing is ever locked. */
+export type { ClusterNetwork, EtcdNodeRegistry, EtcdRegistryOptions, Repair } from "./options.ts";
