@@ -13,13 +13,15 @@ export type DataPathChoice = Pick<AgentDependencies, "createDataPath" | "dataPat
  * @throws {CniError} code 7 where this system has no such data path
  */
 export function chooseDataPath(config: AgentConfig, logger: Logger): Promise<DataPathChoice> {
-  const systems = { bridge: "Linux", hns: "Windows" };
+  const systems = { bridge: "Linux", ovs: "Linux", hns: "Windows" };
   if ((config.dataPath === "hns") !== isWindows) {
     throw new CniError(
       CniCode.invalidConfig,
       `Cannot run the agent: "dataPath" is "${config.dataPath}", which ${systems[config.dataPath]} has, wanted "${isWindows ? "hns" : "bridge"}"`,
     );
   }
+  if (config.dataPath === "ovs")
+    throw new CniError(CniCode.invalidConfig, 'Cannot run the agent: "dataPath" is "ovs", which is still to come');
   return config.dataPath === "hns" ? hns(config, logger) : bridge(config, logger);
 }
 

@@ -1,6 +1,8 @@
 import type { CniVersion } from "../../shared/cni/versions.ts";
 import type { Cidr, Ip } from "../../shared/ip.ts";
 import type { LogLevel } from "../../shared/log.ts";
+import type { SwitchKind, TunnelOptions } from "../datapath/ovs/options.ts";
+import type { TrafficMode } from "../datapath/ovs/pipeline/context.ts";
 
 /** `agent.yaml`, checked and with its defaults; what each key means stands in `conf/agent.yaml`. */
 export interface AgentConfig {
@@ -11,6 +13,8 @@ export interface AgentConfig {
   /** How pods are wired: the folder of that name below `agent/datapath`. */
   readonly dataPath: DataPathName;
   readonly networks: readonly NetworkConfig[];
+  /** Always there where `dataPath` is `ovs`. */
+  readonly ovs?: OvsConfig;
   readonly callTimeoutMs: number;
   readonly drainTimeoutMs: number;
   readonly janitorIntervalMs: number;
@@ -32,7 +36,7 @@ export interface ConflistConfig {
   readonly plugins: readonly Readonly<Record<string, unknown>>[];
 }
 
-export const dataPathNames = ["bridge", "hns"] as const;
+export const dataPathNames = ["bridge", "ovs", "hns"] as const;
 export type DataPathName = (typeof dataPathNames)[number];
 
 export interface NetworkConfig {
@@ -77,4 +81,24 @@ export interface HnsConfig {
 export interface HnsPeer {
   readonly podSubnet: Cidr;
   readonly gateway: Ip;
+}
+
+/** Open vSwitch, as it carries the pods of many nodes. */
+export interface OvsConfig {
+  /** Address of the database, and of the bridge's own socket. */
+  readonly database: string;
+  readonly management: string;
+  readonly datapath: SwitchKind;
+  readonly mode: TrafficMode;
+  readonly tunnel: TunnelOptions;
+  /** Name of the port that is the pods' gateway. */
+  readonly gateway: string;
+  /** The node's own interface, where it is to be a port of the bridge. */
+  readonly uplink?: string;
+  /** Empty: those that the node registers with. */
+  readonly nodeAddresses: readonly Ip[];
+  readonly services: { readonly file?: string; readonly cidrs: readonly Cidr[] };
+  readonly multitenant: boolean;
+  /** Where pods go under their own address; absent: the registry's networks. */
+  readonly clusterSubnets?: readonly Cidr[];
 }

@@ -12,6 +12,7 @@ import { logLevels } from "../../shared/log.ts";
 import { paths } from "../../shared/paths.ts";
 import { dataPathNames } from "./agent-config.ts";
 import { hnsShape } from "./hns-shape.ts";
+import { ovsShape } from "./ovs-shape.ts";
 import type { Shape } from "./yaml-shape.ts";
 
 const path: Shape = {
@@ -108,6 +109,7 @@ export const agentShape: Shape = {
     },
     dataPath: oneOf(dataPathNames),
     networks: { t: "list", of: network, least: 1, most: 64 },
+    ovs: ovsShape,
     callTimeoutMs: milliseconds(100, limits.longestTimeoutMs),
     drainTimeoutMs: milliseconds(0, limits.longestTimeoutMs),
     janitorIntervalMs: milliseconds(100, 3_600_000),

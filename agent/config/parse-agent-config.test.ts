@@ -22,7 +22,7 @@ describe("the sample file", () => {
     const parsed = parseAgentConfig(sample, "conf/agent.yaml");
     const short = parseAgentConfig(least, "least");
     if (parsed.t !== "ok" || short.t !== "ok") throw new Error(JSON.stringify([parsed, short]));
-    const { networks, cni, ...others } = parsed.config;
+    const { networks, cni, ovs, ...others } = parsed.config;
     const { networks: _, cni: cniDefaults, ...defaults } = short.config;
     expect(others).toEqual(defaults);
     expect({ ...cni, plugins: [] }).toEqual(cniDefaults);
@@ -134,8 +134,8 @@ describe("what is wrong is named with its place, its value and what was wanted",
     ],
     [
       "a data path that there is not",
-      `${least}dataPath: ovs\n`,
-      ['"dataPath" is "ovs", wanted one of "bridge", "hns"'],
+      `${least}dataPath: vlan\n`,
+      ['"dataPath" is "vlan", wanted one of "bridge", "ovs", "hns"'],
     ],
     [
       "HNS without its section",

@@ -8,6 +8,7 @@ import { isWindows } from "../../shared/platform.ts";
 import type { AgentConfig, DataPathName, NetworkConfig } from "./agent-config.ts";
 import { agentShape } from "./agent-shape.ts";
 import { hnsContradictions, type RawHns, toHns } from "./hns-shape.ts";
+import { ovsContradictions, type RawOvs, toOvs } from "./ovs-shape.ts";
 import { readShape, type Shaped, type ShapeProblem } from "./yaml-shape.ts";
 
 /** The configuration, or every fault of it as `file:line:column: "path" is value, wanted …`. */
@@ -29,6 +30,7 @@ interface RawConfig {
   };
   readonly dataPath?: DataPathName;
   readonly networks: readonly RawNetwork[];
+  readonly ovs?: RawOvs;
   readonly callTimeoutMs?: number;
   readonly drainTimeoutMs?: number;
   readonly janitorIntervalMs?: number;
@@ -47,6 +49,9 @@ interface RawNetwork {
   readonly sticky?: boolean;
   readonly hns?: RawHns;
 }
+
+/** Of the first network: with Open vSwitch there is no other. */
+const bridgeOf = (raw: RawConfig): string => raw.networks[0]?.bridge ?? "";
 
 const dataPathOf = (raw: RawConfig): DataPathName => raw.dataPath ?? (isWindows ? "hns" : "bridge");
 
@@ -90,6 +95,7 @@ function withDefaults(raw: RawConfig): AgentConfig {
     },
     dataPath: dataPathOf(raw),
     networks: raw.networks.map(toNetwork),
+    ...(raw.ovs === undefined && raw.dataPath !== "ovs" ? {} : { ovs: toOvs(raw.ovs ?? {}, bridgeOf(raw)) }),
     callTimeoutMs: raw.callTimeoutMs ?? limits.addTimeoutMs,
     drainTimeoutMs: raw.drainTimeoutMs ?? 10_000,
     janitorIntervalMs: raw.janitorIntervalMs ?? 10_000,
@@ -148,6 +154,10 @@ function contradictions(raw: RawConfig, shaped: Shaped): ShapeProblem[] {
     raw.networks.forEach((network, i) => {
       hnsFaults(raw, network, i, say);
     });
+  if (dataPathOf(raw) === "ovs" && raw.networks.length > 1)
+    say("networks[1]", `a second network, wanted one alone where "dataPath" is "ovs"`);
+  if (raw.ovs !== undefined || dataPathOf(raw) === "ovs")
+    for (const [path, text] of ovsContradictions(raw.ovs ?? {}, bridgeOf(raw))) say(`ovs.${path}`, text);
   const versions = raw.cni?.cniVersions ?? [];
   const least = raw.cni?.cniVersion ?? defaultVersion;
   if (versions.length > 0 && !versions.includes(least))

@@ -2,6 +2,7 @@
  * The database of Open vSwitch, spoken with directly: OVSDB (RFC 7047) over a unix socket, a named pipe of Windows or
  * TCP. No policy: what bridges and ports there should be is the data paths'.
  */
+export { parseAddress } from "./address.ts";
 export {
   insertBridge,
   insertPort,

@@ -1,0 +1,171 @@
+import { wrongIfname } from "../../shared/cni/names.ts";
+import { type Cidr, firstOf, type Ip, parseCidr, parseIp, sameIp } from "../../shared/ip.ts";
+import { limits } from "../../shared/limits.ts";
+import { isWindows } from "../../shared/platform.ts";
+import { type SwitchKind, switchKinds, type TunnelType, tunnelTypes } from "../datapath/ovs/options.ts";
+import { type TrafficMode, trafficModes } from "../datapath/ovs/pipeline/context.ts";
+import { parseAddress as parseSwitchAddress } from "../openflow/mod.ts";
+import { parseAddress as parseDatabaseAddress } from "../ovsdb/mod.ts";
+import type { OvsConfig } from "./agent-config.ts";
+import type { Shape } from "./yaml-shape.ts";
+
+/** As the `ovs` section stands in the file, its values of the right type each. */
+export interface RawOvs {
+  readonly database?: string;
+  readonly management?: string;
+  readonly datapath?: SwitchKind;
+  readonly mode?: TrafficMode;
+  readonly tunnel?: TunnelType;
+  readonly tunnelPort?: number;
+  readonly tunnelName?: string;
+  readonly tunnelChecksum?: boolean;
+  readonly gateway?: string;
+  readonly uplink?: string;
+  readonly nodeAddresses?: readonly string[];
+  readonly services?: { readonly file?: string; readonly cidrs?: readonly string[] };
+  readonly tenants?: "flat" | "multitenant";
+  readonly clusterSubnets?: readonly string[];
+}
+
+export const tenantModes = ["flat", "multitenant"] as const;
+
+const defaultDatabase = isWindows
+  ? "\\\\.\\pipe\\C:openvswitchvarrunopenvswitchdb.sock"
+  : "unix:/run/openvswitch/db.sock";
+
+const oneOf = (values: readonly string[]): Shape => ({
+  t: "string",
+  wanted: `one of ${values.map((value) => `"${value}"`).join(", ")}`,
+  wrong: (text) => (values.includes(text) ? undefined : "another"),
+});
+
+const ifname: Shape = {
+  t: "string",
+  wanted: `an interface name of at most ${limits.ifnameBytes} bytes`,
+  wrong: wrongIfname,
+};
+
+const address: Shape = {
+  t: "string",
+  wanted: 'an address such as "192.168.1.5" or "fd00::5"',
+  wrong: (text) => (parseIp(text) === undefined ? "none" : undefined),
+};
+
+const block: Shape = {
+  t: "string",
+  wanted: 'a network without host bits, such as "10.96.0.0/16"',
+  wrong: (text) => {
+    const cidr = parseCidr(text);
+    return cidr !== undefined && sameIp(firstOf(cidr), cidr.ip) ? undefined : "none";
+  },
+};
+
+const connection = (parse: (text: string) => unknown, wanted: string): Shape => ({
+  t: "string",
+  wanted,
+  wrong: (text) => {
+    try {
+      parse(text);
+      return undefined;
+    } catch {
+      return "none";
+    }
+  },
+});
+
+/** `ovs`. */
+export const ovsShape: Shape = {
+  t: "map",
+  required: [],
+  keys: {
+    database: connection(parseDatabaseAddress, '"unix:/PATH", "tcp:ADDRESS:PORT" or a named pipe of Windows'),
+    management: connection(
+      (text) => parseSwitchAddress(text, isWindows),
+      '"unix:/PATH", "tcp:ADDRESS:PORT" or a named pipe of Windows',
+    ),
+    datapath: oneOf(switchKinds),
+    mode: oneOf(trafficModes),
+    tunnel: oneOf(tunnelTypes),
+    tunnelPort: { t: "integer", least: 1, most: 65_535 },
+    tunnelName: ifname,
+    tunnelChecksum: { t: "boolean" },
+    gateway: ifname,
+    uplink: ifname,
+    nodeAddresses: { t: "list", of: address, least: 1, most: 2 },
+    services: {
+      t: "map",
+      required: [],
+      keys: {
+        file: {
+          t: "string",
+          wanted: "an absolute path",
+          wrong: (text) => (text.startsWith("/") || /^[A-Za-z]:[\\/]/.test(text) ? undefined : "relative"),
+        },
+        cidrs: { t: "list", of: block, least: 0, most: 2 },
+      },
+    },
+    tenants: oneOf(tenantModes),
+    clusterSubnets: { t: "list", of: block, least: 0, most: 64 },
+  },
+};
+
+/** With the defaults of `conf/agent.yaml`. @param bridge of the network */
+export function toOvs(raw: RawOvs, bridge: string): OvsConfig {
+  const database = raw.database ?? defaultDatabase;
+  return {
+    database,
+    management: raw.management ?? managementBeside(database, bridge) ?? "",
+    datapath: raw.datapath ?? "system",
+    mode: raw.mode ?? "encap",
+    tunnel: {
+      type: raw.tunnel ?? "geneve",
+      name: raw.tunnelName ?? "pipette-tun0",
+      checksum: raw.tunnelChecksum ?? false,
+      ...(raw.tunnelPort === undefined ? {} : { port: raw.tunnelPort }),
+    },
+    gateway: raw.gateway ?? "pipette-gw0",
+    ...(raw.uplink === undefined ? {} : { uplink: raw.uplink }),
+    nodeAddresses: addressesOf(raw.nodeAddresses ?? []),
+    services: {
+      ...(raw.services?.file === undefined ? {} : { file: raw.services.file }),
+      cidrs: blocksOf(raw.services?.cidrs ?? ["10.96.0.0/16"]),
+    },
+    multitenant: raw.tenants === "multitenant",
+    ...(raw.clusterSubnets === undefined ? {} : { clusterSubnets: blocksOf(raw.clusterSubnets) }),
+  };
+}
+
+/** ovs-vswitchd puts the bridge's socket into the directory where the database's is; `undefined` where that has none. */
+function managementBeside(database: string, bridge: string): string | undefined {
+  const beside = /^(?!tcp:)(?:pipe:)?(.*)db\.sock$/.exec(database)?.[1];
+  if (beside === undefined) return undefined;
+  return /^(unix:|\\\\)/.test(beside) ? `${beside}${bridge}.mgmt` : `unix:${beside}${bridge}.mgmt`;
+}
+
+const addressesOf = (texts: readonly string[]): Ip[] => texts.map(parseIp).filter((ip) => ip !== undefined);
+const blocksOf = (texts: readonly string[]): Cidr[] => texts.map(parseCidr).filter((cidr) => cidr !== undefined);
+
+/** Faults of the section that no single key shows: the path below `ovs`, and what is wrong. */
+export function ovsContradictions(raw: RawOvs, bridge: string): (readonly [path: string, text: string])[] {
+  const found: (readonly [string, string])[] = [];
+  const { database = defaultDatabase, management, nodeAddresses = [], services } = raw;
+  if (management === undefined && managementBeside(database, bridge) === undefined)
+    found.push(["database", `"${database}" without "management", wanted both where no path tells the other`]);
+  const [first, second] = addressesOf(nodeAddresses);
+  if (first !== undefined && first.family === second?.family)
+    found.push(["nodeAddresses[1]", `"${nodeAddresses[1]}" of the same family, wanted one of IPv4 and one of IPv6`]);
+  const [one, other] = blocksOf(services?.cidrs ?? []);
+  if (one !== undefined && one.ip.family === other?.ip.family)
+    found.push([
+      "services.cidrs[1]",
+      `"${services?.cidrs?.[1]}" of the same family, wanted one of IPv4 and one of IPv6`,
+    ]);
+  const names = { gateway: raw.gateway, tunnelName: raw.tunnelName, uplink: raw.uplink };
+  const taken = new Set([bridge]);
+  for (const [key, name] of Object.entries(names)) {
+    if (name === undefined) continue;
+    if (taken.has(name)) found.push([key, `"${name}" for the second time, wanted a name for each port`]);
+    taken.add(name);
+  }
+  return found;
+}

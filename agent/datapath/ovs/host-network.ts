@@ -1,0 +1,35 @@
+import type { Cidr, Ip } from "../../../shared/ip.ts";
+
+/** The pods' gateway, as it is to stand in the system's network. */
+export interface Gateway {
+  readonly name: string;
+  readonly mac: string;
+  /** The first address of each of the node's pod subnets. */
+  readonly addresses: readonly Cidr[];
+  /** Bytes. */
+  readonly mtu: number;
+}
+
+/** Where the node sends packets for other nodes' pods and for services. */
+export interface NodeRoute {
+  readonly dst: Cidr;
+  readonly via: Ip;
+  /** `gateway`: on the gateway port, where `via` is a neighbour by declaration. `transport`: as the node reaches `via`. */
+  readonly by: "gateway" | "transport";
+  /** Hardware address of `via` where nobody answers for it. */
+  readonly mac?: string;
+}
+
+/** The system's own network, as far as the overlay needs it: one implementation per system. Every call may be repeated. */
+export interface HostNetwork {
+  /** The gateway port stands on the bridge: gives it its addresses, and has the node forward for it. @throws {CniError} */
+  useGateway(gateway: Gateway): Promise<void>;
+  /**
+   * The uplink is a port of the bridge: moves the node's addresses and routes from it to the bridge's own port. Killed
+   * at any point, the next call finishes it.
+   * @throws {CniError}
+   */
+  moveToBridge(uplink: string, bridge: string): Promise<void>;
+  /** Has exactly these routes, and no other of ours, an earlier agent's included. @throws {CniError} */
+  setRoutes(routes: readonly NodeRoute[]): Promise<void>;
+}
