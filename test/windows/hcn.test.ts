@@ -262,7 +262,7 @@ describeWine("HNS through its libraries, from a compiled program", (wine) => {
       await hcn.close();
       hcn.hangUp();
       expect(await hcn.program.ended).toMatchObject({ status: 0 });
-      expect(performance.now() - started).toBeLessThan(5_000);
+      expect(performance.now() - started).toBeLessThan(20_000);
     });
 
     test("holds up nothing else: a slow call has a thread of its own", async () => {

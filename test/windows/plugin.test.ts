@@ -114,7 +114,8 @@ describeWine("the plugin on Windows", (wine) => {
         code: 11,
         msg: expect.stringContaining("\\\\.\\pipe\\pipette-cni"),
       });
-      expect(add.ms).toBeLessThan(4_000);
+      // Far from the half minute that an ADD may take.
+      expect(add.ms).toBeLessThan(15_000);
       expect(await pipette("DEL", { stdin })).toMatchObject({ status: 0, stdout: "" });
     });
 

@@ -176,7 +176,7 @@ export class WindowsNode implements AsyncDisposable {
    * What does not agree, once nothing is under way any more: leases, HNS' documents, handles, the database. Waits for
    * the janitor.
    */
-  async disagreements(withinMs = 10_000): Promise<readonly string[]> {
+  async disagreements(withinMs = 30_000): Promise<readonly string[]> {
     const untilMs = performance.now() + withinMs;
     for (;;) {
       const found = await this.#disagreements();

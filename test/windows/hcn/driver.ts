@@ -13,7 +13,7 @@ export async function compileDriver(): Promise<string> {
 }
 
 /** Waits until no object is open any more, as far as threads that were given up still have to close theirs. */
-export async function allClosed(hns: HnsService, withinMs = 5_000): Promise<void> {
+export async function allClosed(hns: HnsService, withinMs = 20_000): Promise<void> {
   const until = performance.now() + withinMs;
   while (hns.handles.list().length > 0 && performance.now() < until) await Bun.sleep(10);
   expect(hns.handles.list()).toEqual([]);

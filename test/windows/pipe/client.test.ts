@@ -42,7 +42,7 @@ describeWine("the plugin at a pipe", (wine) => {
   });
 
   test("of an administrator takes the answer", async () => {
-    await lab.fakeServer(whole, 2_000);
+    await lab.fakeServer(whole, 10_000);
     expect(await lab.plugin("STATUS")).toMatchObject({ status: 0, stdout: "" });
   });
 
@@ -58,13 +58,13 @@ describeWine("the plugin at a pipe", (wine) => {
   });
 
   test.each([
-    ["that is silent", new Uint8Array(0), /there is no answer after 700 ms, wanted one by then$/],
-    ["that stops in mid-answer", whole.subarray(0, 40), /there is no answer after 700 ms, wanted one by then$/],
+    ["that is silent", new Uint8Array(0), /there is no answer after 2000 ms, wanted one by then$/],
+    ["that stops in mid-answer", whole.subarray(0, 40), /there is no answer after 2000 ms, wanted one by then$/],
   ])("ends at its deadline with a server %s", async (_, answer, wanted) => {
     await lab.fakeServer(answer, 10_000);
-    const ended = await lab.plugin("ADD", { addTimeoutMs: 700 });
+    const ended = await lab.plugin("ADD", { addTimeoutMs: 2_000 });
     expect(errorOf(ended)).toMatchObject({ code: 11, msg: expect.stringMatching(wanted) });
-    expect(ended.ms).toBeGreaterThan(700);
+    expect(ended.ms).toBeGreaterThan(2_000);
   });
 
   test.each([
@@ -72,21 +72,21 @@ describeWine("the plugin at a pipe", (wine) => {
     ["closes without a word", new Uint8Array(0), /the server closed the connection before it answered/],
     ["speaks another protocol", text("HTTP/1.1 400 Bad Request\r\n\r\n"), /begins with "HTTP\/1.1 400 Bad/],
   ])("fails with a server that %s", async (_, answer, wanted) => {
-    await lab.fakeServer(answer, 100);
+    await lab.fakeServer(answer, 1_000);
     expect(errorOf(await lab.plugin("ADD"))).toMatchObject({ msg: expect.stringMatching(wanted) });
   });
 
   test("whose instances are all taken waits for one", async () => {
-    await lab.fakeServer(whole, 2_000, 1_500);
+    await lab.fakeServer(whole, 10_000, 3_000);
     const ended = await lab.plugin("STATUS");
     expect(ended).toMatchObject({ status: 0, stdout: "" });
     expect(ended.ms).toBeGreaterThan(1_000);
   });
 
   test("whose instances stay taken gives up at its deadline", async () => {
-    await lab.fakeServer(whole, 2_000, 20_000);
-    const { code, msg } = errorOf(await lab.plugin("ADD", { addTimeoutMs: 700 }));
+    await lab.fakeServer(whole, 10_000, 30_000);
+    const { code, msg } = errorOf(await lab.plugin("ADD", { addTimeoutMs: 2_000 }));
     expect(code).toBe(11);
-    expect(msg).toMatch(/all of its instances were taken for 700 ms, wanted an agent$/);
+    expect(msg).toMatch(/all of its instances were taken for 2000 ms, wanted an agent$/);
   });
 });

@@ -89,7 +89,7 @@ export class Program implements AsyncDisposable {
   }
 
   /** Waits until both outputs together hold what `wanted` looks for. @throws where the program ends without it */
-  async saying(wanted: string | RegExp, withinMs = 20_000): Promise<void> {
+  async saying(wanted: string | RegExp, withinMs = 40_000): Promise<void> {
     const until = performance.now() + withinMs;
     const has = (text: string): boolean => (typeof wanted === "string" ? text.includes(wanted) : wanted.test(text));
     while (!has(this.stdout) && !has(this.stderr)) {
@@ -106,7 +106,7 @@ export class Program implements AsyncDisposable {
   }
 
   /** Asks it to end by Ctrl+C, and kills it when it does not within `graceMs`. @returns how it ended */
-  async stop(graceMs = 5_000): Promise<Ended> {
+  async stop(graceMs = 20_000): Promise<Ended> {
     this.kill("SIGINT");
     const timer = setTimeout(() => this.kill("SIGKILL"), graceMs);
     try {
