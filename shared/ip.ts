@@ -175,6 +175,9 @@ export function contains(cidr: Cidr, ip: Ip): boolean {
   return ip.family === cidr.ip.family && firstOf({ ip, prefix: cidr.prefix }).value === firstOf(cidr).value;
 }
 
+/** Whether two blocks share an address: then one of them holds the other. */
+export const overlap = (a: Cidr, b: Cidr): boolean => contains(a, b.ip) || contains(b, a.ip);
+
 export function sameIp(a: Ip, b: Ip): boolean {
   return a.family === b.family && a.value === b.value;
 }

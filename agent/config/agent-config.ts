@@ -3,6 +3,7 @@ import type { Cidr, Ip } from "../../shared/ip.ts";
 import type { LogLevel } from "../../shared/log.ts";
 import type { SwitchKind, TunnelOptions } from "../datapath/ovs/options.ts";
 import type { TrafficMode } from "../datapath/ovs/pipeline/context.ts";
+import type { ClusterNetwork } from "../nodes/etcd/mod.ts";
 
 /** `agent.yaml`, checked and with its defaults; what each key means stands in `conf/agent.yaml`. */
 export interface AgentConfig {
@@ -15,6 +16,8 @@ export interface AgentConfig {
   readonly networks: readonly NetworkConfig[];
   /** Always there where `dataPath` is `ovs`. */
   readonly ovs?: OvsConfig;
+  /** Where the nodes of the cluster come from; absent: this node knows of no other. */
+  readonly nodes?: NodesConfig;
   readonly callTimeoutMs: number;
   readonly drainTimeoutMs: number;
   readonly janitorIntervalMs: number;
@@ -41,7 +44,10 @@ export type DataPathName = (typeof dataPathNames)[number];
 
 export interface NetworkConfig {
   readonly name: string;
-  /** One or two blocks, one per family; the first address of each is the gateway. */
+  /**
+   * One or two blocks, one per family; the first address of each is the gateway. Empty in a file that leaves them to the
+   * registry of `nodes`: they are there once the node has joined.
+   */
   readonly subnets: readonly Cidr[];
   readonly bridge: string;
   /** Bytes. */
@@ -54,6 +60,49 @@ export interface NetworkConfig {
   readonly sticky: boolean;
   /** Always there where `dataPath` is `hns`. */
   readonly hns?: HnsConfig;
+}
+
+/** This node among the others. */
+export interface NodesConfig {
+  readonly name: string;
+  /** Where the others reach it, one per family at most; empty: found by looking at its interfaces. */
+  readonly addresses: readonly Ip[];
+  /** Of the interface that holds these addresses; absent: found by looking. */
+  readonly mac?: string;
+  readonly registry: RegistryConfig;
+}
+
+/** One implementation of `NodeRegistry` each, in the folder of that name below `agent/nodes`. */
+export type RegistryConfig = StaticRegistryConfig | EtcdRegistryConfig | KubernetesRegistryConfig;
+
+/** A file that a person, or their tooling, writes. */
+export interface StaticRegistryConfig {
+  readonly type: "static";
+  readonly file: string;
+}
+
+export interface EtcdRegistryConfig {
+  readonly type: "etcd";
+  /** `http://HOST:PORT` or `https://HOST:PORT`, of one cluster, all of one scheme. */
+  readonly endpoints: readonly string[];
+  /** Before every key; begins with a slash and ends without one. */
+  readonly prefix: string;
+  /** Files (PEM). `cert` and `key` come together. */
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+  /** What the nodes' subnets are cut from, where the registry is new; filled in order. */
+  readonly networks: readonly ClusterNetwork[];
+}
+
+/** The API server's Nodes. Every key that is absent is what a pod finds about its own cluster. */
+export interface KubernetesRegistryConfig {
+  readonly type: "kubernetes";
+  /** `https://HOST:PORT` */
+  readonly server?: string;
+  /** Files. */
+  readonly token?: string;
+  readonly ca?: string;
 }
 
 /** What a network is for the Host Networking Service. */

@@ -9,23 +9,12 @@ import { supportedVersions } from "../../shared/cni/versions.ts";
 import { firstOf, parseCidr, parseIp, sameIp } from "../../shared/ip.ts";
 import { limits } from "../../shared/limits.ts";
 import { logLevels } from "../../shared/log.ts";
-import { paths } from "../../shared/paths.ts";
 import { dataPathNames } from "./agent-config.ts";
 import { hnsShape } from "./hns-shape.ts";
+import { nodesShape } from "./nodes-shape.ts";
 import { ovsShape } from "./ovs-shape.ts";
+import { oneOf, path } from "./value-shapes.ts";
 import type { Shape } from "./yaml-shape.ts";
-
-const path: Shape = {
-  t: "string",
-  wanted: "an absolute path",
-  wrong: (text) => (paths.isAbsolute(text) && !text.includes("\0") ? undefined : "relative"),
-};
-
-const oneOf = (values: readonly string[]): Shape => ({
-  t: "string",
-  wanted: `one of ${values.map((value) => `"${value}"`).join(", ")}`,
-  wrong: (text) => (values.includes(text) ? undefined : "another"),
-});
 
 const milliseconds = (least: number, most: number): Shape => ({ t: "integer", least, most });
 
@@ -59,7 +48,7 @@ const exclusion: Shape = {
 
 const network: Shape = {
   t: "map",
-  required: ["name", "subnets", "bridge"],
+  required: ["name", "bridge"],
   keys: {
     name: { t: "string", wanted: networkNameRule, wrong: wrongNetworkName },
     subnets: { t: "list", of: subnet, least: 1, most: 2 },
@@ -110,6 +99,7 @@ export const agentShape: Shape = {
     dataPath: oneOf(dataPathNames),
     networks: { t: "list", of: network, least: 1, most: 64 },
     ovs: ovsShape,
+    nodes: nodesShape,
     callTimeoutMs: milliseconds(100, limits.longestTimeoutMs),
     drainTimeoutMs: milliseconds(0, limits.longestTimeoutMs),
     janitorIntervalMs: milliseconds(100, 3_600_000),

@@ -1,5 +1,5 @@
 import { assert } from "../../shared/assert.ts";
-import { type Cidr, contains, firstOf, parseCidr, parseIp, sameIp } from "../../shared/ip.ts";
+import { type Cidr, contains, firstOf, overlap, parseCidr, parseIp, sameIp } from "../../shared/ip.ts";
 import type { HnsConfig, HnsPeer } from "./agent-config.ts";
 import type { Shape } from "./yaml-shape.ts";
 
@@ -118,7 +118,7 @@ export function hnsContradictions(raw: RawHns, blocks: readonly Cidr[]): (readon
   if (raw.type !== "Overlay" && raw.vsid !== undefined)
     found.push(["vsid", `${raw.vsid}, wanted it with "type" "Overlay" only`]);
   peersOf(raw).forEach(({ podSubnet }, i) => {
-    const hit = blocks.some((block) => contains(block, podSubnet.ip) || contains(podSubnet, block.ip));
+    const hit = blocks.some((block) => overlap(block, podSubnet));
     if (hit) found.push([`peers[${i}].podSubnet`, `"${raw.peers?.[i]?.podSubnet}", wanted another node's pods`]);
   });
   return found;

@@ -7,6 +7,7 @@ import { type TrafficMode, trafficModes } from "../datapath/ovs/pipeline/context
 import { parseAddress as parseSwitchAddress } from "../openflow/mod.ts";
 import { parseAddress as parseDatabaseAddress } from "../ovsdb/mod.ts";
 import type { OvsConfig } from "./agent-config.ts";
+import { oneOf } from "./value-shapes.ts";
 import type { Shape } from "./yaml-shape.ts";
 
 /** As the `ovs` section stands in the file, its values of the right type each. */
@@ -32,12 +33,6 @@ export const tenantModes = ["flat", "multitenant"] as const;
 const defaultDatabase = isWindows
   ? "\\\\.\\pipe\\C:openvswitchvarrunopenvswitchdb.sock"
   : "unix:/run/openvswitch/db.sock";
-
-const oneOf = (values: readonly string[]): Shape => ({
-  t: "string",
-  wanted: `one of ${values.map((value) => `"${value}"`).join(", ")}`,
-  wrong: (text) => (values.includes(text) ? undefined : "another"),
-});
 
 const ifname: Shape = {
   t: "string",

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { hostname } from "node:os";
 import { describe, expect, test } from "vitest";
 import { parseCidr, parseIp } from "../../shared/ip.ts";
 import { agentShape } from "./agent-shape.ts";
@@ -11,6 +12,10 @@ const least = "networks:\n  - { name: pods, subnets: [10.1.0.0/24], bridge: br0 
 const hns = (networks: string): string => `dataPath: hns\nnetworks:\n${networks}`;
 const ofHns = (rest: string, subnets = "10.1.0.0/24"): string =>
   hns(`  - { name: pods, subnets: [${subnets}], bridge: br-int, hns: { nodeAddress: 192.168.1.5${rest} } }\n`);
+
+const ofNodes = (registry: string, more = ""): string =>
+  `networks:\n  - { name: pods, bridge: br0 }\n${more}nodes:\n  registry: ${registry}\n`;
+const ofEtcd = (endpoints: string, rest = ""): string => ofNodes(`{ type: etcd, endpoints: [${endpoints}]${rest} }`);
 
 const problemsOf = (text: string): readonly string[] => {
   const parsed = parseAgentConfig(text, "agent.yaml");
@@ -29,10 +34,25 @@ describe("the sample file", () => {
     expect(networks[0]?.subnets).toHaveLength(2);
   });
 
+  test("has a section of nodes that is in order where it is no comment, and so is each other registry", () => {
+    const registryOf = (text: string) => {
+      const parsed = parseAgentConfig(text, "agent.yaml");
+      if (parsed.t !== "ok") throw new Error(parsed.problems.join("\n"));
+      return parsed.config.nodes?.registry;
+    };
+    const first = registryOf(sample.replaceAll(/^#(?=[a-z]| {2})/gm, ""));
+    const defaults = registryOf(`${least}nodes: { registry: { type: etcd, endpoints: ["https://h:1"] } }\n`);
+    expect({ ...first, ...defaults }).toEqual(first && { ...first, endpoints: ["https://h:1"] });
+    const others = [...sample.matchAll(/^# {2}#registry:\n((?:# {2}# {2}.*\n)+)/gm)].map(([, keys = ""]) =>
+      registryOf(`${least}nodes:\n  registry:\n${keys.replaceAll("#  #", "  ")}`),
+    );
+    expect(others.map((registry) => registry?.type)).toEqual(["static", "kubernetes"]);
+  });
+
   test("has every key that the parser knows", () => {
     const keys = keysOf(agentShape);
     expect(keys).toContain("networks.subnets");
-    for (const key of keys) expect(sample).toMatch(new RegExp(`^\\s*(- )?${key.split(".").at(-1)}:`, "m"));
+    for (const key of keys) expect(sample).toMatch(new RegExp(`^[\\s#]*(- )?${key.split(".").at(-1)}:`, "m"));
   });
 });
 
@@ -208,6 +228,66 @@ describe("what is wrong is named with its place, its value and what was wanted",
       `${ofHns("")}  - { name: more, subnets: [10.2.0.0/24], bridge: b, hns: { nodeAddress: 192.168.1.5, network: Pipette } }\n`,
       ['"networks[1].hns" is a section with the HNS network "Pipette" for the second time'],
     ],
+    ["a network without subnets", "networks: [{ name: pods, bridge: br0 }]\n", ['"networks[0]" is without "subnets"']],
+    [
+      "a second network without subnets",
+      ofNodes("{ type: static, file: /n.yaml }", "  - { name: more, bridge: br1 }\n"),
+      ['"networks[1]" is without "subnets", wanted them: only the first'],
+    ],
+    [
+      "exclusions from a subnet that is not known",
+      ofNodes("{ type: static, file: /n.yaml }").replace("br0", "br0, exclude: [10.1.0.5]"),
+      ['"networks[0].exclude" is there without "subnets", wanted both or none'],
+    ],
+    ["a registry without a type", ofNodes("{ file: /n.yaml }"), ['"nodes.registry.type" is missing']],
+    ["a registry of another type", ofNodes("{ type: consul }"), ['"nodes.registry.type" is "consul", wanted one of']],
+    [
+      "a registry's keys at another's",
+      ofNodes("{ type: static, endpoints: ['http://h:1'] }"),
+      ['"nodes.registry" is without "file"', '"nodes.registry.endpoints" is set, wanted it left out where "type" is'],
+    ],
+    [
+      "endpoints that say more, or less, than a server",
+      ofEtcd("'http://h:1/', 'h:1', 'ftp://h:1', 'http://u:p@h:1'"),
+      [0, 1, 2, 3].map((i) => `"nodes.registry.endpoints[${i}]" is `),
+    ],
+    [
+      "endpoints of both schemes",
+      ofEtcd("'http://h:1', 'https://h:2'"),
+      ['"nodes.registry.endpoints" is a mixture, wanted "http" for all or "https" for all'],
+    ],
+    [
+      "certificates without their like",
+      ofEtcd("'http://h:1'", ", ca: /ca, cert: /c"),
+      ['"nodes.registry" is with one of "cert" and "key"', '"nodes.registry.endpoints" is without "https"'],
+    ],
+    [
+      "cluster networks that nothing can be cut from, or twice",
+      ofEtcd(
+        "'http://h:1'",
+        ", networks: [{ cidr: 10.0.0.0/24, hostBits: 9 }, { cidr: 10.0.0.0/8, hostBits: 9 }, { cidr: 'fd00::/8', hostBits: 64 }]",
+      ),
+      [
+        '"nodes.registry.networks[0].hostBits" is 9 in "10.0.0.0/24", wanted room',
+        '"nodes.registry.networks[1].cidr" is "10.0.0.0/8", a part of an earlier one',
+        '"nodes.registry.networks[2].hostBits" is 64 in "fd00::/8", wanted room for 1 to 2^24 nodes',
+      ],
+    ],
+    [
+      "prefixes that would leave their place",
+      ofEtcd("'http://h:1'", ", prefix: /a/../b"),
+      ['"nodes.registry.prefix" is "/a/../b"'],
+    ],
+    [
+      "a node's name, addresses and MAC that are none",
+      `${ofNodes("{ type: static, file: /n.yaml }")}  name: Node_1\n  addresses: [10.0.0.1/24]\n  mac: "01:00:5e:00:00:01"\n`,
+      ['"nodes.name" is "Node_1"', '"nodes.addresses[0]" is "10.0.0.1/24"', '"nodes.mac" is "01:00:5e:00:00:01"'],
+    ],
+    [
+      "two addresses of one family",
+      `${ofNodes("{ type: static, file: /n.yaml }")}  addresses: [10.0.0.1, 10.0.0.2]\n`,
+      ['"nodes.addresses[1]" is "10.0.0.2" of the same family'],
+    ],
     [
       "every fault, in the order of the lines",
       "socket: 1\nbogus: 2\nnetworks: [{ name: -x, subnets: [x], bridge: a/b, hairpin: maybe }]\n",
@@ -286,4 +366,16 @@ test("an alias stands for what it names", () => {
     "a",
   );
   expect(parsed.t === "ok" && parsed.config.dataDir).toBe("/run/x");
+});
+
+test("with a registry the first network's subnets may be left to it", () => {
+  const parsed = parseAgentConfig(ofNodes("{ type: static, file: /n.yaml }"), "agent.yaml");
+  if (parsed.t !== "ok") throw new Error(parsed.problems.join("\n"));
+  const { networks, nodes } = parsed.config;
+  expect(networks[0]?.subnets).toEqual([]);
+  expect(nodes).toEqual({
+    name: hostname().toLowerCase(),
+    addresses: [],
+    registry: { type: "static", file: "/n.yaml" },
+  });
 });

@@ -1,6 +1,6 @@
 import { LineCounter, parseDocument } from "yaml";
 import { atLeast, type CniVersion, supportedVersions } from "../../shared/cni/versions.ts";
-import { type Cidr, contains, formatCidr, parseCidr } from "../../shared/ip.ts";
+import { type Cidr, formatCidr, overlap, parseCidr } from "../../shared/ip.ts";
 import { limits } from "../../shared/limits.ts";
 import type { LogLevel } from "../../shared/log.ts";
 import { paths } from "../../shared/paths.ts";
@@ -8,6 +8,7 @@ import { isWindows } from "../../shared/platform.ts";
 import type { AgentConfig, DataPathName, NetworkConfig } from "./agent-config.ts";
 import { agentShape } from "./agent-shape.ts";
 import { hnsContradictions, type RawHns, toHns } from "./hns-shape.ts";
+import { nodesContradictions, type RawNodes, toNodes } from "./nodes-shape.ts";
 import { ovsContradictions, type RawOvs, toOvs } from "./ovs-shape.ts";
 import { readShape, type Shaped, type ShapeProblem } from "./yaml-shape.ts";
 
@@ -31,6 +32,7 @@ interface RawConfig {
   readonly dataPath?: DataPathName;
   readonly networks: readonly RawNetwork[];
   readonly ovs?: RawOvs;
+  readonly nodes?: RawNodes;
   readonly callTimeoutMs?: number;
   readonly drainTimeoutMs?: number;
   readonly janitorIntervalMs?: number;
@@ -40,7 +42,7 @@ interface RawConfig {
 
 interface RawNetwork {
   readonly name: string;
-  readonly subnets: readonly string[];
+  readonly subnets?: readonly string[];
   readonly bridge: string;
   readonly mtu?: number;
   readonly hairpin?: boolean;
@@ -96,6 +98,7 @@ function withDefaults(raw: RawConfig): AgentConfig {
     dataPath: dataPathOf(raw),
     networks: raw.networks.map(toNetwork),
     ...(raw.ovs === undefined && raw.dataPath !== "ovs" ? {} : { ovs: toOvs(raw.ovs ?? {}, bridgeOf(raw)) }),
+    ...(raw.nodes === undefined ? {} : { nodes: toNodes(raw.nodes) }),
     callTimeoutMs: raw.callTimeoutMs ?? limits.addTimeoutMs,
     drainTimeoutMs: raw.drainTimeoutMs ?? 10_000,
     janitorIntervalMs: raw.janitorIntervalMs ?? 10_000,
@@ -119,7 +122,7 @@ function toNetwork(raw: RawNetwork): NetworkConfig {
 }
 
 const blocksOf = (raw: RawNetwork): Cidr[] =>
-  raw.subnets.map((text) => parseCidr(text)).filter((cidr): cidr is Cidr => cidr !== undefined);
+  (raw.subnets ?? []).map((text) => parseCidr(text)).filter((cidr): cidr is Cidr => cidr !== undefined);
 
 /** Faults that no single key shows. */
 function contradictions(raw: RawConfig, shaped: Shaped): ShapeProblem[] {
@@ -135,15 +138,13 @@ function contradictions(raw: RawConfig, shaped: Shaped): ShapeProblem[] {
     if (earlier.some((other) => other.bridge === network.bridge))
       say(`${at}.bridge`, `"${network.bridge}" for the second time, wanted a bridge for each network`);
     const blocks = blocksOf(network);
-    if (blocks.length === 2 && blocks[0]?.ip.family === blocks[1]?.ip.family)
-      say(`${at}.subnets[1]`, `"${network.subnets[1]}" of the same family, wanted one IPv4 and one IPv6 block`);
-    if (network.mtu !== undefined && network.mtu < 1280 && blocks.some((block) => block.ip.family === 6))
-      say(`${at}.mtu`, `${network.mtu}, wanted at least 1280 for IPv6`);
-    (network.exclude ?? []).forEach((text, k) => {
-      const excluded = parseCidr(text.includes("/") ? text : `${text}/${text.includes(":") ? 128 : 32}`);
-      if (excluded !== undefined && blocks.some((block) => overlap(block, excluded))) return;
-      say(`${at}.exclude[${k}]`, `"${text}", wanted something in ${blocks.map(formatCidr).join(" or ")}`);
-    });
+    for (const [path, text] of blockFaults(network, blocks)) say(`${at}${path}`, text);
+    // The registry gives a node the subnet of one network.
+    if (network.subnets === undefined && (raw.nodes === undefined || i > 0))
+      say(
+        at,
+        'without "subnets", wanted them: only the first network, and only with "nodes", has them from a registry',
+      );
     blocks.forEach((block, k) => {
       const hit = earlier.find((other) => blocksOf(other).some((theirs) => overlap(block, theirs)));
       if (hit !== undefined)
@@ -158,11 +159,29 @@ function contradictions(raw: RawConfig, shaped: Shaped): ShapeProblem[] {
     say("networks[1]", `a second network, wanted one alone where "dataPath" is "ovs"`);
   if (raw.ovs !== undefined || dataPathOf(raw) === "ovs")
     for (const [path, text] of ovsContradictions(raw.ovs ?? {}, bridgeOf(raw))) say(`ovs.${path}`, text);
+  for (const [path, text] of raw.nodes === undefined ? [] : nodesContradictions(raw.nodes)) say(`nodes.${path}`, text);
   const versions = raw.cni?.cniVersions ?? [];
   const least = raw.cni?.cniVersion ?? defaultVersion;
   if (versions.length > 0 && !versions.includes(least))
     say("cni.cniVersions", `without "${least}", wanted "cniVersion" among them`);
   return problems;
+}
+
+/** What does not fit together within one network: the path below it, and what is wrong. */
+function* blockFaults(network: RawNetwork, blocks: readonly Cidr[]): Generator<readonly [path: string, text: string]> {
+  if (blocks.length === 2 && blocks[0]?.ip.family === blocks[1]?.ip.family)
+    yield [".subnets[1]", `"${network.subnets?.[1]}" of the same family, wanted one IPv4 and one IPv6 block`];
+  if (network.mtu !== undefined && network.mtu < 1280 && blocks.some((block) => block.ip.family === 6))
+    yield [".mtu", `${network.mtu}, wanted at least 1280 for IPv6`];
+  const exclude = network.exclude ?? [];
+  if (network.subnets === undefined && exclude.length > 0)
+    yield [".exclude", 'there without "subnets", wanted both or none: a registry may give any subnet'];
+  else
+    for (const [k, text] of exclude.entries()) {
+      const excluded = parseCidr(text.includes("/") ? text : `${text}/${text.includes(":") ? 128 : 32}`);
+      if (excluded !== undefined && blocks.some((block) => overlap(block, excluded))) continue;
+      yield [`.exclude[${k}]`, `"${text}", wanted something in ${blocks.map(formatCidr).join(" or ")}`];
+    }
 }
 
 /** What only matters where HNS wires the pods: a file may hold the section for a node of the other system. */
@@ -172,7 +191,7 @@ function hnsFaults(raw: RawConfig, network: RawNetwork, i: number, say: (path: s
   const blocks = blocksOf(network);
   const strange = blocks.findIndex((block) => block.ip.family !== 4);
   if (strange >= 0)
-    say(`${at}.subnets[${strange}]`, `"${network.subnets[strange]}", wanted IPv4 where "dataPath" is "hns"`);
+    say(`${at}.subnets[${strange}]`, `"${network.subnets?.[strange]}", wanted IPv4 where "dataPath" is "hns"`);
   if (hns === undefined) {
     say(at, 'without "hns", wanted that section where "dataPath" is "hns"');
     return;
@@ -185,5 +204,3 @@ function hnsFaults(raw: RawConfig, network: RawNetwork, i: number, say: (path: s
       `a section with the HNS network "${hns.network ?? "pipette"}" for the second time, wanted another`,
     );
 }
-
-const overlap = (a: Cidr, b: Cidr): boolean => contains(a, b.ip) || contains(b, a.ip);

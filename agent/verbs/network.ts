@@ -5,6 +5,7 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import { formatCidr } from "../../shared/ip.ts";
 import { Fields } from "../../shared/json-fields.ts";
 import type { AgentConfig, NetworkConfig } from "../config/agent-config.ts";
+import { interfaceMac, macRule } from "../mac.ts";
 import type { CmdRequest } from "./cmd-request.ts";
 
 /** @throws {CniError} code 7 naming the networks that there are */
@@ -47,19 +48,16 @@ export function requestedDns(conf: Fields): CniDns | undefined {
   return sections.map(parseDns).find((dns) => Object.values(dns).some((value) => value.length > 0));
 }
 
-const macPattern = /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/;
-
 /** The hardware address that the request asks for: `runtimeConfig.mac`, else `MAC` in CNI_ARGS (podman). */
 export function requestedMac(request: CmdRequest): string | undefined {
   const runtime = request.conf.object("runtimeConfig");
   const fromArgs = request.args.split(";").find((pair) => pair.startsWith("MAC="));
   const text = runtime?.string("mac") || fromArgs?.slice(4);
   if (text === undefined || text === "") return undefined;
-  const mac = text.toLowerCase().replaceAll("-", ":");
-  // The lowest bit of the first octet marks a group address, which no interface can have.
-  if (macPattern.test(mac) && (Number.parseInt(mac.slice(0, 2), 16) & 1) === 0) return mac;
+  const mac = interfaceMac(text);
+  if (mac !== undefined) return mac;
   throw new CniError(
     CniCode.invalidConfig,
-    `Cannot wire "${request.owner.sandboxId}": the hardware address asked for is "${text}", wanted one such as "02:42:0a:01:02:03"`,
+    `Cannot wire "${request.owner.sandboxId}": the hardware address asked for is "${text}", wanted ${macRule}`,
   );
 }
