@@ -1,4 +1,3 @@
-import { LineCounter, parseDocument } from "yaml";
 import { atLeast, type CniVersion, supportedVersions } from "../../shared/cni/versions.ts";
 import { type Cidr, formatCidr, overlap, parseCidr } from "../../shared/ip.ts";
 import { limits } from "../../shared/limits.ts";
@@ -10,7 +9,8 @@ import { agentShape } from "./agent-shape.ts";
 import { hnsContradictions, type RawHns, toHns } from "./hns-shape.ts";
 import { nodesContradictions, type RawNodes, toNodes } from "./nodes-shape.ts";
 import { ovsContradictions, type RawOvs, toOvs } from "./ovs-shape.ts";
-import { readShape, type Shaped, type ShapeProblem } from "./yaml-shape.ts";
+import { readYaml } from "./read-yaml.ts";
+import type { Shaped, ShapeProblem } from "./yaml-shape.ts";
 
 /** The configuration, or every fault of it as `file:line:column: "path" is value, wanted …`. */
 export type ParsedConfig =
@@ -62,25 +62,9 @@ const defaultVersion: CniVersion = "1.0.0";
 
 /** Reads the text of `agent.yaml`; `file` is for the messages only. Nothing else is touched. */
 export function parseAgentConfig(text: string, file: string): ParsedConfig {
-  const lines = new LineCounter();
-  const doc = parseDocument(text, { lineCounter: lines, prettyErrors: false, logLevel: "silent", version: "1.2" });
-  const place = (offset: number): string => {
-    const { line, col } = lines.linePos(offset);
-    return `${file}:${line}:${col}`;
-  };
-  if (doc.errors.length > 0) {
-    const problems = doc.errors.map((error) => `${place(error.pos[0])}: ${firstLine(error.message)}, wanted YAML 1.2`);
-    return { t: "wrong", problems };
-  }
-  const shaped = readShape(doc, agentShape);
-  // Checks across keys read values, so they only run once every value has its type.
-  const found = shaped.problems.length > 0 ? shaped.problems : contradictions(shaped.value as RawConfig, shaped);
-  if (found.length === 0) return { t: "ok", config: withDefaults(shaped.value as RawConfig) };
-  const sorted = [...found].sort((a, b) => a.offset - b.offset);
-  return { t: "wrong", problems: sorted.map(({ offset, text }) => `${place(offset)}: ${text}`) };
+  const read = readYaml(text, file, agentShape, (shaped) => contradictions(shaped.value as RawConfig, shaped));
+  return read.t === "ok" ? { t: "ok", config: withDefaults(read.value as RawConfig) } : read;
 }
-
-const firstLine = (text: string): string => text.split("\n", 1)[0] ?? "";
 
 function withDefaults(raw: RawConfig): AgentConfig {
   const cniVersion = raw.cni?.cniVersion ?? defaultVersion;

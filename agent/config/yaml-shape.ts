@@ -1,4 +1,4 @@
-import { type Document, isAlias, isMap, isScalar, isSeq, type Node } from "yaml";
+import { type Document, isAlias, isMap, isScalar, isSeq, type Node, visit } from "yaml";
 import { isObject, show } from "../../shared/json-fields.ts";
 
 /**
@@ -27,27 +27,69 @@ export interface Shaped {
   readonly problems: readonly ShapeProblem[];
 }
 
-/** Nesting is bounded by the shape itself; this bounds what aliases may blow up to in a foreign part. */
+/** Nesting is bounded by the shape itself; this bounds what aliases may blow up to. */
 const mostAliases = 100;
 
 /** Compares the whole document with `shape`. An empty document reads as an empty map. */
 export function readShape(doc: Document, shape: Shape): Shaped {
   const problems: ShapeProblem[] = [];
   const offsets = new Map<string, number>();
-  const value = walk({ doc, problems, offsets }, doc.contents, shape, "", 0);
+  const value = walk({ doc, problems, offsets, targets: undefined, aliases: 0 }, doc.contents, shape, "", 0);
   return { value, offsets, problems };
+}
+
+/**
+ * As `readShape` for a plain value, which knows no places: a hundred times faster where all is in order. Answers the
+ * path of the first fault, or nothing.
+ */
+export function misfit(value: unknown, shape: Shape, path = ""): string | undefined {
+  switch (shape.t) {
+    case "map": {
+      if (!isObject(value)) return name(path);
+      const inner = (key: string): string => (path === "" ? key : `${path}.${key}`);
+      const missing = shape.required.find((key) => !Object.hasOwn(value, key));
+      if (missing !== undefined) return name(inner(missing));
+      return firstOf(Object.entries(value), ([key, of]) => {
+        const wanted = Object.hasOwn(shape.keys, key) ? shape.keys[key] : undefined;
+        return wanted === undefined ? name(inner(key)) : misfit(of, wanted, inner(key));
+      });
+    }
+    case "list":
+      if (!Array.isArray(value) || value.length < shape.least || value.length > shape.most) return name(path);
+      return firstOf(value, (of, i) => misfit(of, shape.of, `${path}[${i}]`));
+    case "foreign":
+      return isObject(value) && shape.wrong(value) === undefined ? undefined : name(path);
+    default:
+      return walkScalar(value, shape, () => undefined) === undefined ? name(path) : undefined;
+  }
+}
+
+function firstOf<T>(values: readonly T[], fault: (value: T, i: number) => string | undefined): string | undefined {
+  for (const [i, value] of values.entries()) {
+    const found = fault(value, i);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 interface Walk {
   readonly doc: Document;
   readonly problems: ShapeProblem[];
   readonly offsets: Map<string, number>;
+  /** What each alias stands for; found when the first one comes. */
+  targets: ReadonlyMap<unknown, Node> | undefined;
+  /** Unfolded so far. */
+  aliases: number;
 }
 
 function walk(at: Walk, given: unknown, shape: Shape, path: string, parentOffset: number): unknown {
-  const aliased = isAlias(given) ? given.resolve(at.doc) : given;
-  const node = aliased as Node | null | undefined;
   const offset = (given as Node | null)?.range?.[0] ?? parentOffset;
+  if (isAlias(given) && ++at.aliases > mostAliases) {
+    at.problems.push({ offset, text: `${name(path)} is alias ${at.aliases}, wanted ${mostAliases} at the most` });
+    return undefined;
+  }
+  if (isAlias(given)) at.targets ??= aliasTargets(at.doc);
+  const node = (isAlias(given) ? at.targets?.get(given) : given) as Node | null | undefined;
   at.offsets.set(path, offset);
   const refuse = (wanted: string): undefined => {
     at.problems.push({ offset, text: `${name(path)} is ${describe(node)}, wanted ${wanted}` });
@@ -72,6 +114,20 @@ function walk(at: Walk, given: unknown, shape: Shape, path: string, parentOffset
     return undefined;
   }
   return walkScalar(isScalar(node) ? node.value : undefined, shape, refuse);
+}
+
+/** An alias stands for the last node before it with its anchor. One pass: the library makes one for each alias. */
+function aliasTargets(doc: Document): ReadonlyMap<unknown, Node> {
+  const anchored = new Map<string, Node>();
+  const targets = new Map<unknown, Node>();
+  visit(doc, {
+    Node: (_, node) => {
+      const target = isAlias(node) ? anchored.get(node.source) : undefined;
+      if (target !== undefined) targets.set(node, target);
+      if ("anchor" in node && node.anchor !== undefined) anchored.set(node.anchor, node);
+    },
+  });
+  return targets;
 }
 
 function walkScalar(

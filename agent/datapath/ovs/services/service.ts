@@ -1,12 +1,17 @@
 import type { Ip } from "../../../../shared/ip.ts";
 import type { Live } from "../../../live-value.ts";
 
+export const protocols = ["tcp", "udp", "sctp"] as const;
+
+/** Of one service: their group is one message of at most 64 KiB, with some 100 bytes for each. */
+export const mostEndpoints = 500;
+
 /** One port of a service at one address. */
 export interface Service {
   /** `namespace/name:port`, and the family where it has both; unique. */
   readonly key: string;
   readonly clusterIp: Ip;
-  readonly protocol: "tcp" | "udp" | "sctp";
+  readonly protocol: (typeof protocols)[number];
   readonly port: number;
   readonly endpoints: readonly Endpoint[];
   /** Seconds that a client keeps its endpoint (Kubernetes' `ClientIP`); absent: each connection is chosen anew. */

@@ -1,0 +1,37 @@
+import { LineCounter, parseDocument } from "yaml";
+import { readShape, type Shape, type Shaped, type ShapeProblem } from "./yaml-shape.ts";
+
+/** What a document says, or every fault of it as `file:line:column: "path" is value, wanted …`, in the file's order. */
+export type ReadYaml =
+  | { readonly t: "ok"; readonly value: unknown }
+  | { readonly t: "wrong"; readonly problems: readonly string[] };
+
+/**
+ * Reads YAML 1.2, and so JSON. Nothing else is touched.
+ * @param file for the messages
+ * @param contradictions finds faults that no single value shows; asked once every value has its type
+ */
+export function readYaml(
+  text: string,
+  file: string,
+  shape: Shape,
+  contradictions: (shaped: Shaped) => readonly ShapeProblem[] = () => [],
+): ReadYaml {
+  const lines = new LineCounter();
+  const doc = parseDocument(text, { lineCounter: lines, prettyErrors: false, logLevel: "silent", version: "1.2" });
+  const place = (offset: number): string => {
+    const { line, col } = lines.linePos(offset);
+    return `${file}:${line}:${col}`;
+  };
+  if (doc.errors.length > 0) {
+    const problems = doc.errors.map((error) => `${place(error.pos[0])}: ${firstLine(error.message)}, wanted YAML 1.2`);
+    return { t: "wrong", problems };
+  }
+  const shaped = readShape(doc, shape);
+  const found = shaped.problems.length > 0 ? shaped.problems : contradictions(shaped);
+  if (found.length === 0) return { t: "ok", value: shaped.value };
+  const sorted = [...found].sort((a, b) => a.offset - b.offset);
+  return { t: "wrong", problems: sorted.map(({ offset, text }) => `${place(offset)}: ${text}`) };
+}
+
+const firstLine = (text: string): string => text.split("\n", 1)[0] ?? "";
