@@ -14,6 +14,7 @@ import type { AgentConfig } from "./config/agent-config.ts";
 import { conflistPath, conflistText } from "./conflist.ts";
 import type { DataPath } from "./datapath/datapath.ts";
 import { Lanes } from "./lanes.ts";
+import type { Cluster } from "./nodes/cluster.ts";
 import { cniRpcs } from "./services/cni-service.ts";
 import { agentIpamRpcs } from "./services/ipam-service.ts";
 import { nodeRpcs } from "./services/node-service.ts";
@@ -26,14 +27,21 @@ import { takeNetworksOver } from "./state/take-over.ts";
 /** A container has one call at a time by the specification; a few more come from repeats after timeouts. */
 const longestQueue = 64;
 
+/** What a data path is made for. */
+export interface DataPathNeeds {
+  /** Its networks have their subnets, also where these come from a registry. */
+  readonly config: AgentConfig;
+  /** Where the node is one of many: `nodes` of the configuration. */
+  readonly cluster?: Cluster;
+  /** Hears of interfaces that stand and that nobody wants any more: the janitor goes on with them. */
+  leftover(owner: Owner): void;
+}
+
 export interface AgentDependencies {
   readonly logger: Logger;
   readonly system: System;
-  /**
-   * Called once the locks are ours.
-   * @param leftover hears of interfaces that stand and that nobody wants any more: the janitor goes on with them
-   */
-  createDataPath(leftover: (owner: Owner) => void): DataPath;
+  /** Called once the locks are ours, and the node has joined. */
+  createDataPath(needs: DataPathNeeds): DataPath;
   /** Its name for `Status`. */
   readonly dataPathName: string;
   /** Who else knows of pods that stand. */
@@ -89,11 +97,11 @@ export class Agent {
     const lockFile = join(config.dataDir, "agent.lock");
     resources.use(InstanceLock.take(lockFile, "the agent", `data directory "${config.dataDir}"`, system));
     const leftover = new Map<string, Owner>();
-    const onLeftover = (owner: Owner): void => void leftover.set(ownerKey(owner), owner);
+    const needs = { config, leftover: (owner: Owner) => void leftover.set(ownerKey(owner), owner) };
     const parts: AgentParts = {
       config,
       allocator,
-      dataPath: resources.use(dependencies.createDataPath(onLeftover)),
+      dataPath: resources.use(dependencies.createDataPath(needs)),
       lanes: new Lanes(longestQueue),
       attached: new Map(),
       leftover,

@@ -22,15 +22,15 @@ export function chooseDataPath(config: AgentConfig, logger: Logger): Promise<Dat
   }
   if (config.dataPath === "ovs")
     throw new CniError(CniCode.invalidConfig, 'Cannot run the agent: "dataPath" is "ovs", which is still to come');
-  return config.dataPath === "hns" ? hns(config, logger) : bridge(config, logger);
+  return config.dataPath === "hns" ? hns(config, logger) : bridge(logger);
 }
 
-async function bridge(config: AgentConfig, logger: Logger): Promise<DataPathChoice> {
+async function bridge(logger: Logger): Promise<DataPathChoice> {
   const { createBridgeDataPath } = await import("./datapath/bridge/mod.ts");
   const { addressesInNamespaces } = await import("./netlink/mod.ts");
   const { namespaceSource } = await import("./state/sources.ts");
   return {
-    createDataPath: () => createBridgeDataPath({ networks: config.networks, logger }),
+    createDataPath: ({ config: { networks } }) => createBridgeDataPath({ networks, logger }),
     dataPathName: "bridge",
     sources: [namespaceSource(addressesInNamespaces)],
   };
@@ -42,9 +42,9 @@ async function hns(config: AgentConfig, logger: Logger): Promise<DataPathChoice>
   const { openHostRunner } = await import("./windows-host/powershell.windows.ts");
   const lost = Promise.withResolvers<string>();
   return {
-    createDataPath: (leftover) =>
+    createDataPath: ({ config: { networks }, leftover }) =>
       createHnsDataPath({
-        networks: config.networks.flatMap(hnsNetworkOf),
+        networks: networks.flatMap(hnsNetworkOf),
         dataDir: config.dataDir,
         hcn: openHcn({ deadlineMs: config.hnsTimeoutMs, onLost: ({ message }) => lost.resolve(message) }),
         node: createNodeSide(config.dataDir, openHostRunner(), logger),
