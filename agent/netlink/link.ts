@@ -13,8 +13,9 @@ export interface Link {
   readonly mac: string;
   readonly mtu: number;
   readonly group: number;
-  /** Index of the bridge that it is a port of; 0 when of none. */
+  /** Index of the interface that it is a part of, such as a bridge; 0 when of none. */
   readonly master: number;
+  readonly isBridgePort: boolean;
   readonly alias: string;
   /** Index of the other end of a veth, in the namespace that `peerNamespaceId` names; absent id: this namespace. */
   readonly peerIndex?: number;
@@ -67,6 +68,7 @@ export function readLink(message: RawMessage): Link {
     group: attributes.u32(Ifla.GROUP) ?? 0,
     master: attributes.u32(Ifla.MASTER) ?? 0,
     alias: attributes.text(Ifla.IFALIAS) ?? "",
+    isBridgePort,
     hairpin: isBridgePort && info?.nested(Ifla.INFO_SLAVE_DATA)?.u8(Ifla.BRPORT_MODE) === 1,
     ...(kind === undefined ? {} : { kind }),
     ...(peerIndex === undefined ? {} : { peerIndex }),

@@ -18,6 +18,7 @@ const MSG_TRUNC = 0x20;
 
 const SIOCETHTOOL = 0x8946;
 const ETHTOOL_GLINK = 0x0a;
+const ETHTOOL_STXCSUM = 0x17;
 /** struct ifreq: the name in 16 bytes, then a union. */
 const ifreqBytes = 40;
 const ifreqDataAt = 16;
@@ -182,13 +183,24 @@ export class NetlinkSocket implements Disposable {
    * @throws {NetlinkError}
    */
   settleCarrier(ifname: string): void {
+    this.#ethtool(ifname, ETHTOOL_GLINK, `look at the carrier of "${ifname}"`);
+  }
+
+  /** Has an interface compute the checksums of what is sent by it at once; without them there is no segmentation either. */
+  turnOffChecksumOffload(ifname: string): void {
+    this.#ethtool(ifname, ETHTOOL_STXCSUM, `turn off the checksum offload of "${ifname}"`);
+  }
+
+  /** One command with a value of 0. */
+  #ethtool(ifname: string, command: number, action: string): void {
     const { ifreq, ethtool } = this.#buffers;
     ifreq.bytes.fill(0);
     new TextEncoder().encodeInto(ifname, ifreq.bytes.subarray(0, limits.ifnameBytes));
     new DataView(ifreq.bytes.buffer).setBigUint64(ifreqDataAt, BigInt(ethtool.address), true);
-    new DataView(ethtool.bytes.buffer).setUint32(0, ETHTOOL_GLINK, true);
+    new DataView(ethtool.bytes.buffer).setUint32(0, command, true);
+    new DataView(ethtool.bytes.buffer).setUint32(4, 0, true);
     if (this.#libc.calls.ioctl(this.#fd, SIOCETHTOOL, ifreq.address) < 0) {
-      throw new NetlinkError(`look at the carrier of "${ifname}"`, this.#libc.errno());
+      throw new NetlinkError(action, this.#libc.errno());
     }
   }
 

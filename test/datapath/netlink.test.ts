@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { linkGroup, retire } from "../../agent/datapath/bridge/host-links.ts";
+import { linkGroup, retire } from "../../agent/datapath/veth/host-links.ts";
 import {
   createBridge,
   deleteLinksOfGroup,

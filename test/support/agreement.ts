@@ -1,5 +1,5 @@
 import { execa } from "execa";
-import { parseAlias } from "../../agent/datapath/bridge/alias.ts";
+import { parseAlias } from "../../agent/datapath/veth/alias.ts";
 import type { AgentHome } from "./agent-process.ts";
 import type { PrivateNode } from "./private-node.ts";
 

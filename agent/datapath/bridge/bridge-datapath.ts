@@ -1,28 +1,21 @@
 import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Cidr, Ip } from "../../../shared/ip.ts";
-import {
-  Kernel,
-  type Link,
-  listAddresses,
-  type NetlinkSocket,
-  readAddress,
-  setHairpin,
-  setLink,
-} from "../../netlink/mod.ts";
+import { type Link, setHairpin, setLink } from "../../netlink/mod.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
-import { type Alias, parseAlias } from "./alias.ts";
-import { compareHostEnd, comparePodEnd, differs } from "./compare.ts";
-import { ensureBridge, familiesNotForwarded, missingFromBridge, turnOnForwarding } from "./gateway-bridge.ts";
-import { allLinks, findHostLink, linkGroup, linkOrNone, retire } from "./host-links.ts";
-import { interfaceError } from "./kernel-errors.ts";
-import { installMasquerade } from "./masquerade.ts";
+import { familiesNotForwarded, turnOnForwarding } from "../host/forwarding.ts";
+import { installMasquerade } from "../host/masquerade.ts";
+import { differs } from "../veth/compare.ts";
+import { linkOrNone } from "../veth/host-links.ts";
+import { interfaceError } from "../veth/kernel-errors.ts";
+import { planOf } from "../veth/plan.ts";
+import { type Attachment, PodPairs } from "../veth/pod-pairs.ts";
+import { openSandbox } from "../veth/sandbox.ts";
+import { wire } from "../veth/wiring.ts";
+import { bridgeSide } from "./bridge-side.ts";
+import { compareHostEnd } from "./compare.ts";
+import { ensureBridge, missingFromBridge } from "./gateway-bridge.ts";
 import type { BridgeDataPathOptions, BridgeNetwork } from "./options.ts";
-import { isOfNetwork, planOf } from "./plan.ts";
-import { PodEnd } from "./pod-end.ts";
-import { openSandbox } from "./sandbox.ts";
-import { Sweeper } from "./sweeper.ts";
-import { leadsInto, type WiringTools, wire } from "./wiring.ts";
 
 /**
  * Opens the data path in the calling thread's network namespace; `start()` prepares the node.
@@ -46,27 +39,17 @@ export function createBridgeDataPath(options: BridgeDataPathOptions): DataPath {
   }
 }
 
-interface Attachment {
-  readonly alias: Alias;
-  readonly link: Link;
-}
-
 /**
  * Almost everything here is done in the caller's turn: a pod is wired by three system calls that last half a
  * millisecond together. Only what waits for the kernel's deletions is spread over turns.
  */
 class BridgeDataPath implements DataPath {
   readonly #networks: ReadonlyMap<string, BridgeNetwork>;
-  readonly #tools: WiringTools;
-  readonly #socket: NetlinkSocket;
-  readonly #resources = new DisposableStack();
+  readonly #pairs: PodPairs;
 
   constructor({ networks, logger }: BridgeDataPathOptions) {
     this.#networks = new Map(networks.map((network) => [network.name, network]));
-    const kernel = this.#resources.use(new Kernel());
-    this.#socket = this.#resources.use(kernel.openSocket());
-    const sweeper = new Sweeper(this.#resources.use(kernel.openSocket()), linkGroup.leaving, logger);
-    this.#tools = { kernel, socket: this.#socket, sweeper, logger };
+    this.#pairs = new PodPairs(logger);
   }
 
   async start(): Promise<void> {
@@ -77,22 +60,24 @@ class BridgeDataPath implements DataPath {
         const bridge = bridges[i];
         if (bridge !== undefined) this.#restorePorts(network, bridge);
       });
-      this.#removeHalfMade(bridges);
+      this.#pairs.retireHalfMade(bridges.map(({ index }) => index));
     } catch (caught) {
       throw interfaceError("prepare the bridges", caught);
     }
     turnOnForwarding(networks);
     await installMasquerade(networks);
-    await this.#tools.sweeper.sweep();
+    await this.#pairs.tools.sweeper.sweep();
   }
 
   async attach(request: AttachRequest): Promise<CniResult> {
     const { owner } = request;
     const action = `attach "${owner.ifname}" of sandbox "${owner.sandboxId}"`;
-    const plan = planOf(this.#networkOf(owner, action), request);
-    using namespace = openSandbox(this.#tools.kernel, request.container.netns);
+    const network = this.#networkOf(owner, action);
+    const plan = planOf(network, request);
+    const { tools } = this.#pairs;
+    using namespace = openSandbox(tools.kernel, request.container.netns);
     try {
-      return await wire(this.#tools, plan, namespace, this.#bridgeFor(plan.network));
+      return await wire(tools, plan, namespace, bridgeSide(this.#bridgeFor(network), network.hairpin));
     } catch (caught) {
       throw interfaceError(action, caught);
     }
@@ -100,32 +85,21 @@ class BridgeDataPath implements DataPath {
 
   async detach(owner: Owner): Promise<void> {
     try {
-      const link = findHostLink(this.#socket, owner);
-      if (link === undefined) return;
-      retire(this.#socket, link);
+      this.#pairs.retire(owner);
     } catch (caught) {
       throw interfaceError(`detach "${owner.ifname}" of sandbox "${owner.sandboxId}"`, caught);
     }
-    void this.#tools.sweeper.sweep();
   }
 
   async check(owner: Owner, netns: string, prevResult: CniResult): Promise<void> {
     const action = `check "${owner.ifname}" of sandbox "${owner.sandboxId}"`;
     const network = this.#networkOf(owner, action);
-    using namespace = openSandbox(this.#tools.kernel, netns);
     try {
-      const host = findHostLink(this.#socket, owner);
-      if (host === undefined || host.group === linkGroup.leaving) {
-        throw differs(`the attachment of "${owner.ifname}"`, "missing on the node", "an interface of ours");
-      }
-      const bridge = linkOrNone(this.#socket, { name: network.bridge });
-      if (bridge === undefined) throw differs(`the bridge "${network.bridge}"`, "missing", "on the node");
-      compareHostEnd(host, bridge);
-      if (!leadsInto(this.#socket, host, namespace)) {
-        throw differs(`the other end of "${host.name}"`, "in another namespace", `in "${netns}"`);
-      }
-      using pod = new PodEnd(this.#tools.kernel, namespace);
-      comparePodEnd(pod, owner.ifname, host, prevResult);
+      this.#pairs.check(owner, netns, prevResult, (host) => {
+        const bridge = linkOrNone(this.#pairs.tools.socket, { name: network.bridge });
+        if (bridge === undefined) throw differs(`the bridge "${network.bridge}"`, "missing", "on the node");
+        compareHostEnd(host, bridge);
+      });
     } catch (caught) {
       throw interfaceError(action, caught);
     }
@@ -143,12 +117,7 @@ class BridgeDataPath implements DataPath {
     const action = `read the addresses of "${owner.ifname}" of sandbox "${owner.sandboxId}"`;
     const network = this.#networkOf(owner, action);
     try {
-      const { peerIndex, peerNamespaceId } = findHostLink(this.#socket, owner) ?? {};
-      if (peerIndex === undefined || peerNamespaceId === undefined) return [];
-      return this.#socket
-        .dump(listAddresses(peerIndex, peerNamespaceId), readAddress)
-        .filter(({ index, address }) => index === peerIndex && isOfNetwork(network, address.ip))
-        .map(({ address }) => address);
+      return this.#pairs.addresses(owner, network);
     } catch (caught) {
       throw interfaceError(action, caught);
     }
@@ -168,55 +137,40 @@ class BridgeDataPath implements DataPath {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#resources.disposed) return;
-    await this.#tools.sweeper.sweep();
-    this.#resources.dispose();
+    await this.#pairs[Symbol.asyncDispose]();
   }
 
   /** For one more pod: nothing is looked at twice while the bridge stands; `problems` tells what else it lacks. */
   #bridgeFor(network: BridgeNetwork): Link {
-    const standing = linkOrNone(this.#socket, { name: network.bridge });
+    const standing = linkOrNone(this.#pairs.tools.socket, { name: network.bridge });
     return standing?.kind === "bridge" && standing.up ? standing : this.#bridgeOf(network);
   }
 
   /** The network's bridge; one that had to be made gets its ports back. */
   #bridgeOf(network: BridgeNetwork): Link {
-    const { link: bridge, created } = ensureBridge(this.#socket, network);
+    const { link: bridge, created } = ensureBridge(this.#pairs.tools.socket, network);
     if (created) this.#restorePorts(network, bridge);
     return bridge;
   }
 
   #restorePorts(network: BridgeNetwork, bridge: Link): void {
     const { hairpin } = network;
+    const { socket, logger } = this.#pairs.tools;
     for (const { link } of this.#attachments((name) => name === network.name)) {
       if (link.up && link.master === bridge.index && link.hairpin === hairpin) continue;
-      const refusals = this.#socket.batch([
+      const refusals = socket.batch([
         setLink(link.name, link.index, { up: true, master: bridge.index }),
         setHairpin(link.name, link.index, hairpin),
       ]);
       const refusal = refusals.find((one) => one !== undefined);
       if (refusal === undefined) continue;
       // The others shall have their network all the same; CHECK names this one.
-      this.#tools.logger.error("cannot put a pod back on its bridge", { error: refusal.message });
+      logger.error("cannot put a pod back on its bridge", { error: refusal.message });
     }
   }
 
-  /** Removes what a killed agent was about to make on our bridges: pairs without owner. */
-  #removeHalfMade(bridges: readonly Link[]): void {
-    for (const link of allLinks(this.#socket)) {
-      const isOurs = link.master === 0 || bridges.some((bridge) => bridge.index === link.master);
-      if (link.group === linkGroup.arriving && isOurs) retire(this.#socket, link);
-    }
-  }
-
-  /** Host's ends of our networks that are in service or should be. */
   #attachments(isWanted = (network: string): boolean => this.#networks.has(network)): readonly Attachment[] {
-    const found: Attachment[] = [];
-    for (const link of allLinks(this.#socket)) {
-      const alias = link.group === linkGroup.leaving ? undefined : parseAlias(link.alias);
-      if (alias !== undefined && isWanted(alias.owner.network)) found.push({ alias, link });
-    }
-    return found;
+    return this.#pairs.attachments(isWanted);
   }
 
   #findProblems(): Problem[] {
@@ -224,7 +178,7 @@ class BridgeDataPath implements DataPath {
     const attachments = this.#attachments();
     const problems = networks.flatMap((network) => {
       const hasPods = attachments.some(({ alias }) => alias.owner.network === network.name);
-      return missingFromBridge(this.#socket, network).map((message) => problem(hasPods, message));
+      return missingFromBridge(this.#pairs.tools.socket, network).map((message) => problem(hasPods, message));
     });
     for (const family of familiesNotForwarded(networks)) {
       problems.push(problem(attachments.length > 0, `IPv${family} forwarding is off on the node`));

@@ -1,22 +1,49 @@
 import { execa } from "execa";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { type Cidr, firstOf, formatIp } from "../../../shared/ip.ts";
-import type { BridgeNetwork } from "./options.ts";
+import { type Cidr, contains, firstOf, formatIp, ipOf } from "../../../shared/ip.ts";
+
+/** A network whose pods may be hidden behind the node. */
+export interface MasqueradedNetwork {
+  /** Interface that leads to its pods. */
+  readonly bridge: string;
+  readonly subnets: readonly Cidr[];
+  readonly masquerade: boolean;
+  /** Where its pods go under their own addresses, beside their own subnets. */
+  readonly exempt?: readonly Cidr[];
+}
 
 /** One table per bridge, so that agents with different bridges on one node leave each other alone. */
-export const masqueradeTable = (network: BridgeNetwork): string => `pipette-${network.bridge}`;
+export const masqueradeTable = (network: MasqueradedNetwork): string => `pipette-${network.bridge}`;
 
 const block = (subnet: Cidr): string => `${formatIp(firstOf(subnet))}/${subnet.prefix}`;
 
-/** What leaves the network for anywhere but the network itself and multicast groups gets the node's address. */
-function rule(network: BridgeNetwork, subnet: Cidr): string {
-  const [protocol, multicast] = subnet.ip.family === 4 ? ["ip", "224.0.0.0/4"] : ["ip6", "ff00::/8"];
-  const addresses = `${protocol} saddr ${block(subnet)} ${protocol} daddr != { ${block(subnet)}, ${multicast} }`;
+/** nftables refuses a set with a block inside another. */
+const minimal = (blocks: readonly Cidr[]): readonly Cidr[] =>
+  blocks.filter(
+    (one, i) =>
+      !blocks.some(
+        (other, k) =>
+          k !== i && contains(other, one.ip) && (other.prefix < one.prefix || (other.prefix === one.prefix && k < i)),
+      ),
+  );
+
+const multicast = {
+  4: { ip: ipOf(4, 0xe000_0000n), prefix: 4 },
+  6: { ip: ipOf(6, 0xffn << 120n), prefix: 8 },
+} as const;
+
+/** What leaves the network for anywhere but itself, what is exempt and multicast groups gets the node's address. */
+function rule(network: MasqueradedNetwork, subnet: Cidr): string {
+  const { family } = subnet.ip;
+  const protocol = family === 4 ? "ip" : "ip6";
+  const exempt = (network.exempt ?? []).filter(({ ip }) => ip.family === family);
+  const kept = minimal([subnet, ...exempt, multicast[family]]).map(block);
+  const addresses = `${protocol} saddr ${block(subnet)} ${protocol} daddr != { ${kept.join(", ")} }`;
   return `${addresses} oifname != "${network.bridge}" masquerade`;
 }
 
 /** Replaces the network's table in one transaction, or takes it away where nothing is to be masqueraded. */
-export function masqueradeRules(network: BridgeNetwork): string {
+export function masqueradeRules(network: MasqueradedNetwork): string {
   const table = `table inet ${masqueradeTable(network)}`;
   // Declaring a table first makes its deletion succeed in any case.
   const lines = [table, `delete ${table}`];
@@ -32,7 +59,7 @@ export function masqueradeRules(network: BridgeNetwork): string {
  * Loads the rules of all networks with one run of `nft`. They speak of subnets, so no pod changes them.
  * @throws {CniError} 102 with what `nft` said
  */
-export async function installMasquerade(networks: readonly BridgeNetwork[]): Promise<void> {
+export async function installMasquerade(networks: readonly MasqueradedNetwork[]): Promise<void> {
   const input = networks.map(masqueradeRules).join("");
   const done = await execa("nft", ["-f", "-"], { input, reject: false });
   if (!done.failed) return;

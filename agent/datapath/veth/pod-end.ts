@@ -95,6 +95,11 @@ export class PodEnd implements Disposable {
     this.#socket.run(setLink(link.name, link.index, { mac }));
   }
 
+  /** Of what the pod sends, instead of leaving checksums to the next device: some pass packets on as they are. */
+  sendWholeChecksums(ifname: string): void {
+    this.#socket.turnOffChecksumOffload(ifname);
+  }
+
   #turnOnIpv6(ifname: string): void {
     for (const name of ["lo", ifname]) {
       try {

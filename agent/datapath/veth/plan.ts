@@ -1,12 +1,21 @@
 import type { CniInterface, CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { contains, type Ip } from "../../../shared/ip.ts";
+import { type Cidr, contains, type Ip } from "../../../shared/ip.ts";
 import { parseMac } from "../../netlink/mod.ts";
 import type { AttachRequest } from "../datapath.ts";
 import { hostIfname } from "../owner-names.ts";
 import { formatAlias } from "./alias.ts";
 import { hostMac, ownerAltName, podMac } from "./names.ts";
-import type { BridgeNetwork } from "./options.ts";
+
+/** A network of pods, as far as their pairs are about it. */
+export interface PodNetwork {
+  /** `name` of the network configuration. */
+  readonly name: string;
+  /** One block per family at most; the first address of each is the gateway. */
+  readonly subnets: readonly Cidr[];
+  /** Bytes, of pods whose request names none; 1500 when absent. */
+  readonly mtu?: number;
+}
 
 /** The kernel's own for Ethernet; also what most underlays carry. */
 export const defaultMtu = 1500;
@@ -14,7 +23,7 @@ export const defaultMtu = 1500;
 /** Everything that one attachment should come to be, settled before anything is touched. */
 export interface Plan {
   readonly owner: Owner;
-  readonly network: BridgeNetwork;
+  readonly network: PodNetwork;
   readonly hostIfname: string;
   readonly hostMac: Uint8Array;
   readonly podMac: Uint8Array;
@@ -24,10 +33,11 @@ export interface Plan {
   readonly alias: string;
   readonly altName: string;
   readonly ipam: CniResult;
+  readonly request: AttachRequest;
 }
 
 /** @throws {CniError} code 7 where the MAC will not do */
-export function planOf(network: BridgeNetwork, request: AttachRequest): Plan {
+export function planOf(network: PodNetwork, request: AttachRequest): Plan {
   const { owner, pod, ipam, ownLease } = request;
   return {
     owner,
@@ -40,6 +50,7 @@ export function planOf(network: BridgeNetwork, request: AttachRequest): Plan {
     alias: formatAlias({ owner, ownLease }),
     altName: ownerAltName(owner),
     ipam,
+    request,
   };
 }
 
@@ -54,7 +65,7 @@ function requestedMac(text: string): Uint8Array {
 }
 
 /** Addresses that belong to this network by their block. */
-export function isOfNetwork(network: BridgeNetwork, ip: Ip): boolean {
+export function isOfNetwork(network: PodNetwork, ip: Ip): boolean {
   return network.subnets.some((subnet) => contains(subnet, ip));
 }
 

@@ -28,3 +28,13 @@ test("takes the table away where nothing is to be masqueraded", () => {
     "table inet pipette-br-pods\ndelete table inet pipette-br-pods\n",
   );
 });
+
+test("keeps packets to exempt blocks as they are, each block once, since nftables takes none inside another", () => {
+  const exempt = ["10.1.0.0/16", "10.1.2.0/24", "10.1.0.0/16", "fd00::/8", "192.168.1.5/32"].map(
+    (text) => parseCidr(text)!,
+  );
+  const rules = masqueradeRules({ ...network, exempt });
+  expect(rules).toContain("ip daddr != { 10.1.0.0/16, 192.168.1.5/32, 224.0.0.0/4 }");
+  expect(rules).toContain("ip6 daddr != { fd00::/8, ff00::/8 }");
+  expect(masqueradeRules({ ...network, exempt: [parseCidr("0.0.0.0/0")!] })).toContain("ip daddr != { 0.0.0.0/0 }");
+});

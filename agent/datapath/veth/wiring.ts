@@ -17,10 +17,10 @@ import {
   type NetworkNamespace,
   parseMac,
   readNamespaceId,
-  setHairpin,
   setLink,
 } from "../../netlink/mod.ts";
 import { findHostLink, findNamed, linkGroup, linkOrNone, retire } from "./host-links.ts";
+import type { HostSide } from "./host-side.ts";
 import { isOfNetwork, type Plan, resultOf } from "./plan.ts";
 import { PodEnd } from "./pod-end.ts";
 import type { Sweeper } from "./sweeper.ts";
@@ -38,19 +38,19 @@ export async function wire(
   tools: WiringTools,
   plan: Plan,
   namespace: NetworkNamespace,
-  bridge: Link,
+  side: HostSide,
 ): Promise<CniResult> {
-  const named = await reusable(tools, plan, namespace, findNamed(tools.socket, plan.owner));
-  if (named !== undefined) return complete(tools, plan, namespace, named, bridge);
-  let made = await create(tools, plan, namespace, bridge);
+  const named = await reusable(tools, plan, namespace, side, findNamed(tools.socket, plan.owner));
+  if (named !== undefined) return complete(tools, plan, namespace, named, side);
+  let made = await create(tools, plan, namespace, side);
   if (made === undefined) {
     // Somebody's, or ours without the second name that it should be found by.
-    const unnamed = await reusable(tools, plan, namespace, findHostLink(tools.socket, plan.owner));
-    if (unnamed !== undefined) return complete(tools, plan, namespace, unnamed, bridge);
-    made = await create(tools, plan, namespace, bridge);
+    const unnamed = await reusable(tools, plan, namespace, side, findHostLink(tools.socket, plan.owner));
+    if (unnamed !== undefined) return complete(tools, plan, namespace, unnamed, side);
+    made = await create(tools, plan, namespace, side);
   }
   if (made === undefined) throw nameTaken(tools, plan, namespace);
-  return finish(tools, plan, namespace, made, bridge);
+  return finish(tools, plan, namespace, made, side);
 }
 
 /** Names the new pair and sets up both ends; a refusal takes the pair away again. */
@@ -59,17 +59,17 @@ async function finish(
   plan: Plan,
   namespace: NetworkNamespace,
   made: Link,
-  bridge: Link,
+  side: HostSide,
 ): Promise<CniResult> {
   try {
     runAll(tools.socket, [
       setLink(made.name, made.index, { alias: plan.alias, group: linkGroup.standing }),
       addAltName(made.name, made.index, plan.altName),
-      setHairpin(made.name, made.index, plan.network.hairpin),
+      ...side.portOptions(made),
     ]);
-    return configure(tools, plan, namespace, made, bridge);
+    return await configure(tools, plan, namespace, made, side);
   } catch (caught) {
-    await remove(tools, made).catch((error: unknown) => {
+    await remove(tools, plan, side, made).catch((error: unknown) => {
       tools.logger.error("cannot undo a failed attach", { interface: made.name, error: String(error) });
     });
     throw caught;
@@ -81,6 +81,7 @@ async function reusable(
   tools: WiringTools,
   plan: Plan,
   namespace: NetworkNamespace,
+  side: HostSide,
   link: Link | undefined,
 ): Promise<Link | undefined> {
   if (link === undefined) return undefined;
@@ -89,7 +90,7 @@ async function reusable(
     return undefined;
   }
   if (leadsInto(tools.socket, link, namespace) && !isStale(tools, plan, namespace, link)) return link;
-  await remove(tools, link);
+  await remove(tools, plan, side, link);
   return undefined;
 }
 
@@ -110,7 +111,8 @@ function isStale({ kernel }: WiringTools, plan: Plan, namespace: NetworkNamespac
     .some(({ address }) => isOfNetwork(plan.network, address.ip) && !wanted.has(formatCidr(address)));
 }
 
-async function remove({ socket, sweeper }: WiringTools, link: Link): Promise<void> {
+async function remove({ socket, sweeper }: WiringTools, plan: Plan, side: HostSide, link: Link): Promise<void> {
+  await side.disconnect?.(plan);
   retire(socket, link);
   await sweeper.sweep();
 }
@@ -124,10 +126,10 @@ async function create(
   tools: WiringTools,
   plan: Plan,
   namespace: NetworkNamespace,
-  bridge: Link,
+  { master }: HostSide,
 ): Promise<Link | undefined> {
   const pair = createVeth({
-    host: { name: plan.hostIfname, mac: plan.hostMac, master: bridge.index, group: linkGroup.arriving },
+    host: { name: plan.hostIfname, mac: plan.hostMac, master, group: linkGroup.arriving },
     pod: { name: plan.owner.ifname, mac: plan.podMac, namespaceFd: namespace.fd },
     mtu: plan.mtu,
   });
@@ -160,37 +162,47 @@ function nameTaken({ socket, kernel }: WiringTools, plan: Plan, namespace: Netwo
 }
 
 /** Puts right what a killed call, or somebody else, left wrong with a pair that stands. */
-function complete(tools: WiringTools, plan: Plan, namespace: NetworkNamespace, link: Link, bridge: Link): CniResult {
+function complete(
+  tools: WiringTools,
+  plan: Plan,
+  namespace: NetworkNamespace,
+  link: Link,
+  side: HostSide,
+): Promise<CniResult> {
   const { socket } = tools;
-  const { alias, altName, network } = plan;
-  const isRight = link.up && link.master === bridge.index && link.alias === alias && link.hairpin === network.hairpin;
-  if (!isRight) {
-    runAll(socket, [
-      setLink(link.name, link.index, { alias, up: true, master: bridge.index }),
-      setHairpin(link.name, link.index, network.hairpin),
-    ]);
+  const { alias, altName } = plan;
+  if (!link.up || link.alias !== alias || !side.isPort(link)) {
+    const place = side.master === 0 ? {} : { master: side.master };
+    runAll(socket, [setLink(link.name, link.index, { alias, up: true, ...place }), ...side.portOptions(link)]);
   }
   const named = linkOrNone(socket, { altName });
   if (named === undefined) socket.run(addAltName(link.name, link.index, altName));
-  return configure(tools, plan, namespace, link, bridge);
+  return configure(tools, plan, namespace, link, side);
 }
 
-function configure(
+async function configure(
   { kernel, socket, logger }: WiringTools,
   plan: Plan,
   namespace: NetworkNamespace,
   host: Link,
-  bridge: Link,
-): CniResult {
+  side: HostSide,
+): Promise<CniResult> {
   using pod = new PodEnd(kernel, namespace);
   const { ifname } = plan.owner;
   const before = pod.link(ifname);
   if (before === undefined) {
     throw new CniError(CniCode.interfaceFailure, `Cannot set up "${ifname}": somebody deleted it just now`);
   }
-  pod.configure(before, plan);
   const mac = plan.macRequested ? plan.podMac : (parseMac(before.mac) ?? plan.podMac);
-  openPort(socket, plan, bridge, host);
+  const connecting = side.connect?.(host, plan, formatMac(mac));
+  try {
+    if (!side.finishesChecksums) pod.sendWholeChecksums(ifname);
+    pod.configure(before, plan);
+  } finally {
+    // Whatever this comes to, nothing goes on behind the caller's back.
+    if (connecting !== undefined) await connecting;
+  }
+  openPort(socket, plan, side, host);
   pod.announce(before, mac, plan);
   const outside = plan.ipam.ips.filter((ip) => !isOfNetwork(plan.network, ip.address.ip));
   for (const { address } of outside) {
@@ -202,7 +214,7 @@ function configure(
   }
   return resultOf(
     plan.ipam,
-    { name: bridge.name, mac: bridge.mac },
+    side.bridge,
     { name: host.name, mac: host.mac },
     { name: ifname, mac: formatMac(mac), mtu: before.mtu, sandbox: namespace.path },
   );
@@ -212,9 +224,9 @@ function configure(
  * Lets frames through from now on, so that the announcement that follows is not lost, and makes the node itself
  * forget under which hardware addresses it knew these addresses, entries that somebody made by hand included.
  */
-function openPort(socket: NetlinkSocket, plan: Plan, bridge: Link, host: Link): void {
+function openPort(socket: NetlinkSocket, plan: Plan, { gateway }: HostSide, host: Link): void {
   socket.settleCarrier(host.name);
-  const messages = plan.ipam.ips.map(({ address }) => forgetNeighbour(bridge.name, bridge.index, address.ip));
+  const messages = plan.ipam.ips.map(({ address }) => forgetNeighbour(gateway.name, gateway.index, address.ip));
   // ENOENT: it knew none.
   const refusal = socket.batch(messages).find((one) => one !== undefined && one.errno !== Errno.ENOENT);
   if (refusal !== undefined) throw refusal;

@@ -52,13 +52,15 @@ export function allLinks(socket: NetlinkSocket): Link[] {
 }
 
 /**
- * Takes an interface out of service for good: down, out of its bridge, and in the group that the sweeper
+ * Takes an interface out of service for good: down, out of its kernel bridge, and in the group that the sweeper
  * deletes. From then on nothing reaches the pod by its address. One that is gone already is no error.
  * @throws {NetlinkError}
  */
 export function retire(socket: NetlinkSocket, link: Link): void {
   try {
-    socket.run(setLink(link.name, link.index, { up: false, master: 0, group: linkGroup.leaving }));
+    // Ports of Open vSwitch's kernel module are not left in this way, and go with the interface all the same.
+    const place = link.isBridgePort ? { master: 0 } : {};
+    socket.run(setLink(link.name, link.index, { up: false, ...place, group: linkGroup.leaving }));
   } catch (caught) {
     if (!isRefusal(caught, Errno.ENODEV)) throw caught;
   }

@@ -1,0 +1,29 @@
+import type { Cidr } from "../../../shared/ip.ts";
+import { readSysctl, writeSysctl } from "./sysctl.ts";
+
+/** Whose packets the node forwards. */
+interface Routed {
+  readonly subnets: readonly Cidr[];
+}
+
+const forwardingPaths = {
+  4: "/proc/sys/net/ipv4/ip_forward",
+  6: "/proc/sys/net/ipv6/conf/all/forwarding",
+} as const;
+
+/** The families of the networks whose packets the node does not forward now. */
+export function familiesNotForwarded(networks: readonly Routed[]): readonly (4 | 6)[] {
+  const used = new Set(networks.flatMap((network) => network.subnets.map((subnet) => subnet.ip.family)));
+  return [...used].filter((family) => readSysctl(forwardingPaths[family]) !== "1");
+}
+
+/**
+ * Turns forwarding on where it is off. For IPv6 this makes the node ignore router advertisements on
+ * interfaces whose `accept_ra` is 1, so it is written only where needed.
+ * @throws {CniError} 102 naming the file
+ */
+export function turnOnForwarding(networks: readonly Routed[]): void {
+  for (const family of familiesNotForwarded(networks)) {
+    writeSysctl(forwardingPaths[family], "1", `forward IPv${family} packets`);
+  }
+}

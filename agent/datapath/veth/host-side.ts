@@ -1,0 +1,23 @@
+import type { CniInterface } from "../../../shared/cni/types.ts";
+import type { Link, Message } from "../../netlink/mod.ts";
+import type { Plan } from "./plan.ts";
+
+/** What the host's ends of pairs are ports of: a kernel bridge, Open vSwitch. Each data path has its own. */
+export interface HostSide {
+  /** First of a result's interfaces. */
+  readonly bridge: CniInterface;
+  /** The interface that has the gateway's addresses, where the node knows pods as its neighbours. */
+  readonly gateway: Pick<Link, "name" | "index">;
+  /** Index of the interface that a host's end is a port of from its creation on; 0: it becomes a port by `connect`. */
+  readonly master: number;
+  /** `false`: whoever forwards passes packets on as they are, so that pods have to send them with whole checksums. */
+  readonly finishesChecksums: boolean;
+  /** What a port needs besides. */
+  portOptions(host: Link): readonly Message[];
+  /** Whether a host's end that stands has its place and its options. */
+  isPort(host: Link): boolean;
+  /** Makes a host's end a port where its creation does not; the pod's end is set up meanwhile. Repeatable. */
+  connect?(host: Link, plan: Plan, podMac: string): Promise<void>;
+  /** Undoes `connect`, before the pair goes. */
+  disconnect?(plan: Plan): Promise<void>;
+}

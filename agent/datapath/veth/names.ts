@@ -1,0 +1,23 @@
+import type { Owner } from "../../../shared/cni/types.ts";
+import { digest, ownerParts } from "../owner-names.ts";
+
+/** The second name of the host's end, from the owner alone: DEL knows nothing else. */
+export function ownerAltName(owner: Owner): string {
+  return `pipette-${digest("owner", ...ownerParts(owner)).toString("hex", 0, 20)}`;
+}
+
+/** A unicast address out of the locally administered ones. */
+export function localMac(...parts: readonly string[]): Uint8Array {
+  const mac = Uint8Array.from(digest("mac", ...parts).subarray(0, 6));
+  mac[0] = ((mac[0] ?? 0) & 0xfc) | 0x02;
+  return mac;
+}
+
+/** The same owner always gets the same address, so that its neighbours' caches stay right when it comes again. */
+export function podMac(owner: Owner): Uint8Array {
+  return localMac("pod", ...ownerParts(owner));
+}
+
+export function hostMac(owner: Owner): Uint8Array {
+  return localMac("host", ...ownerParts(owner));
+}
