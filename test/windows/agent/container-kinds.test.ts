@@ -41,6 +41,11 @@ describeWine("sandbox and workload, with the compiled plugin and agent", (wine) 
 
   test("has closed every handle, and freed every string", () => {
     expect(node.stubs.hns.handles.list()).toEqual([]);
-    expect(Math.max(...node.stubs.hns.calls.map(({ strings }) => strings))).toBe(0);
+    // A call may begin while another thread still has a string in its hand; one that nobody frees is there with every later call.
+    const processes = Map.groupBy(node.stubs.hns.calls, ({ pid }) => pid);
+    expect(processes.size).toBeGreaterThan(0);
+    for (const calls of processes.values()) {
+      expect(Math.min(...calls.slice(-4).map(({ strings }) => strings))).toBe(0);
+    }
   });
 });
