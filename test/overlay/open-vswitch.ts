@@ -6,19 +6,31 @@ import { execa } from "execa";
 
 const schema = "/usr/share/openvswitch/vswitch.ovsschema";
 
+export interface OpenVswitchPlace {
+  /** Where its directory is made. */
+  readonly parent?: string;
+  /** Does something, such as starting a daemon, in the network namespace that is to be the switch's. */
+  readonly within?: <T>(work: () => T) => T;
+}
+
 /**
  * An Open vSwitch of one's own, with the data path in user space, in the network namespace and with the rights of the
- * calling process: so begin with a `NetworkSandbox`. Both daemons are children of the process and end with it.
+ * calling process unless its place says otherwise: so begin with a `NetworkSandbox`. Both daemons are children of the
+ * process and end with it.
  */
 export class OpenVswitch implements AsyncDisposable {
-  readonly directory: string = mkdtempSync(join(tmpdir(), "pt-ovs-"));
+  readonly directory: string;
+  readonly #within: <T>(work: () => T) => T;
   readonly #daemons = new Map<DaemonName, ChildProcess>();
 
-  private constructor() {}
+  private constructor({ parent = tmpdir(), within = (work) => work() }: OpenVswitchPlace) {
+    this.directory = mkdtempSync(join(parent, "pt-ovs-"));
+    this.#within = within;
+  }
 
   /** Both daemons; with `"database"` the server of the database alone. */
-  static async start(what: "both" | "database" = "both"): Promise<OpenVswitch> {
-    const started = new OpenVswitch();
+  static async start(what: "both" | "database" = "both", place: OpenVswitchPlace = {}): Promise<OpenVswitch> {
+    const started = new OpenVswitch(place);
     try {
       await started.run("ovsdb-tool", "create", join(started.directory, "conf.db"), schema);
       await started.startDatabase();
@@ -79,6 +91,11 @@ export class OpenVswitch implements AsyncDisposable {
     return this.run("ovs-vsctl", `--db=unix:${this.socket}`, "--timeout=30", "--retry", ...args);
   }
 
+  /** Asks ovs-vswitchd to do something, as ovs-appctl does; answers its output. */
+  switchControl(...command: readonly string[]): Promise<string> {
+    return this.run("ovs-appctl", "-t", this.control, ...command);
+  }
+
   /** Asks ovsdb-server to do something, as ovs-appctl does; answers its output. */
   databaseControl(...command: readonly string[]): Promise<string> {
     return this.run("ovs-appctl", "-t", join(this.directory, "ovsdb.ctl"), ...command);
@@ -105,10 +122,9 @@ export class OpenVswitch implements AsyncDisposable {
     rmSync(socket, { force: true });
     // Ends with this process however that ends.
     const options = ["--no-chdir", "-vconsole:off", `--log-file=${join(this.directory, `${daemon}.log`)}`];
-    const child = spawn("setpriv", ["--pdeathsig", "KILL", daemon, ...args, ...options], {
-      stdio: "ignore",
-      env: { ...process.env, ...this.#environment },
-    });
+    const environment = { ...process.env, ...this.#environment };
+    const command = ["--pdeathsig", "KILL", daemon, ...args, ...options];
+    const child = this.#within(() => spawn("setpriv", command, { stdio: "ignore", env: environment }));
     this.#daemons.set(daemon, child);
     const until = performance.now() + 30_000;
     while (!existsSync(socket)) {

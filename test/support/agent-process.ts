@@ -30,11 +30,11 @@ export type LogLine = Readonly<Record<string, unknown>>;
 
 /** A directory with everything that one agent needs; the agent itself may be started in it again and again. */
 export class AgentHome implements AsyncDisposable {
-  readonly directory = mkdtempSync(join(tmpdir(), "pipette-agent-"));
-  readonly socket = join(this.directory, "run", "cni.sock");
-  readonly dataDir = join(this.directory, "data");
-  readonly conflist = join(this.directory, "net.d", "10-pipette.conflist");
-  readonly configFile = join(this.directory, "agent.yaml");
+  readonly directory: string;
+  readonly socket: string;
+  readonly dataDir: string;
+  readonly conflist: string;
+  readonly configFile: string;
   readonly #running = new Set<AgentProcess>();
   /** Starts `pipette`; its arguments follow. */
   readonly command: readonly string[];
@@ -43,8 +43,19 @@ export class AgentHome implements AsyncDisposable {
    * @param changes keys of `agent.yaml`
    * @param executables directory of the compiled executables; the sources are run where it is not given
    * @param prefix what stands first on the command line, to start the agent in another place: `["nsenter", …]`
+   * @param parent where the directory is made
    */
-  constructor(changes: Readonly<Record<string, unknown>> = {}, executables?: string, prefix: readonly string[] = []) {
+  constructor(
+    changes: Readonly<Record<string, unknown>> = {},
+    executables?: string,
+    prefix: readonly string[] = [],
+    parent = tmpdir(),
+  ) {
+    this.directory = mkdtempSync(join(parent, "pipette-agent-"));
+    this.socket = join(this.directory, "run", "cni.sock");
+    this.dataDir = join(this.directory, "data");
+    this.conflist = join(this.directory, "net.d", "10-pipette.conflist");
+    this.configFile = join(this.directory, "agent.yaml");
     const program = executables === undefined ? [process.execPath, main] : [join(executables, "pipette")];
     this.command = [...prefix, ...program];
     const config = {

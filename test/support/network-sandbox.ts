@@ -1,12 +1,6 @@
-import { dlopen } from "bun:ffi";
-import { closeSync, openSync, readdirSync, readlinkSync } from "node:fs";
+import { readdirSync, readlinkSync } from "node:fs";
 import { execa } from "execa";
-
-const CLONE_NEWNET = 0x40000000;
-const libcSymbols = {
-  unshare: { args: ["i32"], returns: "i32" },
-  setns: { args: ["i32", "i32"], returns: "i32" },
-} as const;
+import { NetworkNamespace } from "./network-namespace.ts";
 
 /**
  * A network of its own for one test file. The calling thread moves into a fresh, anonymous network namespace,
@@ -16,14 +10,13 @@ const libcSymbols = {
 export class NetworkSandbox implements AsyncDisposable {
   readonly #prefix: string;
   readonly #pods: string[] = [];
-  readonly #libc = dlopen("libc.so.6", libcSymbols).symbols;
-  readonly #home: number;
+  readonly #home = NetworkNamespace.current();
 
   /** `prefix` is the start of the namespaces' names in /run/netns; the process id follows. */
   private constructor(prefix: string) {
     this.#prefix = `${prefix}${process.pid}-`;
-    this.#home = openSync("/proc/thread-self/ns/net", "r");
-    if (this.#libc.unshare(CLONE_NEWNET) !== 0) throw new Error("Cannot make a network namespace: not allowed");
+    using node = NetworkNamespace.create();
+    node.enter();
   }
 
   static async enter(prefix: string): Promise<NetworkSandbox> {
@@ -82,8 +75,8 @@ export class NetworkSandbox implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const name of this.#pods.splice(0)) await execa("ip", ["netns", "del", name], { reject: false });
-    if (this.#libc.setns(this.#home, CLONE_NEWNET) !== 0) process.abort();
-    closeSync(this.#home);
+    this.#home.enter();
+    this.#home[Symbol.dispose]();
   }
 }
 

@@ -1,0 +1,167 @@
+import { AgentHome, type AgentProcess } from "../../support/agent-process.ts";
+import { NetworkNamespace } from "../../support/network-namespace.ts";
+import { OpenVswitch } from "../open-vswitch.ts";
+import { type Link, nodeMac, nodeOn, routerOn } from "./addresses.ts";
+import { guardKernel } from "./kernel-guard.ts";
+import { LabPod, type PodRequest } from "./lab-pod.ts";
+import { type Underlay, withLength } from "./underlay.ts";
+
+/** Name of the node's own interface. */
+const nic = "nic0";
+/** The bridge for it where the pods' bridge does not take it. */
+const outerBridge = "br-phy";
+const podBridge = "br-int";
+
+/**
+ * Where the node's interface goes. `outer-bridge`: onto a bridge of its own, which holds the node's addresses, as Linux
+ * nodes have it whose switch forwards in user space. `uplink`: the agent puts it onto the pods' bridge, as on Windows.
+ */
+export type NicShape = "outer-bridge" | "uplink";
+
+export interface NodeSpec {
+  readonly number: number;
+  readonly link: Link;
+  readonly nic: NicShape;
+  /** Directory of the compiled executables. */
+  readonly executables: string;
+  /** Where the node's directories are made. */
+  readonly parent: string;
+  /** Sections of agent.yaml beside those that the node itself knows. */
+  readonly config: { readonly ovs?: object; readonly nodes?: object } & Readonly<Record<string, unknown>>;
+}
+
+/** One node: a network namespace with an Open vSwitch and an agent of its own, driven through the CNI plugin. */
+export class LabNode implements AsyncDisposable {
+  readonly number: number;
+  readonly name: string;
+  readonly link: Link;
+  /** One per family. */
+  readonly addresses: readonly [string, string];
+  readonly namespace: NetworkNamespace;
+  readonly vswitch: OpenVswitch;
+  readonly home: AgentHome;
+  readonly executables: string;
+  readonly pods = new Set<LabPod>();
+  #agent: AgentProcess | undefined;
+  readonly #nic: NicShape;
+
+  private constructor(spec: NodeSpec, namespace: NetworkNamespace, vswitch: OpenVswitch) {
+    this.number = spec.number;
+    this.name = `n${spec.number}`;
+    this.link = spec.link;
+    this.addresses = nodeOn(spec.link, spec.number);
+    this.namespace = namespace;
+    this.vswitch = vswitch;
+    this.executables = spec.executables;
+    this.#nic = spec.nic;
+    this.home = new AgentHome(
+      agentConfig(spec, this),
+      spec.executables,
+      ["setpriv", "--pdeathsig", "KILL", "nsenter", `--net=${namespace.path}`],
+      spec.parent,
+    );
+  }
+
+  /** With its switch, its interface on the link and its addresses; the agent does not run yet. */
+  static async start(spec: NodeSpec, underlay: Underlay): Promise<LabNode> {
+    await using made = new AsyncDisposableStack();
+    const namespace = made.use(NetworkNamespace.create());
+    await namespace.ip("link set lo up");
+    namespace.sysctl(quietKernel);
+    const cable = underlay.connect(spec.link, spec.number, namespace, nic, nodeMac(spec.number));
+    const vswitch = made.use(await OpenVswitch.start("both", { parent: spec.parent, within: namespace.within }));
+    await cable;
+    const node = new LabNode(spec, namespace, vswitch);
+    await node.#connectNic(nodeMac(spec.number));
+    made.move();
+    return node;
+  }
+
+  /** The running agent's process. */
+  get agent(): AgentProcess {
+    if (this.#agent === undefined) throw new Error(`The agent of ${this.name} has not been started`);
+    return this.#agent;
+  }
+
+  /** Starts the agent, for the first time or again, and waits until it is ready. */
+  async startAgent(): Promise<void> {
+    this.#agent = await this.home.start();
+    // Only now does the switch answer for the node's addresses.
+    if (this.#nic === "uplink") await guardKernel(this.namespace, [podBridge]);
+  }
+
+  /** ADD of a new pod. @throws with what the plugin said */
+  async addPod(name: string, request: PodRequest = {}): Promise<LabPod> {
+    const pod = new LabPod(this, name, request);
+    this.pods.add(pod);
+    await pod.add();
+    return pod;
+  }
+
+  /** What Open vSwitch has on the pods' bridge, a flow per line, sorted, without counters. */
+  async flows(match = ""): Promise<string[]> {
+    const target = `unix:${this.vswitch.management(podBridge)}`;
+    const command = ["-O", "OpenFlow15", "dump-flows", "--no-stats", "--no-names", target];
+    const lines = await this.vswitch.run("ovs-ofctl", ...command, ...(match === "" ? [] : [match]));
+    return lines
+      .split("\n")
+      .map((line) => line.trim())
+      .filter((line) => line !== "")
+      .sort();
+  }
+
+  /** Runs `pipette` on the node, with these arguments. */
+  pipette(...args: readonly string[]): Promise<string> {
+    return this.namespace.run([`${this.executables}/pipette`, ...args].join(" "));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.home[Symbol.asyncDispose]();
+    await this.vswitch[Symbol.asyncDispose]();
+    for (const pod of this.pods) pod.namespace[Symbol.dispose]();
+    this.namespace[Symbol.dispose]();
+  }
+
+  async #connectNic(mac: string): Promise<void> {
+    const holder = this.#nic === "uplink" ? nic : outerBridge;
+    if (holder === outerBridge) {
+      const bridge = ["datapath_type=netdev", "fail_mode=standalone", `other_config:hwaddr="${mac}"`];
+      await this.vswitch.vsctl(
+        ...["add-br", outerBridge, "--", "set", "Bridge", outerBridge, ...bridge],
+        ...["--", "add-port", outerBridge, nic],
+      );
+    }
+    await guardKernel(this.namespace, [holder]);
+    this.namespace.sysctl({ [`ipv6/conf/${holder}/accept_dad`]: 0 });
+    await this.namespace.ip(
+      `link set ${nic} up`,
+      `link set ${holder} up`,
+      ...withLength(this.addresses).map((address) => `addr add ${address} dev ${holder} nodad`),
+      ...routerOn(this.link).map((router) => `route add default via ${router}`),
+    );
+  }
+}
+
+/** A node answers for an address on the interface that has it, and on no other. */
+const quietKernel = {
+  "ipv4/conf/all/arp_ignore": 1,
+  "ipv4/conf/all/arp_announce": 2,
+  "ipv4/conf/all/rp_filter": 0,
+  "ipv4/conf/default/rp_filter": 0,
+};
+
+function agentConfig(spec: NodeSpec, node: LabNode): Record<string, unknown> {
+  const { ovs, nodes, ...others } = spec.config;
+  return {
+    dataPath: "ovs",
+    networks: [{ name: "pods", bridge: podBridge }],
+    ovs: {
+      database: `unix:${node.vswitch.socket}`,
+      datapath: "netdev",
+      ...(spec.nic === "uplink" ? { uplink: nic } : {}),
+      ...ovs,
+    },
+    nodes: { name: node.name, addresses: node.addresses, ...nodes },
+    ...others,
+  };
+}
