@@ -5,6 +5,7 @@
  * does.
  */
 export {
+  type Action,
   bits,
   conjunction,
   controller,
@@ -43,7 +44,7 @@ export {
 } from "./group.ts";
 export { groupText } from "./group-text.ts";
 export { learn, learnLoad, learnMatch } from "./learn.ts";
-export { match } from "./match.ts";
+export { type MatchBuilder, match } from "./match.ts";
 export { addMeter, deleteAllMeters, deleteMeter, meter, modifyMeter } from "./meter.ts";
 export { OpenFlowError } from "./openflow-error.ts";
 export { type PacketIn, packetOut, resumePacket, usePacketIn2 } from "./packet.ts";

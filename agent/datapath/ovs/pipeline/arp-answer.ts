@@ -1,0 +1,24 @@
+import type { Ip } from "../../../../shared/ip.ts";
+import { type Action, move, output, Port, setField, whole } from "../../../openflow/mod.ts";
+import { registers, virtualMac } from "./registers.ts";
+
+/** Turns an ARP request into its answer, "it is at the virtual MAC". @param ip what was asked for; `"asked"`: whatever it was */
+export function answerArp(ip: Ip | "asked"): readonly Action[] {
+  const address =
+    ip === "asked"
+      ? [
+          move(whole("arp_tpa"), registers.scratch),
+          move(whole("arp_spa"), whole("arp_tpa")),
+          move(registers.scratch, whole("arp_spa")),
+        ]
+      : [move(whole("arp_spa"), whole("arp_tpa")), setField("arp_spa", ip)];
+  return [
+    move(whole("eth_src"), whole("eth_dst")),
+    setField("eth_src", virtualMac),
+    setField("arp_op", 2),
+    move(whole("arp_sha"), whole("arp_tha")),
+    setField("arp_sha", virtualMac),
+    ...address,
+    output(Port.IN_PORT),
+  ];
+}

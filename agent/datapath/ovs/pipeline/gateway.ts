@@ -1,0 +1,77 @@
+import { type Flow, load, match, setField } from "../../../openflow/mod.ts";
+import { Priority, sendTo, step } from "./build.ts";
+import type { PipelineContext } from "./context.ts";
+import { familiesOf } from "./families.ts";
+import { arpTo, neighboursOf } from "./neighbours.ts";
+import { connectionMarks, Destination, registers, Source } from "./registers.ts";
+
+/** The node's own port on the bridge: its kernel is behind it, and the world outside behind that. */
+export function gatewayFlows(context: PipelineContext): Flow[] {
+  const { ofport, mac, addresses } = context.gateway;
+  const toHost = [setField("eth_dst", mac), load(registers.destination, Destination.gateway)];
+  return [
+    ...addresses.flatMap((ip) => {
+      const { family } = ip;
+      return [
+        step(
+          "Classifier",
+          Priority.high,
+          match().family(family).set("in_port", ofport).source(ip),
+          [load(registers.source, Source.gateway), load(registers.fromLocal, 1)],
+          "SpoofGuard",
+        ),
+        step("L3Forwarding", Priority.high, match().family(family).destination(ip), toHost, "SNATMark"),
+        ...(family === 4
+          ? [
+              step(
+                "ARPSpoofGuard",
+                Priority.normal,
+                match().protocol("arp").set("in_port", ofport).set("arp_spa", ip).set("arp_sha", mac),
+                [],
+                "ARPResponder",
+              ),
+            ]
+          : []),
+      ];
+    }),
+    ...(context.mode === "networkPolicyOnly" ? [] : addresses.flatMap((ip) => arpTo(ip, mac, ofport))),
+    ...neighboursOf({ ofport, mac, ips: addresses }),
+    step(
+      "Classifier",
+      Priority.normal,
+      match().set("in_port", ofport),
+      [load(registers.source, Source.gateway), load(registers.fromExternal, 1)],
+      "SpoofGuard",
+    ),
+    ...familiesOf(context).flatMap((family) => [
+      step(
+        "SpoofGuard",
+        Priority.normal,
+        match().family(family).set("in_port", ofport),
+        [],
+        family === 4 ? "UnSNAT" : "IPv6",
+      ),
+      // Replies go back to where the connection came from, whatever their address.
+      step(
+        "L3Forwarding",
+        Priority.high,
+        match().family(family).ctState("+rpl+trk").bits(connectionMarks.source, Source.gateway),
+        toHost,
+        "SNATMark",
+      ),
+      // From the node through a service to an endpoint outside: back to the node, which knows the way.
+      step(
+        "L3Forwarding",
+        Priority.low,
+        match()
+          .family(family)
+          .bits(connectionMarks.service, 1)
+          .bits(registers.source, Source.gateway)
+          .bits(registers.rewriteMac, 1),
+        toHost,
+        "SNATMark",
+      ),
+    ]),
+    step("L2ForwardingCalc", Priority.normal, match().set("eth_dst", mac), sendTo(ofport), "TenantIsolation"),
+  ];
+}

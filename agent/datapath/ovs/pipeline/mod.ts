@@ -1,0 +1,10 @@
+/**
+ * The flows of a node as data: functions of what the node is, what is on it and who its peers are, without any state.
+ * One file per event that brings flows; `tables.ts`, `registers.ts` and `cookie.ts` hold the vocabulary.
+ */
+export { baseFlows } from "./base.ts";
+export { Priority, sendTo, step } from "./build.ts";
+export { rememberSource } from "./connections.ts";
+export { gatewayAddressOf, peerFlows, type Way, wayTo } from "./peer.ts";
+export { podFlows } from "./pod.ts";
+export { markSnat, virtualAddress } from "./snat.ts";

@@ -1,0 +1,82 @@
+import { type Cidr, contains, firstOf, type Ip, plus } from "../../../../shared/ip.ts";
+import type { ClusterNode } from "../../../nodes/node-registry.ts";
+import { type Action, type Flow, load, match, move, setField } from "../../../openflow/mod.ts";
+import { answerArp } from "./arp-answer.ts";
+import { Priority, step } from "./build.ts";
+import type { PipelineContext } from "./context.ts";
+import { Destination, registers, virtualMac } from "./registers.ts";
+import type { TableName } from "./tables.ts";
+import { tunnelKey } from "./tunnel.ts";
+import { type ReachableByUplink, uplinkPeerFlows, uplinkTo } from "./uplink.ts";
+
+/** The first address of a node's subnet. */
+export const gatewayAddressOf = (subnet: Cidr): Ip => plus(firstOf(subnet), 1n);
+
+/** The ways to another node: by tunnel, by this node's kernel, or from the uplink straight to the other's. */
+export type Way =
+  | { readonly t: "tunnel"; readonly remote: Ip }
+  | { readonly t: "gateway" }
+  | ({ readonly t: "uplink" } & ReachableByUplink);
+
+/** How packets for this subnet of another node are to go; `undefined` where there is none. */
+export function wayTo(context: PipelineContext, peer: ClusterNode, subnet: Cidr): Way | undefined {
+  const onLink = addressOnLink(context, peer, subnet);
+  const isRouted = context.mode === "noEncap" || (context.mode === "hybrid" && onLink !== undefined);
+  if (!isRouted) {
+    const remote = tunnelEndOf(context, peer);
+    return remote === undefined || context.tunnel === undefined ? undefined : { t: "tunnel", remote };
+  }
+  const direct = onLink !== undefined && peer.mac !== undefined ? uplinkTo(context, peer.mac, onLink) : undefined;
+  return direct === undefined ? { t: "gateway" } : { t: "uplink", ...direct };
+}
+
+/** The other node's address in a network that this node is in too, of the subnet's family. */
+function addressOnLink({ nodeAddresses }: PipelineContext, { addresses }: ClusterNode, subnet: Cidr): Ip | undefined {
+  return addresses.find(
+    (ip) => ip.family === subnet.ip.family && nodeAddresses.some((network) => contains(network, ip)),
+  );
+}
+
+/** Of the families that both nodes have, IPv4 first: what is inside the tunnel does not matter. */
+const tunnelEndOf = ({ nodeAddresses }: PipelineContext, { addresses }: ClusterNode): Ip | undefined =>
+  [...addresses]
+    .sort((a, b) => a.family - b.family)
+    .find(({ family }) => nodeAddresses.some(({ ip }) => ip.family === family));
+
+/** What leads to one other node and its pods. */
+export function peerFlows(context: PipelineContext, peer: ClusterNode): Flow[] {
+  if (context.mode === "networkPolicyOnly") return [];
+  const ways = peer.subnets.map((subnet) => [subnet, wayTo(context, peer, subnet)] as const);
+  const direct = ways.map(([, way]) => way).filter((way) => way?.t === "uplink");
+  return [...ways.flatMap(([subnet, way]) => subnetFlows(context, subnet, way)), ...uplinkPeerFlows(context, direct)];
+}
+
+function subnetFlows(context: PipelineContext, subnet: Cidr, way: Way | undefined): Flow[] {
+  if (way === undefined) return [];
+  const { family } = subnet.ip;
+  const inside = match()
+    .family(family)
+    .cidr(family === 4 ? "ip_dst" : "ipv6_dst", subnet);
+  const [actions, next] = onTheWay(context, way);
+  const forward = step("L3Forwarding", Priority.normal, inside, actions, next);
+  if (family === 6) return [forward];
+  // The node's kernel asks, as its route to the subnet leads over the other's gateway.
+  const gateway = gatewayAddressOf(subnet);
+  const asked = match().protocol("arp").set("arp_op", 1).set("arp_tpa", gateway);
+  return [forward, step("ARPResponder", Priority.normal, asked, answerArp(gateway))];
+}
+
+function onTheWay({ gateway, multitenant }: PipelineContext, way: Way): readonly [readonly Action[], TableName] {
+  switch (way.t) {
+    case "tunnel": {
+      const remote = setField(way.remote.family === 4 ? "tun_dst" : "tun_ipv6_dst", way.remote);
+      const tenant = multitenant ? [move(registers.sourceTenant, tunnelKey)] : [];
+      const macs = [setField("eth_src", gateway.mac), setField("eth_dst", virtualMac)];
+      return [[...macs, remote, ...tenant, load(registers.destination, Destination.tunnel)], "L3DecTTL"];
+    }
+    case "gateway":
+      return [[setField("eth_dst", gateway.mac), load(registers.destination, Destination.gateway)], "SNATMark"];
+    case "uplink":
+      return [way.actions, "L3DecTTL"];
+  }
+}

@@ -1,0 +1,42 @@
+import { type Flow, load, match, setField } from "../../../openflow/mod.ts";
+import { answerArp } from "./arp-answer.ts";
+import { Priority, step } from "./build.ts";
+import type { PipelineContext } from "./context.ts";
+import { familiesOf } from "./families.ts";
+import type { Neighbour } from "./neighbours.ts";
+import { Destination, registers } from "./registers.ts";
+
+/**
+ * Another CNI plugin gives the addresses and routes them, from node to node and within one: there are no subnets here.
+ * Whoever asks for a MAC gets the virtual one, and packets go by their addresses to a pod of this node or to its kernel.
+ */
+export function policyOnlyFlows(context: PipelineContext): Flow[] {
+  if (context.mode !== "networkPolicyOnly") return [];
+  return [
+    step("ARPResponder", Priority.normal, match().protocol("arp").set("arp_op", 1), answerArp("asked")),
+    ...familiesOf(context).map((family) =>
+      step(
+        "L3Forwarding",
+        Priority.low,
+        match().family(family),
+        [setField("eth_dst", context.gateway.mac), load(registers.destination, Destination.gateway)],
+        "SNATMark",
+      ),
+    ),
+  ];
+}
+
+export const policyOnlyPodFlows = ({ gateway }: PipelineContext, { ofport, mac, ips }: Neighbour): Flow[] =>
+  ips.flatMap((ip) => {
+    const routed = step(
+      "L3Forwarding",
+      Priority.normal,
+      match().family(ip.family).destination(ip),
+      [setField("eth_src", gateway.mac), setField("eth_dst", mac)],
+      "L3DecTTL",
+    );
+    if (ip.family === 6) return [routed];
+    // Who announces its own address must not hear that another has it.
+    const own = match().protocol("arp").set("in_port", ofport).set("arp_tpa", ip);
+    return [routed, step("ARPResponder", Priority.high, own, [])];
+  });
