@@ -18,9 +18,12 @@ export const lookAt =
   (first) =>
     Tables.list(run, action, names, first);
 
-/** Everything that the steps which the settings need look at. */
-export const tablesFor = (settings: HostSettings, adapter: SavedAdapter | undefined): readonly TableName[] =>
-  steps.filter((step) => step.needed(settings, adapter)).flatMap((step) => step.tables);
+/** Everything that those of the steps look at which the settings need. */
+export const tablesFor = (
+  chosen: readonly Step[],
+  settings: HostSettings,
+  adapter: SavedAdapter | undefined,
+): readonly TableName[] => chosen.filter((step) => step.needed(settings, adapter)).flatMap((step) => step.tables);
 
 /**
  * Does `statements`, in as few processes as command lines allow, then looks until nothing is open any more. A change

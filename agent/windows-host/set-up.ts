@@ -1,10 +1,11 @@
 import { limits } from "../../shared/limits.ts";
-import { actAndReadBack, describeEntry, isKnown, type Look, lookAt, tablesFor, undo } from "./engine.ts";
+import { actAndReadBack, describeEntry, type Look, lookAt, tablesFor, undo } from "./engine.ts";
 import { type Entry, HostRecord, type Thing } from "./record.ts";
 import type { HostRunner } from "./runner.ts";
 import type { HostChange, HostReport, HostSettings } from "./settings.ts";
 import { adapterWith, addressOf, holds } from "./steps/address.ts";
-import { steps } from "./steps/mod.ts";
+import { gatewayAdapter } from "./steps/gateway.ts";
+import { type HostPart, hostParts } from "./steps/mod.ts";
 import { virtualMac } from "./steps/names.ts";
 import { hostError, type Step } from "./steps/step.ts";
 import type { Tables } from "./tables.ts";
@@ -12,20 +13,34 @@ import type { Tables } from "./tables.ts";
 /** What one step does to Windows may change what an earlier one has left, such as a name; then all are gone through again. */
 const mostRounds = 3;
 
+/** The steps of one set-up, and what they go by. */
+interface Tools {
+  readonly settings: HostSettings;
+  readonly run: HostRunner;
+  readonly record: HostRecord;
+  readonly part: HostPart;
+}
+
 /**
  * Makes the node what the settings say, once its HNS network is there: every step finds what is right already,
  * makes the rest, and looks again. What an earlier run made and the settings no longer ask for goes away first.
- * A run that was killed at any point is continued by the next.
+ * A run that was killed at any point is continued by the next. Runs for one network do not overlap.
+ * @param part only these steps; those of others stay as they are
  * @throws {CniError} 102 naming the step, what PowerShell said, and what was wanted; what was made until then stays
  */
-export async function setUpHost(settings: HostSettings, run: HostRunner): Promise<HostReport> {
+export async function setUpHost(
+  settings: HostSettings,
+  run: HostRunner,
+  part: HostPart = "whole",
+): Promise<HostReport> {
   const record = HostRecord.open(settings.dataDir, settings.hnsNetwork);
+  const tools: Tools = { settings, run, record, part };
   const changes: HostChange[] = [];
-  let tables = await settled(settings, run, record);
+  let tables = await settled(tools);
   for (let rounds = 1; ; rounds++) {
-    const round = new Round(settings, run, record, tables);
+    const round = new Round(tools, tables);
     await round.dropUnwanted();
-    for (const step of steps) await round.takeStep(step);
+    for (const step of hostParts[part]) await round.takeStep(step);
     tables = round.tables;
     changes.push(...round.changes.filter(({ did }) => did !== "was there" || rounds === 1));
     const changed = round.changes.filter(({ did }) => did !== "was there");
@@ -37,14 +52,19 @@ export async function setUpHost(settings: HostSettings, run: HostRunner): Promis
   }
 }
 
-/** Waits for the switch's adapter to be there and to have the node's address; without an address the step for it will see. */
-async function settled(settings: HostSettings, run: HostRunner, record: HostRecord): Promise<Tables> {
-  const { adapter } = record;
+/**
+ * Waits for the switch's adapter to be there and to have the node's address, or for the gateway's; without an address
+ * the step for it will see.
+ */
+async function settled({ settings, run, record: { adapter }, part }: Tools): Promise<Tables> {
   const isSettled = (tables: Tables): boolean => {
+    if (part === "routes") return true;
+    if (part === "gateway")
+      return settings.gatewayPort === undefined || gatewayAdapter(tables, settings.gatewayInterface) !== undefined;
     if (settings.bridgeName !== "" && virtualMac(tables, settings, adapter) === undefined) return false;
     return adapter === undefined || holds(tables, adapterWith(tables, adapter.mac, true)?.index, addressOf(adapter));
   };
-  const look = lookAt(run, "look at the node", tablesFor(settings, adapter));
+  const look = lookAt(run, "look at the node", tablesFor(hostParts[part], settings, adapter));
   for (let looks = 1; ; looks++) {
     const tables = await look();
     if (isSettled(tables) || looks === limits.addressMoveLooks) return tables;
@@ -59,21 +79,23 @@ class Round {
   readonly #settings: HostSettings;
   readonly #run: HostRunner;
   readonly #record: HostRecord;
+  readonly #steps: readonly Step[];
 
-  constructor(settings: HostSettings, run: HostRunner, record: HostRecord, tables: Tables) {
+  constructor({ settings, run, record, part }: Tools, tables: Tables) {
     this.#settings = settings;
     this.#run = run;
     this.#record = record;
+    this.#steps = hostParts[part];
     this.tables = tables;
   }
 
   /** A peer that has left, a NetNat of another name, another MTU. */
   async dropUnwanted(): Promise<void> {
     const wanted = new Set(
-      steps.flatMap((step) => this.#wanted(step).map((thing) => JSON.stringify([step.name, thing]))),
+      this.#steps.flatMap((step) => this.#wanted(step).map((thing) => JSON.stringify([step.name, thing]))),
     );
     const entries = this.#record.entries
-      .filter(isKnown)
+      .filter((entry) => this.#steps.some(({ name }) => name === entry.step))
       .filter(({ step, thing }) => !wanted.has(JSON.stringify([step, thing])));
     if (entries.length === 0) return;
     await undo(this.#run, entries, (settled, undone) => {
@@ -114,7 +136,7 @@ class Round {
   }
 
   #look(action = "look at the node"): Look {
-    return lookAt(this.#run, action, tablesFor(this.#settings, this.#record.adapter));
+    return lookAt(this.#run, action, tablesFor(this.#steps, this.#settings, this.#record.adapter));
   }
 
   #note(entry: Entry, did: HostChange["did"]): void {

@@ -14,13 +14,32 @@ export interface HostSettings {
   readonly bridgeName: string;
   /** Of the NetNat for the pod subnet; empty: none. */
   readonly natName: string;
+  /** Where the gateway interface is an internal port of Open vSwitch's; absent: it is the switch's own adapter. */
+  readonly gatewayPort?: GatewayPort;
   /** Bytes, of the gateway interface. */
   readonly mtu?: number;
   /** The other nodes: each one's pods, and the next hop to them. */
   readonly peers: readonly { readonly podSubnet: Cidr; readonly gateway: Ip }[];
+  /** Routes that come and go while the agent runs, beside those to `peers`; absent: there are none yet. */
+  readonly routes?: readonly SettingsRoute[];
   readonly ovsExtension: boolean;
   /** Name of the HNS network, which its switch bears too. */
   readonly hnsNetwork: string;
+}
+
+export interface GatewayPort {
+  /** As `02:00:5e:10:00:01`. */
+  readonly mac: string;
+  readonly address: Cidr;
+}
+
+export interface SettingsRoute {
+  readonly destination: Cidr;
+  readonly nextHop: Ip;
+  /** Of the interface. */
+  readonly alias: string;
+  /** Where nobody answers for the next hop, which the interface then reaches directly. */
+  readonly nextHopMac?: string;
 }
 
 /** What became of one thing on the node. */

@@ -9,7 +9,7 @@ import type { Listing, Row, Statement } from "./script.ts";
  * "not allowed" with errors that only their English text tells apart.
  */
 export const listings = {
-  adapters: { cmdlet: "Get-NetAdapter", fields: ["Name", "InterfaceIndex", "MacAddress", "Virtual"] },
+  adapters: { cmdlet: "Get-NetAdapter", fields: ["Name", "InterfaceIndex", "MacAddress", "Virtual", "Status"] },
   addresses: { cmdlet: "Get-NetIPAddress", fields: ["IPAddress", "InterfaceIndex", "PrefixLength"] },
   interfaces: {
     cmdlet: "Get-NetIPInterface",
@@ -19,6 +19,7 @@ export const listings = {
     cmdlet: "Get-NetRoute",
     fields: ["InterfaceIndex", "InterfaceAlias", "DestinationPrefix", "NextHop", "RouteMetric"],
   },
+  neighbours: { cmdlet: "Get-NetNeighbor", fields: ["InterfaceIndex", "IPAddress", "LinkLayerAddress", "State"] },
   dnsServers: { cmdlet: "Get-DnsClientServerAddress", fields: ["InterfaceIndex", "ServerAddresses[]"] },
   nats: { cmdlet: "Get-NetNat", fields: ["Name", "InternalIPInterfaceAddressPrefix"] },
   vmAdapters: {
@@ -43,6 +44,8 @@ export interface Adapter {
   readonly mac: string;
   /** Made by a switch or a driver: not a card. */
   readonly virtual: boolean;
+  /** Switched off by somebody, or not switched on yet. */
+  readonly disabled: boolean;
 }
 export interface Address {
   readonly ip: Ip;
@@ -64,6 +67,14 @@ export interface HostRoute {
   readonly nextHop: Ip;
   readonly metric: number;
 }
+export interface Neighbour {
+  readonly index: number;
+  readonly ip: Ip;
+  /** As an adapter's. */
+  readonly mac: string;
+  /** Declared, not learned. */
+  readonly permanent: boolean;
+}
 export interface Nat {
   readonly name: string;
   /** Absent for one without an internal prefix. */
@@ -80,6 +91,7 @@ interface Readers {
   addresses: Address;
   interfaces: IpInterface;
   routes: HostRoute;
+  neighbours: Neighbour;
   dnsServers: { readonly index: number; readonly servers: readonly string[] };
   nats: Nat;
   vmAdapters: VmAdapter;
@@ -93,6 +105,7 @@ const readers: { readonly [Name in TableName]: (at: Reader) => Readers[Name] } =
     index: at.number("InterfaceIndex"),
     mac: plainMac(at.text("MacAddress")),
     virtual: at.flag("Virtual"),
+    disabled: at.text("Status") === "Disabled",
   }),
   addresses: (at) => ({
     // `fe80::1%12`: the zone is the interface once more.
@@ -118,6 +131,12 @@ const readers: { readonly [Name in TableName]: (at: Reader) => Readers[Name] } =
     destination: at.parsed("DestinationPrefix", "a prefix", parseCidr),
     nextHop: at.parsed("NextHop", "an address", (text) => parseIp(text.replace(/%.*$/, ""))),
     metric: at.number("RouteMetric"),
+  }),
+  neighbours: (at) => ({
+    index: at.number("InterfaceIndex"),
+    ip: at.parsed("IPAddress", "an address", (text) => parseIp(text.replace(/%.*$/, ""))),
+    mac: plainMac(at.text("LinkLayerAddress")),
+    permanent: at.text("State") === "Permanent",
   }),
   dnsServers: (at) => ({ index: at.number("InterfaceIndex"), servers: at.list("ServerAddresses") }),
   nats: (at) => ({ name: at.text("Name"), prefix: parseCidr(at.text("InternalIPInterfaceAddressPrefix")) }),

@@ -68,6 +68,7 @@ export const cmdlets: Readonly<Record<string, Cmdlet>> = {
   "Get-NetIPAddress": list((state) => state.addresses),
   "Get-NetIPInterface": list((state) => state.interfaces),
   "Get-NetRoute": list((state) => state.routes),
+  "Get-NetNeighbor": list((state) => state.neighbours),
   "Get-DnsClientServerAddress": list((state) => state.dnsServers),
   "Get-NetNat": list((state) => state.nats),
   "Get-VMNetworkAdapter": list((state) => state.vmAdapters, ["ManagementOS"]),
@@ -131,8 +132,33 @@ export const cmdlets: Readonly<Record<string, Cmdlet>> = {
       if (shown !== undefined) shown["Name"] = `vEthernet (${NewName})`;
     }
   }),
+  "Enable-NetAdapter": act(["Confirm"], (_state, args, input = []) => {
+    confirmed(args, "Enable-NetAdapter");
+    for (const entry of input) entry["Status"] = "Up";
+  }),
+  "Set-NetAdapter": act(["MacAddress", "Confirm"], (_state, args, input = []) => {
+    confirmed(args, "Set-NetAdapter");
+    for (const entry of input) entry["MacAddress"] = String(args["MacAddress"]);
+  }),
+  "Remove-NetIPAddress": act(["Confirm"], (state, args, input) => {
+    confirmed(args, "Remove-NetIPAddress");
+    without(state.addresses, input);
+  }),
+  "New-NetNeighbor": act(
+    ["InterfaceIndex", "IPAddress", "LinkLayerAddress", "State", "PolicyStore"],
+    (state, neighbour) => {
+      const same = (entry: Item): boolean =>
+        ["InterfaceIndex", "IPAddress"].every((key) => entry[key] === neighbour[key]);
+      if (state.neighbours.some(same)) exists();
+      state.neighbours.push({ ...neighbour });
+    },
+  ),
+  "Remove-NetNeighbor": act(["Confirm"], (state, args, input) => {
+    confirmed(args, "Remove-NetNeighbor");
+    without(state.neighbours, input);
+  }),
   "New-NetIPAddress": act(
-    ["InterfaceIndex", "IPAddress", "PrefixLength", "DefaultGateway"],
+    ["InterfaceIndex", "IPAddress", "PrefixLength", "DefaultGateway", "PolicyStore"],
     (state, { DefaultGateway, ...address }) => {
       if (state.addresses.some((entry) => entry["IPAddress"] === address["IPAddress"])) exists();
       state.addresses.push({ ...address });

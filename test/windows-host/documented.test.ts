@@ -3,25 +3,36 @@ import { expect, test } from "vitest";
 import type { HostRunner } from "../../agent/windows-host/mod.ts";
 import { renderPipeline, renderScript } from "../../agent/windows-host/script.ts";
 import { listings } from "../../agent/windows-host/tables.ts";
+import { makeInternalPort } from "./node-state.ts";
+import { gateway, OvsNode } from "./ovs-gateway-fixture.ts";
 import { HostFixture } from "./set-up-fixture.ts";
 
 /** Notes what is run on a node, as a person would type it. */
+const noting = ({ run, pause }: HostRunner, lines: Set<string>): HostRunner => ({
+  pause,
+  run: (action, statements) => {
+    for (const statement of statements) {
+      const fields = "fields" in statement ? statement.fields.map((field) => field.replace("[]", "")) : undefined;
+      const shown = fields === undefined ? "" : `|Format-Table ${fields.join(",")}`;
+      lines.add(`${renderPipeline(statement)}${shown}`.replaceAll("|", " | "));
+    }
+    return run(action, statements);
+  },
+});
+
 class NotingFixture extends HostFixture {
   readonly lines = new Set<string>();
 
   override get run(): HostRunner {
-    const { run, pause } = super.run;
-    return {
-      pause,
-      run: (action, statements) => {
-        for (const statement of statements) {
-          const fields = "fields" in statement ? statement.fields.map((field) => field.replace("[]", "")) : undefined;
-          const shown = fields === undefined ? "" : `|Format-Table ${fields.join(",")}`;
-          this.lines.add(`${renderPipeline(statement)}${shown}`.replaceAll("|", " | "));
-        }
-        return run(action, statements);
-      },
-    };
+    return noting(super.run, this.lines);
+  }
+}
+
+class NotingOvsNode extends OvsNode {
+  readonly lines = new Set<string>();
+
+  override get run(): HostRunner {
+    return noting(super.run, this.lines);
   }
 }
 
@@ -44,6 +55,14 @@ test("docs/windows.md shows every command that is run on a node", async () => {
   await dhcp.start();
   await dhcp.cleanUp();
   for (const line of dhcp.lines) lines.add(line);
+  using ovs = new NotingOvsNode();
+  const { state } = ovs.node;
+  // What Windows has learned is replaced.
+  makeInternalPort(state, gateway);
+  state.neighbours.push({ InterfaceIndex: 33, IPAddress: "169.254.0.253", LinkLayerAddress: "", State: "Unreachable" });
+  await ovs.start();
+  await ovs.cleanUp();
+  for (const line of ovs.lines) lines.add(line);
   const page = readFileSync("docs/windows.md", "utf8");
   expect([...lines].filter((line) => !page.includes(`${line}\n`))).toEqual([]);
   expect(page).toContain(renderScript([listings.nats], "#m#"));

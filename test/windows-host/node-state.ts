@@ -8,6 +8,7 @@ export interface NodeState {
   addresses: Item[];
   interfaces: Item[];
   routes: Item[];
+  neighbours: Item[];
   dnsServers: Item[];
   nats: Item[];
   vmAdapters: Item[];
@@ -17,6 +18,7 @@ export interface NodeState {
 
 export const cardIndex = 7;
 const virtualIndex = 21;
+const portIndex = 33;
 export const mac = "00-15-5D-01-02-03";
 
 const interfaceOf = (index: number): Item => ({
@@ -29,7 +31,7 @@ const interfaceOf = (index: number): Item => ({
 
 /** A node as it comes: one card with the node's address, and a loopback. */
 export const freshNode = (): NodeState => ({
-  adapters: [{ Name: "Ethernet0", InterfaceIndex: cardIndex, MacAddress: mac, Virtual: false }],
+  adapters: [{ Name: "Ethernet0", InterfaceIndex: cardIndex, MacAddress: mac, Virtual: false, Status: "Up" }],
   addresses: [
     { IPAddress: "192.168.1.5", InterfaceIndex: cardIndex, PrefixLength: 24 },
     { IPAddress: "fe80::1%7", InterfaceIndex: cardIndex, PrefixLength: 64 },
@@ -41,6 +43,7 @@ export const freshNode = (): NodeState => ({
     { InterfaceIndex: cardIndex, DestinationPrefix: "10.96.0.0/12", NextHop: "192.168.1.1", RouteMetric: 5 },
     { InterfaceIndex: cardIndex, DestinationPrefix: "192.168.1.0/24", NextHop: "0.0.0.0", RouteMetric: 256 },
   ],
+  neighbours: [],
   dnsServers: [
     { InterfaceIndex: 1, ServerAddresses: [] },
     { InterfaceIndex: cardIndex, ServerAddresses: ["192.168.1.2", "192.168.1.3"] },
@@ -53,7 +56,8 @@ export const freshNode = (): NodeState => ({
 
 /** What Windows' HNS does when it makes a network on the card; `moves`: whether address and routes come along. */
 export function makeHnsNetwork(state: NodeState, name: string, moves: boolean): void {
-  state.adapters.push({ Name: "vEthernet (Ethernet0)", InterfaceIndex: virtualIndex, MacAddress: mac, Virtual: true });
+  const Name = "vEthernet (Ethernet0)";
+  state.adapters.push({ Name, InterfaceIndex: virtualIndex, MacAddress: mac, Virtual: true, Status: "Up" });
   state.vmAdapters.push({ Name: "Ethernet0", SwitchName: name, MacAddress: mac.replaceAll("-", "") });
   state.switches.push({ Name: name, SoftwareRscEnabled: false });
   state.extensions.push(
@@ -64,6 +68,20 @@ export function makeHnsNetwork(state: NodeState, name: string, moves: boolean): 
   state.dnsServers.push({ InterfaceIndex: virtualIndex, ServerAddresses: [] });
   if (moves) move(state, cardIndex, virtualIndex);
   else drop(state, cardIndex);
+}
+
+/** What Open vSwitch does for an internal port: an adapter that is switched off, with an address of its own choosing. */
+export function makeInternalPort(state: NodeState, Name: string): void {
+  const MacAddress = "00-15-5D-0A-0B-0C";
+  state.adapters.push({ Name, InterfaceIndex: portIndex, MacAddress, Virtual: true, Status: "Disabled" });
+  state.interfaces.push(interfaceOf(portIndex));
+  state.dnsServers.push({ InterfaceIndex: portIndex, ServerAddresses: [] });
+}
+
+/** And when the port goes. */
+export function deleteInternalPort(state: NodeState): void {
+  for (const table of ["adapters", "addresses", "interfaces", "routes", "neighbours", "dnsServers"] as const)
+    state[table] = state[table].filter((entry) => entry["InterfaceIndex"] !== portIndex);
 }
 
 /** And when it takes the network away. */

@@ -30,7 +30,11 @@ export const forwarding: Step = {
   action: "let the gateway interface forward",
   tables: ["interfaces"],
   needed: () => true,
-  wanted: ({ settings }) => [{ alias: settings.gatewayInterface, family: familyName[settings.podSubnet.ip.family] }],
+  wanted: ({ settings: { gatewayInterface, gatewayPort, bridgeName, podSubnet } }) => {
+    // Behind a gateway of Open vSwitch's, packets of the nodes themselves come and go by the switch's adapter.
+    const behind = gatewayPort === undefined || bridgeName === "" ? [] : [bridgeName];
+    return [gatewayInterface, ...behind].map((alias) => ({ alias, family: familyName[podSubnet.ip.family] }));
+  },
   judge: (thing, tables) => {
     const entry = required(thing, tables, forwarding.action);
     return entry.forwarding === "Enabled" ? there : missing(entry.forwarding);

@@ -1,25 +1,28 @@
 import { address } from "./address.ts";
+import { gatewayAddress, gatewayMac, gatewayUp } from "./gateway.ts";
 import { forwarding, mtu } from "./interface.ts";
 import { adapterAlias, switchAdapterName } from "./names.ts";
 import { nat } from "./nat.ts";
-import { peerRoutes, podRoute } from "./routes.ts";
+import { neighbours } from "./neighbours.ts";
+import { nodeRoutes, peerRoutes, podRoute } from "./routes.ts";
 import type { Step } from "./step.ts";
 import { ovsExtension, softwareRsc } from "./switch.ts";
 
+/** The switch that the HNS network came with. */
+const ofSwitch: readonly Step[] = [switchAdapterName, adapterAlias, address, ovsExtension, softwareRsc];
+
+/** The gateway interface and what leads to it. */
+const ofGateway: readonly Step[] = [gatewayUp, gatewayMac, gatewayAddress, forwarding, mtu, podRoute, peerRoutes, nat];
+
+/** What comes and goes with nodes and services. */
+const ofRoutes: readonly Step[] = [nodeRoutes, neighbours];
+
+/** The set-up of a node, in its order; clean-up goes backwards. */
+export const steps: readonly Step[] = [...ofSwitch, ...ofGateway, ...ofRoutes];
+
 /**
- * The set-up of a node, in its order; clean-up goes backwards. First the switch that the HNS network came with,
- * then the gateway interface and what leads to it. An Open vSwitch bridge, its ports and the gateway as its
- * internal port belong between the two.
+ * Which steps a set-up goes through, and takes back where they are no longer asked for. An Open vSwitch bridge with the
+ * gateway as its internal port comes between `switch` and `gateway`.
  */
-export const steps: readonly Step[] = [
-  switchAdapterName,
-  adapterAlias,
-  address,
-  ovsExtension,
-  softwareRsc,
-  forwarding,
-  mtu,
-  podRoute,
-  peerRoutes,
-  nat,
-];
+export const hostParts = { whole: steps, switch: ofSwitch, gateway: ofGateway, routes: ofRoutes } as const;
+export type HostPart = keyof typeof hostParts;

@@ -1,5 +1,6 @@
 import { type Cidr, contains, firstOf, formatCidr, formatIp, ipOf, sameIp } from "../../../shared/ip.ts";
 import type { Thing } from "../record.ts";
+import type { HostSettings, SettingsRoute } from "../settings.ts";
 import { type HostRoute, sameName, type Tables } from "../tables.ts";
 import { requireInterface } from "./interface.ts";
 import { field, hostError, missing, type Step, type StepView, there } from "./step.ts";
@@ -18,11 +19,16 @@ const routeOf = (destination: Cidr, nextHop: string, alias: string): Thing => ({
 });
 
 /** Routes are made in the active store only: after a reboot the interface is another one, and the agent makes them anew. */
-const routeStep = (name: string, action: string, wanted: (view: StepView) => readonly Thing[]): Step => ({
+const routeStep = (
+  name: string,
+  action: string,
+  wanted: (view: StepView) => readonly Thing[],
+  needed: Step["needed"] = () => true,
+): Step => ({
   name,
   action,
   tables: ["interfaces", "addresses", "routes"],
-  needed: () => true,
+  needed,
   wanted,
   judge: (thing, tables) => {
     const { index } = requireInterface(tables, action, field(thing, "alias"), field(thing, "family"));
@@ -66,8 +72,33 @@ export const podRoute: Step = routeStep("pod route", "add the route to the pod s
 });
 
 export const peerRoutes: Step = routeStep("peer routes", "add the route to another node's pods", ({ settings }) =>
-  unique(settings.peers.map((peer) => routeOf(peer.podSubnet, formatIp(peer.gateway), settings.gatewayInterface))),
+  unique(toPeer(settings)),
 );
+
+const toPeer = ({ peers, gatewayInterface }: HostSettings): readonly Thing[] =>
+  peers.map((peer) => routeOf(peer.podSubnet, formatIp(peer.gateway), gatewayInterface));
+
+/** Nodes, and services, as the registry has them now. What `peers` says of the same pods comes first. */
+export const nodeRoutes: Step = routeStep(
+  "node routes",
+  "add the route to another node's pods, or to services",
+  ({ settings }) => {
+    const told = new Set(toPeer(settings).map((thing) => thing["destination"]));
+    const wanted = (settings.routes ?? []).flatMap((route) => [...directly(route), thingOf(route)]);
+    return unique(wanted.filter((thing) => !told.has(thing["destination"])));
+  },
+  (settings) => settings.routes !== undefined,
+);
+
+const thingOf = ({ destination, nextHop, alias }: SettingsRoute): Thing =>
+  routeOf(destination, formatIp(nextHop), alias);
+
+/** A declared next hop that is none of the destination's own addresses has to be reached first. */
+function directly({ destination, nextHop, alias, nextHopMac }: SettingsRoute): readonly Thing[] {
+  if (nextHopMac === undefined || contains(destination, nextHop)) return [];
+  const host = { ip: nextHop, prefix: nextHop.family === 4 ? 32 : 128 };
+  return [routeOf(host, formatIp(ipOf(nextHop.family, 0n)), alias)];
+}
 
 const unique = (things: readonly Thing[]): readonly Thing[] => [
   ...new Map(things.map((thing) => [JSON.stringify(thing), thing])).values(),
