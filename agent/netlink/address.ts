@@ -1,6 +1,6 @@
-import { type Cidr, formatCidr, formatIp, type Ip, lastOf } from "../../shared/ip.ts";
+import { type Cidr, formatCidr, type Ip, lastOf } from "../../shared/ip.ts";
 import { ipFromBytes } from "./bytes.ts";
-import { Family, Flag, Ifa, MessageType, Nda } from "./constants.ts";
+import { Family, Flag, Ifa, MessageType } from "./constants.ts";
 import { Attributes, fixedHeader, type RawMessage } from "./message-reader.ts";
 import type { Message } from "./message-writer.ts";
 
@@ -62,14 +62,5 @@ export function readAddress(message: RawMessage): LinkAddress | undefined {
     index: view.getUint32(4, true),
     address: { ip, prefix: view.getUint8(1) },
     ready: (flags & (Ifa.F_TENTATIVE | Ifa.F_DADFAILED)) === 0,
-  };
-}
-
-/** Forgets which hardware address `ip` had on an interface. ENOENT: it was not known. */
-export function forgetNeighbour(what: string, index: number, ip: Ip): Message {
-  return {
-    action: `forget the neighbour "${formatIp(ip)}" on "${what}"`,
-    type: MessageType.DELNEIGH,
-    body: (writer) => writer.u8(familyOf(ip)).u8(0).u16(0).u32(index).u16(0).u8(0).u8(0).attrIp(Nda.DST, ip),
   };
 }

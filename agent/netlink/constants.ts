@@ -6,6 +6,7 @@ export const Flag = {
   REQUEST: 0x1,
   ACK: 0x4,
   DUMP: 0x300,
+  REPLACE: 0x100,
   EXCL: 0x200,
   CREATE: 0x400,
   /** On an answer: the dump was disturbed, ask again. */
@@ -26,8 +27,11 @@ export const MessageType = {
   NEWADDR: 20,
   GETADDR: 22,
   NEWROUTE: 24,
+  DELROUTE: 25,
   GETROUTE: 26,
+  NEWNEIGH: 28,
   DELNEIGH: 29,
+  GETNEIGH: 30,
   GETNSID: 90,
   NEWLINKPROP: 108,
 } as const;
@@ -89,11 +93,14 @@ export const Rta = {
   METRIC_ADVMSS: 8,
   TABLE_MAIN: 254,
   PROTOCOL_BOOT: 3,
+  F_ONLINK: 4,
   SCOPE_UNIVERSE: 0,
   SCOPE_LINK: 253,
   TYPE_UNICAST: 1,
 } as const;
 
-export const Nda = { DST: 1 } as const;
+export const Nda = { DST: 1, LLADDR: 2, IFINDEX: 8 } as const;
+
+export const Nud = { PERMANENT: 0x80 } as const;
 
 export const Netnsa = { NSID: 1, FD: 3 } as const;

@@ -2,7 +2,7 @@
  * rtnetlink, spoken directly: requests and answers, sockets in this and in other network namespaces.
  * No policy: what to make of it is the data paths'. Linux only; `bun:ffi` is used in `libc.ts` alone.
  */
-export { addAddress, forgetNeighbour, type LinkAddress, listAddresses, readAddress } from "./address.ts";
+export { addAddress, type LinkAddress, listAddresses, readAddress } from "./address.ts";
 export { formatMac, parseMac } from "./bytes.ts";
 export { Errno } from "./errno.ts";
 export { Kernel } from "./kernel.ts";
@@ -24,6 +24,7 @@ export type { Message } from "./message-writer.ts";
 export { type NetworkNamespace, SetnsError } from "./namespace.ts";
 export { addressesInNamespaces } from "./namespace-addresses.ts";
 export { getNamespaceId, readNamespaceId } from "./namespace-id.ts";
+export { declareNeighbour, forgetNeighbour, listNeighbours, type Neighbour, readNeighbour } from "./neighbour.ts";
 export { isRefusal, NetlinkError } from "./netlink-error.ts";
 export type { NetlinkSocket } from "./netlink-socket.ts";
-export { addRoute, listRoutes, type Route, readRoute } from "./route.ts";
+export { addRoute, deleteRoute, listRoutes, type Route, readRoute } from "./route.ts";

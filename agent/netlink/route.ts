@@ -2,7 +2,7 @@ import { type Cidr, formatCidr, type Ip, type Family as IpFamily, ipOf } from ".
 import { ipFromBytes } from "./bytes.ts";
 import { Family, Flag, MessageType, Rta } from "./constants.ts";
 import { Attributes, fixedHeader, type RawMessage } from "./message-reader.ts";
-import type { Message } from "./message-writer.ts";
+import type { Message, MessageWriter } from "./message-writer.ts";
 
 /** A route to add: by way of `gateway`, or straight onto the link where there is none. */
 export interface NewRoute {
@@ -14,12 +14,17 @@ export interface NewRoute {
   readonly priority?: number | undefined;
   readonly table?: number | undefined;
   readonly scope?: number | undefined;
+  /** The gateway is a neighbour on the link, also where none of the link's networks has its address. */
+  readonly onLink?: boolean | undefined;
+  /** Who made it: one byte, by which a maker finds its own again; absent: "boot", as ip(8) has it. */
+  readonly protocol?: number | undefined;
 }
 
 /** A route as the kernel tells it: one entry in `hops`, several when it is spread over more ways. */
 export interface Route {
   readonly dst: Cidr;
   readonly table: number;
+  readonly protocol: number;
   readonly hops: readonly { readonly gateway?: Ip; readonly index: number }[];
 }
 
@@ -28,35 +33,48 @@ export interface Route {
  * have two default routes. EEXIST: exactly this one stands.
  */
 export function addRoute(route: NewRoute): Message {
-  const { dst, gateway } = route;
+  const { dst } = route;
   return {
     action: `add the route to "${formatCidr(dst)}"`,
     type: MessageType.NEWROUTE,
     flags: Flag.CREATE,
-    body: (writer) => {
-      const table = route.table ?? Rta.TABLE_MAIN;
-      const scope = route.scope ?? (gateway === undefined ? Rta.SCOPE_LINK : Rta.SCOPE_UNIVERSE);
-      writer
-        .u8(dst.ip.family === 4 ? Family.INET : Family.INET6)
-        .u8(dst.prefix)
-        .u8(0)
-        .u8(0)
-        .u8(table > 255 ? 0 : table)
-        .u8(Rta.PROTOCOL_BOOT)
-        .u8(scope)
-        .u8(Rta.TYPE_UNICAST)
-        .u32(0);
-      if (dst.prefix > 0) writer.attrIp(Rta.DST, dst.ip);
-      if (gateway !== undefined) writer.attrIp(Rta.GATEWAY, gateway);
-      writer.attrU32(Rta.OIF, route.index).attrU32(Rta.TABLE, table);
-      if (route.priority !== undefined) writer.attrU32(Rta.PRIORITY, route.priority);
-      if (route.mtu === undefined && route.advmss === undefined) return;
-      writer.nest(Rta.METRICS, () => {
-        if (route.mtu !== undefined) writer.attrU32(Rta.METRIC_MTU, route.mtu);
-        if (route.advmss !== undefined) writer.attrU32(Rta.METRIC_ADVMSS, route.advmss);
-      });
-    },
+    body: (writer) => writeRoute(writer, route),
   };
+}
+
+/** Takes the one route away that is exactly this. ESRCH: there is none. */
+export function deleteRoute(route: NewRoute): Message {
+  return {
+    action: `delete the route to "${formatCidr(route.dst)}"`,
+    type: MessageType.DELROUTE,
+    body: (writer) => writeRoute(writer, route),
+  };
+}
+
+/** struct rtmsg with what says where the route leads. */
+function writeRoute(writer: MessageWriter, route: NewRoute): void {
+  const { dst, gateway } = route;
+  const table = route.table ?? Rta.TABLE_MAIN;
+  const scope = route.scope ?? (gateway === undefined ? Rta.SCOPE_LINK : Rta.SCOPE_UNIVERSE);
+  writer
+    .u8(dst.ip.family === 4 ? Family.INET : Family.INET6)
+    .u8(dst.prefix)
+    .u8(0)
+    .u8(0)
+    .u8(table > 255 ? 0 : table)
+    .u8(route.protocol ?? Rta.PROTOCOL_BOOT)
+    .u8(scope)
+    .u8(Rta.TYPE_UNICAST)
+    .u32(route.onLink ? Rta.F_ONLINK : 0);
+  if (dst.prefix > 0) writer.attrIp(Rta.DST, dst.ip);
+  if (gateway !== undefined) writer.attrIp(Rta.GATEWAY, gateway);
+  writer.attrU32(Rta.OIF, route.index).attrU32(Rta.TABLE, table);
+  if (route.priority !== undefined) writer.attrU32(Rta.PRIORITY, route.priority);
+  if (route.mtu === undefined && route.advmss === undefined) return;
+  writer.nest(Rta.METRICS, () => {
+    if (route.mtu !== undefined) writer.attrU32(Rta.METRIC_MTU, route.mtu);
+    if (route.advmss !== undefined) writer.attrU32(Rta.METRIC_ADVMSS, route.advmss);
+  });
 }
 
 /** All routes of one family, in every table. */
@@ -83,6 +101,7 @@ export function readRoute(message: RawMessage): Route | undefined {
   return {
     dst: { ip, prefix: view.getUint8(1) },
     table: attributes.u32(Rta.TABLE) ?? view.getUint8(4),
+    protocol: view.getUint8(5),
     hops: multipath === undefined ? [hop(attributes, attributes.u32(Rta.OIF) ?? 0)] : readHops(multipath),
   };
 }

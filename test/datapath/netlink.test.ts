@@ -1,16 +1,26 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { linkGroup, retire } from "../../agent/datapath/veth/host-links.ts";
 import {
+  addRoute,
   createBridge,
+  declareNeighbour,
   deleteLinksOfGroup,
+  deleteRoute,
   Errno,
+  forgetNeighbour,
   getLink,
   Kernel,
   listLinks,
+  listNeighbours,
+  listRoutes,
   NetlinkError,
+  parseMac,
   readLink,
+  readNeighbour,
+  readRoute,
   setLink,
 } from "../../agent/netlink/mod.ts";
+import { type Cidr, formatIp, parseCidr, parseIp, sameIp } from "../../shared/ip.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
 
@@ -80,6 +90,37 @@ describeWith("rtnetlink against the kernel", ["root"], () => {
     await sandbox.node("ip link del ptr1");
     // Gone is as good.
     retire(socket, before);
+  });
+
+  test.each([
+    { ip: "169.254.0.253", prefix: 32, cidr: "10.96.0.0/16" },
+    { ip: "fc01::aabb:ccdd:eeff", prefix: 128, cidr: "fd00:96::/112" },
+  ])("a neighbour by declaration, and routes by way of it: $ip", async ({ ip: text, prefix, cidr }) => {
+    using socket = opened.openSocket();
+    const ip = parseIp(text)!;
+    const dsts: Cidr[] = [{ ip, prefix }, parseCidr(cidr)!];
+    socket.run(bridge("ptg0", 7));
+    const { index } = socket.get(getLink({ name: "ptg0" }), readLink);
+    socket.run(setLink("ptg0", index, { up: true }));
+    const mac = parseMac("aa:bb:cc:dd:ee:ff")!;
+    // Repeated, as an agent that starts again does it, in place of another.
+    socket.run(declareNeighbour("ptg0", index, ip, parseMac("02:00:00:00:00:01")!));
+    for (let i = 0; i < 2; i++) socket.run(declareNeighbour("ptg0", index, ip, mac));
+    const neighbours = socket.dump(listNeighbours(index), readNeighbour).filter((found) => found.permanent);
+    expect(neighbours.filter((found) => sameIp(found.ip, ip))).toEqual([
+      { index, ip, mac: "aa:bb:cc:dd:ee:ff", permanent: true },
+    ]);
+    const routes = dsts.map((dst) => ({ dst, gateway: ip, index, onLink: true, protocol: 112 }));
+    for (const route of routes) socket.run(addRoute(route));
+    const ours = () => socket.dump(listRoutes(ip.family), readRoute).filter((route) => route.protocol === 112);
+    expect(ours()).toEqual(expect.arrayContaining(dsts.map((dst) => expect.objectContaining({ dst, protocol: 112 }))));
+    expect(ours()).toHaveLength(2);
+    expect(await sandbox.node(`ip route get ${formatIp(dsts[1]!.ip)}`)).toContain(`via ${text} dev ptg0`);
+    for (const route of routes) socket.run(deleteRoute(route));
+    expect(ours()).toEqual([]);
+    expect(refusalOf(() => socket.run(deleteRoute(routes[0]!))).errno).toBe(Errno.ESRCH);
+    socket.run(forgetNeighbour("ptg0", index, ip));
+    await sandbox.node("ip link del ptg0");
   });
 
   test("a dump over many datagrams is complete, and the group is deleted at once", async () => {

@@ -1,0 +1,152 @@
+import type { Cidr, Ip } from "../../../../shared/ip.ts";
+import {
+  type Action,
+  ct,
+  type Flow,
+  group,
+  learn,
+  learnLoad,
+  learnMatch,
+  load,
+  type MatchBuilder,
+  match,
+  type OpenFlowGroup,
+  resubmit,
+  setField,
+  toGroup,
+  whole,
+} from "../../../openflow/mod.ts";
+import { Category, cookieOf } from "../pipeline/cookie.ts";
+import { markSnat, Priority, rememberSource, step } from "../pipeline/mod.ts";
+import { connectionMarks, EndpointState, registers, zones } from "../pipeline/registers.ts";
+import { tables } from "../pipeline/tables.ts";
+import type { Part } from "../switch-program.ts";
+import type { Endpoint, Service } from "./service.ts";
+
+const { toSelect, selected, toLearn } = EndpointState;
+const protocolNumbers = { tcp: 6, udp: 17, sctp: 132 } as const;
+
+/**
+ * One service: the flow that meets it, the group that chooses, and for each endpoint the flow that translates to it.
+ * All of them carry the group's number. It is also matched where an endpoint is translated to, so that a client whose
+ * remembered endpoint has left this service is sent to another, though others may still have that endpoint.
+ *
+ * Without an endpoint the service's packets are dropped, as are those for addresses that no service has.
+ * @param number of the group and in cookies; of this service alone, and the same after the agent has restarted
+ */
+export function servicePart(service: Service, number: number): Part {
+  const { category, object } = { category: Category.service, object: number };
+  const met = step("ServiceLB", Priority.normal, meeting(service), chooseFrom(service, number));
+  if (service.endpoints.length === 0) return { category, object, flows: [met] };
+  const flows = [
+    met,
+    ...(service.affinitySeconds === undefined ? [] : [learnFlow(service, number, service.affinitySeconds)]),
+    ...service.endpoints.map((endpoint) => translateFlow(service, endpoint, number)),
+  ];
+  return { category, object, flows, groups: [groupOf(service, number)] };
+}
+
+/** The packet is of the service's protocol. */
+const ofProtocol = ({ clusterIp: { family }, protocol }: Service): MatchBuilder =>
+  match().protocol(family === 4 ? protocol : `${protocol}6`);
+
+/** The packet is for the service. */
+const addressed = (service: Service): MatchBuilder =>
+  ofProtocol(service).destination(service.clusterIp).set(`${service.protocol}_dst`, service.port);
+
+const meeting = (service: Service): MatchBuilder => addressed(service).bits(registers.endpointState, toSelect);
+
+function chooseFrom({ endpoints, affinitySeconds }: Service, number: number): readonly Action[] {
+  if (endpoints.length === 0) return [];
+  return [
+    load(registers.rewriteMac, 1),
+    load(registers.endpointState, affinitySeconds === undefined ? selected : toLearn),
+    load(registers.serviceGroup, number),
+    toGroup(number),
+  ];
+}
+
+/** One bucket for each endpoint, by weight. What is to be learned passes the service's table once more. */
+function groupOf({ endpoints, affinitySeconds }: Service, number: number): OpenFlowGroup {
+  const next = resubmit(affinitySeconds === undefined ? tables.EndpointDNAT : tables.ServiceLB);
+  const buckets = endpoints.map(({ ip, port, weight }) => {
+    const chosen = setField(ip.family === 4 ? "reg3" : "xxreg3", ip);
+    return { weight, actions: [chosen, load(registers.endpointPort, port), next] };
+  });
+  return group(number, "select", buckets);
+}
+
+/**
+ * Remembers the client's endpoint, from its first packet on. The remembered flow belongs to no round: it outlives the
+ * agent, and goes by itself with the flow that learned it.
+ */
+function learnFlow(service: Service, number: number, seconds: number): Flow {
+  const { clusterIp, protocol } = service;
+  const is4 = clusterIp.family === 4;
+  const endpointIp = is4 ? registers.endpointIp4 : registers.endpointIp6;
+  const remember = learn({
+    table: tables.SessionAffinity,
+    priority: Priority.normal,
+    cookie: cookieOf(0, Category.service, number),
+    hardTimeout: seconds,
+    deleteLearned: true,
+    specs: [
+      learnMatch(whole("eth_type"), is4 ? 0x0800 : 0x86dd),
+      learnMatch(whole("nw_proto"), protocolNumbers[protocol]),
+      learnMatch(whole(`${protocol}_dst`)),
+      learnMatch(whole(is4 ? "ip_dst" : "ipv6_dst")),
+      learnMatch(whole(is4 ? "ip_src" : "ipv6_src")),
+      learnLoad(endpointIp, endpointIp),
+      learnLoad(registers.endpointPort, registers.endpointPort),
+      learnLoad(registers.endpointState, selected),
+      learnLoad(registers.rewriteMac, 1),
+      learnLoad(registers.serviceGroup, number),
+    ],
+  });
+  const chosen = addressed(service).bits(registers.endpointState, toLearn);
+  return step("ServiceLB", Priority.low, chosen, [remember, load(registers.endpointState, selected)], "EndpointDNAT");
+}
+
+/** From the service's address to the endpoint's, for all packets of the connection. */
+function translateFlow(service: Service, { ip, port }: Endpoint, number: number): Flow {
+  const chosen = ofProtocol(service)
+    .set(ip.family === 4 ? "reg3" : "xxreg3", ip)
+    .bits(registers.endpointPortAndState, (selected << 16) | port)
+    .bits(registers.serviceGroup, number);
+  const translate = ct({
+    commit: true,
+    table: tables.L3Forwarding,
+    zone: zones[ip.family].main,
+    nat: { side: "dst", from: ip, port },
+    exec: [load(connectionMarks.service, 1), rememberSource],
+  });
+  return step("EndpointDNAT", Priority.normal, chosen, [translate]);
+}
+
+/**
+ * A pod that reaches itself through a service: it would not take a packet from its own address, and its answer would
+ * not come back here.
+ */
+export function hairpinPart(endpoint: Ip): Part {
+  const toItself = match()
+    .family(endpoint.family)
+    .ctState("+new+trk")
+    .bits(connectionMarks.service, 1)
+    .source(endpoint)
+    .destination(endpoint);
+  const flows = [step("SNATMark", Priority.low, toItself, [markSnat(endpoint.family, "hairpin")])];
+  return { category: Category.service, flows };
+}
+
+/** An address that no service has leads nowhere: the node's kernel would send it back. */
+export function noServicePart(cidrs: readonly Cidr[]): Part {
+  const flows = cidrs.map((cidr) => {
+    const { family } = cidr.ip;
+    const inside = match()
+      .family(family)
+      .bits(registers.endpointState, toSelect)
+      .cidr(family === 4 ? "ip_dst" : "ipv6_dst", cidr);
+    return step("ServiceLB", Priority.low, inside, []);
+  });
+  return { category: Category.service, flows };
+}
