@@ -46,6 +46,7 @@ test="$bench
   strace                                              # kills at chosen system calls
   procps                                              # sysctl
   openvswitch-switch                                  # a database and a switch of each test's own; its service may run or not
+  etcd-server                                         # the registry of nodes; each test has a cluster of its own
   zsh                                                 # runs its completion script
   wine64 gcc-mingw-w64-x86-64                         # pipette.exe, and our stubs of Windows' own DLLs
   golang-go golang-google-grpc-dev golang-goprotobuf-dev protobuf-compiler libprotobuf-dev   # grpc-go as a peer"

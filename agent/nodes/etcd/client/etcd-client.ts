@@ -1,0 +1,106 @@
+import type { Method } from "../../../../shared/proto/services.ts";
+import { etcdLimits } from "../etcd-limits.ts";
+import { EtcdConnection } from "./connection.ts";
+import type { Endpoint } from "./endpoint.ts";
+import { cniErrorOf, EtcdError } from "./etcd-error.ts";
+import type { Compare, KeyValue, RangeRequest, RangeResponse, RequestOp, TxnResponse } from "./messages.ts";
+import { etcdMethods } from "./methods.ts";
+
+export interface Transaction {
+  readonly when?: readonly Compare[];
+  readonly run: readonly RequestOp[];
+  readonly otherwise?: readonly RequestOp[];
+}
+
+export interface TransactionAnswer {
+  readonly succeeded: boolean;
+  readonly revision: number;
+  /** What each `get` of the branch that was taken has found; empty for other operations. */
+  readonly found: readonly (readonly KeyValue[])[];
+}
+
+/**
+ * A client of a cluster: one try at one member per call. After one that came to nothing the next call goes to another
+ * member. Tries again are the caller's (`retried`), who has to look first whether the last one was carried out.
+ */
+export class EtcdClient implements Disposable {
+  /** For messages: `the etcd registry at …`. */
+  readonly name: string;
+  readonly endpoints: readonly Endpoint[];
+  readonly #connections: (EtcdConnection | undefined)[];
+  // So that many nodes spread over the members.
+  #at: number;
+  readonly #closed = new AbortController();
+
+  constructor(endpoints: readonly Endpoint[]) {
+    this.endpoints = endpoints;
+    this.name = `the etcd registry at ${endpoints.map(({ url }) => url).join(", ")}`;
+    this.#connections = endpoints.map(() => undefined);
+    this.#at = Math.floor(Math.random() * endpoints.length);
+  }
+
+  /** Aborted with the client's end, for what uses it in the background. */
+  get closed(): AbortSignal {
+    return this.#closed.signal;
+  }
+
+  /** @throws {EtcdError} */
+  range(request: RangeRequest): Promise<RangeResponse> {
+    return this.call(etcdMethods.range, request);
+  }
+
+  /** @throws {EtcdError} */
+  async txn({ when = [], run, otherwise = [] }: Transaction): Promise<TransactionAnswer> {
+    const request = { compare: when, success: run, failure: otherwise };
+    const answer: TxnResponse = await this.call(etcdMethods.txn, request);
+    const found = answer.responses.map(({ range }) => range?.kvs ?? []);
+    return { succeeded: answer.succeeded, revision: answer.header?.revision ?? 0, found };
+  }
+
+  /** @throws {EtcdError} */
+  async call<Req, Res>(method: Method<Req, Res>, request: Req, timeoutMs: number = etcdLimits.tryMs): Promise<Res> {
+    if (this.closed.aborted) throw new EtcdError("refused", "the client is closed");
+    const at = this.#at;
+    try {
+      return await this.#connection(at).call(method, request, timeoutMs);
+    } catch (caught) {
+      // Many calls may fail at once, and are one reason to go on.
+      const passing = caught instanceof EtcdError && caught.passing;
+      if (passing && at === this.#at) this.#at = (at + 1) % this.endpoints.length;
+      throw caught;
+    }
+  }
+
+  /** Calls that run end by their own deadlines; there are no others afterwards. */
+  [Symbol.dispose](): void {
+    this.#closed.abort();
+    for (const connection of this.#connections) connection?.[Symbol.dispose]();
+  }
+
+  #connection(at: number): EtcdConnection {
+    const endpoint = this.endpoints[at];
+    if (endpoint === undefined) throw new Error(`Broken invariant: there is no endpoint ${at}`);
+    this.#connections[at] ??= new EtcdConnection(endpoint);
+    return this.#connections[at];
+  }
+}
+
+/**
+ * Makes an attempt again and again, within `callMs`, as long as members cannot be reached or their answer is lost. So each
+ * attempt begins by looking what an earlier one has done.
+ * @param action for the error: `register node "a"`
+ * @throws {CniError}
+ */
+export async function retried<T>(client: EtcdClient, action: string, attempt: () => Promise<T>): Promise<T> {
+  const until = performance.now() + etcdLimits.callMs;
+  for (let most: number = etcdLimits.retryFirstMs; ; most = Math.min(2 * most, etcdLimits.retryMostMs)) {
+    try {
+      return await attempt();
+    } catch (caught) {
+      const passing = caught instanceof EtcdError && caught.passing;
+      const pauseMs = Math.random() * most;
+      if (!passing || performance.now() + pauseMs > until) throw cniErrorOf(caught, action, client.name);
+      await Bun.sleep(pauseMs);
+    }
+  }
+}

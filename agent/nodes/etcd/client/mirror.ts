@@ -1,0 +1,198 @@
+import type { Logger } from "../../../../shared/log.ts";
+import { LiveValue } from "../../../live-value.ts";
+import type { Followed } from "../../node-registry.ts";
+import { etcdLimits } from "../etcd-limits.ts";
+import type { EtcdClient } from "./etcd-client.ts";
+import { EtcdError } from "./etcd-error.ts";
+import type { KeyValue, ResponseHeader } from "./messages.ts";
+import { endOf, keyOf, page, textOf } from "./operations.ts";
+import { watch } from "./watch.ts";
+import type { WatchResponse } from "./watch-messages.ts";
+
+export interface MirrorOptions<T> {
+  readonly client: EtcdClient;
+  readonly prefix: string;
+  /** @param name the key without the prefix. `undefined` for what is to be left out */
+  readonly read: (name: string, value: string) => T | undefined;
+  readonly logger?: Logger | undefined;
+  /** Other than that of `etcdLimits`. */
+  readonly relistMs?: number;
+}
+
+/** What is known of a key. */
+interface Entry<T> {
+  readonly modRevision: number;
+  readonly value: T | undefined;
+}
+
+/**
+ * All keys below a prefix, followed: a list at one revision, then a watch from the next one on. The watch resumes where it
+ * was, at any member. Only where etcd has compacted its history, or is another cluster than before, everything is
+ * listed anew, and what is different counts as changed.
+ */
+export class Mirror<T> extends LiveValue<ReadonlyMap<string, T>> implements Followed<ReadonlyMap<string, T>> {
+  readonly #options: MirrorOptions<T>;
+  readonly #entries = new Map<string, Entry<T>>();
+  readonly #stop = new AbortController();
+  /** Disposed of, or without a client. */
+  readonly #end: AbortSignal;
+  readonly #ended: Promise<void>;
+  /** Everything up to here is in the entries. */
+  #revision = 0;
+  #clusterId = "";
+  /** Whether the watch cannot go on from there. */
+  #listAnew = true;
+  #member: number;
+  #publishing: ReturnType<typeof setTimeout> | undefined;
+  #lastReason = "";
+
+  constructor(options: MirrorOptions<T>) {
+    super();
+    this.#options = options;
+    this.#end = AbortSignal.any([this.#stop.signal, options.client.closed]);
+    this.#member = Math.floor(Math.random() * options.client.endpoints.length);
+    this.#ended = this.#run();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    clearTimeout(this.#publishing);
+    await this.#ended;
+  }
+
+  async #run(): Promise<void> {
+    let most: number = etcdLimits.retryFirstMs;
+    while (!this.#end.aborted) {
+      const before = this.#revision;
+      try {
+        await this.#list();
+        await this.#watch();
+      } catch (caught) {
+        this.#say(caught);
+      }
+      // As long as there is nothing new, the pauses grow.
+      most = this.#revision > before ? etcdLimits.retryFirstMs : Math.min(2 * most, etcdLimits.retryMostMs);
+      if (!this.#end.aborted) await pause(Math.random() * most, this.#end);
+    }
+  }
+
+  /** Lists everything where that is necessary; otherwise looks only whether this is still the same history. */
+  async #list(): Promise<void> {
+    const { client, prefix, logger } = this.#options;
+    const { header } = await client.range(page(prefix, prefix, 1, 0));
+    const { clusterId, revision } = headerOf(header);
+    const sameHistory = clusterId === this.#clusterId && revision >= this.#revision;
+    if (sameHistory && !this.#listAnew) return;
+    if (!sameHistory && this.#revision > 0)
+      logger?.warn("The registry is another one than before, or of an earlier time", { prefix, revision });
+    const found = await listAll(client, prefix, revision);
+    let changed = this.current === undefined;
+    for (const key of this.#entries.keys()) {
+      if (!found.has(key)) changed = this.#entries.delete(key) || changed;
+    }
+    for (const [key, kv] of found) {
+      if (sameHistory && this.#entries.get(key)?.modRevision === kv.modRevision) continue;
+      this.#set(key, kv.modRevision, textOf(kv));
+      changed = true;
+    }
+    this.#revision = revision;
+    this.#clusterId = clusterId;
+    this.#listAnew = false;
+    this.#lastReason = "";
+    if (changed) this.#publish();
+  }
+
+  async #watch(): Promise<void> {
+    const { client, prefix, relistMs = etcdLimits.relistMs } = this.#options;
+    const endpoint = client.endpoints[this.#member % client.endpoints.length];
+    if (endpoint === undefined) return;
+    const request = { key: prefix, rangeEnd: endOf(prefix), startRevision: this.#revision + 1 };
+    const timeoutMs = relistMs * (1 + Math.random() / 2);
+    try {
+      await watch({ endpoint, request, signal: this.#end, timeoutMs, onResponse: (response) => this.#take(response) });
+      this.#listAnew = true;
+    } catch (caught) {
+      this.#member++;
+      throw caught;
+    }
+  }
+
+  #take(response: WatchResponse): void {
+    if (response.canceled) {
+      // Also where the history before a compaction is wanted, which no member has.
+      if (response.compactRevision > 0) this.#listAnew = true;
+      const compacted = response.compactRevision > 0 ? "the revisions since are compacted" : "the watch was cancelled";
+      const denied = response.cancelReason.includes("PermissionDenied");
+      throw new EtcdError(denied ? "denied" : "uncertain", response.cancelReason || compacted);
+    }
+    const { clusterId } = headerOf(response.header);
+    if (clusterId !== this.#clusterId) throw new EtcdError("uncertain", "the cluster is another one than before");
+    // Events come in order; after a reconnection some versions of etcd send some again.
+    const known = this.#revision;
+    let changed = false;
+    for (const { type, kv } of response.events) {
+      if (kv === undefined || kv.modRevision <= known) continue;
+      const key = keyOf(kv);
+      if (type === 0) this.#set(key, kv.modRevision, textOf(kv));
+      else this.#entries.delete(key);
+      this.#revision = Math.max(this.#revision, kv.modRevision);
+      changed = true;
+    }
+    if (changed) this.#publish();
+  }
+
+  #set(key: string, modRevision: number, text: string): void {
+    const { prefix, read } = this.#options;
+    this.#entries.set(key, { modRevision, value: read(key.slice(prefix.length), text) });
+  }
+
+  /** Soon, so that a burst of changes becomes a few maps rather than thousands. */
+  #publish(): void {
+    this.#publishing ??= setTimeout(() => {
+      this.#publishing = undefined;
+      const map = new Map<string, T>();
+      for (const [key, { value }] of this.#entries) {
+        if (value !== undefined) map.set(key.slice(this.#options.prefix.length), value);
+      }
+      this.set(map);
+    }, etcdLimits.publishMs);
+  }
+
+  /** Once per reason: it is tried again for ever. */
+  #say(caught: unknown): void {
+    const reason = caught instanceof Error ? caught.message : String(caught);
+    if (reason === this.#lastReason || this.#end.aborted) return;
+    this.#lastReason = reason;
+    this.#options.logger?.warn("Cannot follow the registry for now, trying again", {
+      prefix: this.#options.prefix,
+      reason,
+    });
+  }
+}
+
+/** Everything below a prefix as it was at one revision, in pages. */
+async function listAll(client: EtcdClient, prefix: string, revision: number): Promise<ReadonlyMap<string, KeyValue>> {
+  const found = new Map<string, KeyValue>();
+  for (let from = prefix; ; ) {
+    const { kvs, more } = await client.range(page(prefix, from, etcdLimits.pageKeys, revision));
+    for (const kv of kvs) found.set(keyOf(kv), kv);
+    const last = kvs.at(-1);
+    if (!more || last === undefined) return found;
+    from = `${keyOf(last)}\0`;
+  }
+}
+
+function headerOf(header: ResponseHeader | undefined): ResponseHeader {
+  if (header === undefined) throw new EtcdError("uncertain", "the answer has no header");
+  return header;
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  const stop = (): void => resolve();
+  signal.addEventListener("abort", stop);
+  await promise;
+  clearTimeout(timer);
+  signal.removeEventListener("abort", stop);
+}

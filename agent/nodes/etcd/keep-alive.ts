@@ -1,0 +1,97 @@
+import type { Logger } from "../../../shared/log.ts";
+import type { ClusterNode } from "../node-registry.ts";
+import type { EtcdClient } from "./client/etcd-client.ts";
+import { EtcdError } from "./client/etcd-error.ts";
+import { etcdMethods } from "./client/methods.ts";
+import { get, put, textOf, unchanged } from "./client/operations.ts";
+import { etcdLimits } from "./etcd-limits.ts";
+import type { Keys } from "./keys.ts";
+import { readNode } from "./records.ts";
+
+/**
+ * Says that a node lives, by a key with a lease. It says nothing else: what the node has does not depend on it, and
+ * renewing a lease makes no revision, so that nobody who follows the nodes hears of it.
+ */
+export class KeepAlive implements AsyncDisposable {
+  readonly #client: EtcdClient;
+  readonly #keys: Keys;
+  readonly #self: ClusterNode;
+  readonly #logger: Logger | undefined;
+  #lease: number | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #running: Promise<void>;
+  #closed = false;
+  #lastReason = "";
+
+  constructor(client: EtcdClient, keys: Keys, self: ClusterNode, logger?: Logger) {
+    this.#client = client;
+    this.#keys = keys;
+    this.#self = self;
+    this.#logger = logger;
+    this.#running = this.#beat();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    await this.#running;
+    const id = this.#lease;
+    this.#lease = undefined;
+    // Where nobody hears it, the lease ends by itself.
+    if (id !== undefined)
+      await this.#client.call(etcdMethods.leaseRevoke, { id }, etcdLimits.farewellMs).catch(() => undefined);
+  }
+
+  async #beat(): Promise<void> {
+    let nextMs: number = etcdLimits.keepAliveMs;
+    try {
+      const alive = this.#lease !== undefined && (await this.#renew(this.#lease));
+      if (!alive) await this.#begin();
+      this.#lastReason = "";
+    } catch (caught) {
+      // Soon, at another member, since a third of the lease has gone by already.
+      if (caught instanceof EtcdError && caught.passing) nextMs = etcdLimits.retryMostMs;
+      this.#say(caught instanceof Error ? caught.message : String(caught));
+    }
+    if (this.#closed || this.#client.closed.aborted) return;
+    this.#timer = setTimeout(() => {
+      this.#running = this.#beat();
+    }, nextMs);
+    // Nobody needs a process that does nothing else.
+    this.#timer.unref();
+  }
+
+  async #renew(id: number): Promise<boolean> {
+    const { ttl } = await this.#client.call(etcdMethods.leaseKeepAlive, { id });
+    if (ttl > 0) return true;
+    this.#lease = undefined;
+    return false;
+  }
+
+  /** A lease that nobody hears of again, because the answer is lost, ends by itself. */
+  async #begin(): Promise<void> {
+    const id = 1 + Math.floor(Math.random() * Number.MAX_SAFE_INTEGER);
+    await this.#client.call(etcdMethods.leaseGrant, { ttl: etcdLimits.leaseSeconds, id });
+    const { name, uid } = this.#self;
+    const { found } = await this.#client.txn({ run: [get(this.#keys.node(name))] });
+    const kv = found[0]?.[0];
+    if (kv === undefined || readNode(name, textOf(kv)).uid !== uid)
+      throw new EtcdError("refused", `node "${name}" is not registered any more, wanted it registered with its uid`);
+    const { succeeded } = await this.#client.txn({
+      when: [unchanged(this.#keys.node(name), kv.modRevision)],
+      run: [put(this.#keys.aliveNode(name), uid, id)],
+    });
+    if (!succeeded) throw new EtcdError("uncertain", `the record of node "${name}" has changed meanwhile`);
+    this.#lease = id;
+  }
+
+  /** Once per reason: it is tried again for ever. */
+  #say(reason: string): void {
+    if (reason === this.#lastReason || this.#closed) return;
+    this.#lastReason = reason;
+    this.#logger?.warn("Cannot tell the registry that this node lives, trying again", {
+      registry: this.#client.name,
+      reason,
+    });
+  }
+}

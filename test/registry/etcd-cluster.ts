@@ -1,0 +1,202 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export interface EtcdClusterOptions {
+  /** How many members on 127.0.0.1, or where each is: an address, and the network namespace of /run/netns that has it. */
+  readonly members?: number | readonly { readonly address: string; readonly namespace?: string }[];
+  /** For members and clients alike; absent: neither encrypts. */
+  readonly tls?: { readonly ca: string; readonly cert: string; readonly key: string };
+  /** Where the database counts as full. */
+  readonly quotaBytes?: number;
+}
+
+interface Member {
+  readonly name: string;
+  readonly clientUrl: string;
+  readonly peerUrl: string;
+  readonly plainUrl: string;
+  readonly namespace: string | undefined;
+  process: ChildProcess | undefined;
+  ran: boolean;
+}
+
+/**
+ * A cluster of etcd of one's own. Its members are children of the process, and end with it. It waits for the disk as
+ * little as a member that is killed, rather than a machine, needs.
+ */
+export class EtcdCluster implements AsyncDisposable {
+  readonly directory: string = mkdtempSync(join(tmpdir(), "pt-etcd-"));
+  readonly #options: EtcdClusterOptions;
+  readonly #members: readonly Member[];
+  // Members that are left from another cluster on the same ports are none of this one's.
+  readonly #token = randomUUID();
+
+  private constructor(options: EtcdClusterOptions, members: readonly Member[]) {
+    this.#options = options;
+    this.#members = members;
+  }
+
+  static async start(options: EtcdClusterOptions = {}): Promise<EtcdCluster> {
+    const { members = 1, tls } = options;
+    const scheme = tls === undefined ? "http" : "https";
+    const places =
+      typeof members === "number" ? Array.from({ length: members }, () => ({ address: "127.0.0.1" })) : members;
+    const all: Member[] = [];
+    for (const [i, place] of places.entries()) {
+      const { address, namespace }: { address: string; namespace?: string } = place;
+      // In a namespace nobody else is on the usual ports.
+      const [client, peer, plain] = namespace === undefined ? await freePorts(3) : [2379, 2380, 2381];
+      all.push({
+        name: `n${i}`,
+        clientUrl: `${scheme}://${address}:${client}`,
+        peerUrl: `http://${address}:${peer}`,
+        plainUrl: `http://${address}:${plain}`,
+        namespace,
+        process: undefined,
+        ran: false,
+      });
+    }
+    const cluster = new EtcdCluster(options, all);
+    try {
+      await Promise.all(all.map((_, i) => cluster.startMember(i)));
+      return cluster;
+    } catch (caught) {
+      await cluster[Symbol.asyncDispose]();
+      throw caught;
+    }
+  }
+
+  /** One per member, for the registry. */
+  get endpoints(): readonly string[] {
+    return this.#members.map(({ clientUrl }) => clientUrl);
+  }
+
+  endpoint(i: number): string {
+    return this.#member(i).clientUrl;
+  }
+
+  /** Which member leads, as a member that runs says. */
+  async leader(): Promise<number> {
+    const ids = new Map<string, number>();
+    let leader = "0";
+    for (const [i, { clientUrl }] of this.#members.entries()) {
+      const signal = AbortSignal.timeout(2_000);
+      const answer = await fetch(`${clientUrl}/v3/maintenance/status`, { method: "POST", body: "{}", signal }).catch(
+        () => undefined,
+      );
+      const status = (await answer?.json()) as { header: { member_id: string }; leader?: string } | undefined;
+      if (status === undefined) continue;
+      ids.set(status.header.member_id, i);
+      leader = status.leader ?? leader;
+    }
+    const found = ids.get(leader);
+    if (found === undefined) throw new Error("Cannot find the leader: no member says who it is, wanted one");
+    return found;
+  }
+
+  /** Starts a member, or starts it again from what it has on disk, and waits until it serves with a majority. */
+  async startMember(i: number): Promise<void> {
+    const member = this.#member(i);
+    this.#spawn(member);
+    member.ran = true;
+    await this.healthy(i);
+  }
+
+  /** Until the member serves, which takes a majority of them. */
+  async healthy(i: number): Promise<void> {
+    const member = this.#member(i);
+    const until = performance.now() + 30_000;
+    for (;;) {
+      const signal = AbortSignal.timeout(1_000);
+      const answer = await fetch(`${member.plainUrl}/health`, { signal }).catch(() => undefined);
+      if (answer?.ok) return;
+      const ended = member.process?.exitCode ?? member.process?.signalCode;
+      if (ended !== null || performance.now() > until)
+        throw new Error(`Cannot start etcd: ${ended ?? "it does not serve"}\n${this.log(i).slice(-2_000)}`);
+      await Bun.sleep(20);
+    }
+  }
+
+  /** Ends a member and waits for its end; or stops it, or lets it go on. */
+  async signal(i: number, signal: "SIGKILL" | "SIGTERM" | "SIGSTOP" | "SIGCONT"): Promise<void> {
+    const member = this.#member(i);
+    const { process } = member;
+    if (process === undefined) return;
+    if (signal === "SIGSTOP" || signal === "SIGCONT") {
+      process.kill(signal);
+      return;
+    }
+    member.process = undefined;
+    const ended =
+      process.exitCode === null && process.signalCode === null
+        ? new Promise<void>((resolve) => process.once("exit", () => resolve()))
+        : undefined;
+    process.kill(signal);
+    await ended;
+  }
+
+  /** What a member has said. */
+  log(i: number): string {
+    return readFileSync(join(this.directory, `${this.#member(i).name}.log`), "utf8");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#members.map((_, i) => this.signal(i, "SIGKILL")));
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  #member(i: number): Member {
+    const member = this.#members[i];
+    if (member === undefined) throw new Error(`Cannot find member ${i}: there are ${this.#members.length}`);
+    return member;
+  }
+
+  #spawn(member: Member): void {
+    const { tls, quotaBytes } = this.#options;
+    const within = member.namespace === undefined ? [] : ["ip", "netns", "exec", member.namespace];
+    const certificates =
+      tls === undefined
+        ? []
+        : ["--client-cert-auth", "--trusted-ca-file", tls.ca, "--cert-file", tls.cert, "--key-file", tls.key];
+    const args = [
+      ...["--name", member.name, "--data-dir", join(this.directory, member.name)],
+      ...["--listen-client-urls", member.clientUrl, "--advertise-client-urls", member.clientUrl],
+      ...["--listen-peer-urls", member.peerUrl, "--initial-advertise-peer-urls", member.peerUrl],
+      ...["--listen-metrics-urls", member.plainUrl],
+      ...["--initial-cluster", this.#members.map(({ name, peerUrl }) => `${name}=${peerUrl}`).join(",")],
+      ...["--initial-cluster-state", member.ran ? "existing" : "new", "--initial-cluster-token", this.#token],
+      ...["--heartbeat-interval", "50", "--election-timeout", "500", "--pre-vote", "--unsafe-no-fsync"],
+      ...["--logger", "zap", "--log-level", "warn"],
+      ...(quotaBytes === undefined ? [] : ["--quota-backend-bytes", String(quotaBytes)]),
+      ...certificates,
+    ];
+    const log = openSync(join(this.directory, `${member.name}.log`), "a");
+    // Ends with this process however that ends.
+    member.process = spawn("setpriv", ["--pdeathsig", "KILL", ...within, "etcd", ...args], {
+      stdio: ["ignore", log, log],
+    });
+    closeSync(log);
+  }
+}
+
+/** Ports that nobody listened on a moment ago. */
+async function freePorts(count: number): Promise<readonly number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const server = createServer();
+      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+      return server;
+    }),
+  );
+  return await Promise.all(
+    servers.map(async (server) => {
+      const address = server.address();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+      return typeof address === "object" ? (address?.port ?? 0) : 0;
+    }),
+  );
+}
