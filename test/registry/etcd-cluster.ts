@@ -4,14 +4,26 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs"
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { textAt } from "./text-at.ts";
+
+/** Where a member is: an address, and the network namespace that has it. */
+export interface MemberPlace {
+  readonly address: string;
+  /** Its name in /run/netns … */
+  readonly namespace?: string;
+  /** … or what does something inside it. */
+  readonly within?: <T>(work: () => T) => T;
+}
 
 export interface EtcdClusterOptions {
-  /** How many members on 127.0.0.1, or where each is: an address, and the network namespace of /run/netns that has it. */
-  readonly members?: number | readonly { readonly address: string; readonly namespace?: string }[];
+  /** How many members on 127.0.0.1, or where each is. */
+  readonly members?: number | readonly MemberPlace[];
   /** For members and clients alike; absent: neither encrypts. */
   readonly tls?: { readonly ca: string; readonly cert: string; readonly key: string };
   /** Where the database counts as full. */
   readonly quotaBytes?: number;
+  /** Where its directory is made. */
+  readonly parent?: string;
 }
 
 interface Member {
@@ -19,7 +31,7 @@ interface Member {
   readonly clientUrl: string;
   readonly peerUrl: string;
   readonly plainUrl: string;
-  readonly namespace: string | undefined;
+  readonly place: MemberPlace;
   process: ChildProcess | undefined;
   ran: boolean;
 }
@@ -29,13 +41,14 @@ interface Member {
  * little as a member that is killed, rather than a machine, needs.
  */
 export class EtcdCluster implements AsyncDisposable {
-  readonly directory: string = mkdtempSync(join(tmpdir(), "pt-etcd-"));
+  readonly directory: string;
   readonly #options: EtcdClusterOptions;
   readonly #members: readonly Member[];
   // Members that are left from another cluster on the same ports are none of this one's.
   readonly #token = randomUUID();
 
   private constructor(options: EtcdClusterOptions, members: readonly Member[]) {
+    this.directory = mkdtempSync(join(options.parent ?? tmpdir(), "pt-etcd-"));
     this.#options = options;
     this.#members = members;
   }
@@ -43,19 +56,20 @@ export class EtcdCluster implements AsyncDisposable {
   static async start(options: EtcdClusterOptions = {}): Promise<EtcdCluster> {
     const { members = 1, tls } = options;
     const scheme = tls === undefined ? "http" : "https";
-    const places =
+    const places: readonly MemberPlace[] =
       typeof members === "number" ? Array.from({ length: members }, () => ({ address: "127.0.0.1" })) : members;
     const all: Member[] = [];
     for (const [i, place] of places.entries()) {
-      const { address, namespace }: { address: string; namespace?: string } = place;
+      const { address, namespace, within } = place;
       // In a namespace nobody else is on the usual ports.
-      const [client, peer, plain] = namespace === undefined ? await freePorts(3) : [2379, 2380, 2381];
+      const isAlone = namespace !== undefined || within !== undefined;
+      const [client, peer, plain] = isAlone ? [2379, 2380, 2381] : await freePorts(3);
       all.push({
         name: `n${i}`,
         clientUrl: `${scheme}://${address}:${client}`,
         peerUrl: `http://${address}:${peer}`,
         plainUrl: `http://${address}:${plain}`,
-        namespace,
+        place,
         process: undefined,
         ran: false,
       });
@@ -111,9 +125,8 @@ export class EtcdCluster implements AsyncDisposable {
     const member = this.#member(i);
     const until = performance.now() + 30_000;
     for (;;) {
-      const signal = AbortSignal.timeout(1_000);
-      const answer = await fetch(`${member.plainUrl}/health`, { signal }).catch(() => undefined);
-      if (answer?.ok) return;
+      const answer = await textAt(`${member.plainUrl}/health`, member.place.within);
+      if (answer.includes('"health":"true"')) return;
       const ended = member.process?.exitCode ?? member.process?.signalCode;
       if (ended !== null || performance.now() > until)
         throw new Error(`Cannot start etcd: ${ended ?? "it does not serve"}\n${this.log(i).slice(-2_000)}`);
@@ -157,7 +170,8 @@ export class EtcdCluster implements AsyncDisposable {
 
   #spawn(member: Member): void {
     const { tls, quotaBytes } = this.#options;
-    const within = member.namespace === undefined ? [] : ["ip", "netns", "exec", member.namespace];
+    const { namespace, within = (work) => work() } = member.place;
+    const inNamespace = namespace === undefined ? [] : ["ip", "netns", "exec", namespace];
     const certificates =
       tls === undefined
         ? []
@@ -176,9 +190,8 @@ export class EtcdCluster implements AsyncDisposable {
     ];
     const log = openSync(join(this.directory, `${member.name}.log`), "a");
     // Ends with this process however that ends.
-    member.process = spawn("setpriv", ["--pdeathsig", "KILL", ...within, "etcd", ...args], {
-      stdio: ["ignore", log, log],
-    });
+    const command = ["--pdeathsig", "KILL", ...inNamespace, "etcd", ...args];
+    member.process = within(() => spawn("setpriv", command, { stdio: ["ignore", log, log] }));
     closeSync(log);
   }
 }

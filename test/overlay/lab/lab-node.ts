@@ -99,15 +99,19 @@ export class LabNode implements AsyncDisposable {
   }
 
   /** What Open vSwitch has on the pods' bridge, a flow per line, sorted, without counters. */
-  async flows(match = ""): Promise<string[]> {
-    const target = `unix:${this.vswitch.management(podBridge)}`;
-    const command = ["-O", "OpenFlow15", "dump-flows", "--no-stats", "--no-names", target];
-    const lines = await this.vswitch.run("ovs-ofctl", ...command, ...(match === "" ? [] : [match]));
+  async flows(): Promise<string[]> {
+    const lines = (await this.#ofctl("dump-flows", "--no-stats", "--no-names")).split("\n");
     return lines
-      .split("\n")
       .map((line) => line.trim())
       .filter((line) => line !== "")
       .sort();
+  }
+
+  /** Takes flows out behind the agent's back, by a match as ovs-ofctl reads it. @throws where there is none */
+  async deleteFlows(match: string): Promise<void> {
+    const before = (await this.flows()).length;
+    await this.#ofctl("del-flows", match);
+    if ((await this.flows()).length === before) throw new Error(`There was no flow "${match}" on ${this.name}`);
   }
 
   /** Runs `pipette` on the node, with these arguments. */
@@ -120,6 +124,11 @@ export class LabNode implements AsyncDisposable {
     await this.vswitch[Symbol.asyncDispose]();
     for (const pod of this.pods) pod.namespace[Symbol.dispose]();
     this.namespace[Symbol.dispose]();
+  }
+
+  #ofctl(command: string, ...args: readonly string[]): Promise<string> {
+    const target = `unix:${this.vswitch.management(podBridge)}`;
+    return this.vswitch.run("ovs-ofctl", "-O", "OpenFlow15", command, target, ...args);
   }
 
   async #connectNic(mac: string): Promise<void> {

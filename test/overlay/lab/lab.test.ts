@@ -15,7 +15,7 @@ describeWith("the ground of the many nodes", ["root", "openvswitch", "nft"], () 
   let nodes: Place[];
 
   beforeAll(async () => {
-    lab = await Lab.start({ nodes: ["a", "a", "b"] });
+    lab = await Lab.ground({ nodes: ["a", "a", "b"] });
     nodes = lab.nodes.map(({ name, namespace, addresses }) => ({ name, namespace, addresses }));
   });
   afterAll(() => lab?.[Symbol.asyncDispose]());
@@ -74,7 +74,7 @@ describeWith("the ground of the many nodes", ["root", "openvswitch", "nft"], () 
 
   test("a lab that is disposed leaves nothing behind", async () => {
     const before = readdirSync("/proc/self/fd").length;
-    const own = await Lab.start({ nodes: ["a"] });
+    const own = await Lab.ground({ nodes: ["a"] });
     expect(ofLab(own.directory)).toEqual({ directory: true, processes: ["ovs-vswitchd", "ovsdb-server", "sh"] });
     await own[Symbol.asyncDispose]();
     expect(ofLab(own.directory)).toEqual({ directory: false, processes: [] });

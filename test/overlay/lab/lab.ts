@@ -1,8 +1,11 @@
+import type { TrafficMode } from "../../../agent/datapath/ovs/pipeline/context.ts";
 import { executables } from "../../conformance/plugin.ts";
-import type { Link } from "./addresses.ts";
+import { EtcdCluster, type MemberPlace } from "../../registry/etcd-cluster.ts";
+import { clusterNetworks, etcdMembers, type Link } from "./addresses.ts";
 import { LabNode, type NicShape } from "./lab-node.ts";
 import { scratchUntilEnd } from "./scratch-until-end.ts";
 import { Underlay } from "./underlay.ts";
+import { warmTunnels } from "./warm-tunnels.ts";
 
 export interface LabOptions {
   /** The link that each node stands on: `["a", "a", "b"]` is three nodes, the last beyond the router. */
@@ -10,7 +13,7 @@ export interface LabOptions {
   /** Default: `outer-bridge`. */
   readonly nic?: NicShape;
   /** Keys of the agents' section `ovs`: mode, tunnel, tenants … */
-  readonly ovs?: object;
+  readonly ovs?: { readonly mode?: TrafficMode; readonly tunnel?: string; readonly tenants?: string };
 }
 
 /** A cluster on one machine. Nothing of it outlives this process, however that ends. */
@@ -18,23 +21,48 @@ export class Lab implements AsyncDisposable {
   readonly underlay: Underlay;
   readonly #nodes = new Map<string, LabNode>();
   readonly #options: LabOptions;
-  readonly #made = new AsyncDisposableStack();
+  readonly #stack = new AsyncDisposableStack();
   /** Of all its files. */
   readonly directory: string;
+  #etcd: EtcdCluster | undefined;
   #numbered = 0;
 
   private constructor(options: LabOptions) {
     this.#options = options;
-    this.directory = this.#made.use(scratchUntilEnd("pt-lab-")).path;
-    this.underlay = this.#made.use(Underlay.create());
+    this.directory = this.#stack.use(scratchUntilEnd("pt-lab-")).path;
+    this.underlay = this.#stack.use(Underlay.create());
   }
 
-  /** The nodes with their switches, side by side; no agent runs yet. */
-  static async start(options: LabOptions): Promise<Lab> {
-    const lab = new Lab(options);
-    try {
+  /** The members are numbered from 0. */
+  get etcd(): EtcdCluster {
+    if (this.#etcd === undefined) throw new Error("There is no registry in this lab");
+    return this.#etcd;
+  }
+
+  /** The links and the nodes with their switches, all side by side: without registry and agents. */
+  static ground(options: LabOptions): Promise<Lab> {
+    return Lab.#made(options, async (lab) => {
       await lab.underlay.start();
       await Promise.all(options.nodes.map((link) => lab.addNode(link)));
+    });
+  }
+
+  /** All of it: the agents have joined, and tunnels carry the first packet already. */
+  static start(options: LabOptions): Promise<Lab> {
+    return Lab.#made(options, async (lab) => {
+      await lab.underlay.start();
+      const etcd = lab.#startEtcd();
+      await Promise.all(options.nodes.map((link) => lab.addNode(link)));
+      await etcd;
+      await Promise.all(lab.nodes.map((node) => node.startAgent()));
+      if (hasTunnels(options)) await warmTunnels(lab.nodes);
+    });
+  }
+
+  static async #made(options: LabOptions, start: (lab: Lab) => Promise<void>): Promise<Lab> {
+    const lab = new Lab(options);
+    try {
+      await start(lab);
       return lab;
     } catch (caught) {
       await lab[Symbol.asyncDispose]();
@@ -58,7 +86,12 @@ export class Lab implements AsyncDisposable {
   async addNode(link: Link): Promise<LabNode> {
     const number = ++this.#numbered;
     const { nic = "outer-bridge", ovs = {} } = this.#options;
-    const config = { ovs };
+    const registry = {
+      type: "etcd",
+      endpoints: etcdMembers.map((address) => `http://${address}:2379`),
+      networks: clusterNetworks,
+    };
+    const config = { ovs, nodes: { registry } };
     const node = await LabNode.start({ number, link, nic, executables, parent: this.directory, config }, this.underlay);
     this.#nodes.set(node.name, node);
     return node;
@@ -70,8 +103,16 @@ export class Lab implements AsyncDisposable {
     await node[Symbol.asyncDispose]();
   }
 
+  async #startEtcd(): Promise<void> {
+    const { within } = this.underlay.namespace;
+    const members: readonly MemberPlace[] = etcdMembers.map((address) => ({ address, within }));
+    this.#etcd = this.#stack.use(await EtcdCluster.start({ members, parent: this.directory }));
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.nodes.map((node) => this.removeNode(node)));
-    await this.#made.disposeAsync();
+    await this.#stack.disposeAsync();
   }
 }
+
+const hasTunnels = ({ ovs: { mode = "encap" } = {} }: LabOptions): boolean => mode === "encap" || mode === "hybrid";

@@ -5,6 +5,8 @@ export interface Place {
   readonly name: string;
   readonly namespace: NetworkNamespace;
   readonly addresses: readonly string[];
+  /** Its possible addresses in the eyes of whom it calls at `address`; absent: all of its own. */
+  readonly seenAs?: (address: string) => readonly string[];
 }
 
 export interface Ping {

@@ -4,18 +4,16 @@ import type { Place } from "./reach.ts";
 
 /** What a caller sends: more than fits into one segment, so that its size and its checksums count. */
 const sentBytes = 64 * 1024;
-const patienceMs = 5_000;
+const port = 7070;
 
 /** Listens in a namespace on every address, and tells each caller, once it has said its piece, who it seems to be. */
 export class TcpServer implements Disposable {
-  readonly #listeners: readonly TCPSocketListener<{ heard: number }>[];
-  readonly port: number;
+  readonly #listener: TCPSocketListener<{ heard: number }>;
 
-  constructor(namespace: NetworkNamespace, port = 7070) {
-    this.port = port;
-    const listen = (hostname: string): TCPSocketListener<{ heard: number }> =>
+  constructor(namespace: NetworkNamespace) {
+    this.#listener = namespace.within(() =>
       Bun.listen<{ heard: number }>({
-        hostname,
+        hostname: "::",
         port,
         socket: {
           open: (socket) => {
@@ -27,12 +25,12 @@ export class TcpServer implements Disposable {
           },
           error: () => undefined,
         },
-      });
-    this.#listeners = namespace.within(() => [listen("::")]);
+      }),
+    );
   }
 
   [Symbol.dispose](): void {
-    for (const listener of this.#listeners) listener.stop(true);
+    this.#listener.stop(true);
   }
 }
 
@@ -40,7 +38,11 @@ export class TcpServer implements Disposable {
  * Says its piece to a `TcpServer`.
  * @returns the address under which the server saw it; `undefined` where it did not come to that in time
  */
-export async function seenBy(namespace: NetworkNamespace, address: string, port = 7070): Promise<string | undefined> {
+export async function seenBy(
+  namespace: NetworkNamespace,
+  address: string,
+  patienceMs = 5_000,
+): Promise<string | undefined> {
   const { promise, resolve } = Promise.withResolvers<string | undefined>();
   let text = "";
   let left = sentBytes;
@@ -79,19 +81,22 @@ export async function seenBy(namespace: NetworkNamespace, address: string, port 
 
 /**
  * Connects every place to every address of every other, each of which listens.
- * @returns a line for each pair that did not talk, or whose caller was not seen under an address of its own
+ * @returns a line for each pair that did not talk, or whose caller was not seen under an address that it may have there
  */
-export async function failedConnections(places: readonly Place[]): Promise<string[]> {
+export async function failedConnections(
+  places: readonly Place[],
+  targets: readonly Place[] = places,
+): Promise<string[]> {
   using servers = new DisposableStack();
-  for (const place of places) servers.use(new TcpServer(place.namespace));
+  for (const place of targets) servers.use(new TcpServer(place.namespace));
   const lines: string[] = [];
   for (const from of places) {
-    const calls = places
+    const calls = targets
       .filter((to) => to !== from)
       .flatMap((to) =>
         to.addresses.map(async (address) => {
           const seen = await seenBy(from.namespace, address);
-          if (seen === undefined || !from.addresses.includes(seen))
+          if (seen === undefined || !(from.seenAs?.(address) ?? from.addresses).includes(seen))
             lines.push(
               `${from.name} -> ${to.name} (${address}): ${seen === undefined ? "no answer" : `seen as ${seen}`}`,
             );

@@ -1,6 +1,7 @@
 import { NetworkNamespace } from "../../support/network-namespace.ts";
-import { external, type Link, links, routerOn } from "./addresses.ts";
+import { etcdMembers, external, type Link, links, routerOn } from "./addresses.ts";
 import { withoutChecksumOffload } from "./checksum-offload.ts";
+import { Wire } from "./wire.ts";
 
 /**
  * What lies between the nodes: two links, each a bridge, and a router that stands on both. Beyond the router is a host
@@ -8,9 +9,11 @@ import { withoutChecksumOffload } from "./checksum-offload.ts";
  */
 export class Underlay implements Disposable {
   readonly namespace: NetworkNamespace;
+  readonly wire: Wire;
 
   private constructor(namespace: NetworkNamespace) {
     this.namespace = namespace;
+    this.wire = new Wire(namespace);
   }
 
   static create(): Underlay {
@@ -29,7 +32,9 @@ export class Underlay implements Disposable {
         `link set ${bridgeOf(link)} up`,
         ...withLength(routerOn(link)).map((address) => `addr add ${address} dev ${bridgeOf(link)} nodad`),
       ]),
+      ...etcdMembers.map((address) => `addr add ${address}/24 dev ${bridgeOf("a")}`),
     );
+    await this.wire.start();
   }
 
   /** Lays a cable from a link to `interfaceName` in a node's namespace. */
@@ -39,6 +44,7 @@ export class Underlay implements Disposable {
       `link add ${end} type veth peer name ${interfaceName} address ${mac} netns ${node.path}`,
       `link set ${end} master ${bridgeOf(link)} up`,
     );
+    await this.wire.watch(end);
     withoutChecksumOffload(this.namespace, end);
     withoutChecksumOffload(node, interfaceName);
   }

@@ -1,0 +1,28 @@
+import type { LabNode } from "./lab-node.ts";
+
+/** What stands on a node because of its pods. Two looks are equal where nothing has been lost or left over. */
+export interface Traces {
+  /** Addresses whose lease is not merely cooling. */
+  readonly leases: readonly string[];
+  readonly interfaces: readonly string[];
+  readonly ports: readonly string[];
+  /** Without their cookies, which tell of the agent's starts. */
+  readonly flows: readonly string[];
+}
+
+export async function tracesOn(node: LabNode): Promise<Traces> {
+  const [list, links, ports, flows] = await Promise.all([
+    node.pipette("ipam", "list", "--json", "--data-dir", node.home.dataDir),
+    node.namespace.run("ip -j link"),
+    node.vswitch.vsctl("list-ports", "br-int"),
+    node.flows(),
+  ]);
+  const leases: readonly { readonly state: string; readonly address: string }[] = JSON.parse(list);
+  const interfaces: readonly { readonly ifname: string }[] = JSON.parse(links);
+  return {
+    leases: leases.flatMap(({ state, address }) => (state === "cooling" ? [] : [address])).sort(),
+    interfaces: interfaces.map(({ ifname }) => ifname).sort(),
+    ports: ports.split("\n").sort(),
+    flows: flows.map((flow) => flow.replace(/^cookie=0x[0-9a-f]+, /, "")).sort(),
+  };
+}
