@@ -35,6 +35,11 @@ const pipette: CommandGroup = defineGroup({
       load: async () => (await import("./agent/mod.ts")).statusCommand,
     },
     {
+      name: "trace",
+      summary: "a packet's way from pod to pod through Open vSwitch, in words",
+      load: async () => (await import("./agent/trace/mod.ts")).traceCommand,
+    },
+    {
       name: "ipam",
       summary: "the addresses of this node: look, change, check, serve",
       load: async () => (await import("./ipam/mod.ts")).loadIpamCommands(),

@@ -38,7 +38,7 @@ describeWith("bash", ["bash"], () => {
   test.each([
     [
       ["pipette", ""],
-      ["agent", "status", "ipam", "install", "uninstall", "completion", "version"],
+      ["agent", "status", "trace", "ipam", "install", "uninstall", "completion", "version"],
     ],
     [["pipette", "ipam", ""], subcommands],
     [

@@ -1,0 +1,50 @@
+import { readdir, readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { OvsdbAddress } from "../ovsdb/mod.ts";
+
+const daemon = "ovs-vswitchd";
+/** Its name has the process id, so that a successor does not meet the socket of a killed one. */
+const socketName = /^ovs-vswitchd\.\d{1,10}\.ctl$/;
+const pipeOfDatabase = /db\.sock$/;
+
+/**
+ * Where ovs-vswitchd takes commands if it runs beside this database: its directory is the daemons' common one. The
+ * likeliest first; none for a database that is elsewhere.
+ */
+export async function controlPlaces(database: OvsdbAddress): Promise<readonly OvsdbAddress[]> {
+  switch (database.t) {
+    case "tcp":
+      return [];
+    case "pipe":
+      // On Windows without the process id, and as a pipe of the path's name.
+      return pipeOfDatabase.test(database.name)
+        ? [{ t: "pipe", name: database.name.replace(pipeOfDatabase, `${daemon}.ctl`) }]
+        : [];
+    case "unix": {
+      const directory = dirname(database.path);
+      const running = await runningPid(join(directory, `${daemon}.pid`));
+      const names = (await namesIn(directory)).filter((name) => socketName.test(name)).sort();
+      const first = names.filter((name) => name === `${daemon}.${running}.ctl`);
+      return [...first, ...names.filter((name) => !first.includes(name))].map((name) => ({
+        t: "unix",
+        path: join(directory, name),
+      }));
+    }
+  }
+}
+
+async function runningPid(file: string): Promise<string> {
+  try {
+    return (await readFile(file, "utf8")).trim();
+  } catch {
+    return "";
+  }
+}
+
+async function namesIn(directory: string): Promise<readonly string[]> {
+  try {
+    return await readdir(directory);
+  } catch {
+    return [];
+  }
+}

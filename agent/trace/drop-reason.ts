@@ -1,0 +1,42 @@
+import { formatIp } from "../../shared/ip.ts";
+import type { TableName } from "../datapath/ovs/pipeline/tables.ts";
+import type { Packet } from "./packet.ts";
+import { tableName } from "./steps.ts";
+import type { SwitchPort } from "./switch-ports.ts";
+import type { Hop } from "./trace-text.ts";
+import { matchWords, type PortName } from "./words.ts";
+
+type Reason = (packet: Packet, state: string, port: PortName) => string;
+
+/** Why a packet that no flow takes ends in a table. */
+const missReasons: Partial<Record<TableName, Reason>> = {
+  PipelineRootClassifier: () => "it is neither ARP nor IP of a family that is used",
+  ARPSpoofGuard: (packet, _, port) => spoofed(packet, port),
+  SpoofGuard: (packet, _, port) => spoofed(packet, port),
+  Classifier: ({ inPort }, _, port) => `no flow knows port ${port(inPort)}: the agent has not programmed it`,
+  L3Forwarding: ({ destination }) =>
+    `no flow leads to ${formatIp(destination.ip)}: no node has this address in its subnet`,
+  L2ForwardingCalc: (_, state) => `no port has MAC ${/dl_dst=([0-9a-f:]+)/.exec(state)?.[1] ?? "of the destination"}`,
+  TenantIsolation: (_, state) => otherProject(state),
+  Output: () => "no table before has chosen a port",
+};
+
+const spoofed = ({ source, inPort }: Packet, port: PortName): string =>
+  `spoof guard: port ${port(inPort)} may not send from ${formatIp(source.ip)} with MAC ${source.mac}`;
+
+function otherProject(state: string): string {
+  const vnid = (register: number): string =>
+    String(Number(new RegExp(`reg${register}=(0x[0-9a-f]+)`).exec(state)?.[1] ?? 0));
+  return `other project: the sender's has VNID ${vnid(10)}, the receiver's ${vnid(11)}`;
+}
+
+/** @param end the last table that the packet came to; `state` the packet as it was then, in ovs-ofctl's words */
+export function dropReason(end: Hop, state: string, packet: Packet, ports: readonly SwitchPort[]): string {
+  const port: PortName = (ofport) => ports.find((each) => each.ofport === ofport)?.name ?? String(ofport);
+  const warning = end.lines.find(({ t }) => t === "warning")?.text;
+  if (warning !== undefined) return warning;
+  const table = tableName(end.table) as TableName;
+  // A flow that takes everything is the table's last word on what no other flow wanted.
+  if (end.match !== "") return `flow of priority ${end.priority}: ${matchWords(end.match, port)}`;
+  return missReasons[table]?.(packet, state, port) ?? "no flow matched";
+}

@@ -1,0 +1,94 @@
+import { isRegister, placeAt, registerText } from "./register-words.ts";
+import type { TraceLine } from "./trace-text.ts";
+
+/** Names a port of the switch by its number. */
+export type PortName = (ofport: number) => string;
+
+const allBits = (field: string): bigint => (field.startsWith("xx") ? (1n << 128n) - 1n : (1n << 32n) - 1n);
+
+/** A match as ovs-ofctl writes it, with registers and marks in words; empty: everything. */
+export function matchWords(match: string, port: PortName): string {
+  if (match === "") return "any packet";
+  return match
+    .split(",")
+    .map((part) => {
+      const found = /^([a-z_0-9]+)=(0x[0-9a-f]+|\d+)(?:\/(0x[0-9a-f]+))?$/.exec(part);
+      const [, field = "", value = "", mask] = found ?? [];
+      if (found === null || !isRegister(field)) return part;
+      return registerText(field, BigInt(value), mask === undefined ? allBits(field) : BigInt(mask), port).join(", ");
+    })
+    .join(", ");
+}
+
+/** What was decided in a table, in words; what only leads on to the next table is left out. */
+export function decisionWords(lines: readonly TraceLine[], port: PortName): readonly string[] {
+  return lines.flatMap(({ t, text }) => (t === "action" ? actionWords(text, port) : noteWords(t, text, port)));
+}
+
+const setWords: Readonly<Record<string, (value: string) => string>> = {
+  eth_src: (value) => `source MAC becomes ${value}`,
+  eth_dst: (value) => `destination MAC becomes ${value}`,
+  ip_src: (value) => `source becomes ${value}`,
+  ip_dst: (value) => `destination becomes ${value}`,
+  ipv6_src: (value) => `source becomes ${value}`,
+  ipv6_dst: (value) => `destination becomes ${value}`,
+  tun_dst: (value) => `tunnel to ${value}`,
+  tun_ipv6_dst: (value) => `tunnel to ${value}`,
+  tun_id: (value) => `tunnel key ${Number(value)}`,
+};
+
+function actionWords(text: string, port: PortName): readonly string[] {
+  const set = /^(?:set_field|load):([^/]+)(?:\/(0x[0-9a-f]+))?->([a-z_0-9]+)$/.exec(text);
+  if (set !== null) return setFieldWords(set[3] ?? "", set[1] ?? "", set[2], port);
+  const nat = /^nat\((src|dst)=([^)]+)\)$/.exec(text);
+  if (nat !== null) return [`${nat[1] === "src" ? "source" : "destination"} translated to ${nat[2]}`];
+  const group = /^group:(\d+)$/.exec(text);
+  if (group !== null) return [`group ${group[1]} chooses`];
+  if (text.startsWith("ct(")) return trackingWords(text);
+  if (text.startsWith("learn(")) return ["remembers the choice for the next packets"];
+  if (text.startsWith("controller(") || text.startsWith("CONTROLLER")) return ["handed to the agent"];
+  if (text === "drop") return ["dropped"];
+  if (text === "dec_ttl") return ["one hop counted"];
+  if (text === "NORMAL") return ["switched by MAC address"];
+  if (text === "IN_PORT") return ["sent back by the port where it came in"];
+  if (text === "LOCAL") return ["given to the node"];
+  const output = /^output:(.+)$/.exec(text);
+  if (output !== null) return /^NXM_/.test(output[1] ?? "") ? [] : [`sent out by port ${output[1]}`];
+  // Where it leads is the next step; the rest is how Open vSwitch carries a decision out.
+  if (/^(resubmit\(|goto_table:|bucket \d+$|thaw$|Resuming from table |nat$|ct_clear$|group:|move:)/.test(text))
+    return [];
+  return [text];
+}
+
+function setFieldWords(field: string, value: string, mask: string | undefined, port: PortName): readonly string[] {
+  if (isRegister(field) && /^(0x[0-9a-f]+|\d+)$/.test(value))
+    return registerText(field, BigInt(value), mask === undefined ? allBits(field) : BigInt(mask), port);
+  const say = setWords[field];
+  return [say === undefined || mask !== undefined ? `${field} becomes ${value}` : say(value)];
+}
+
+/** Of a field that was filled from another, what is in it now; of those that are not named here, nothing. */
+function movedWords(field: string, from: bigint, value: string, port: PortName): readonly string[] {
+  if (field === "tun_id") return [`tunnel key ${Number(value)}`];
+  if (!isRegister(field)) return [];
+  // Which bits were filled the remark does not tell where they are all of them: the named ones that begin there.
+  return registerText(field, BigInt(value) << from, placeAt(field, Number(from)), port);
+}
+
+function trackingWords(text: string): readonly string[] {
+  const zone = /zone=(\w+)/.exec(text)?.[1];
+  const where = zone === undefined ? "" : ` (zone ${zone})`;
+  return [text.includes("commit") ? `connection remembered${where}` : `connection looked up${where}`];
+}
+
+/** Remarks that a person can use; the others say how the switch is built. */
+function noteWords(t: "note" | "warning", text: string, port: PortName): readonly string[] {
+  if (t === "warning") return [text];
+  const output = /^output port is (\d+)$/.exec(text);
+  if (output !== null) return [`sent out by port ${port(Number(output[1]))}`];
+  const moved = /^(?:NXM|OXM)_[A-Z]+_([A-Z_0-9]+)\[(?:(\d+)(?:\.\.\d+)?)?\] is now (0x[0-9a-f]+|\d+)$/.exec(text);
+  if (moved !== null) return movedWords((moved[1] ?? "").toLowerCase(), BigInt(moved[2] ?? 0), moved[3] ?? "0", port);
+  const bucket = /^using bucket (\d+)$/.exec(text);
+  if (bucket !== null) return [`bucket ${bucket[1]} is used`];
+  return /^(tunneling to|neighbor cache miss|learned |no learned MAC|forwarding to)/.test(text) ? [text] : [];
+}

@@ -1,0 +1,153 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { PipelineContext } from "../../agent/datapath/ovs/pipeline/context.ts";
+import { Category, cookieOf } from "../../agent/datapath/ovs/pipeline/cookie.ts";
+import { baseFlows, peerFlows, podFlows } from "../../agent/datapath/ovs/pipeline/mod.ts";
+import type { ClusterNode } from "../../agent/nodes/node-registry.ts";
+import { addFlow, deleteFlows, type Flow, type OpenFlowClient } from "../../agent/openflow/mod.ts";
+import { traceCommand } from "../../agent/trace/mod.ts";
+import { type Cidr, type Ip, parseCidr, parseIp } from "../../shared/ip.ts";
+import { runAt, type TerminalRun } from "../support/terminal-run.ts";
+import { OpenFlowBridge } from "./openflow-bridge.ts";
+
+const ip = (text: string): Ip => parseIp(text) as Ip;
+const cidr = (text: string): Cidr => parseCidr(text) as Cidr;
+
+const gateway = { ofport: 3, mac: "0e:00:0a:0a:01:01", addresses: [ip("10.10.1.1"), ip("fd00:1::1")] };
+const tunnel = { ofport: 4 };
+
+/** Two pods of a node, as the agent's ports in the database name them; internal ports stand for their interfaces. */
+const pods = [
+  { port: "p1", ofport: 1, mac: "0a:00:0a:0a:01:02", ips: ["10.10.1.2", "fd00:1::2"], name: "default/web" },
+  { port: "p2", ofport: 2, mac: "0a:00:0a:0a:01:03", ips: ["10.10.1.3", "fd00:1::3"], name: "shop/db" },
+] as const;
+
+/** What the flows of the node are to be. */
+export interface Pipeline {
+  readonly mode?: PipelineContext["mode"];
+  readonly peers?: readonly ClusterNode[];
+  /** VNIDs of the two pods; absent: projects are not kept apart. */
+  readonly vnids?: readonly [number, number];
+}
+
+export const peer: ClusterNode = {
+  name: "node2",
+  uid: "2",
+  addresses: [ip("172.30.0.2")],
+  subnets: [cidr("10.10.2.0/24"), cidr("fd00:2::/64")],
+};
+
+/** A node's switch with the flows of the real pipeline, for the command that follows packets through it. */
+export class TraceNode implements AsyncDisposable {
+  readonly #bridge: OpenFlowBridge;
+
+  private constructor(bridge: OpenFlowBridge) {
+    this.#bridge = bridge;
+  }
+
+  static async start(): Promise<TraceNode> {
+    const bridge = await OpenFlowBridge.start();
+    try {
+      const node = new TraceNode(bridge);
+      await node.#addPorts();
+      return node;
+    } catch (caught) {
+      await bridge[Symbol.asyncDispose]();
+      throw caught;
+    }
+  }
+
+  get vswitch(): OpenFlowBridge["vswitch"] {
+    return this.#bridge.vswitch;
+  }
+
+  get configuration(): string {
+    return join(this.vswitch.directory, "agent.yaml");
+  }
+
+  /** Replaces all flows. */
+  async program({ mode = "encap", peers = [], vnids }: Pipeline): Promise<void> {
+    const context: PipelineContext = {
+      mode,
+      gateway,
+      tunnel,
+      nodeAddresses: [cidr("172.30.0.1/24")],
+      podSubnets: [cidr("10.10.1.0/24"), cidr("fd00:1::/64")],
+      multitenant: vnids !== undefined,
+    };
+    const marked = (flows: readonly Flow[], category: Category, object: number): readonly Flow[] =>
+      flows.map((flow) => ({ ...flow, cookie: cookieOf(1, category, object) }));
+    const flows = [
+      ...marked(baseFlows(context), Category.base, 0),
+      ...pods.flatMap(({ ofport, mac, ips }, i) =>
+        marked(podFlows(context, { ofport, mac, ips: ips.map(ip), vnid: vnids?.[i] ?? 0 }), Category.pod, ofport),
+      ),
+      ...peers.flatMap((each, i) => marked(peerFlows(context, each), Category.node, i)),
+    ];
+    using client = await this.#connect();
+    await client.bundle([deleteFlows(), ...flows.map(addFlow)]);
+    writeFileSync(this.configuration, this.#yaml(mode));
+  }
+
+  /** The command's run on this node. */
+  trace(...args: readonly string[]): Promise<TerminalRun> {
+    return this.traceBy(this.configuration, this.vswitch.control, ...args);
+  }
+
+  /** The same with another configuration or another socket of ovs-vswitchd. */
+  traceBy(configuration: string, control: string, ...args: readonly string[]): Promise<TerminalRun> {
+    return runAt("pipette trace", traceCommand, [...args, "--config", configuration, "--control", control]);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#bridge[Symbol.asyncDispose]();
+  }
+
+  /** A switch that was just started may not listen yet. */
+  async #connect(): Promise<OpenFlowClient> {
+    const until = performance.now() + 10_000;
+    for (;;) {
+      try {
+        return await this.#bridge.connect();
+      } catch (caught) {
+        if (performance.now() > until) throw caught;
+        await Bun.sleep(20);
+      }
+    }
+  }
+
+  async #addPorts(): Promise<void> {
+    const { vswitch } = this;
+    await this.#bridge.addPort("gw0", gateway.ofport);
+    await vswitch.vsctl("set", "Interface", "gw0", `mac="${gateway.mac}"`);
+    const settings = ["type=geneve", `ofport_request=${tunnel.ofport}`, "options:remote_ip=flow", "options:key=flow"];
+    await vswitch.vsctl("add-port", "br-int", "tun0", "--", "set", "Interface", "tun0", ...settings);
+    for (const { port, mac, ips, name } of pods) {
+      const [namespace, own] = name.split("/");
+      const ids = [
+        `attached-mac="${mac}"`,
+        `ip-address="${ips.join(",")}"`,
+        `pod-namespace=${namespace}`,
+        `pod-name=${own}`,
+      ];
+      await vswitch.vsctl("set", "Port", port, ...ids.map((id) => `external_ids:${id}`));
+    }
+    // What the tunnel goes out by: the switch in user space looks at the node's routes.
+    await vswitch.vsctl("add-br", "br-phy", "--", "set", "Bridge", "br-phy", "datapath_type=netdev");
+    await vswitch.run("ip", "addr", "add", "172.30.0.1/24", "dev", "br-phy");
+    await vswitch.run("ip", "link", "set", "br-phy", "up");
+  }
+
+  #yaml(mode: string): string {
+    return `dataPath: ovs
+networks: [{ name: pods, subnets: [10.10.1.0/24, "fd00:1::/64"], bridge: br-int }]
+ovs:
+  database: unix:${this.vswitch.socket}
+  datapath: netdev
+  mode: ${mode}
+  gateway: gw0
+  tunnelName: tun0
+  nodeAddresses: [172.30.0.1]
+`;
+  }
+}
