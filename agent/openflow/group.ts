@@ -68,11 +68,21 @@ export function group(
 }
 
 /** OFPGC_* (OpenFlow 1.5.1, 7.3.4.3). */
-const GroupCommand = { add: 0, modify: 1, delete: 2, insertBucket: 3, removeBucket: 5 } as const;
+const GroupCommand = {
+  add: 0,
+  modify: 1,
+  delete: 2,
+  insertBucket: 3,
+  removeBucket: 5,
+  /** Of Open vSwitch's own (OFPGC11_ADD_OR_MOD in its openflow-1.1.h). */
+  addOrModify: 0x8000,
+} as const;
 const BucketId = { FIRST: 0xfffffffd, LAST: 0xfffffffe, ALL: 0xffffffff } as const;
 
 export const addGroup = (of: OpenFlowGroup): Request => groupMod("add", of);
 export const modifyGroup = (of: OpenFlowGroup): Request => groupMod("modify", of);
+/** Whether there is one of its number already or not. */
+export const addOrModifyGroup = (of: OpenFlowGroup): Request => groupMod("addOrModify", of);
 export const deleteGroup = (id: number): Request => groupMod("delete", emptyGroup(id));
 export const deleteAllGroups = (): Request => groupMod("delete", emptyGroup(Group.ALL));
 
@@ -107,6 +117,7 @@ const verbs = {
   delete: "delete",
   insertBucket: "insert buckets into",
   removeBucket: "remove a bucket of",
+  addOrModify: "add or modify",
 } as const;
 
 function writeBody15(writer: WireWriter, of: OpenFlowGroup, commandBucket: number): void {

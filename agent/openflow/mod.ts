@@ -34,6 +34,7 @@ export { addFlow, deleteFlow, deleteFlows, modifyFlow, modifyFlows } from "./flo
 export { flowText } from "./flow-text.ts";
 export {
   addGroup,
+  addOrModifyGroup,
   deleteAllGroups,
   deleteGroup,
   group,
@@ -48,4 +49,5 @@ export { type MatchBuilder, match } from "./match.ts";
 export { addMeter, deleteAllMeters, deleteMeter, meter, modifyMeter } from "./meter.ts";
 export { OpenFlowError } from "./openflow-error.ts";
 export { type PacketIn, packetOut, resumePacket, usePacketIn2 } from "./packet.ts";
+export type { Request as OpenFlowRequest } from "./request.ts";
 export { setAsync, setConfig } from "./switch-config.ts";

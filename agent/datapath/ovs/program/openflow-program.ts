@@ -1,0 +1,243 @@
+import { CniCode, CniError } from "../../../../shared/errors.ts";
+import { isWindows } from "../../../../shared/platform.ts";
+import { type OpenFlowClient, parseAddress } from "../../../openflow/mod.ts";
+import { nextRound } from "../pipeline/cookie.ts";
+import type { Part, SwitchProgram } from "../switch-program.ts";
+import { type ProgramBounds, programBounds } from "./bounds.ts";
+import { Call } from "./calls.ts";
+import { keepConnected } from "./keep-connected.ts";
+import type { Changes } from "./parts.ts";
+import { messagesOf, type PlacedPart, placePart } from "./placed-part.ts";
+import { StableIds } from "./stable-ids.ts";
+import { SwitchState } from "./switch-state.ts";
+
+/** Keeps the number of the last round that has begun, where it outlives the agent as long as the flows do. */
+export interface RoundKeeper {
+  /** `undefined` where there was none yet. */
+  loadRound(): Promise<number | undefined>;
+  saveRound(round: number): Promise<void>;
+}
+
+export interface ProgramOptions {
+  /** Where the bridge listens, as `parseAddress` of `agent/openflow` takes it. */
+  readonly management: string;
+  readonly rounds: RoundKeeper;
+  /** Told when the switch is reached, with everything in it, and when it is lost. */
+  readonly onStatus?: (status: ProgramStatus) => void;
+  readonly bounds?: Partial<ProgramBounds>;
+}
+
+export interface ProgramStatus {
+  /** The switch is reached, and has everything. */
+  readonly connected: boolean;
+  /** Why it was not, the last time; empty where it always was. */
+  readonly lastError: string;
+  /** Parts that the switch refused when it was filled anew, with the reason. */
+  readonly leftOut: ReadonlyMap<string, string>;
+}
+
+/** One call of `set`. */
+interface Change {
+  readonly changes: Changes;
+  readonly messages: number;
+  readonly call: Call;
+  /** What it changes is kept: it has to get to the switch, whatever the call hears. */
+  isKept: boolean;
+}
+
+/**
+ * The switch's program over OpenFlow. While there is a connection, changes go in one after the other, those that wait
+ * together in one bundle. A connection that ends takes along the knowledge of what the switch has: the next one begins
+ * with everything, and until then changes are kept without it.
+ */
+export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
+  readonly round: number;
+  readonly #bounds: ProgramBounds;
+  readonly #state: SwitchState;
+  readonly #objects = new StableIds();
+  readonly #onStatus: ((status: ProgramStatus) => void) | undefined;
+  readonly #closing = Promise.withResolvers<undefined>();
+  readonly #running: Promise<void>;
+  readonly #waiting: Change[] = [];
+  #finishing: Call | undefined;
+  #wake = Promise.withResolvers<void>();
+  /** A connection is in use: what waits is put in by it. */
+  #isUp = false;
+  #isFilled = false;
+  #isClosed = false;
+  #lastError = "";
+
+  /**
+   * Begins a round of its own and to connect. Each start has a new number, which is saved before any flow has it: the
+   * flows of earlier starts, also of one that came to nothing, forward until this one has put in its own.
+   * @throws what the keeper of rounds throws
+   */
+  static async start(options: ProgramOptions): Promise<OpenFlowProgram> {
+    parseAddress(options.management, isWindows);
+    const round = nextRound(await options.rounds.loadRound());
+    await options.rounds.saveRound(round);
+    return new OpenFlowProgram(options, round);
+  }
+
+  private constructor({ management, bounds, onStatus }: ProgramOptions, round: number) {
+    this.#bounds = { ...programBounds, ...bounds };
+    this.#state = new SwitchState(round, this.#bounds);
+    this.#onStatus = onStatus;
+    this.round = round;
+    this.#running = keepConnected({
+      management,
+      bounds: this.#bounds,
+      closing: this.#closing.promise,
+      serve: (client) => this.#serve(client),
+      down: (reason) => this.#down(reason),
+    });
+  }
+
+  get status(): ProgramStatus {
+    return { connected: this.#isFilled, lastError: this.#lastError, leftOut: this.#state.leftOut };
+  }
+
+  async set(parts: ReadonlyMap<string, Part | undefined>): Promise<void> {
+    const [first] = parts.keys();
+    const action = `put ${parts.size === 1 ? `part "${first}"` : `${parts.size} parts`} into the switch`;
+    this.#requireOpen(action);
+    const changes = new Map([...parts].map(([key, part]) => [key, this.#place(key, part)]));
+    if (!this.#isUp) this.#keep(changes);
+    this.#requireRoom(action);
+    const messages = [...changes.values()].reduce((sum, part) => sum + (part === undefined ? 1 : messagesOf(part)), 0);
+    const call = new Call(action, this.#bounds.setMs, () => this.#problem);
+    this.#waiting.push({ changes, messages, call, isKept: !this.#isUp });
+    this.#wake.resolve();
+    return call.done;
+  }
+
+  /**
+   * Said once all parts of this start are in: flows of earlier rounds go, and groups that no part names. What fails now
+   * is done as soon as the switch can be reached all the same. @throws {CniError} 11
+   */
+  async finishRound(): Promise<void> {
+    const action = "take the flows of earlier rounds out of the switch";
+    this.#requireOpen(action);
+    this.#finishing ??= new Call(action, this.#bounds.finishMs, () => this.#problem);
+    this.#wake.resolve();
+    return this.#finishing.done;
+  }
+
+  /** The flows stay. What waits fails. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true;
+    this.#closing.resolve(undefined);
+    await this.#running;
+    for (const { call } of this.#waiting.splice(0)) call.fail(gone("finish the change of the switch"));
+    this.#finishing?.fail(gone("finish the round of the switch"));
+  }
+
+  get #problem(): string {
+    return this.#lastError === "" ? "it has not answered yet" : this.#lastError;
+  }
+
+  #place(key: string, part: Part | undefined): PlacedPart | undefined {
+    if (part !== undefined) return placePart(key, part, this.round, this.#objects.of(key));
+    this.#objects.release(key);
+    return undefined;
+  }
+
+  /** @throws {CniError} 102 where it contradicts another part */
+  #keep(changes: Changes): void {
+    const kept = this.#state.keep(changes);
+    if (kept instanceof CniError) throw kept;
+  }
+
+  #requireOpen(action: string): void {
+    if (this.#isClosed) throw gone(action);
+  }
+
+  /** Calls whose time is up need no place, once what they change is kept. */
+  #requireRoom(action: string): void {
+    if (this.#waiting.length < this.#bounds.waitingCalls) return;
+    if (!this.#isUp) this.#waiting.splice(0, this.#waiting.length, ...this.#waiting.filter(({ call }) => !call.isOver));
+    if (this.#waiting.length < this.#bounds.waitingCalls) return;
+    const is = `${this.#waiting.length} changes wait for it (${this.#problem}), wanted fewer at a time`;
+    throw new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}`);
+  }
+
+  #down(reason: string): void {
+    this.#isUp = false;
+    if (this.#isClosed) return;
+    this.#lastError = reason;
+    for (const change of this.#waiting) {
+      if (change.isKept) continue;
+      const kept = this.#state.keep(change.changes);
+      if (kept instanceof CniError) change.call.fail(kept);
+      change.isKept = true;
+    }
+    this.#tell(false);
+  }
+
+  #tell(isFilled: boolean): void {
+    if (this.#isFilled === isFilled) return;
+    this.#isFilled = isFilled;
+    this.#onStatus?.(this.status);
+  }
+
+  /** Uses a connection until it ends, which it throws. */
+  async #serve(client: OpenFlowClient): Promise<never> {
+    // From here on what comes waits for its turn; all that waited before is part of what is put in now.
+    this.#isUp = true;
+    const before = this.#waiting.length;
+    await this.#state.fill(client);
+    for (const { changes, call } of this.#waiting.splice(0, before)) this.#end(changes, call);
+    this.#tell(true);
+    const lost = client.closed.then((error) => Promise.reject(error));
+    for (;;) {
+      this.#wake = Promise.withResolvers();
+      while (this.#waiting.length > 0) await this.#putNext(client);
+      await this.#finish(client);
+      await Promise.race([this.#wake.promise, lost]);
+    }
+  }
+
+  #end(changes: Changes, call: Call): void {
+    const refused = [...changes.keys()].find((key) => this.#state.leftOut.has(key));
+    if (refused === undefined) call.end();
+    else call.fail(new CniError(CniCode.interfaceFailure, this.#state.leftOut.get(refused) ?? ""));
+  }
+
+  /** Those that wait, in one bundle; where it is refused each by itself, so that one costs the others nothing. */
+  async #putNext(client: OpenFlowClient): Promise<void> {
+    let messages = 0;
+    const fitting = this.#waiting.findIndex((change) => {
+      messages += change.messages;
+      return messages > this.#bounds.bundleMessages;
+    });
+    const batch = this.#waiting.slice(0, fitting < 0 ? this.#waiting.length : Math.max(1, fitting));
+    if (batch.length > 1 && (await this.#put(client, batch)) === undefined) {
+      for (const { call } of this.#waiting.splice(0, batch.length)) call.end();
+      return;
+    }
+    for (const change of batch) {
+      const refusal = await this.#put(client, [change]);
+      this.#waiting.shift();
+      if (refusal === undefined) change.call.end();
+      else change.call.fail(refusal);
+    }
+  }
+
+  async #put(client: OpenFlowClient, batch: readonly Change[]): Promise<CniError | undefined> {
+    // Where this throws the connection has gone, and nobody knows whether the switch has it.
+    for (const change of batch) change.isKept = true;
+    const refusal = await this.#state.put(client, new Map(batch.flatMap(({ changes }) => [...changes])));
+    if (refusal !== undefined) for (const change of batch) change.isKept = false;
+    return refusal;
+  }
+
+  async #finish(client: OpenFlowClient): Promise<void> {
+    if (this.#finishing === undefined) return;
+    await this.#state.finish(client);
+    this.#finishing.end();
+    this.#finishing = undefined;
+  }
+}
+
+const gone = (action: string): CniError =>
+  new CniError(CniCode.tryAgainLater, `Cannot ${action}: the agent stops, wanted it to run`);

@@ -1,0 +1,124 @@
+import { CniCode, CniError } from "../../../../shared/errors.ts";
+import { deleteGroup, type OpenFlowClient, OpenFlowError, type OpenFlowRequest } from "../../../openflow/mod.ts";
+import type { ProgramBounds } from "./bounds.ts";
+import { type Changes, type Difference, Parts } from "./parts.ts";
+import { messagesOf, type PlacedPart } from "./placed-part.ts";
+import { changeRequests, forgetOtherRounds, forgetRound, wholeRequests } from "./requests.ts";
+
+/**
+ * What the switch is to have, and the bundles that bring it there. Between `fill` and the end of the connection the
+ * switch has just that; a bundle whose outcome is not known ends the connection.
+ */
+export class SwitchState {
+  readonly parts = new Parts();
+  /** Parts that the switch refused when it was filled, and why; out of `parts` until they are set again. */
+  readonly leftOut = new Map<string, string>();
+  readonly #round: number;
+  readonly #bounds: ProgramBounds;
+  /** Groups of ours that the switch may have. */
+  readonly #groups = new Set<number>();
+
+  constructor(round: number, bounds: ProgramBounds) {
+    this.#round = round;
+    this.#bounds = bounds;
+  }
+
+  /**
+   * Puts everything in, in place of what this round had put in before: packets see the one or the other. A part that
+   * the switch refuses is left out, so that it costs the others nothing. @throws {OpenFlowError} where the connection is lost
+   */
+  async fill(client: OpenFlowClient): Promise<void> {
+    for (const part of this.parts.all.values()) for (const id of part.groups.keys()) this.#groups.add(id);
+    const forget = [forgetRound(this.#round)];
+    const pieces = this.#pieces();
+    const isWhole =
+      pieces.length === 1 && (await this.#tryAll(client, [...forget, ...wholeRequests([...this.parts.all.values()])]));
+    if (!isWhole) {
+      await client.bundle(forget, this.#bounds.bundleMs);
+      for (const piece of pieces) await this.#fillPiece(client, piece);
+    }
+    await this.#dropGroups(
+      client,
+      [...this.#groups].filter((id) => !this.parts.hasGroup(id)),
+    );
+  }
+
+  /** @returns why the switch refused, and has what it had before. @throws {OpenFlowError} where the connection is lost */
+  async put(client: OpenFlowClient, changes: Changes): Promise<CniError | undefined> {
+    const difference = this.keep(changes);
+    if (difference instanceof CniError) return difference;
+    for (const { id } of difference.setGroups) this.#groups.add(id);
+    const refusal = await this.#try(client, changeRequests(difference));
+    if (refusal === undefined) for (const id of difference.deletedGroups) this.#groups.delete(id);
+    else this.parts.apply(difference.back);
+    return refusal;
+  }
+
+  /** Changes what is to be there, without a word to the switch. */
+  keep(changes: Changes): Difference | CniError {
+    try {
+      const difference = this.parts.apply(changes);
+      for (const key of changes.keys()) this.leftOut.delete(key);
+      return difference;
+    } catch (caught) {
+      if (caught instanceof CniError) return caught;
+      throw caught;
+    }
+  }
+
+  /** Takes out the flows of all other rounds, and all groups that no part has. @throws {OpenFlowError} */
+  async finish(client: OpenFlowClient): Promise<void> {
+    const stale = (await client.groups()).filter(({ id }) => !this.parts.hasGroup(id));
+    const requests = [...forgetOtherRounds(this.#round), ...stale.map(({ id }) => deleteGroup(id))];
+    await client.bundle(requests, this.#bounds.bundleMs);
+  }
+
+  /** Parts that go into one bundle, one after the other. */
+  #pieces(): readonly ReadonlyMap<string, PlacedPart>[] {
+    const pieces: Map<string, PlacedPart>[] = [new Map()];
+    let messages = 0;
+    for (const [key, part] of this.parts.all) {
+      const own = messagesOf(part);
+      if (messages > 0 && messages + own > this.#bounds.bundleMessages) {
+        pieces.push(new Map());
+        messages = 0;
+      }
+      pieces.at(-1)?.set(key, part);
+      messages += own;
+    }
+    return pieces;
+  }
+
+  async #fillPiece(client: OpenFlowClient, piece: ReadonlyMap<string, PlacedPart>): Promise<void> {
+    if (await this.#tryAll(client, wholeRequests([...piece.values()]))) return;
+    for (const [key, part] of piece) {
+      const refusal = await this.#try(client, wholeRequests([part]));
+      if (refusal === undefined) continue;
+      this.parts.apply(new Map([[key, undefined]]));
+      this.leftOut.set(key, refusal.message);
+    }
+  }
+
+  async #dropGroups(client: OpenFlowClient, ids: readonly number[]): Promise<void> {
+    if (ids.length > 0) await client.bundle(ids.map(deleteGroup), this.#bounds.bundleMs);
+    for (const id of ids) this.#groups.delete(id);
+  }
+
+  async #tryAll(client: OpenFlowClient, requests: readonly OpenFlowRequest[]): Promise<boolean> {
+    return (await this.#try(client, requests)) === undefined;
+  }
+
+  async #try(client: OpenFlowClient, requests: readonly OpenFlowRequest[]): Promise<CniError | undefined> {
+    if (requests.length === 0) return undefined;
+    try {
+      await client.bundle(requests, this.#bounds.bundleMs);
+      return undefined;
+    } catch (caught) {
+      if (!(caught instanceof OpenFlowError) || !ofTheRequest.includes(caught.kind)) throw caught;
+      return new CniError(CniCode.interfaceFailure, caught.message, { cause: caught });
+    }
+  }
+}
+
+/** Errors that say something of what was asked for; the others, of the connection. */
+const ofTheRequest: readonly OpenFlowError["kind"][] = ["refused", "unsupported", "full"];
