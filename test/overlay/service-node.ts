@@ -1,0 +1,200 @@
+import type { PipelineContext } from "../../agent/datapath/ovs/pipeline/context.ts";
+import { Category } from "../../agent/datapath/ovs/pipeline/cookie.ts";
+import { baseFlows, podFlows } from "../../agent/datapath/ovs/pipeline/mod.ts";
+import { OpenFlowProgram } from "../../agent/datapath/ovs/program/mod.ts";
+import type { Service } from "../../agent/datapath/ovs/services/service.ts";
+import { ServiceKeeper } from "../../agent/datapath/ovs/services/service-keeper.ts";
+import { serviceRoutes } from "../../agent/datapath/ovs/services/service-routes.ts";
+import { LiveValue } from "../../agent/live-value.ts";
+import { formatCidr, formatIp, parseCidr, parseIp } from "../../shared/ip.ts";
+import { createLogger } from "../../shared/log.ts";
+import { NetworkNamespace } from "../support/network-namespace.ts";
+import { withoutChecksumOffload } from "./lab/checksum-offload.ts";
+import { guardKernel } from "./lab/kernel-guard.ts";
+import { OpenVswitch } from "./open-vswitch.ts";
+
+const ip = (text: string) => parseIp(text)!;
+const cidr = (text: string) => parseCidr(text)!;
+
+const gateway = { name: "pipette-gw0", ofport: 2, mac: "0e:00:0a:0a:01:01" };
+const serviceCidrs = [cidr("10.96.0.0/16"), cidr("fd00:96::/112")];
+
+/** Where the node itself is met, and a host beyond it that knows nothing of pods and services. */
+export const nodeAddress = { 4: "172.30.0.1", 6: "fd00:30::1" } as const;
+export const outside = { 4: "198.51.100.2", 6: "fd00:51::2" } as const;
+export const gatewayAddress = { 4: "10.10.1.1", 6: "fd00:10:1::1" } as const;
+
+const context: PipelineContext = {
+  mode: "encap",
+  gateway: { ...gateway, addresses: [ip(gatewayAddress[4]), ip(gatewayAddress[6])] },
+  nodeAddresses: [cidr(`${nodeAddress[4]}/24`), cidr(`${nodeAddress[6]}/64`)],
+  podSubnets: [cidr("10.10.1.0/24"), cidr("fd00:10:1::/64")],
+  multitenant: false,
+};
+
+/** A pod with an address of each family. */
+export interface TestPod {
+  readonly namespace: NetworkNamespace;
+  readonly 4: string;
+  readonly 6: string;
+}
+
+/**
+ * One node with the real flows and the real keeper of services on an Open vSwitch of its own, with as many pods as are
+ * asked for and a host outside: without agent and plugin, so that a test says what the services are.
+ */
+export class ServiceNode implements AsyncDisposable {
+  readonly namespace: NetworkNamespace;
+  readonly outside: NetworkNamespace;
+  readonly vswitch: OpenVswitch;
+  readonly pods: TestPod[] = [];
+  readonly log: string[] = [];
+  readonly program: OpenFlowProgram;
+  readonly #stack: AsyncDisposableStack;
+  readonly #services = new LiveValue<ReadonlyMap<string, Service>>();
+  #keeper: ServiceKeeper;
+
+  static async start(pods: number): Promise<ServiceNode> {
+    await using stack = new AsyncDisposableStack();
+    const namespace = stack.use(NetworkNamespace.create());
+    const beyond = stack.use(NetworkNamespace.create());
+    const vswitch = stack.use(await OpenVswitch.start("both", { within: namespace.within }));
+    await makeBridge(vswitch);
+    await makeNode(namespace, beyond);
+    const program = stack.use(await startProgram(vswitch));
+    const node = new ServiceNode(namespace, beyond, vswitch, program, stack.move());
+    await program.set(new Map([["base", { category: Category.base, flows: baseFlows(context) }]]));
+    for (let i = 0; i < pods; i++) await node.#addPod(i);
+    return node;
+  }
+
+  private constructor(
+    namespace: NetworkNamespace,
+    beyond: NetworkNamespace,
+    vswitch: OpenVswitch,
+    program: OpenFlowProgram,
+    stack: AsyncDisposableStack,
+  ) {
+    this.namespace = namespace;
+    this.outside = beyond;
+    this.vswitch = vswitch;
+    this.program = program;
+    this.#stack = stack;
+    this.#keeper = this.#keep();
+  }
+
+  /** Has these services, and no others. Answers when packets go by them: the switch lags behind its flows for a moment. */
+  async serve(...services: readonly Service[]): Promise<void> {
+    this.#services.set(new Map(services.map((service) => [service.key, service])));
+    await Bun.sleep(0);
+    await this.#keeper.settled();
+    await this.vswitch.run("ovs-appctl", "-t", this.vswitch.control, "revalidator/purge");
+  }
+
+  pod(number: number): TestPod {
+    const pod = this.pods[number];
+    if (pod === undefined) throw new Error(`There is no pod ${number}`);
+    return pod;
+  }
+
+  /** Runs ovs-ofctl on the bridge; answers its lines without the blanks around them. */
+  async ofctl(command: string, ...args: readonly string[]): Promise<string[]> {
+    const target = `unix:${this.vswitch.management("br-int")}`;
+    const output = await this.vswitch.run("ovs-ofctl", "-O", "OpenFlow15", command, target, ...args);
+    return output.split("\n").map((line) => line.trim());
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#keeper[Symbol.asyncDispose]();
+    for (const { namespace } of this.pods) namespace[Symbol.dispose]();
+    await this.#stack.disposeAsync();
+  }
+
+  #keep(): ServiceKeeper {
+    const source = {
+      get current() {
+        return undefined;
+      },
+      subscribe: (listener: (value: ReadonlyMap<string, Service>) => void) => this.#services.subscribe(listener),
+      [Symbol.asyncDispose]: async () => undefined,
+    };
+    const logger = createLogger("warn", (line) => void this.log.push(line));
+    return new ServiceKeeper({ source, program: this.program, context, cidrs: serviceCidrs, logger });
+  }
+
+  async #addPod(number: number): Promise<void> {
+    const host = number + 2;
+    const pod = { namespace: NetworkNamespace.create(), 4: `10.10.1.${host}`, 6: `fd00:10:1::${host.toString(16)}` };
+    this.pods.push(pod);
+    const [port, ofport, mac] = [`p${number}`, 10 + number, `0a:00:0a:0a:01:${host.toString(16).padStart(2, "0")}`];
+    await this.namespace.ip(
+      `link add ${port} type veth peer name eth0 address ${mac} netns ${pod.namespace.path}`,
+      `link set ${port} up`,
+    );
+    pod.namespace.sysctl({ "ipv6/conf/eth0/accept_dad": 0 });
+    await pod.namespace.ip(
+      "link set lo up",
+      "link set eth0 up",
+      `addr add ${pod[4]}/24 dev eth0`,
+      `addr add ${pod[6]}/64 dev eth0 nodad`,
+      `route add default via ${gatewayAddress[4]}`,
+      `route add default via ${gatewayAddress[6]}`,
+    );
+    withoutChecksumOffload(pod.namespace, "eth0");
+    await this.vswitch.vsctl("add-port", "br-int", port, "--", "set", "Interface", port, `ofport_request=${ofport}`);
+    const flows = podFlows(context, { ofport, mac, ips: [ip(pod[4]), ip(pod[6])], vnid: 0 });
+    await this.program.set(new Map([[`pod/${number}`, { category: Category.pod, flows }]]));
+  }
+}
+
+async function makeBridge(vswitch: OpenVswitch): Promise<void> {
+  const { name, ofport, mac } = gateway;
+  const bridge = ["datapath_type=netdev", "fail_mode=secure", "protocols=OpenFlow15"];
+  const port = ["type=internal", `ofport_request=${ofport}`, `mac="${mac}"`];
+  await vswitch.vsctl(
+    ...["add-br", "br-int", "--", "set", "Bridge", "br-int", ...bridge],
+    ...["--", "add-port", "br-int", name, "--", "set", "Interface", name, ...port],
+  );
+}
+
+const startProgram = (vswitch: OpenVswitch): Promise<OpenFlowProgram> =>
+  OpenFlowProgram.start({
+    management: `unix:${vswitch.management("br-int")}`,
+    rounds: { loadRound: async () => undefined, saveRound: async () => undefined },
+  });
+
+/** What the agent's host network does, and a host beyond the node that takes no packets of pods. */
+async function makeNode(namespace: NetworkNamespace, beyond: NetworkNamespace): Promise<void> {
+  namespace.sysctl({ "ipv4/ip_forward": 1, "ipv6/conf/all/forwarding": 1, "ipv4/conf/all/rp_filter": 0 });
+  const { name } = gateway;
+  await namespace.ip("link set lo up", `link add nic type veth peer name eth0 netns ${beyond.path}`);
+  for (const device of ["nic", name]) namespace.sysctl({ [`ipv6/conf/${device}/accept_dad`]: 0 });
+  beyond.sysctl({ "ipv6/conf/eth0/accept_dad": 0 });
+  await beyond.ip(
+    "link set lo up",
+    "link set eth0 up",
+    `addr add ${outside[4]}/24 dev eth0`,
+    `addr add ${outside[6]}/64 dev eth0 nodad`,
+    `route add ${nodeAddress[4]}/32 via 198.51.100.1`,
+    `route add ${nodeAddress[6]}/128 via fd00:51::1`,
+  );
+  const routes = serviceRoutes(serviceCidrs);
+  await namespace.ip(
+    "link set nic up",
+    "addr add 198.51.100.1/24 dev nic",
+    "addr add fd00:51::1/64 dev nic nodad",
+    `addr add ${nodeAddress[4]}/32 dev lo`,
+    `addr add ${nodeAddress[6]}/128 dev lo`,
+    `link set ${name} up`,
+    `addr add ${gatewayAddress[4]}/24 dev ${name}`,
+    `addr add ${gatewayAddress[6]}/64 dev ${name} nodad`,
+    ...routes.map(({ via, mac }) => `neigh replace ${formatIp(via)} lladdr ${mac} nud permanent dev ${name}`),
+    ...routes.map(({ dst, via }) => `route replace ${formatCidr(dst)} via ${formatIp(via)} dev ${name} onlink`),
+  );
+  withoutChecksumOffload(beyond, "eth0");
+  await guardKernel(namespace, ["nic"]);
+  await namespace.run(
+    "nft -f -",
+    `table inet out { chain post { type nat hook postrouting priority 100; oifname "nic" masquerade; }; }`,
+  );
+}
