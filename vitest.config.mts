@@ -4,6 +4,9 @@ import { defineConfig } from "vitest/config";
 // processes, namespaces and clocks of this machine runs one file at a time.
 const windows = ["test/windows/**/*.test.ts", "test/windows-host/**/*.test.ts"];
 
+// Waiting longer costs nothing where it works; a busy machine needs more than the second that polls have by default.
+const expect = { poll: { timeout: 20_000 } };
+
 export default defineConfig({
   test: {
     pool: "forks",
@@ -26,9 +29,8 @@ export default defineConfig({
           fileParallelism: false,
           maxWorkers: 1,
           testTimeout: 60_000,
-          hookTimeout: 240_000,
-          // Waiting longer costs nothing where it works; a busy machine needs more than the second it has by default.
-          expect: { poll: { timeout: 20_000 } },
+          hookTimeout: 120_000,
+          expect,
           sequence: { groupOrder: 1 },
         },
       },
@@ -39,7 +41,9 @@ export default defineConfig({
           include: windows,
           globalSetup: ["test/windows/wine/run-directory.ts"],
           testTimeout: 60_000,
-          hookTimeout: 120_000,
+          // Of the first, which makes the Windows that all others copy.
+          hookTimeout: 240_000,
+          expect,
           sequence: { groupOrder: 2 },
         },
       },
