@@ -21,6 +21,16 @@ const missReasons: Partial<Record<TableName, Reason>> = {
   Output: () => "no table before has chosen a port",
 };
 
+/** What flows are for that drop what they take. */
+const dropFlows: Partial<Record<TableName, (match: string, packet: Packet) => string | undefined>> = {
+  ConntrackState: (match) =>
+    match.includes("+inv") ? "connection tracking takes it for a packet that no connection has" : undefined,
+  ServiceLB: (match, { destination: { ip } }) => {
+    if (/(?:tcp|udp|sctp|tp)_dst=/.test(match)) return `the service at ${formatIp(ip)} has no endpoint`;
+    return /(?:nw|ipv6)_dst=/.test(match) ? `no service of this protocol and port has ${formatIp(ip)}` : undefined;
+  },
+};
+
 const spoofed = ({ source, inPort }: Packet, port: PortName): string =>
   `spoof guard: port ${port(inPort)} may not send from ${formatIp(source.ip)} with MAC ${source.mac}`;
 
@@ -37,6 +47,8 @@ export function dropReason(end: Hop, state: string, packet: Packet, ports: reado
   if (warning !== undefined) return warning;
   const table = tableName(end.table) as TableName;
   // A flow that takes everything is the table's last word on what no other flow wanted.
+  const meant = end.match === "" ? undefined : dropFlows[table]?.(end.match, packet);
+  if (meant !== undefined) return meant;
   if (end.match !== "") return `flow of priority ${end.priority}: ${matchWords(end.match, port)}`;
   return missReasons[table]?.(packet, state, port) ?? "no flow matched";
 }

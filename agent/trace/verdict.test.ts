@@ -42,7 +42,19 @@ describe("what becomes of a packet", () => {
     expect(verdict(pass("80. ct_state=+inv+trk,ip, priority 200\n    drop"))).toEqual({
       t: "dropped",
       table: "ConntrackState",
-      reason: "flow of priority 200: ct_state=+inv+trk, ip",
+      reason: "connection tracking takes it for a packet that no connection has",
+    });
+    expect(verdict(pass("40. icmp6,icmp_type=134, priority 205\n    drop"))).toEqual({
+      t: "dropped",
+      table: "SpoofGuard",
+      reason: "flow of priority 205: icmp6, icmp_type=134",
+    });
+    const service = (match: string) => verdict(pass(`110. ${match}, priority 200\n    drop`));
+    expect(service("tcp,reg4=0x10000/0x70000,nw_dst=10.10.1.3,tp_dst=80")).toMatchObject({
+      reason: "the service at 10.10.1.3 has no endpoint",
+    });
+    expect(service("ip,reg4=0x10000/0x70000,nw_dst=10.10.0.0/16")).toMatchObject({
+      reason: "no service of this protocol and port has 10.10.1.3",
     });
     expect(verdict(pass("77. No match.\n    drop"))).toEqual({ t: "dropped", table: "77", reason: "no flow matched" });
     expect(verdict(pass("200. No match.\n    drop").replace("unchanged", "icmp,reg10=0xb,reg11=0xc"))).toEqual({

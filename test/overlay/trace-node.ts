@@ -3,14 +3,23 @@ import { join } from "node:path";
 import type { PipelineContext } from "../../agent/datapath/ovs/pipeline/context.ts";
 import { Category, cookieOf } from "../../agent/datapath/ovs/pipeline/cookie.ts";
 import { baseFlows, peerFlows, podFlows } from "../../agent/datapath/ovs/pipeline/mod.ts";
+import type { Service } from "../../agent/datapath/ovs/services/service.ts";
+import { servicePart } from "../../agent/datapath/ovs/services/service-flows.ts";
 import type { ClusterNode } from "../../agent/nodes/node-registry.ts";
-import { addFlow, deleteFlows, type Flow, type OpenFlowClient } from "../../agent/openflow/mod.ts";
+import {
+  addFlow,
+  addGroup,
+  deleteAllGroups,
+  deleteFlows,
+  type Flow,
+  type OpenFlowClient,
+} from "../../agent/openflow/mod.ts";
 import { traceCommand } from "../../agent/trace/mod.ts";
 import { type Cidr, type Ip, parseCidr, parseIp } from "../../shared/ip.ts";
 import { runAt, type TerminalRun } from "../support/terminal-run.ts";
 import { OpenFlowBridge } from "./openflow-bridge.ts";
 
-const ip = (text: string): Ip => parseIp(text) as Ip;
+export const ip = (text: string): Ip => parseIp(text) as Ip;
 const cidr = (text: string): Cidr => parseCidr(text) as Cidr;
 
 const gateway = { ofport: 3, mac: "0e:00:0a:0a:01:01", addresses: [ip("10.10.1.1"), ip("fd00:1::1")] };
@@ -26,6 +35,7 @@ const pods = [
 export interface Pipeline {
   readonly mode?: PipelineContext["mode"];
   readonly peers?: readonly ClusterNode[];
+  readonly services?: readonly Service[];
   /** VNIDs of the two pods; absent: projects are not kept apart. */
   readonly vnids?: readonly [number, number];
 }
@@ -66,7 +76,7 @@ export class TraceNode implements AsyncDisposable {
   }
 
   /** Replaces all flows. */
-  async program({ mode = "encap", peers = [], vnids }: Pipeline): Promise<void> {
+  async program({ mode = "encap", peers = [], services = [], vnids }: Pipeline): Promise<void> {
     const context: PipelineContext = {
       mode,
       gateway,
@@ -84,8 +94,14 @@ export class TraceNode implements AsyncDisposable {
       ),
       ...peers.flatMap((each, i) => marked(peerFlows(context, each), Category.node, i)),
     ];
+    const parts = services.map((service, i) => servicePart(service, i + 1));
     using client = await this.#connect();
-    await client.bundle([deleteFlows(), ...flows.map(addFlow)]);
+    await client.bundle([
+      deleteFlows(),
+      deleteAllGroups(),
+      ...parts.flatMap(({ groups = [] }) => groups.map(addGroup)),
+      ...[...flows, ...parts.flatMap((part) => marked(part.flows, part.category, 0))].map(addFlow),
+    ]);
     writeFileSync(this.configuration, this.#yaml(mode));
   }
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { describeWith } from "../support/requires.ts";
 import type { TerminalRun } from "../support/terminal-run.ts";
-import { peer, TraceNode } from "./trace-node.ts";
+import { ip, peer, TraceNode } from "./trace-node.ts";
 
 interface Traced {
   readonly packet: Readonly<Record<string, unknown>>;
@@ -109,6 +109,33 @@ describeWith("pipette trace on a real switch with the real pipeline", ["linux", 
       to: "gateway",
       remark: expect.stringContaining("neither a pod of this node nor a known node's subnet has 10.10.2.9"),
     });
+  });
+
+  test("a service's endpoint is chosen; one without endpoints drops", async () => {
+    const service = { clusterIp: ip("10.96.0.10"), protocol: "tcp" } as const;
+    const endpoint = { ip: ip("10.10.1.3"), port: 8080, weight: 1 };
+    await node.program({
+      peers: [peer],
+      services: [
+        { ...service, key: "default/here", port: 80, endpoints: [endpoint] },
+        { ...service, key: "default/away", port: 81, endpoints: [{ ...endpoint, ip: ip("10.10.2.3") }] },
+        { ...service, key: "default/kept", port: 82, endpoints: [endpoint], affinitySeconds: 60 },
+        { ...service, key: "default/none", port: 83, endpoints: [] },
+      ],
+    });
+    const run = await node.trace("web", "10.96.0.10", "--tcp", "80");
+    expect(run.stdout).toMatch(
+      /^110 {2}ServiceLB .*group 1 chooses; bucket \d+ is used; endpoint 10\.10\.1\.3; endpoint's port 8080$/m,
+    );
+    expect(run.stdout).toMatch(/^120 {2}EndpointDNAT .*destination translated to 10\.10\.1\.3:8080/m);
+    expect(run.stdout).toContain("\ndelivered to pod shop/db by port p2\n");
+    const away = await json("web", "10.96.0.10", "--tcp", "81");
+    expect(away.verdict.text).toBe("sent through the tunnel (port tun0, key 0) to node 172.30.0.2");
+    expect(away.next).toBe("pipette trace 10.10.1.2 10.10.2.3 --from-tunnel 172.30.0.1 --tcp 8080");
+    expect((await json("web", "10.96.0.10", "--tcp", "82")).verdict.text).toBe("delivered to pod shop/db by port p2");
+    expect((await json("web", "10.96.0.10", "--tcp", "83")).verdict.text).toContain(
+      "dropped in table ServiceLB, which chooses an endpoint of a service: the service at 10.96.0.10 has no endpoint",
+    );
   });
 
   test("another project's pod is not reached, on one node and through the tunnel", async () => {
