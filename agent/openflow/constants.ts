@@ -49,7 +49,7 @@ export const multipartMore = 1;
 export const Vendor = { NICIRA: 0x00002320, ONF: 0x4f4e4600, NETRONOME: 0x0000154d } as const;
 
 /** Subtypes of Nicira's messages (nicira-ext.h). */
-export const NiciraMessage = { SET_PACKET_IN_FORMAT: 16, RESUME: 28, PACKET_IN2: 30 } as const;
+export const NiciraMessage = { SET_PACKET_IN_FORMAT: 16, RESUME: 28, PACKET_IN2: 30, CT_FLUSH: 32 } as const;
 
 /** Subtypes of ONF's extension 230, bundles for 1.3. */
 export const OnfMessage = { BUNDLE_CONTROL: 2300, BUNDLE_ADD_MESSAGE: 2301 } as const;

@@ -27,6 +27,7 @@ export {
 export { parseAddress } from "./address.ts";
 export { type ClientOptions, OpenFlowClient } from "./client.ts";
 export type { ConnectionEvent } from "./connection.ts";
+export { flushConnections } from "./connection-flush.ts";
 export { ct } from "./conntrack.ts";
 export { Port, Version } from "./constants.ts";
 export { type Flow, flow } from "./flow.ts";

@@ -6,9 +6,9 @@ import { properties } from "./group.ts";
 import { exactly, type Match, match, matchAll } from "./match.ts";
 import { readMatch, readOxms, writeMatch, writeOxms } from "./match-wire.ts";
 import { InvalidFlow } from "./openflow-error.ts";
+import { writeProperty } from "./property.ts";
 import type { Request } from "./request.ts";
 import type { WireReader } from "./wire-reader.ts";
-import type { WireWriter } from "./wire-writer.ts";
 
 /** A packet that a flow sent to the controller. */
 export interface PacketIn {
@@ -102,19 +102,11 @@ export function resumePacket(waiting: PacketIn): Request {
     type: MessageType.EXPERIMENTER,
     body: (writer) => {
       writer.u32(Vendor.NICIRA).u32(NiciraMessage.RESUME);
-      property(writer, PacketProperty.PACKET, () => writer.bytes(waiting.packet));
-      property(writer, PacketProperty.METADATA, () => writeOxms(writer, waiting.metadata));
-      property(writer, PacketProperty.CONTINUATION, () => writer.bytes(continuation));
+      writeProperty(writer, PacketProperty.PACKET, () => writer.bytes(waiting.packet));
+      writeProperty(writer, PacketProperty.METADATA, () => writeOxms(writer, waiting.metadata));
+      writeProperty(writer, PacketProperty.CONTINUATION, () => writer.bytes(continuation));
     },
   };
-}
-
-function property(writer: WireWriter, code: number, body: () => void): void {
-  const start = writer.length;
-  writer.u16(code).u16(0);
-  body();
-  writer.setU16(start + 2, writer.length - start);
-  writer.pad(start);
 }
 
 /**

@@ -2,9 +2,10 @@ import type { PipelineContext } from "../../agent/datapath/ovs/pipeline/context.
 import { Category } from "../../agent/datapath/ovs/pipeline/cookie.ts";
 import { baseFlows, podFlows } from "../../agent/datapath/ovs/pipeline/mod.ts";
 import { OpenFlowProgram } from "../../agent/datapath/ovs/program/mod.ts";
-import type { Service } from "../../agent/datapath/ovs/services/service.ts";
+import type { Service, ServiceSource } from "../../agent/datapath/ovs/services/service.ts";
 import { ServiceKeeper } from "../../agent/datapath/ovs/services/service-keeper.ts";
 import { serviceRoutes } from "../../agent/datapath/ovs/services/service-routes.ts";
+import type { Part } from "../../agent/datapath/ovs/switch-program.ts";
 import { LiveValue } from "../../agent/live-value.ts";
 import { formatCidr, formatIp, parseCidr, parseIp } from "../../shared/ip.ts";
 import { createLogger } from "../../shared/log.ts";
@@ -32,6 +33,11 @@ const context: PipelineContext = {
   multitenant: false,
 };
 
+interface Agent {
+  readonly program: OpenFlowProgram;
+  readonly keeper: ServiceKeeper;
+}
+
 /** A pod with an address of each family. */
 export interface TestPod {
   readonly namespace: NetworkNamespace;
@@ -49,10 +55,11 @@ export class ServiceNode implements AsyncDisposable {
   readonly vswitch: OpenVswitch;
   readonly pods: TestPod[] = [];
   readonly log: string[] = [];
-  readonly program: OpenFlowProgram;
   readonly #stack: AsyncDisposableStack;
   readonly #services = new LiveValue<ReadonlyMap<string, Service>>();
-  #keeper: ServiceKeeper;
+  readonly #podParts = new Map<string, Part>();
+  #round: number | undefined;
+  #agent: Agent | undefined;
 
   static async start(pods: number): Promise<ServiceNode> {
     await using stack = new AsyncDisposableStack();
@@ -61,10 +68,9 @@ export class ServiceNode implements AsyncDisposable {
     const vswitch = stack.use(await OpenVswitch.start("both", { within: namespace.within }));
     await makeBridge(vswitch);
     await makeNode(namespace, beyond);
-    const program = stack.use(await startProgram(vswitch));
-    const node = new ServiceNode(namespace, beyond, vswitch, program, stack.move());
-    await program.set(new Map([["base", { category: Category.base, flows: baseFlows(context) }]]));
+    const node = new ServiceNode(namespace, beyond, vswitch, stack.move());
     for (let i = 0; i < pods; i++) await node.#addPod(i);
+    await node.startAgent();
     return node;
   }
 
@@ -72,22 +78,44 @@ export class ServiceNode implements AsyncDisposable {
     namespace: NetworkNamespace,
     beyond: NetworkNamespace,
     vswitch: OpenVswitch,
-    program: OpenFlowProgram,
     stack: AsyncDisposableStack,
   ) {
     this.namespace = namespace;
     this.outside = beyond;
     this.vswitch = vswitch;
-    this.program = program;
     this.#stack = stack;
-    this.#keeper = this.#keep();
+  }
+
+  /** What an agent does that starts, for the first time or again: all flows anew, then the ones of before away. */
+  async startAgent(): Promise<void> {
+    await this.#agent?.keeper[Symbol.asyncDispose]();
+    await this.#agent?.program[Symbol.asyncDispose]();
+    const management = `unix:${this.vswitch.management("br-int")}`;
+    const rounds = {
+      loadRound: async () => this.#round,
+      saveRound: async (round: number) => {
+        this.#round = round;
+      },
+    };
+    const program = await OpenFlowProgram.start({ management, rounds });
+    const source: ServiceSource = {
+      current: undefined,
+      subscribe: (listener) => this.#services.subscribe(listener),
+      [Symbol.asyncDispose]: async () => undefined,
+    };
+    const logger = createLogger("warn", (line) => void this.log.push(line));
+    const keeper = new ServiceKeeper({ source, program, context, cidrs: serviceCidrs, management, logger });
+    this.#agent = { program, keeper };
+    await program.set(new Map([["base", { category: Category.base, flows: baseFlows(context) }], ...this.#podParts]));
+    if (this.#services.current !== undefined) await keeper.settled();
+    await program.finishRound();
   }
 
   /** Has these services, and no others. Answers when packets go by them: the switch lags behind its flows for a moment. */
   async serve(...services: readonly Service[]): Promise<void> {
     this.#services.set(new Map(services.map((service) => [service.key, service])));
     await Bun.sleep(0);
-    await this.#keeper.settled();
+    await this.#agent?.keeper.settled();
     await this.vswitch.run("ovs-appctl", "-t", this.vswitch.control, "revalidator/purge");
   }
 
@@ -105,21 +133,10 @@ export class ServiceNode implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#keeper[Symbol.asyncDispose]();
+    await this.#agent?.keeper[Symbol.asyncDispose]();
+    await this.#agent?.program[Symbol.asyncDispose]();
     for (const { namespace } of this.pods) namespace[Symbol.dispose]();
     await this.#stack.disposeAsync();
-  }
-
-  #keep(): ServiceKeeper {
-    const source = {
-      get current() {
-        return undefined;
-      },
-      subscribe: (listener: (value: ReadonlyMap<string, Service>) => void) => this.#services.subscribe(listener),
-      [Symbol.asyncDispose]: async () => undefined,
-    };
-    const logger = createLogger("warn", (line) => void this.log.push(line));
-    return new ServiceKeeper({ source, program: this.program, context, cidrs: serviceCidrs, logger });
   }
 
   async #addPod(number: number): Promise<void> {
@@ -143,7 +160,7 @@ export class ServiceNode implements AsyncDisposable {
     withoutChecksumOffload(pod.namespace, "eth0");
     await this.vswitch.vsctl("add-port", "br-int", port, "--", "set", "Interface", port, `ofport_request=${ofport}`);
     const flows = podFlows(context, { ofport, mac, ips: [ip(pod[4]), ip(pod[6])], vnid: 0 });
-    await this.program.set(new Map([[`pod/${number}`, { category: Category.pod, flows }]]));
+    this.#podParts.set(`pod/${number}`, { category: Category.pod, flows });
   }
 }
 
@@ -156,12 +173,6 @@ async function makeBridge(vswitch: OpenVswitch): Promise<void> {
     ...["--", "add-port", "br-int", name, "--", "set", "Interface", name, ...port],
   );
 }
-
-const startProgram = (vswitch: OpenVswitch): Promise<OpenFlowProgram> =>
-  OpenFlowProgram.start({
-    management: `unix:${vswitch.management("br-int")}`,
-    rounds: { loadRound: async () => undefined, saveRound: async () => undefined },
-  });
 
 /** What the agent's host network does, and a host beyond the node that takes no packets of pods. */
 async function makeNode(namespace: NetworkNamespace, beyond: NetworkNamespace): Promise<void> {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Endpoint, Service } from "../../agent/datapath/ovs/services/service.ts";
 import { parseIp } from "../../shared/ip.ts";
+import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
 import { call, DatagramClient, NamedServer, tally } from "./named-server.ts";
 import { gatewayAddress, nodeAddress, outside, ServiceNode } from "./service-node.ts";
@@ -86,5 +87,106 @@ describeWith("services", ["root", "openvswitch", "nft"], () => {
     const first = await one.ask(clusterIp[family], 80);
     expect(first).toMatchObject({ seenAs: node.pod(3)[family] });
     expect(await tally(5, () => one.ask(clusterIp[family], 80))).toEqual({ [first!.name]: 5 });
+  });
+
+  test("an endpoint that has gone gets no new connection, and a service without any none at all", async () => {
+    const [first, second] = [node.pod(0)[4], node.pod(1)[4]];
+    await node.serve(service(4, [to(first), to(second)]));
+    expect(Object.keys(await tally(40, () => call(client(), clusterIp[4], 80))).sort()).toEqual(["pod0", "pod1"]);
+    await node.serve(service(4, [to(second)]));
+    expect(await tally(40, () => call(client(), clusterIp[4], 80))).toEqual({ pod1: 40 });
+    await node.serve(service(4, []));
+    expect(await call(client(), clusterIp[4], 80, 500)).toBeUndefined();
+    expect(await call(node.namespace, clusterIp[4], 80, 500)).toBeUndefined();
+    // Nor has one a port or an address that nobody has said.
+    await node.serve(service(4, [to(first)]));
+    expect(await call(client(), clusterIp[4], 81, 500)).toBeUndefined();
+    expect(await call(client(), "10.96.77.77", 80, 500)).toBeUndefined();
+    expect(await call(client(), clusterIp[4], 80)).toMatchObject({ name: "pod0" });
+  });
+
+  test("services take each other's addresses in one step", async () => {
+    const other = { ...service(4, [to(node.pod(1)[4])], { key: "default/other:4", clusterIp: ip("10.96.0.11") }) };
+    const one = service(4, [to(node.pod(0)[4])]);
+    await node.serve(one, other);
+    expect(await call(client(), "10.96.0.11", 80)).toMatchObject({ name: "pod1" });
+    await node.serve({ ...one, clusterIp: other.clusterIp }, { ...other, clusterIp: one.clusterIp });
+    expect(await call(client(), "10.96.0.11", 80)).toMatchObject({ name: "pod0" });
+    expect(await call(client(), "10.96.0.10", 80)).toMatchObject({ name: "pod1" });
+    await node.serve(one);
+    expect(await call(client(), "10.96.0.11", 80, 500)).toBeUndefined();
+    expect(node.log).toEqual([]);
+  });
+
+  const remembered = async (): Promise<string[]> =>
+    (await node.ofctl("dump-flows", "--no-stats", "table=100")).filter((line) => line.includes("priority=200"));
+
+  test.each([4, 6] as const)(
+    "a client keeps its endpoint, also while the agent starts again: IPv%i",
+    async (family) => {
+      const all = [0, 1, 2].map((i) => to(node.pod(i)[family]));
+      const sticky = service(family, all, { affinitySeconds: 300 });
+      // Has the same endpoints, and is to mean nothing for the other.
+      const loose = { ...service(family, all), key: "default/loose", port: 81 };
+      await node.serve(sticky, loose);
+      const own = (await call(client(), clusterIp[family], 80))!.name;
+      expect(await tally(20, () => call(client(), clusterIp[family], 80))).toEqual({ [own]: 20 });
+      expect(Object.keys(await tally(60, () => call(client(), clusterIp[family], 81)))).toHaveLength(3);
+      expect(await remembered()).toHaveLength(1);
+      await node.startAgent();
+      expect(await remembered()).toHaveLength(1);
+      expect(await tally(20, () => call(client(), clusterIp[family], 80))).toEqual({ [own]: 20 });
+      // Its endpoint leaves the service, and stays in the other.
+      const left = sticky.endpoints.filter((_, i) => `pod${i}` !== own);
+      await node.serve({ ...sticky, endpoints: left }, loose);
+      const next = (await call(client(), clusterIp[family], 80))!.name;
+      expect(next).not.toBe(own);
+      expect(await tally(20, () => call(client(), clusterIp[family], 80))).toEqual({ [next]: 20 });
+      await node.serve(loose);
+      expect(await remembered()).toEqual([]);
+    },
+  );
+
+  test("a client's endpoint is forgotten when its time is up", async () => {
+    const all = [0, 1, 2].map((i) => to(node.pod(i)[4]));
+    await node.serve(service(4, all, { affinitySeconds: 1 }));
+    const first = (await call(client(), clusterIp[4], 80))?.name;
+    await eventually(async () => (await call(client(), clusterIp[4], 80))?.name !== first, "another endpoint");
+  });
+
+  test.each([4, 6] as const)(
+    "datagrams of one client do not stay with an endpoint that has gone: IPv%i",
+    async (family) => {
+      const both = [to(node.pod(0)[family]), to(node.pod(1)[family])];
+      const dns = service(family, both, { protocol: "udp" });
+      await node.serve(dns);
+      using one = await DatagramClient.open(client(), family);
+      const own = (await one.ask(clusterIp[family], 80))!.name;
+      await node.serve({ ...dns, endpoints: both.filter((_, i) => `pod${i}` !== own) });
+      // Open connections are not torn off at once: it is still the old one that answers.
+      await eventually(async () => (await one.ask(clusterIp[family], 80))?.name !== own, "the endpoint that is left");
+      expect(node.log).toEqual([]);
+    },
+  );
+
+  test("SCTP is translated as the others are, as far as the switch's own account of it says", async () => {
+    await node.serve(service(4, [to(node.pod(0)[4])], { protocol: "sctp" }));
+    const packet = `sctp,in_port=13,dl_src=0a:00:0a:0a:01:05,dl_dst=0e:00:0a:0a:01:01,nw_src=${node.pod(3)[4]}`;
+    const text = await node.vswitch.run(
+      ...(["ovs-appctl", "-t", node.vswitch.control, "ofproto/trace", "br-int"] as const),
+      `${packet},nw_dst=${clusterIp[4]},nw_ttl=64,sctp_src=7,sctp_dst=80,dp_hash=5`,
+    );
+    expect(text).toContain(`nat(dst=${node.pod(0)[4]}:${port})`);
+  });
+
+  test("without its group, or the flow that translates, a service does not answer", async () => {
+    await node.serve(service(4, [to(node.pod(0)[4])]));
+    expect(await call(client(), clusterIp[4], 80)).toMatchObject({ name: "pod0" });
+    await node.ofctl("del-flows", "table=120,tcp,reg4=0x21f90/0x7ffff");
+    expect(await call(client(), clusterIp[4], 80, 500)).toBeUndefined();
+    await node.startAgent();
+    expect(await call(client(), clusterIp[4], 80)).toMatchObject({ name: "pod0" });
+    await node.ofctl("del-groups");
+    expect(await call(client(), clusterIp[4], 80, 500)).toBeUndefined();
   });
 });

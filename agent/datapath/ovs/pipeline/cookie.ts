@@ -11,6 +11,12 @@ export const lastRound = 0xffff;
 /** Of a cookie, the round. */
 export const roundMask = 0xffff_0000_0000_0000n;
 
+/**
+ * In the cookie of what a flow has learned, with round 0: it outlives the round, and goes with the flow that learned it
+ * (`delete_learned`).
+ */
+export const learnedBit = 1n << 32n;
+
 /** `round[16] | category[8] | 0[8] | object[32]`. @param object tells the parts of one category apart */
 export function cookieOf(round: number, category: Category, object = 0): bigint {
   return (BigInt(round) << roundShift) | (BigInt(category) << categoryShift) | (BigInt(object) & objectMask);

@@ -6,7 +6,7 @@ import {
   deleteGroup,
   type OpenFlowRequest,
 } from "../../../openflow/mod.ts";
-import { cookieOf, roundMask } from "../pipeline/cookie.ts";
+import { cookieOf, learnedBit, roundMask } from "../pipeline/cookie.ts";
 import type { Difference } from "./parts.ts";
 import type { PlacedPart } from "./placed-part.ts";
 
@@ -29,11 +29,11 @@ export const forgetRound = (round: number): OpenFlowRequest =>
 
 /**
  * The flows of all other rounds, whichever those are: a number that is not this one differs from it in one of 16 bits.
- * That takes those without a cookie too, which nobody of ours has put there.
+ * That takes those without a cookie too, which nobody of ours has put there. What flows have learned stays.
  */
 export function forgetOtherRounds(round: number): readonly OpenFlowRequest[] {
   return Array.from({ length: 16 }, (_, i) => {
     const bit = 1n << BigInt(48 + i);
-    return deleteFlows({ cookie: { value: ~cookieOf(round, 0) & bit, mask: bit } });
+    return deleteFlows({ cookie: { value: ~cookieOf(round, 0) & bit, mask: bit | learnedBit } });
   });
 }

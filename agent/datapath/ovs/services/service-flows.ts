@@ -16,7 +16,7 @@ import {
   toGroup,
   whole,
 } from "../../../openflow/mod.ts";
-import { Category, cookieOf } from "../pipeline/cookie.ts";
+import { Category, cookieOf, learnedBit } from "../pipeline/cookie.ts";
 import { markSnat, Priority, rememberSource, step } from "../pipeline/mod.ts";
 import { connectionMarks, EndpointState, registers, zones } from "../pipeline/registers.ts";
 import { tables } from "../pipeline/tables.ts";
@@ -87,7 +87,7 @@ function learnFlow(service: Service, number: number, seconds: number): Flow {
   const remember = learn({
     table: tables.SessionAffinity,
     priority: Priority.normal,
-    cookie: cookieOf(0, Category.service, number),
+    cookie: cookieOf(0, Category.service, number) | learnedBit,
     hardTimeout: seconds,
     deleteLearned: true,
     specs: [

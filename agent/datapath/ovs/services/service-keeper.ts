@@ -3,8 +3,9 @@ import type { Cidr } from "../../../../shared/ip.ts";
 import type { Logger } from "../../../../shared/log.ts";
 import type { PipelineContext } from "../pipeline/context.ts";
 import type { Part, SwitchProgram } from "../switch-program.ts";
+import { GoneConnections } from "./gone-connections.ts";
 import type { Service, ServiceSource } from "./service.ts";
-import { type GoneEndpoint, goneEndpoints, type ServiceChange, sizeOf } from "./service-changes.ts";
+import { goneEndpoints, type ServiceChange, sizeOf } from "./service-changes.ts";
 import { noServicePart } from "./service-flows.ts";
 import { ServiceParts } from "./service-parts.ts";
 
@@ -14,11 +15,8 @@ export interface ServiceKeeperOptions {
   readonly context: Pick<PipelineContext, "podSubnets">;
   /** Where services have their addresses. */
   readonly cidrs: readonly Cidr[];
-  /**
-   * Has the switch forget connections: who sends datagrams from one port for ever would else reach an endpoint that has
-   * gone. Absent where the switch cannot.
-   */
-  readonly forget?: (gone: readonly GoneEndpoint[]) => Promise<void>;
+  /** Where the bridge listens, as `parseAddress` of `agent/openflow` takes it. */
+  readonly management: string;
   readonly logger: Logger;
 }
 
@@ -36,8 +34,7 @@ export class ServiceKeeper implements AsyncDisposable {
   readonly #parts: ServiceParts;
   readonly #subscription: Disposable;
   readonly #first = Promise.withResolvers<void>();
-  /** Endpoints whose connections could not be forgotten yet. */
-  #gone: GoneEndpoint[] = [];
+  readonly #gone: GoneConnections;
   #wanted: ReadonlyMap<string, Service> | undefined;
   #working: Promise<void> | undefined;
   #retry: ReturnType<typeof setTimeout> | undefined;
@@ -47,6 +44,7 @@ export class ServiceKeeper implements AsyncDisposable {
   constructor(options: ServiceKeeperOptions) {
     this.#options = options;
     this.#parts = new ServiceParts(options.context, options.logger);
+    this.#gone = new GoneConnections(options);
     this.#subscription = options.source.subscribe((services) => this.#want(services));
   }
 
@@ -62,6 +60,7 @@ export class ServiceKeeper implements AsyncDisposable {
     this.#subscription[Symbol.dispose]();
     clearTimeout(this.#retry);
     await this.#working;
+    await this.#gone[Symbol.asyncDispose]();
   }
 
   #want(services: ReadonlyMap<string, Service>): void {
@@ -95,7 +94,7 @@ export class ServiceKeeper implements AsyncDisposable {
       if (this.#wanted !== undefined || this.#isEnded) return true;
       if (!(await this.#apply(changes))) isDone = false;
     }
-    return (await this.#forget()) && isDone;
+    return isDone;
   }
 
   async #base(): Promise<boolean> {
@@ -109,7 +108,7 @@ export class ServiceKeeper implements AsyncDisposable {
     const names = changes.length === 1 ? `service "${changes[0]?.key}"` : `${changes.length} services`;
     if (await this.#set(this.#parts.partsOf(changes), names, changes.length > 1)) {
       this.#parts.keep(changes);
-      this.#gone.push(...changes.flatMap(goneEndpoints));
+      this.#gone.add(changes.flatMap(goneEndpoints));
       return true;
     }
     if (changes.length <= 1 || this.#isEnded) return false;
@@ -131,26 +130,7 @@ export class ServiceKeeper implements AsyncDisposable {
       return false;
     }
   }
-
-  /** Only once new connections go elsewhere. */
-  async #forget(): Promise<boolean> {
-    const { forget, logger } = this.#options;
-    const gone = this.#gone;
-    this.#gone = [];
-    if (forget === undefined || gone.length === 0) return true;
-    try {
-      await forget(gone);
-      return true;
-    } catch (caught) {
-      logger.warn(CniError.from(caught, "have the switch forget connections").message, { endpoints: gone.length });
-      // Those of before the last ones have had their chance: a list without bound would not help them.
-      this.#gone = [...gone, ...this.#gone].slice(-mostGone);
-      return false;
-    }
-  }
 }
-
-const mostGone = 10_000;
 
 function* bundlesOf(changes: Iterable<ServiceChange>): Generator<readonly ServiceChange[]> {
   let bundle: ServiceChange[] = [];
