@@ -20,9 +20,8 @@ export function chooseDataPath(config: AgentConfig, logger: Logger): Promise<Dat
       `Cannot run the agent: "dataPath" is "${config.dataPath}", which ${systems[config.dataPath]} has, wanted "${isWindows ? "hns" : "bridge"}"`,
     );
   }
-  if (config.dataPath === "ovs")
-    throw new CniError(CniCode.invalidConfig, 'Cannot run the agent: "dataPath" is "ovs", which is still to come');
-  return config.dataPath === "hns" ? hns(config, logger) : bridge(logger);
+  const choices = { bridge: () => bridge(logger), ovs: () => ovs(logger), hns: () => hns(config, logger) };
+  return choices[config.dataPath]();
 }
 
 async function bridge(logger: Logger): Promise<DataPathChoice> {
@@ -32,6 +31,17 @@ async function bridge(logger: Logger): Promise<DataPathChoice> {
   return {
     createDataPath: ({ config: { networks } }) => createBridgeDataPath({ networks, logger }),
     dataPathName: "bridge",
+    sources: [namespaceSource(addressesInNamespaces)],
+  };
+}
+
+async function ovs(logger: Logger): Promise<DataPathChoice> {
+  const { createOvsDataPath, ovsOptionsOf } = await import("./datapath/ovs/mod.ts");
+  const { addressesInNamespaces } = await import("./netlink/mod.ts");
+  const { namespaceSource } = await import("./state/sources.ts");
+  return {
+    createDataPath: (needs) => createOvsDataPath(ovsOptionsOf(needs, logger)),
+    dataPathName: "ovs",
     sources: [namespaceSource(addressesInNamespaces)],
   };
 }

@@ -36,6 +36,15 @@ export function addAddress(what: string, index: number, address: Cidr): Message 
   };
 }
 
+/** Takes an address away, and with it the route to its network. EADDRNOTAVAIL: it is not there. */
+export function removeAddress(what: string, index: number, { ip, prefix }: Cidr): Message {
+  return {
+    action: `remove the address "${formatCidr({ ip, prefix })}" from "${what}"`,
+    type: MessageType.DELADDR,
+    body: (writer) => writer.u8(familyOf(ip)).u8(prefix).u8(0).u8(0).u32(index).attrIp(Ifa.LOCAL, ip),
+  };
+}
+
 /**
  * The addresses of one interface; the answer holds others too where the kernel does not filter.
  * @param namespaceId of the namespace that the interface is in, as a link names its other end's; absent: the socket's

@@ -1,4 +1,4 @@
-import { formatMac } from "./bytes.ts";
+import { formatMac } from "../../shared/mac.ts";
 import { EXT_FILTER_SKIP_STATS, Family, Flag, Iff, Ifla, InetConf, MessageType } from "./constants.ts";
 import { Attributes, fixedHeader, type RawMessage } from "./message-reader.ts";
 import type { Message, MessageWriter } from "./message-writer.ts";
@@ -30,7 +30,8 @@ const ifinfo = (writer: MessageWriter, index: number, flags = 0, change = 0): Me
 /** How to find a link: by its index, its name, or a second name that it carries. */
 export type LinkKey = { readonly index: number } | { readonly name: string } | { readonly altName: string };
 
-export function getLink(key: LinkKey): Message {
+/** @param namespaceId of the namespace that it is in, as a link names its other end's; absent: the socket's */
+export function getLink(key: LinkKey, namespaceId?: number): Message {
   return {
     action: "look up an interface",
     type: MessageType.GETLINK,
@@ -38,6 +39,7 @@ export function getLink(key: LinkKey): Message {
       ifinfo(writer, "index" in key ? key.index : 0).attrU32(Ifla.EXT_MASK, EXT_FILTER_SKIP_STATS);
       if ("name" in key) writer.attrText(Ifla.IFNAME, key.name);
       if ("altName" in key) writer.attrText(Ifla.ALT_IFNAME, key.altName);
+      if (namespaceId !== undefined) writer.attrU32(Ifla.TARGET_NETNSID, namespaceId);
     },
   };
 }

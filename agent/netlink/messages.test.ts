@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { formatCidr, formatIp, parseCidr, parseIp } from "../../shared/ip.ts";
+import { formatMac, parseMac } from "../../shared/mac.ts";
 import { addAddress, readAddress } from "./address.ts";
-import { formatMac, ipBytes, ipFromBytes, parseMac } from "./bytes.ts";
+import { ipBytes, ipFromBytes } from "./bytes.ts";
 import { createVeth, readLink } from "./link.ts";
 import { Attributes, MalformedMessage, type RawMessage, readAnswer, readMessages } from "./message-reader.ts";
 import { type Message, MessageWriter } from "./message-writer.ts";

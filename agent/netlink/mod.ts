@@ -2,8 +2,7 @@
  * rtnetlink, spoken directly: requests and answers, sockets in this and in other network namespaces.
  * No policy: what to make of it is the data paths'. Linux only; `bun:ffi` is used in `libc.ts` alone.
  */
-export { addAddress, type LinkAddress, listAddresses, readAddress } from "./address.ts";
-export { formatMac, parseMac } from "./bytes.ts";
+export { addAddress, type LinkAddress, listAddresses, readAddress, removeAddress } from "./address.ts";
 export { Errno } from "./errno.ts";
 export { Kernel } from "./kernel.ts";
 export {

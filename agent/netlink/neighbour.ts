@@ -1,5 +1,6 @@
 import { formatIp, type Ip } from "../../shared/ip.ts";
-import { formatMac, ipFromBytes } from "./bytes.ts";
+import { formatMac } from "../../shared/mac.ts";
+import { ipFromBytes } from "./bytes.ts";
 import { Family, Flag, MessageType, Nda, Nud } from "./constants.ts";
 import { Attributes, fixedHeader, type RawMessage } from "./message-reader.ts";
 import type { Message, MessageWriter } from "./message-writer.ts";

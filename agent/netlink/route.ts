@@ -8,7 +8,8 @@ import type { Message, MessageWriter } from "./message-writer.ts";
 export interface NewRoute {
   readonly dst: Cidr;
   readonly gateway?: Ip | undefined;
-  readonly index: number;
+  /** Absent: the interface by which the gateway is reached. */
+  readonly index?: number;
   readonly mtu?: number | undefined;
   readonly advmss?: number | undefined;
   readonly priority?: number | undefined;
@@ -68,7 +69,8 @@ function writeRoute(writer: MessageWriter, route: NewRoute): void {
     .u32(route.onLink ? Rta.F_ONLINK : 0);
   if (dst.prefix > 0) writer.attrIp(Rta.DST, dst.ip);
   if (gateway !== undefined) writer.attrIp(Rta.GATEWAY, gateway);
-  writer.attrU32(Rta.OIF, route.index).attrU32(Rta.TABLE, table);
+  if (route.index !== undefined) writer.attrU32(Rta.OIF, route.index);
+  writer.attrU32(Rta.TABLE, table);
   if (route.priority !== undefined) writer.attrU32(Rta.PRIORITY, route.priority);
   if (route.mtu === undefined && route.advmss === undefined) return;
   writer.nest(Rta.METRICS, () => {

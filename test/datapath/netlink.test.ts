@@ -14,13 +14,13 @@ import {
   listNeighbours,
   listRoutes,
   NetlinkError,
-  parseMac,
   readLink,
   readNeighbour,
   readRoute,
   setLink,
 } from "../../agent/netlink/mod.ts";
 import { type Cidr, formatIp, parseCidr, parseIp, sameIp } from "../../shared/ip.ts";
+import { parseMac } from "../../shared/mac.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
 

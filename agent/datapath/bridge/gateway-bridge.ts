@@ -3,8 +3,8 @@ import { formatCidr } from "../../../shared/ip.ts";
 import { createBridge, type Link, type NetlinkSocket, setLink } from "../../netlink/mod.ts";
 import { addGateway, missingGateways } from "../host/gateway.ts";
 import { linkOrNone } from "../veth/host-links.ts";
+import { gatewayMac } from "../veth/names.ts";
 import { defaultMtu } from "../veth/plan.ts";
-import { bridgeMac } from "./names.ts";
 import type { BridgeNetwork } from "./options.ts";
 
 /**
@@ -16,7 +16,8 @@ export function ensureBridge(socket: NetlinkSocket, network: BridgeNetwork): { r
   const { bridge: name, mtu } = network;
   const standing = linkOrNone(socket, { name });
   if (standing !== undefined && standing.kind !== "bridge") throw notABridge(name, standing);
-  if (standing === undefined) socket.run(createBridge({ name, mac: bridgeMac(network), mtu: mtu ?? defaultMtu }));
+  if (standing === undefined)
+    socket.run(createBridge({ name, mac: gatewayMac(network.bridge, network.subnets), mtu: mtu ?? defaultMtu }));
   const link = standing ?? requireLink(socket, name);
   if (!link.up) socket.run(setLink(name, link.index, { up: true }));
   if (mtu !== undefined && link.mtu !== mtu) socket.run(setLink(name, link.index, { mtu }));

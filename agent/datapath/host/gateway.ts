@@ -1,5 +1,4 @@
-import { CniCode, CniError } from "../../../shared/errors.ts";
-import { type Cidr, contains, firstOf, formatCidr, formatIp, plus, sameIp } from "../../../shared/ip.ts";
+import { type Cidr, formatIp, sameIp } from "../../../shared/ip.ts";
 import {
   addAddress,
   Errno,
@@ -9,26 +8,19 @@ import {
   type NetlinkSocket,
   readAddress,
 } from "../../netlink/mod.ts";
+import { gatewayAddress } from "../gateway-address.ts";
 import { writeSysctl } from "./sysctl.ts";
 
-/** The first address of the block, with the block's prefix length. */
-export function gatewayAddress(subnet: Cidr): Cidr {
-  const ip = plus(firstOf(subnet), 1n);
-  if (!contains(subnet, ip)) {
-    throw new CniError(
-      CniCode.invalidConfig,
-      `Cannot use the subnet "${formatCidr(subnet)}": it has no room for a gateway, wanted a larger block`,
-    );
-  }
-  return { ip, prefix: subnet.prefix };
-}
-
 /** The gateway addresses of these blocks that the interface lacks. */
-export function missingGateways(socket: NetlinkSocket, subnets: readonly Cidr[], link: Link): readonly Cidr[] {
-  const standing = socket.dump(listAddresses(link.index), readAddress).filter(({ index }) => index === link.index);
-  return subnets
-    .map(gatewayAddress)
-    .filter(({ ip, prefix }) => !standing.some(({ address: a }) => sameIp(a.ip, ip) && a.prefix === prefix));
+export const missingGateways = (socket: NetlinkSocket, subnets: readonly Cidr[], link: Link): readonly Cidr[] =>
+  missingFrom(addressesOf(socket, link), subnets.map(gatewayAddress));
+
+export const missingFrom = (standing: readonly Cidr[], wanted: readonly Cidr[]): readonly Cidr[] =>
+  wanted.filter(({ ip, prefix }) => !standing.some((other) => sameIp(other.ip, ip) && other.prefix === prefix));
+
+/** Of an interface in the socket's namespace. */
+export function addressesOf(socket: NetlinkSocket, { index }: Pick<Link, "index">): readonly Cidr[] {
+  return socket.dump(listAddresses(index), readAddress).flatMap((one) => (one.index === index ? [one.address] : []));
 }
 
 /** @throws {CniError | NetlinkError} */

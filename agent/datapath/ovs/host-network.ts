@@ -22,6 +22,8 @@ export interface NodeRoute {
 
 /** The system's own network, as far as the overlay needs it: one implementation per system. Every call may be repeated. */
 export interface HostNetwork {
+  /** The hardware address of the node's own interface, before it becomes the uplink. @throws {CniError} */
+  macOf(uplink: string): Promise<string>;
   /** The gateway port stands on the bridge: gives it its addresses, and has the node forward for it. @throws {CniError} */
   useGateway(gateway: Gateway): Promise<void>;
   /**

@@ -63,7 +63,8 @@ export interface OvsNodeOptions extends SwitchOptions {
 export interface OvsDataPathOptions extends SwitchOptions {
   /** `name` of the network configuration. */
   readonly network: string;
-  readonly nodeAddresses: readonly Ip[];
+  /** With the length of their network's prefix; one per family at most. */
+  readonly nodeAddresses: readonly Cidr[];
   /** Bytes; absent: what the transport interface leaves after the tunnel's headers. */
   readonly mtu?: number;
   readonly masquerade: boolean;
@@ -82,6 +83,8 @@ export interface PodPort {
   /** CNI_NETNS of the ADD. */
   readonly netns: string;
   readonly ownLease: boolean;
+  /** Tells the device from an earlier one of its name, which the switch may hold still: its index. */
+  readonly device?: string;
   /** `Interface.type`: `internal` where Open vSwitch makes the device itself; absent: a device that is there. */
   readonly type?: "internal";
 }

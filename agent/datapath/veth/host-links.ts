@@ -19,9 +19,10 @@ import { ownerAltName } from "./names.ts";
  */
 export const linkGroup = { standing: 0, arriving: 0x70697001, leaving: 0x70697002 } as const;
 
-export function linkOrNone(socket: NetlinkSocket, key: LinkKey): Link | undefined {
+/** @param namespaceId of the namespace that it is in, as a link names its other end's; absent: the socket's */
+export function linkOrNone(socket: NetlinkSocket, key: LinkKey, namespaceId?: number): Link | undefined {
   try {
-    return socket.get(getLink(key), readLink);
+    return socket.get(getLink(key, namespaceId), readLink);
   } catch (caught) {
     if (isRefusal(caught, Errno.ENODEV)) return undefined;
     throw caught;

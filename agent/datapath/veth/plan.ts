@@ -1,7 +1,7 @@
 import type { CniInterface, CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { type Cidr, contains, type Ip } from "../../../shared/ip.ts";
-import { parseMac } from "../../netlink/mod.ts";
+import { parseMac } from "../../../shared/mac.ts";
 import type { AttachRequest } from "../datapath.ts";
 import { hostIfname } from "../owner-names.ts";
 import { formatAlias } from "./alias.ts";

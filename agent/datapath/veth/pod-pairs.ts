@@ -4,7 +4,7 @@ import type { Logger } from "../../../shared/log.ts";
 import { Kernel, type Link, listAddresses, type NetlinkSocket, readAddress } from "../../netlink/mod.ts";
 import { type Alias, parseAlias } from "./alias.ts";
 import { comparePodEnd, differs } from "./compare.ts";
-import { allLinks, findHostLink, linkGroup, retire } from "./host-links.ts";
+import { allLinks, findHostLink, linkGroup, linkOrNone, retire } from "./host-links.ts";
 import { isOfNetwork, type PodNetwork } from "./plan.ts";
 import { PodEnd } from "./pod-end.ts";
 import { openSandbox } from "./sandbox.ts";
@@ -51,6 +51,12 @@ export class PodPairs implements AsyncDisposable {
       .dump(listAddresses(peerIndex, peerNamespaceId), readAddress)
       .filter(({ index, address }) => index === peerIndex && isOfNetwork(network, address.ip))
       .map(({ address }) => address);
+  }
+
+  /** The hardware address of the pod's end; `undefined` where it is gone. */
+  podMac({ peerIndex, peerNamespaceId }: Link): string | undefined {
+    if (peerIndex === undefined || peerNamespaceId === undefined) return undefined;
+    return linkOrNone(this.#socket, { index: peerIndex }, peerNamespaceId)?.mac;
   }
 
   /**

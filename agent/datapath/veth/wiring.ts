@@ -2,12 +2,12 @@ import type { CniResult } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { formatCidr } from "../../../shared/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
+import { formatMac, parseMac } from "../../../shared/mac.ts";
 import {
   addAltName,
   createVeth,
   Errno,
   forgetNeighbour,
-  formatMac,
   getNamespaceId,
   isRefusal,
   type Kernel,
@@ -15,7 +15,6 @@ import {
   type Message,
   type NetlinkSocket,
   type NetworkNamespace,
-  parseMac,
   readNamespaceId,
   setLink,
 } from "../../netlink/mod.ts";

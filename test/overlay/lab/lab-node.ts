@@ -26,7 +26,7 @@ export interface NodeSpec {
   readonly executables: string;
   /** Where the node's directories are made. */
   readonly parent: string;
-  /** Sections of agent.yaml beside those that the node itself knows. */
+  /** Sections of agent.yaml beside those that the node itself knows; without `nodes` it is alone. */
   readonly config: { readonly ovs?: object; readonly nodes?: object } & Readonly<Record<string, unknown>>;
 }
 
@@ -170,7 +170,7 @@ function agentConfig(spec: NodeSpec, node: LabNode): Record<string, unknown> {
       ...(spec.nic === "uplink" ? { uplink: nic } : {}),
       ...ovs,
     },
-    nodes: { name: node.name, addresses: node.addresses, ...nodes },
+    ...(nodes === undefined ? {} : { nodes: { name: node.name, addresses: node.addresses, ...nodes } }),
     ...others,
   };
 }

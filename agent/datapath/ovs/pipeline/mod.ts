@@ -5,6 +5,6 @@
 export { baseFlows } from "./base.ts";
 export { Priority, sendTo, step } from "./build.ts";
 export { rememberSource } from "./connections.ts";
-export { gatewayAddressOf, peerFlows, type Way, wayTo } from "./peer.ts";
+export { addressOnLink, gatewayAddressOf, peerFlows, type Way, wayTo } from "./peer.ts";
 export { podFlows } from "./pod.ts";
 export { markSnat, virtualAddress } from "./snat.ts";

@@ -31,7 +31,11 @@ export function wayTo(context: PipelineContext, peer: ClusterNode, subnet: Cidr)
 }
 
 /** The other node's address in a network that this node is in too, of the subnet's family. */
-function addressOnLink({ nodeAddresses }: PipelineContext, { addresses }: ClusterNode, subnet: Cidr): Ip | undefined {
+export function addressOnLink(
+  { nodeAddresses }: PipelineContext,
+  { addresses }: ClusterNode,
+  subnet: Cidr,
+): Ip | undefined {
   return addresses.find(
     (ip) => ip.family === subnet.ip.family && nodeAddresses.some((network) => contains(network, ip)),
   );

@@ -1,0 +1,71 @@
+import { CniCode, CniError } from "../../../../shared/errors.ts";
+import { type Cidr, contains, parseCidr } from "../../../../shared/ip.ts";
+import { type Link, type NetlinkSocket, removeAddress, setLink } from "../../../netlink/mod.ts";
+import { turnOnForwarding } from "../../host/forwarding.ts";
+import { addGateway, addressesOf, missingFrom } from "../../host/gateway.ts";
+import { writeSysctl } from "../../host/sysctl.ts";
+import { linkOrNone } from "../../veth/host-links.ts";
+import { interfaceError } from "../../veth/kernel-errors.ts";
+import type { Gateway, HostNetwork, NodeRoute } from "../host-network.ts";
+import { setNodeRoutes } from "./node-routes.ts";
+import { moveToBridge } from "./uplink.ts";
+
+const linkLocal = parseCidr("fe80::/10");
+
+/** The node's own network on Linux, in the calling thread's namespace. Everything is asked of the kernel each time. */
+export class LinuxHost implements HostNetwork {
+  readonly #socket: NetlinkSocket;
+  readonly #gateway: string;
+
+  /** @param gateway name of the gateway port */
+  constructor(socket: NetlinkSocket, gateway: string) {
+    this.#socket = socket;
+    this.#gateway = gateway;
+  }
+
+  macOf(uplink: string): Promise<string> {
+    return inKernel(`look at the uplink "${uplink}"`, () => this.#require(uplink).mac);
+  }
+
+  useGateway({ name, addresses, mtu }: Gateway): Promise<void> {
+    return inKernel(`set up the gateway "${name}"`, () => {
+      const link = this.#require(name);
+      // The node asks for pods by the gateway's address, the only one that the switch lets it ask by.
+      for (const key of ["arp_ignore", "arp_announce"])
+        writeSysctl(`/proc/sys/net/ipv4/conf/${name}/${key}`, "1", `set up the gateway "${name}"`);
+      if (!link.up || link.mtu !== mtu) this.#socket.run(setLink(name, link.index, { up: true, mtu }));
+      const standing = addressesOf(this.#socket, link).filter(({ ip }) => !isLinkLocal({ ip, prefix: 128 }));
+      for (const stale of missingFrom(addresses, standing)) this.#socket.run(removeAddress(name, link.index, stale));
+      for (const address of missingFrom(standing, addresses)) addGateway(this.#socket, link, address);
+      turnOnForwarding([{ subnets: addresses }]);
+    });
+  }
+
+  moveToBridge(uplink: string, bridge: string): Promise<void> {
+    return inKernel(`move the node's addresses from "${uplink}" to "${bridge}"`, () => {
+      moveToBridge(this.#socket, this.#require(uplink), this.#require(bridge));
+    });
+  }
+
+  setRoutes(routes: readonly NodeRoute[]): Promise<void> {
+    return inKernel("set the routes to other nodes' pods", () => {
+      setNodeRoutes(this.#socket, this.#require(this.#gateway), routes);
+    });
+  }
+
+  #require(name: string): Link {
+    const link = linkOrNone(this.#socket, { name });
+    if (link !== undefined) return link;
+    throw new CniError(CniCode.interfaceFailure, `Cannot use the interface "${name}": it is missing, wanted it there`);
+  }
+}
+
+const isLinkLocal = ({ ip }: Cidr): boolean => linkLocal !== undefined && contains(linkLocal, ip);
+
+async function inKernel<T>(action: string, work: () => T): Promise<T> {
+  try {
+    return work();
+  } catch (caught) {
+    throw interfaceError(action, caught);
+  }
+}

@@ -1,0 +1,93 @@
+import { formatCidr, formatIp } from "../../../../shared/ip.ts";
+import { parseMac } from "../../../../shared/mac.ts";
+import {
+  addRoute,
+  declareNeighbour,
+  deleteRoute,
+  Errno,
+  forgetNeighbour,
+  isRefusal,
+  type Link,
+  listNeighbours,
+  listRoutes,
+  type Message,
+  type NetlinkSocket,
+  type Route,
+  readNeighbour,
+  readRoute,
+} from "../../../netlink/mod.ts";
+import type { NodeRoute } from "../host-network.ts";
+import { virtualMac } from "../pipeline/registers.ts";
+
+/** Marks routes as ours (rtm_protocol): none of those that /etc/iproute2/rt_protos names. */
+const routeProtocol = 0x70;
+/** Requests to the kernel at a time: its answers to more would not fit the socket. */
+const atOnce = 100;
+
+/** Has exactly these routes of ours, and the neighbours that they lead over. @throws {NetlinkError} */
+export function setNodeRoutes(socket: NetlinkSocket, gateway: Link, routes: readonly NodeRoute[]): void {
+  declareNeighbours(socket, gateway, routes);
+  const standing = ([4, 6] as const).flatMap((family) =>
+    socket.dump(listRoutes(family), readRoute).filter(({ protocol }) => protocol === routeProtocol),
+  );
+  const there = new Set(standing.map((route) => standingKey(gateway, route)));
+  const added = routes.filter((route) => !there.has(wantedKey(route)));
+  run(
+    socket,
+    added.map((route) => addRoute(kernelRoute(gateway, route))),
+    Errno.EEXIST,
+  );
+  const wanted = new Set(routes.map(wantedKey));
+  const stale = standing.filter((route) => !wanted.has(standingKey(gateway, route)));
+  const removed = stale.flatMap(({ dst, hops: [hop] }) => {
+    if (hop === undefined) return [];
+    return [deleteRoute({ dst, index: hop.index, gateway: hop.gateway, protocol: routeProtocol })];
+  });
+  run(socket, removed, Errno.ESRCH);
+}
+
+const kernelRoute = (link: Link, { dst, via, by }: NodeRoute) => ({
+  dst,
+  gateway: via,
+  protocol: routeProtocol,
+  ...(by === "gateway" ? { index: link.index, onLink: true } : {}),
+});
+
+const wantedKey = ({ dst, via, by }: NodeRoute): string => `${formatCidr(dst)} ${formatIp(via)} ${by}`;
+
+function standingKey(link: Link, { dst, hops: [hop] }: Route): string {
+  const via = hop?.gateway === undefined ? "" : formatIp(hop.gateway);
+  return `${formatCidr(dst)} ${via} ${hop?.index === link.index ? "gateway" : "transport"}`;
+}
+
+/** Those that nobody answers for. Others' declarations on the gateway, should there be any, name other MACs. */
+function declareNeighbours(socket: NetlinkSocket, { name, index }: Link, routes: readonly NodeRoute[]): void {
+  const declared = new Map(
+    routes.flatMap(({ via, mac }) => (mac === undefined ? [] : [[formatIp(via), { via, mac }]])),
+  );
+  const standing = socket
+    .dump(listNeighbours(index), readNeighbour)
+    .filter((one) => one.index === index && one.permanent && one.mac === virtualMac);
+  const known = new Set(standing.map(({ ip }) => formatIp(ip)));
+  const added = [...declared.values()].flatMap(({ via, mac }) => {
+    const bytes = parseMac(mac);
+    return known.has(formatIp(via)) || bytes === undefined ? [] : [declareNeighbour(name, index, via, bytes)];
+  });
+  run(socket, added, Errno.EEXIST);
+  const stale = standing.filter(({ ip }) => !declared.has(formatIp(ip)));
+  run(
+    socket,
+    stale.map(({ ip }) => forgetNeighbour(name, index, ip)),
+    Errno.ENOENT,
+  );
+}
+
+/** @param harmless what the kernel answers where it is so already */
+function run(socket: NetlinkSocket, messages: readonly Message[], harmless: number): void {
+  for (let at = 0; at < messages.length; at += atOnce) {
+    const refusal = socket
+      .batch(messages.slice(at, at + atOnce))
+      .find((one) => one !== undefined && !isRefusal(one, harmless));
+    if (refusal !== undefined) throw refusal;
+  }
+}

@@ -1,0 +1,6 @@
+/**
+ * The Open vSwitch data path on Linux: one bridge that carries the node's pods, gateway and tunnel, and an OpenFlow
+ * pipeline that decides where each packet goes. `OvsNode` is the part that knows nothing of pods' interfaces.
+ */
+export { ovsOptionsOf } from "./configured.ts";
+export { createOvsDataPath } from "./ovs-datapath.ts";

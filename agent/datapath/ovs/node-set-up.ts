@@ -1,0 +1,56 @@
+import { formatMac } from "../../../shared/mac.ts";
+import { waitForOfport } from "../../ovsdb/mod.ts";
+import { gatewayAddress } from "../gateway-address.ts";
+import { gatewayMac } from "../veth/names.ts";
+import type { Gateway } from "./host-network.ts";
+import { ensureNodeBridge } from "./node-bridge.ts";
+import { gatewayPort, tunnelPort, uplinkPort } from "./node-ports.ts";
+import type { OvsNodeOptions } from "./options.ts";
+import type { PipelineContext } from "./pipeline/context.ts";
+import type { SwitchDatabase } from "./switch-database.ts";
+
+/** The gateway as the options have it. @throws {CniError} 7 where a subnet has no room for one */
+export const gatewayOf = ({ gateway, bridge, podSubnets, nodeAddresses, mode, mtu }: OvsNodeOptions): Gateway => ({
+  name: gateway,
+  mac: formatMac(gatewayMac(bridge, podSubnets)),
+  // Without subnets of its own, the gateway passes for the node.
+  addresses: mode === "networkPolicyOnly" ? nodeAddresses : podSubnets.map(gatewayAddress),
+  mtu,
+});
+
+/**
+ * The node's own part of the switch: bridge, gateway, tunnel and uplink, as the options have them. Repeatable: what
+ * stands as it should is only looked at.
+ * @returns what the flows of the node are made of
+ * @throws {OvsdbError | CniError}
+ */
+export async function setUpNode(db: SwitchDatabase, options: OvsNodeOptions): Promise<PipelineContext> {
+  const { bridge, kind, mode, tunnel, uplink, nodeAddresses, podSubnets, host } = options;
+  const gateway = gatewayOf(options);
+  const isTunnelled = mode === "encap" || mode === "hybrid";
+  const uplinkMac = uplink === undefined ? undefined : await host.macOf(uplink);
+  const [only, second] = nodeAddresses;
+  const ports = [
+    gatewayPort(gateway.name, gateway.mac, gateway.mtu),
+    ...(isTunnelled ? [tunnelPort(tunnel, second === undefined ? only?.ip : undefined)] : []),
+    ...(uplink === undefined ? [] : [uplinkPort(uplink)]),
+  ];
+  const mac = uplinkMac === undefined ? {} : { mac: uplinkMac };
+  await ensureNodeBridge(db, { name: bridge, kind, ports, ...mac });
+  const ofportOf = (name: string): Promise<number> => waitForOfport(db, { name });
+  return {
+    mode,
+    gateway: {
+      ofport: await ofportOf(gateway.name),
+      mac: gateway.mac,
+      addresses: gateway.addresses.map(({ ip }) => ip),
+    },
+    ...(isTunnelled ? { tunnel: { ofport: await ofportOf(tunnel.name) } } : {}),
+    ...(uplink === undefined || uplinkMac === undefined
+      ? {}
+      : { uplink: { ofport: await ofportOf(uplink), mac: uplinkMac } }),
+    nodeAddresses,
+    podSubnets,
+    multitenant: options.tenants !== undefined,
+  };
+}

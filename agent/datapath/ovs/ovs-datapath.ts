@@ -1,0 +1,194 @@
+import type { CniResult, Owner } from "../../../shared/cni/types.ts";
+import { CniCode, CniError } from "../../../shared/errors.ts";
+import { type Cidr, formatCidr, type Ip } from "../../../shared/ip.ts";
+import type { Link } from "../../netlink/mod.ts";
+import { sameOwner } from "../../state/owner-key.ts";
+import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
+import { familiesNotForwarded } from "../host/forwarding.ts";
+import { missingGateways } from "../host/gateway.ts";
+import { installMasquerade } from "../host/masquerade.ts";
+import { linkOrNone } from "../veth/host-links.ts";
+import { interfaceError } from "../veth/kernel-errors.ts";
+import { type PodNetwork, planOf } from "../veth/plan.ts";
+import { type Attachment, PodPairs } from "../veth/pod-pairs.ts";
+import { openSandbox } from "../veth/sandbox.ts";
+import { wire } from "../veth/wiring.ts";
+import { comparePort } from "./compare-port.ts";
+import { LinuxHost } from "./linux/linux-host.ts";
+import { transportMtu } from "./linux/transport.ts";
+import { podMtu } from "./mtu.ts";
+import type { ConnectedPod, OvsDataPathOptions } from "./options.ts";
+import { OvsNode } from "./ovs-node.ts";
+import { ovsSide } from "./ovs-side.ts";
+
+/**
+ * Opens the data path in the calling thread's network namespace; `start()` prepares the node.
+ * @throws {CniError} code 7 where the options will not do, 102 where the kernel refuses a socket
+ */
+export function createOvsDataPath(options: OvsDataPathOptions): DataPath {
+  try {
+    return new OvsDataPath(options);
+  } catch (caught) {
+    throw interfaceError("open the Open vSwitch data path", caught);
+  }
+}
+
+/** Pods' pairs of veth in the kernel, their ports and flows in Open vSwitch: each keeps for itself what the next agent needs. */
+class OvsDataPath implements DataPath {
+  readonly #options: OvsDataPathOptions;
+  readonly #network: PodNetwork;
+  readonly #resources = new AsyncDisposableStack();
+  readonly #pairs: PodPairs;
+  readonly #node: OvsNode;
+
+  constructor(options: OvsDataPathOptions) {
+    this.#options = options;
+    const { network, podSubnets, mode, tunnel, nodeAddresses, uplink, gateway, logger } = options;
+    this.#pairs = this.#resources.use(new PodPairs(logger));
+    const { socket } = this.#pairs.tools;
+    const mtu = options.mtu ?? podMtu(transportMtu(socket, uplink, nodeAddresses), mode, tunnel.type, nodeAddresses);
+    this.#network = { name: network, subnets: podSubnets, mtu };
+    this.#node = this.#resources.use(new OvsNode({ ...options, mtu, host: new LinuxHost(socket, gateway) }));
+  }
+
+  async start(): Promise<void> {
+    const { gateway, podSubnets, masquerade, clusterSubnets } = this.#options;
+    try {
+      this.#pairs.retireHalfMade([]);
+      const attachments = this.#attachments();
+      await this.#node.start((pod) => attachments.some((attachment) => standsBehind(attachment, pod)));
+      await this.#restorePorts(attachments);
+    } catch (caught) {
+      throw interfaceError("prepare the switch", caught);
+    }
+    await installMasquerade([{ bridge: gateway, subnets: podSubnets, masquerade, exempt: clusterSubnets }]);
+    await this.#pairs.tools.sweeper.sweep();
+  }
+
+  async attach(request: AttachRequest): Promise<CniResult> {
+    const { owner } = request;
+    const action = `attach "${owner.ifname}" of sandbox "${owner.sandboxId}"`;
+    const plan = planOf(this.#networkOf(owner, action), request);
+    const { tools } = this.#pairs;
+    using namespace = openSandbox(tools.kernel, request.container.netns);
+    try {
+      const { bridge, kind } = this.#options;
+      return await wire(tools, plan, namespace, ovsSide(this.#node, bridge, kind, this.#gateway(action)));
+    } catch (caught) {
+      throw interfaceError(action, caught);
+    }
+  }
+
+  async detach(owner: Owner): Promise<void> {
+    try {
+      await this.#node.disconnectPod(owner);
+      this.#pairs.retire(owner);
+    } catch (caught) {
+      throw interfaceError(`detach "${owner.ifname}" of sandbox "${owner.sandboxId}"`, caught);
+    }
+  }
+
+  async check(owner: Owner, netns: string, prevResult: CniResult): Promise<void> {
+    const action = `check "${owner.ifname}" of sandbox "${owner.sandboxId}"`;
+    this.#networkOf(owner, action);
+    try {
+      const pod = (await this.#node.pods()).find((one) => sameOwner(one.owner, owner));
+      this.#pairs.check(owner, netns, prevResult, (host) => comparePort(host, pod, this.#options.bridge));
+      await this.#node.checkFlows(owner);
+    } catch (caught) {
+      throw interfaceError(action, caught);
+    }
+  }
+
+  async list(): Promise<readonly Attached[]> {
+    try {
+      return this.#attachments().map(({ alias, link }) => ({ ...alias, hostIfname: link.name }));
+    } catch (caught) {
+      throw interfaceError("list the attached interfaces", caught);
+    }
+  }
+
+  async addresses(owner: Owner): Promise<readonly Cidr[]> {
+    const action = `read the addresses of "${owner.ifname}" of sandbox "${owner.sandboxId}"`;
+    const network = this.#networkOf(owner, action);
+    try {
+      return this.#pairs.addresses(owner, network);
+    } catch (caught) {
+      throw interfaceError(action, caught);
+    }
+  }
+
+  /** Nobody else gives addresses of the node's subnets away. */
+  held(): readonly Ip[] {
+    return [];
+  }
+
+  async problems(): Promise<readonly Problem[]> {
+    try {
+      const code = this.#attachments().length > 0 ? 51 : 50;
+      return [...this.#node.problems(), ...this.#hostProblems()].map((message) => ({ code, message }));
+    } catch (caught) {
+      throw interfaceError("look for problems", caught);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#resources.disposeAsync();
+  }
+
+  /** What stands without a port: the database is another one since, or an agent was killed over an ADD. */
+  async #restorePorts(attachments: readonly Attachment[]): Promise<void> {
+    const connected = await this.#node.pods();
+    for (const attachment of attachments) {
+      const { alias, link } = attachment;
+      const ips = this.#pairs.addresses(alias.owner, this.#network).map(({ ip }) => ip);
+      const mac = this.#pairs.podMac(link);
+      if (connected.some((pod) => standsBehind(attachment, pod)) || ips.length === 0 || mac === undefined) continue;
+      const { logger } = this.#options;
+      try {
+        const port = { port: link.name, device: String(link.index), netns: "" };
+        await this.#node.connectPod({ ...alias, ...port, mac, ips });
+        logger.warn("a pod's port was missing and is made again", { interface: link.name });
+      } catch (caught) {
+        // The others shall have their network all the same; CHECK names this one.
+        logger.error("cannot make a pod's port again", { interface: link.name, error: String(caught) });
+      }
+    }
+  }
+
+  #hostProblems(): string[] {
+    const { gateway, podSubnets, mode } = this.#options;
+    const { socket } = this.#pairs.tools;
+    const link = linkOrNone(socket, { name: gateway });
+    if (link === undefined) return [`the gateway "${gateway}" is missing`];
+    const missing = mode === "networkPolicyOnly" ? [] : missingGateways(socket, podSubnets, link);
+    return [
+      ...(link.up ? [] : [`the gateway "${gateway}" is down`]),
+      ...missing.map((address) => `the gateway "${gateway}" lacks the address "${formatCidr(address)}"`),
+      ...familiesNotForwarded([{ subnets: podSubnets }]).map((family) => `IPv${family} forwarding is off on the node`),
+    ];
+  }
+
+  /** Host's ends that are in service or should be. */
+  #attachments(): readonly Attachment[] {
+    return this.#pairs.attachments((network) => network === this.#network.name);
+  }
+
+  #gateway(action: string): Link {
+    const { gateway } = this.#options;
+    const link = linkOrNone(this.#pairs.tools.socket, { name: gateway });
+    if (link !== undefined) return link;
+    const is = `the gateway "${gateway}" is missing, wanted ovs-vswitchd to have made it`;
+    throw new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}`);
+  }
+
+  #networkOf(owner: Owner, action: string): PodNetwork {
+    if (owner.network === this.#network.name) return this.#network;
+    const is = `the agent has no network "${owner.network}", wanted "${this.#network.name}"`;
+    throw new CniError(CniCode.invalidConfig, `Cannot ${action}: ${is}`);
+  }
+}
+
+/** The port is of this very device. */
+const standsBehind = ({ alias, link }: Attachment, pod: ConnectedPod): boolean =>
+  sameOwner(alias.owner, pod.owner) && link.name === pod.port && String(link.index) === pod.device;

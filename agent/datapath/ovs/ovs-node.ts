@@ -1,0 +1,201 @@
+import type { Owner } from "../../../shared/cni/types.ts";
+import { formatCidr, formatIp } from "../../../shared/ip.ts";
+import type { Followed } from "../../nodes/node-registry.ts";
+import { compareFlows } from "./compare-flows.ts";
+import { gatewayOf, setUpNode } from "./node-set-up.ts";
+import type { ConnectedPod, OverlayNode, OvsNodeOptions, PodPort } from "./options.ts";
+import { PeerParts, peerRoutes } from "./peers.ts";
+import type { PipelineContext } from "./pipeline/context.ts";
+import { Category } from "./pipeline/cookie.ts";
+import { baseFlows, podFlows } from "./pipeline/mod.ts";
+import { PodPorts } from "./pod-ports.ts";
+import { OpenFlowProgram } from "./program/mod.ts";
+import { roundsOf } from "./rounds.ts";
+import { ServiceKeeper } from "./services/service-keeper.ts";
+import { serviceRoutes } from "./services/service-routes.ts";
+import { Settler } from "./settler.ts";
+import { interfaceNamed, openDatabase, type SwitchDatabase } from "./switch-database.ts";
+import { answering } from "./switch-errors.ts";
+import type { Part } from "./switch-program.ts";
+import { vnidFor } from "./tenants.ts";
+
+/** Of a pod that is new while the database cannot be reached: short, so that the runtime hears of it and tries again. */
+const databaseMs = 3_000;
+
+/** What there is once the node has been started. */
+interface Running {
+  readonly context: PipelineContext;
+  readonly program: OpenFlowProgram;
+}
+
+/**
+ * The node's part of the overlay. What should be is in memory: peers, services and projects as their sources tell them,
+ * pods as they come and go. `#settle` brings database, switch and host to that, whenever one of them has changed, was
+ * away, or refused.
+ */
+export class OvsNode implements OverlayNode {
+  readonly #options: OvsNodeOptions;
+  readonly #resources = new AsyncDisposableStack();
+  readonly #db: SwitchDatabase;
+  readonly #ports: PodPorts;
+  readonly #peers = new PeerParts();
+  readonly #settler: Settler;
+  readonly #vnids: Followed<ReadonlyMap<string, number>> | undefined;
+  #running: Running | undefined;
+  /** The gateway's device: another one has no addresses and no routes. */
+  #device: number | undefined;
+
+  /** Begins to connect. @throws {OvsdbError} for the database's address */
+  constructor(options: OvsNodeOptions) {
+    this.#options = options;
+    const { database, bridge, logger, tenants } = options;
+    this.#db = this.#resources.use(openDatabase(database));
+    this.#ports = new PodPorts({ db: this.#db, bridge, logger });
+    this.#vnids = tenants === undefined ? undefined : this.#resources.use(tenants.follow());
+    this.#settler = this.#resources.use(new Settler(() => this.#settle(), logger));
+  }
+
+  async pods(): Promise<readonly ConnectedPod[]> {
+    return answering(async () => {
+      await this.#db.ready(databaseMs);
+      return this.#ports.list();
+    });
+  }
+
+  async start(keep: (pod: ConnectedPod) => boolean): Promise<void> {
+    return answering(() => this.#start(keep));
+  }
+
+  async connectPod(pod: PodPort, when: "now" | "later" = "now"): Promise<void> {
+    return answering(async () => {
+      await this.#db.ready(databaseMs);
+      const vnid = await vnidFor(pod, this.#options.tenants, this.#vnids?.current);
+      await this.#ports.connect({ ...pod, vnid }, when);
+    });
+  }
+
+  /** @throws {CniError} 103 where the switch lacks a flow of the pod, 11 where it cannot be reached */
+  async checkFlows(owner: Owner): Promise<void> {
+    const pod = this.#ports.flowPortOf(owner);
+    if (this.#running === undefined || pod === undefined) return;
+    await compareFlows(this.#options.management, podFlows(this.#running.context, pod));
+  }
+
+  async disconnectPod(owner: Owner): Promise<void> {
+    await this.#ports.disconnect(owner);
+  }
+
+  problems(): readonly string[] {
+    const { state } = this.#db;
+    const { management, database } = this.#options;
+    if (state.t !== "ready") {
+      const why = state.t === "pausing" ? ` (${state.reason})` : "";
+      return [`the database of Open vSwitch at "${database}" cannot be reached${why}`];
+    }
+    const { connected, lastError } = this.#running?.program.status ?? { connected: false, lastError: "" };
+    if (connected) return [];
+    return [`the switch at "${management}" cannot be reached${lastError === "" ? "" : ` (${lastError})`}`];
+  }
+
+  /** The switch goes on as it is. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#resources.disposeAsync();
+  }
+
+  async #start(keep: (pod: ConnectedPod) => boolean): Promise<void> {
+    if (this.#running !== undefined) return this.#settle();
+    const { management, bridge, uplink, host, logger, services, serviceCidrs } = this.#options;
+    await this.#db.ready();
+    const context = await setUpNode(this.#db, this.#options);
+    const program = this.#resources.use(
+      await OpenFlowProgram.start({
+        management,
+        rounds: roundsOf(this.#db, bridge),
+        onStatus: (status) => {
+          if (status.connected) logger.info("the switch has everything");
+          else logger.warn("the switch is away", { error: status.lastError });
+          this.#settler.trigger();
+        },
+      }),
+    );
+    const parts = new Map([["base", basePart(context)], ...this.#ports.adopt(context, keep)]);
+    await program.set(new Map([...parts, ...this.#peers.changed(context, this.#nodes)]));
+    this.#running = { context, program };
+    this.#ports.follow(context, (changes) => program.set(changes));
+    if (uplink !== undefined) await host.moveToBridge(uplink, bridge);
+    await this.#setUpHost();
+    if (services !== undefined) {
+      const cidrs = serviceCidrs;
+      const keeper = this.#resources.use(new ServiceKeeper({ source: services, program, context, cidrs, logger }));
+      if (services.current !== undefined) await keeper.settled;
+    }
+    await program.finishRound();
+    this.#follow();
+  }
+
+  #follow(): void {
+    const trigger = (): void => this.#settler.trigger();
+    this.#resources.use(this.#options.peers.subscribe(trigger));
+    if (this.#vnids !== undefined) this.#resources.use(this.#vnids.subscribe(trigger));
+    this.#resources.use(this.#db.onChanges(trigger));
+    this.#resources.use(this.#db.onState(trigger));
+  }
+
+  async #settle(): Promise<void> {
+    if (this.#running === undefined || this.#db.state.t !== "ready") return;
+    const { program } = this.#running;
+    const context = await setUpNode(this.#db, this.#options);
+    if (textOf(context) !== textOf(this.#running.context)) {
+      this.#running = { context, program };
+      this.#peers.forget();
+      this.#ports.follow(context, (changes) => program.set(changes));
+      await program.set(new Map([["base", basePart(context)]]));
+    }
+    const changes = this.#peers.changed(context, this.#nodes);
+    if (changes.size > 0) await program.set(changes);
+    if (changes.size > 0 || this.#gatewayDevice() !== this.#device) await this.#setUpHost();
+    await this.#followTenants();
+    await this.#ports.settle();
+  }
+
+  /** A VNID that is asked for later than a pod's ADD is the one that counts. */
+  async #followTenants(): Promise<void> {
+    for (const port of [...this.#ports.wanted]) {
+      const vnid = this.#vnids?.current?.get(port.pod?.namespace ?? "");
+      if (vnid !== undefined && vnid !== port.vnid) await this.#ports.retenant(port, vnid);
+    }
+  }
+
+  /** The gateway's addresses, and the node's way to other nodes' pods and to services. */
+  async #setUpHost(): Promise<void> {
+    const { host, services, serviceCidrs } = this.#options;
+    const { context } = this.#running ?? {};
+    if (context === undefined) return;
+    const device = this.#gatewayDevice();
+    await host.useGateway(gatewayOf(this.#options));
+    const toServices = services === undefined ? [] : serviceRoutes(serviceCidrs);
+    await host.setRoutes([...peerRoutes(context, this.#nodes), ...toServices]);
+    this.#device = device;
+  }
+
+  get #nodes() {
+    return this.#options.peers.current ?? new Map<string, never>();
+  }
+
+  #gatewayDevice(): number | undefined {
+    return interfaceNamed(this.#db.view, this.#options.gateway)?.ifindex;
+  }
+}
+
+const basePart = (context: PipelineContext): Part => ({ category: Category.base, flows: baseFlows(context) });
+
+/** What the flows are made of, to tell whether it has changed: the numbers of ports can. */
+const textOf = ({ gateway, tunnel, uplink, nodeAddresses, podSubnets }: PipelineContext): string =>
+  JSON.stringify([
+    gateway.ofport,
+    gateway.addresses.map(formatIp),
+    tunnel?.ofport,
+    uplink,
+    nodeAddresses.map(formatCidr),
+    podSubnets.map(formatCidr),
+  ]);

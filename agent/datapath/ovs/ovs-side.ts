@@ -1,0 +1,34 @@
+import type { Link } from "../../netlink/mod.ts";
+import type { HostSide } from "../veth/host-side.ts";
+import type { SwitchKind } from "./options.ts";
+import type { OvsNode } from "./ovs-node.ts";
+
+/** A host's end becomes a port of Open vSwitch once it is named, while the pod's end is set up. */
+export function ovsSide(
+  node: OvsNode,
+  bridge: string,
+  kind: SwitchKind,
+  gateway: Pick<Link, "name" | "index">,
+): HostSide {
+  return {
+    bridge: { name: bridge },
+    gateway,
+    master: 0,
+    // ovs-vswitchd passes on what it reads: a packet without its checksum is dropped by connection tracking.
+    finishesChecksums: kind === "system",
+    portOptions: () => [],
+    isPort: () => true,
+    connect: ({ name, index }, { owner, request, ipam }, mac) =>
+      node.connectPod({
+        owner,
+        port: name,
+        device: String(index),
+        mac,
+        ips: ipam.ips.map(({ address }) => address.ip),
+        netns: request.container.netns,
+        ownLease: request.ownLease,
+        ...(request.pod === undefined ? {} : { pod: request.pod }),
+      }),
+    disconnect: ({ owner }) => node.disconnectPod(owner),
+  };
+}

@@ -1,0 +1,62 @@
+import { formatCidr, formatIp } from "../../../shared/ip.ts";
+import type { ClusterNode } from "../../nodes/node-registry.ts";
+import type { NodeRoute } from "./host-network.ts";
+import type { PipelineContext } from "./pipeline/context.ts";
+import { Category } from "./pipeline/cookie.ts";
+import { addressOnLink, gatewayAddressOf, peerFlows, wayTo } from "./pipeline/mod.ts";
+import { virtualMac } from "./pipeline/registers.ts";
+import type { Part } from "./switch-program.ts";
+
+type Nodes = ReadonlyMap<string, ClusterNode>;
+
+/** What the switch was told of other nodes, to tell it only of changes. */
+export class PeerParts {
+  readonly #told = new Map<string, string>();
+
+  /** Parts that take the switch from what it was told last to these nodes, taken for told. */
+  changed(context: PipelineContext, nodes: Nodes): ReadonlyMap<string, Part | undefined> {
+    const parts = new Map<string, Part | undefined>();
+    for (const name of this.#told.keys()) {
+      if (nodes.has(name)) continue;
+      this.#told.delete(name);
+      parts.set(partKey(name), undefined);
+    }
+    for (const [name, node] of nodes) {
+      const text = textOf(node);
+      if (this.#told.get(name) === text) continue;
+      this.#told.set(name, text);
+      parts.set(partKey(name), { category: Category.node, flows: peerFlows(context, node) });
+    }
+    return parts;
+  }
+
+  /** The switch is to be told of everything again. */
+  forget(): void {
+    this.#told.clear();
+  }
+}
+
+const partKey = (name: string): string => `node/${name}`;
+
+const textOf = ({ addresses, mac, subnets }: ClusterNode): string =>
+  [addresses.map(formatIp), mac, subnets.map(formatCidr)].join(" ");
+
+/** How this node's own packets get to the pods of others. */
+export const peerRoutes = (context: PipelineContext, nodes: Nodes): NodeRoute[] =>
+  [...nodes.values()].flatMap((node) => node.subnets.flatMap((subnet) => routeTo(context, node, subnet) ?? []));
+
+function routeTo(
+  context: PipelineContext,
+  node: ClusterNode,
+  dst: ClusterNode["subnets"][number],
+): NodeRoute | undefined {
+  if (context.mode === "networkPolicyOnly") return undefined;
+  const way = wayTo(context, node, dst);
+  if (way === undefined) return undefined;
+  // ARP for the other's gateway is answered by the switch; for IPv6 it is declared.
+  const mac = dst.ip.family === 6 ? { mac: virtualMac } : {};
+  if (way.t === "tunnel") return { dst, via: gatewayAddressOf(dst), by: "gateway", ...mac };
+  const via = addressOnLink(context, node, dst);
+  // Behind a router: the underlay knows the way, or nobody does.
+  return via === undefined ? undefined : { dst, via, by: "transport" };
+}

@@ -1,0 +1,199 @@
+import type { Owner } from "../../../shared/cni/types.ts";
+import { CniCode, CniError } from "../../../shared/errors.ts";
+import { formatIp } from "../../../shared/ip.ts";
+import type { Logger } from "../../../shared/log.ts";
+import { waitForOfport } from "../../ovsdb/mod.ts";
+import { ownerFields, ownerKey } from "../../state/owner-key.ts";
+import type { ConnectedPod } from "./options.ts";
+import type { PipelineContext } from "./pipeline/context.ts";
+import { Category } from "./pipeline/cookie.ts";
+import { podFlows } from "./pipeline/mod.ts";
+import { PodRows, type TenantPort } from "./pod-rows.ts";
+import type { SwitchDatabase } from "./switch-database.ts";
+import type { Part } from "./switch-program.ts";
+
+type FlowPort = Parameters<typeof podFlows>[1];
+
+/** Sets parts of the switch's program. */
+export type SetParts = (parts: ReadonlyMap<string, Part | undefined>) => Promise<void>;
+
+interface PodPortsOptions {
+  readonly db: SwitchDatabase;
+  readonly bridge: string;
+  readonly logger: Logger;
+}
+
+/** How long a DEL waits for the switch to take its flows out; what takes longer is finished behind its back. */
+const removalMs = 2_000;
+
+/**
+ * The ports of pods and their flows, as they should be. What the database or the switch does not take now is put right
+ * by `settle`, which is called whenever either of them changes.
+ */
+export class PodPorts {
+  readonly #db: SwitchDatabase;
+  readonly #rows: PodRows;
+  readonly #logger: Logger;
+  readonly #wanted = new Map<string, TenantPort>();
+  readonly #leaving = new Map<string, Owner>();
+  /** Those that a call is at work on. */
+  readonly #busy = new Set<string>();
+  /** What the program has of each, as text. */
+  readonly #told = new Map<string, string>();
+  #program: { readonly context: PipelineContext; readonly set: SetParts } | undefined;
+
+  constructor({ db, bridge, logger }: PodPortsOptions) {
+    this.#db = db;
+    this.#rows = new PodRows(db, bridge);
+    this.#logger = logger;
+  }
+
+  list(): readonly ConnectedPod[] {
+    return this.#rows.all().flatMap(({ port }) => {
+      if (port === undefined) return [];
+      const [ofport, problem] = [this.#rows.ofportOf(port.port), this.#rows.problemOf(port.port)];
+      return [{ ...port, ...(ofport === undefined ? {} : { ofport }), ...(problem === undefined ? {} : { problem }) }];
+    });
+  }
+
+  get wanted(): Iterable<TenantPort> {
+    return this.#wanted.values();
+  }
+
+  /** What the flows of a pod are made of, where it has a port that the switch has made. */
+  flowPortOf(owner: Owner): FlowPort | undefined {
+    return this.#flowPort(ownerKey(owner));
+  }
+
+  /** Takes over what an earlier agent has left: `keep` says what is still wanted. Answers the parts for those. */
+  adopt(context: PipelineContext, keep: (pod: ConnectedPod) => boolean): ReadonlyMap<string, Part> {
+    for (const { owner, port, row } of this.#rows.all()) {
+      const isWanted = port !== undefined && keep(port);
+      if (isWanted) this.#wanted.set(ownerKey(owner), port);
+      else this.#leaving.set(ownerKey(owner), owner);
+      if (!isWanted) this.#logger.warn("a port that nothing stands behind is removed", { port: row.name });
+    }
+    return new Map(this.#changed(context));
+  }
+
+  /** From now on changes go to the program; with another context than before, all of it at the next `settle`. */
+  follow(context: PipelineContext, set: SetParts): void {
+    if (this.#program !== undefined) this.#told.clear();
+    this.#program = { context, set };
+  }
+
+  /** @throws {OvsdbError | CniError} */
+  async connect(port: TenantPort, when: "now" | "later"): Promise<void> {
+    const key = ownerKey(port.owner);
+    this.#busy.add(key);
+    try {
+      this.#leaving.delete(key);
+      await this.#rows.put(port);
+      this.#wanted.set(key, port);
+      if (when === "later") return;
+      await waitForOfport(this.#db, { name: port.port });
+      await this.#tell([key]);
+    } finally {
+      this.#busy.delete(key);
+    }
+  }
+
+  /** Flows first: their port number may be another pod's soon. What fails is tried again by `settle`. */
+  async disconnect(owner: Owner): Promise<void> {
+    const key = ownerKey(owner);
+    this.#wanted.delete(key);
+    this.#leaving.set(key, owner);
+    await this.#remove([[key, owner]]);
+  }
+
+  /** A project has another VNID. */
+  async retenant(port: TenantPort, vnid: number): Promise<void> {
+    const key = ownerKey(port.owner);
+    if (this.#wanted.get(key) !== port) return;
+    const changed = { ...port, vnid };
+    this.#wanted.set(key, changed);
+    await this.#tell([key]);
+    await this.#rows.put(changed);
+  }
+
+  /** Brings database and program to what is wanted. @throws {OvsdbError | CniError} */
+  async settle(): Promise<void> {
+    const leaving = [...this.#leaving].filter(([key]) => !this.#busy.has(key));
+    if (leaving.length > 0) await this.#remove(leaving);
+    const standing = new Set(this.#rows.all().map(({ owner }) => ownerKey(owner)));
+    for (const [key, port] of this.#wanted) {
+      if (standing.has(key) || this.#busy.has(key)) continue;
+      this.#logger.warn("a pod's port that is gone is made again", ownerFields(port.owner));
+      await this.#rows.put(port);
+    }
+    await this.#tell([...this.#wanted.keys()].filter((key) => !this.#busy.has(key)));
+  }
+
+  async #remove(leaving: readonly (readonly [string, Owner])[]): Promise<void> {
+    const parts = leaving.filter(([key]) => this.#told.delete(key)).map(([key]) => [partKey(key), undefined] as const);
+    try {
+      // What the switch does not hear of now it hears of before anything that is set later.
+      if (parts.length > 0) await within(removalMs, this.#program?.set(new Map(parts)));
+    } catch (caught) {
+      this.#tellLate("flows of pods go once the switch can be reached", leaving, caught);
+    }
+    try {
+      await this.#rows.remove(
+        leaving.map(([, owner]) => owner),
+        removalMs,
+      );
+      for (const [key] of leaving) this.#leaving.delete(key);
+    } catch (caught) {
+      this.#tellLate("ports of pods go once the database can be reached", leaving, caught);
+    }
+  }
+
+  /** The pod's interface goes all the same, so that nothing reaches it. */
+  #tellLate(what: string, leaving: readonly (readonly [string, Owner])[], caught: unknown): void {
+    const containers = leaving.map(([, { sandboxId }]) => sandboxId);
+    this.#logger.warn(what, { containers, error: caught instanceof Error ? caught.message : String(caught) });
+  }
+
+  async #tell(keys: readonly string[]): Promise<void> {
+    const { context, set } = this.#program ?? {};
+    if (context === undefined || set === undefined) return;
+    const parts = this.#changed(context, keys);
+    if (parts.length > 0) await set(new Map(parts));
+  }
+
+  #flowPort(key: string): FlowPort | undefined {
+    const port = this.#wanted.get(key);
+    const ofport = port === undefined ? undefined : this.#rows.ofportOf(port.port);
+    return port === undefined || ofport === undefined ? undefined : { ...port, ofport };
+  }
+
+  /** The parts of those whose flows are other than was told, told now. */
+  #changed(context: PipelineContext, keys: Iterable<string> = this.#wanted.keys()): (readonly [string, Part])[] {
+    const parts: (readonly [string, Part])[] = [];
+    for (const key of keys) {
+      const port = this.#flowPort(key);
+      if (port === undefined) continue;
+      const text = [port.ofport, port.mac, port.vnid, ...port.ips.map(formatIp)].join(" ");
+      if (this.#told.get(key) === text) continue;
+      this.#told.set(key, text);
+      parts.push([partKey(key), { category: Category.pod, flows: podFlows(context, port) }]);
+    }
+    return parts;
+  }
+}
+
+const partKey = (owner: string): string => `pod/${owner}`;
+
+/** Waits no longer than this for what goes on by itself. @throws {CniError} 11 */
+async function within(limitMs: number, work: Promise<void> | undefined): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const timer = setTimeout(() => {
+    const is = `the switch has not answered within ${limitMs} ms`;
+    late.reject(new CniError(CniCode.tryAgainLater, `Cannot take a pod's flows out: ${is}, wanted it to`));
+  }, limitMs);
+  try {
+    await Promise.race([work, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

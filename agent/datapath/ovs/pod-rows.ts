@@ -1,0 +1,104 @@
+import type { Owner } from "../../../shared/cni/types.ts";
+import { CniCode, CniError } from "../../../shared/errors.ts";
+import { insertPort, removePorts, Transaction, transactAndApply } from "../../ovsdb/mod.ts";
+import { sameOwner } from "../../state/owner-key.ts";
+import type { PodPort } from "./options.ts";
+import { formatIdentity, ownerOf, type PortIdentity, parseIdentity } from "./port-identity.ts";
+import { interfaceNamed, type PortRow, portNamed, portsOf, type SwitchDatabase } from "./switch-database.ts";
+
+/** A pod's port with the VNID of its project. */
+export type TenantPort = PodPort & Pick<PortIdentity, "vnid">;
+
+/** The rows of pods' ports in the database of the switch. */
+export class PodRows {
+  readonly #db: SwitchDatabase;
+  readonly #bridge: string;
+
+  constructor(db: SwitchDatabase, bridge: string) {
+    this.#db = db;
+    this.#bridge = bridge;
+  }
+
+  /** Those that the database has; what they say of themselves is missing where it cannot be. */
+  all(): readonly { readonly row: PortRow; readonly owner: Owner; readonly port: TenantPort | undefined }[] {
+    return portsOf(this.#db.view, this.#bridge).flatMap((row) => {
+      const owner = ownerOf(row.external_ids);
+      const identity = parseIdentity(row.external_ids);
+      if (owner === undefined) return [];
+      return [{ row, owner, port: identity === undefined ? undefined : { ...identity, port: row.name } }];
+    });
+  }
+
+  /** The number that the switch has given a port; `undefined` as long as there is none. */
+  ofportOf(name: string): number | undefined {
+    const { ofport } = interfaceNamed(this.#db.view, name) ?? {};
+    return ofport === undefined || ofport < 0 ? undefined : ofport;
+  }
+
+  /** Why the switch could make no port. */
+  problemOf(name: string): string | undefined {
+    return interfaceNamed(this.#db.view, name)?.error;
+  }
+
+  /**
+   * Has the row of this port as it should be. One for an earlier device of the name goes first, and the switch has to
+   * have let go of it: it would keep the old device else.
+   * @throws {OvsdbError}
+   * @throws {CniError} 102 where the name is taken by a port of somebody else
+   */
+  async put(port: TenantPort): Promise<void> {
+    await this.#removeEarlier(port);
+    const action = `add the port "${port.port}" of sandbox "${port.owner.sandboxId}"`;
+    const transaction = new Transaction(action);
+    const ids = formatIdentity(port);
+    const standing = portNamed(this.#db.view, port.port);
+    if (standing === undefined) {
+      const type = port.type === undefined ? {} : { type: port.type };
+      insertPort(transaction, this.#bridge, { name: port.port, interface: type, port: { external_ids: ids } });
+    } else {
+      const isSame = Object.entries(ids).every(([key, value]) => standing.external_ids.get(key) === value);
+      if (isSame && standing.external_ids.size === Object.keys(ids).length) return;
+      transaction.update("Port", [["name", "==", port.port]], { external_ids: ids });
+    }
+    await this.#db.transact(transaction);
+  }
+
+  /** "Is not there" is success. @throws {OvsdbError} */
+  async remove(owners: readonly Owner[], timeoutMs?: number): Promise<void> {
+    const rows = this.all().filter(({ owner }) => owners.some((one) => sameOwner(one, owner)));
+    if (rows.length === 0) return;
+    const transaction = new Transaction(
+      `remove the ports of ${owners.map((owner) => `"${owner.sandboxId}"`).join(", ")}`,
+    );
+    removePorts(
+      transaction,
+      this.#bridge,
+      rows.map(({ row }) => row._uuid),
+    );
+    await this.#db.transact(transaction, timeoutMs);
+  }
+
+  async #removeEarlier({ port, owner, device }: TenantPort): Promise<void> {
+    const named = portNamed(this.#db.view, port);
+    const rows = this.all();
+    if (named !== undefined && !rows.some(({ row }) => row._uuid === named._uuid)) throw nameTaken(port, owner);
+    const earlier = rows.filter(({ row, owner: holder, port: standing }) => {
+      if (row.name !== port) return sameOwner(holder, owner);
+      return !sameOwner(holder, owner) || standing === undefined || standing.device !== device;
+    });
+    if (earlier.length === 0) return;
+    const transaction = new Transaction(`remove the earlier ports of "${owner.sandboxId}"`);
+    removePorts(
+      transaction,
+      this.#bridge,
+      earlier.map(({ row }) => row._uuid),
+    );
+    await transactAndApply(this.#db, transaction);
+  }
+}
+
+const nameTaken = (port: string, { sandboxId }: Owner): CniError =>
+  new CniError(
+    CniCode.interfaceFailure,
+    `Cannot add the port "${port}" of sandbox "${sandboxId}": Open vSwitch has a port of that name that is not ours, wanted the name free`,
+  );

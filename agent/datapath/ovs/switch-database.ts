@@ -1,0 +1,38 @@
+import { type Monitored, OvsdbClient } from "../../ovsdb/mod.ts";
+
+/** What the data path follows of the database. */
+const watched = {
+  Open_vSwitch: ["cur_cfg"],
+  Bridge: ["name", "ports", "datapath_type", "fail_mode", "protocols", "other_config", "external_ids"],
+  Port: ["name", "interfaces", "external_ids"],
+  Interface: [
+    "name",
+    "type",
+    "options",
+    "ofport",
+    "ofport_request",
+    "error",
+    "mac",
+    "mac_in_use",
+    "mtu_request",
+    "ifindex",
+  ],
+} as const satisfies Monitored;
+
+export type SwitchDatabase = OvsdbClient<typeof watched>;
+type SwitchView = SwitchDatabase["view"];
+export type PortRow = NonNullable<ReturnType<typeof portNamed>>;
+
+/** Begins to connect. @throws {OvsdbError} for the address */
+export const openDatabase = (address: string): SwitchDatabase => new OvsdbClient({ address, monitored: watched });
+
+export const bridgeNamed = (view: SwitchView, name: string) => view.named("Bridge", name);
+export const portNamed = (view: SwitchView, name: string) => view.named("Port", name);
+/** An interface has its port's name, as all that are made here. */
+export const interfaceNamed = (view: SwitchView, name: string) => view.named("Interface", name);
+
+/** The ports of a bridge, none where there is no such bridge. */
+export function portsOf(view: SwitchView, bridge: string): readonly PortRow[] {
+  const uuids = bridgeNamed(view, bridge)?.ports ?? new Set();
+  return [...uuids].map((uuid) => view.row("Port", uuid)).filter((row) => row !== undefined);
+}

@@ -1,0 +1,30 @@
+import { CniCode, CniError } from "../../../shared/errors.ts";
+import { OvsdbCode, OvsdbError } from "../../ovsdb/mod.ts";
+
+/** The database, or the switch behind it, did not answer: another time it may. */
+const passing: ReadonlySet<string> = new Set([
+  OvsdbCode.unreachable,
+  OvsdbCode.late,
+  OvsdbCode.disconnected,
+  OvsdbCode.closed,
+  OvsdbCode.notSeen,
+]);
+
+/** Does it, with the errors of Open vSwitch's database as the caller of a verb sees them. @throws {CniError} 11, 102 */
+export async function answering<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (caught) {
+    throw switchError(caught);
+  }
+}
+
+function switchError(caught: unknown): unknown {
+  if (!(caught instanceof OvsdbError)) return caught;
+  const code = passing.has(caught.code) ? CniCode.tryAgainLater : CniCode.interfaceFailure;
+  // The runtime's library takes these words in a DEL's error for success.
+  const message = caught.message
+    .replace(/not found/gi, "absent")
+    .replace(/no such (device|file or directory)/gi, "absent");
+  return new CniError(code, message, { cause: caught });
+}

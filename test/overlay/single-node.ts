@@ -1,0 +1,52 @@
+import { executables } from "../conformance/plugin.ts";
+import { nodeOn } from "./lab/addresses.ts";
+import { LabNode, type NicShape } from "./lab/lab-node.ts";
+import { scratchUntilEnd } from "./lab/scratch-until-end.ts";
+import { Underlay } from "./lab/underlay.ts";
+
+export const subnets = ["10.10.1.0/24", "fd10:0:0:1::/64"] as const;
+export const gateways = ["10.10.1.1", "fd10:0:0:1::1"] as const;
+
+/** One node without a registry, on a link that leads to a router. */
+export class SingleNode implements AsyncDisposable {
+  readonly underlay: Underlay;
+  readonly node: LabNode;
+  readonly #stack: AsyncDisposableStack;
+
+  private constructor(stack: AsyncDisposableStack, underlay: Underlay, node: LabNode) {
+    this.#stack = stack;
+    this.underlay = underlay;
+    this.node = node;
+  }
+
+  /** The agent does not run yet. */
+  static async ground(ovs: object = {}, nic: NicShape = "outer-bridge"): Promise<SingleNode> {
+    await using stack = new AsyncDisposableStack();
+    const parent = stack.use(scratchUntilEnd("pt-one-")).path;
+    const underlay = stack.use(Underlay.create());
+    await underlay.start();
+    const config = {
+      networks: [{ name: "pods", bridge: "br-int", subnets }],
+      ovs: { nodeAddresses: nodeOn("a", 1), ...ovs },
+      janitorIntervalMs: 200,
+    };
+    const spec = { number: 1, link: "a", nic, executables, parent, config } as const;
+    const node = stack.use(await LabNode.start(spec, underlay));
+    return new SingleNode(stack.move(), underlay, node);
+  }
+
+  static async start(ovs: object = {}, nic?: NicShape): Promise<SingleNode> {
+    const single = await SingleNode.ground(ovs, nic);
+    try {
+      await single.node.startAgent();
+      return single;
+    } catch (caught) {
+      await single[Symbol.asyncDispose]();
+      throw caught;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#stack.disposeAsync();
+  }
+}
