@@ -47,6 +47,7 @@ test="$bench
   procps                                              # sysctl
   openvswitch-switch                                  # a database and a switch of each test's own; its service may run or not
   etcd-server                                         # the registry of nodes; each test has a cluster of its own
+  openssl                                             # certificates for its tests
   zsh                                                 # runs its completion script
   wine64 gcc-mingw-w64-x86-64                         # pipette.exe, and our stubs of Windows' own DLLs
   golang-go golang-google-grpc-dev golang-goprotobuf-dev protobuf-compiler libprotobuf-dev   # grpc-go as a peer"

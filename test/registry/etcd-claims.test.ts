@@ -1,18 +1,13 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createEtcdRegistry, type EtcdNodeRegistry, type EtcdRegistryOptions } from "../../agent/nodes/etcd/mod.ts";
-import type { ClusterNode, Registration } from "../../agent/nodes/node-registry.ts";
-import { formatCidr, parseCidr, parseIp } from "../../shared/ip.ts";
+import type { ClusterNode } from "../../agent/nodes/node-registry.ts";
+import { parseCidr, parseIp } from "../../shared/ip.ts";
 import { describeWith } from "../support/requires.ts";
 import { replay } from "./etcd-bijection.ts";
 import { EtcdCluster } from "./etcd-cluster.ts";
+import { eventually, machine, subnetsOf } from "./etcd-machines.ts";
 
-const machine = (i: number): Registration => ({
-  name: `n${i}`,
-  uid: `uid-${i}`,
-  addresses: [parseIp(`192.0.${i >> 8}.${i & 255}`)!],
-});
 const network = (cidr: string, hostBits: number) => ({ cidr: parseCidr(cidr)!, hostBits });
-const subnetsOf = (nodes: readonly ClusterNode[]): string[] => nodes.flatMap(({ subnets }) => subnets.map(formatCidr));
 
 describeWith("claims of subnets in etcd", ["etcd"], () => {
   let etcd: EtcdCluster;
@@ -117,8 +112,7 @@ describeWith("claims of subnets in etcd", ["etcd"], () => {
     const node = await registry.register(machine(1));
     const alive = registry.keepAlive(node);
     const state = async (): Promise<string | undefined> => (await registry.list())[0]?.state;
-    for (let i = 0; i < 200 && (await state()) !== "ready"; i++) await Bun.sleep(10);
-    expect(await state()).toBe("ready");
+    await eventually("it is ready", async () => (await state()) === "ready");
     await alive[Symbol.asyncDispose]();
     expect(await state()).toBe("lost");
   });

@@ -22,6 +22,7 @@ const needs = {
   wine: () => missingFile("/usr/lib/wine/wine64", "wine64"),
   mingw: () => missingFile("/usr/bin/x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64"),
   openvswitch: () => missingFile("/usr/sbin/ovs-vswitchd", "openvswitch-switch"),
+  openssl: () => missingFile("/usr/bin/openssl", "openssl"),
   etcd: () => missingFile("/usr/bin/etcd", "etcd-server"),
   nft: () => missingFile("/usr/sbin/nft", "nftables"),
 } as const;

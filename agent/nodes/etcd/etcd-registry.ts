@@ -36,7 +36,7 @@ class EtcdRegistry implements EtcdNodeRegistry {
       throw new CniError(CniCode.invalidConfig, `Cannot use the etcd registry: ${is}, wanted one such as "/pipette"`);
     }
     this.#keys = new Keys(prefix);
-    this.#client = new EtcdClient(parseEndpoints(endpoints, options));
+    this.#client = new EtcdClient(parseEndpoints(endpoints, options), options.callMs);
     this.#join = new Join(this.#client, this.#keys, networks);
     this.#options = options;
     this.tenants = new EtcdTenants(this.#client, this.#keys, (prefix, read) => this.#follow(prefix, read));

@@ -23,6 +23,8 @@ export interface EtcdRegistryOptions {
    * Default 10.128.0.0/14 with 9 host bits.
    */
   readonly networks?: readonly ClusterNetwork[];
+  /** Bound of a call with all its tries. Default 10 s: longer than a cluster takes to choose a leader. */
+  readonly callMs?: number;
   readonly logger?: Logger;
 }
 

@@ -28,14 +28,17 @@ export class EtcdClient implements Disposable {
   readonly name: string;
   readonly endpoints: readonly Endpoint[];
   readonly #connections: (EtcdConnection | undefined)[];
-  // So that many nodes spread over the members.
   #at: number;
+  /** Bound of a call with all its tries. */
+  readonly callMs: number;
   readonly #closed = new AbortController();
 
-  constructor(endpoints: readonly Endpoint[]) {
+  constructor(endpoints: readonly Endpoint[], callMs: number = etcdLimits.callMs) {
+    this.callMs = callMs;
     this.endpoints = endpoints;
     this.name = `the etcd registry at ${endpoints.map(({ url }) => url).join(", ")}`;
     this.#connections = endpoints.map(() => undefined);
+    // So that many nodes spread over the members.
     this.#at = Math.floor(Math.random() * endpoints.length);
   }
 
@@ -60,15 +63,25 @@ export class EtcdClient implements Disposable {
   /** @throws {EtcdError} */
   async call<Req, Res>(method: Method<Req, Res>, request: Req, timeoutMs: number = etcdLimits.tryMs): Promise<Res> {
     if (this.closed.aborted) throw new EtcdError("refused", "the client is closed");
-    const at = this.#at;
+    const endpoint = this.endpoint;
     try {
-      return await this.#connection(at).call(method, request, timeoutMs);
+      return await this.#connection(this.#at).call(method, request, timeoutMs);
     } catch (caught) {
-      // Many calls may fail at once, and are one reason to go on.
-      const passing = caught instanceof EtcdError && caught.passing;
-      if (passing && at === this.#at) this.#at = (at + 1) % this.endpoints.length;
+      if (caught instanceof EtcdError && caught.passing) this.moveOn(endpoint);
       throw caught;
     }
+  }
+
+  /** The member that the next call goes to. */
+  get endpoint(): Endpoint {
+    const endpoint = this.endpoints[this.#at];
+    if (endpoint === undefined) throw new Error(`Broken invariant: there is no endpoint ${this.#at}`);
+    return endpoint;
+  }
+
+  /** To the next member. Many calls may fail at once, and are one reason to leave the member that they went to. */
+  moveOn(from: Endpoint): void {
+    if (from === this.endpoint) this.#at = (this.#at + 1) % this.endpoints.length;
   }
 
   /** Calls that run end by their own deadlines; there are no others afterwards. */
@@ -78,28 +91,26 @@ export class EtcdClient implements Disposable {
   }
 
   #connection(at: number): EtcdConnection {
-    const endpoint = this.endpoints[at];
-    if (endpoint === undefined) throw new Error(`Broken invariant: there is no endpoint ${at}`);
-    this.#connections[at] ??= new EtcdConnection(endpoint);
+    this.#connections[at] ??= new EtcdConnection(this.endpoint);
     return this.#connections[at];
   }
 }
 
 /**
- * Makes an attempt again and again, within `callMs`, as long as members cannot be reached or their answer is lost. So each
+ * Makes an attempt again and again, within the client's `callMs`, as long as members cannot be reached or their answer is lost. So each
  * attempt begins by looking what an earlier one has done.
  * @param action for the error: `register node "a"`
  * @throws {CniError}
  */
 export async function retried<T>(client: EtcdClient, action: string, attempt: () => Promise<T>): Promise<T> {
-  const until = performance.now() + etcdLimits.callMs;
+  const until = performance.now() + client.callMs;
   for (let most: number = etcdLimits.retryFirstMs; ; most = Math.min(2 * most, etcdLimits.retryMostMs)) {
     try {
       return await attempt();
     } catch (caught) {
       const passing = caught instanceof EtcdError && caught.passing;
       const pauseMs = Math.random() * most;
-      if (!passing || performance.now() + pauseMs > until) throw cniErrorOf(caught, action, client.name);
+      if (!passing || performance.now() + pauseMs > until) throw cniErrorOf(caught, action, client);
       await Bun.sleep(pauseMs);
     }
   }

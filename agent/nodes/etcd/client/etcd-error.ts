@@ -1,6 +1,5 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { GrpcCode } from "../../../../shared/rpc/rpc-error.ts";
-import { etcdLimits } from "../etcd-limits.ts";
 
 /**
  * Why a call ended without an answer.
@@ -37,7 +36,11 @@ const refusals: ReadonlySet<number> = new Set([
 
 /** The one way in for what grpc-js ends a call with. The same code stands for different things: the words tell them apart. */
 export function etcdError(code: number, details: string, cause?: unknown): EtcdError {
-  return new EtcdError(troubleOf(code, details), details === "" ? `status ${code}` : details, cause);
+  const is = details.replace(
+    /^No connection established\. Last error: (?:Error: )?(.*?)\.? Resolution note: .*$/s,
+    "$1",
+  );
+  return new EtcdError(troubleOf(code, details), is === "" ? `status ${code}` : is, cause);
 }
 
 function troubleOf(code: number, details: string): EtcdTrouble {
@@ -56,17 +59,21 @@ function troubleOf(code: number, details: string): EtcdTrouble {
 /**
  * The one way out to callers of the registry.
  * @param action such as `register node "a"`
- * @param where the registry's name
+ * @param registry its name, and how long it was tried
  */
-export function cniErrorOf(caught: unknown, action: string, where: string): CniError {
-  if (!(caught instanceof EtcdError)) return CniError.from(caught, `${action} in ${where}`);
-  const cannot = `Cannot ${action} in ${where}`;
+export function cniErrorOf(
+  caught: unknown,
+  action: string,
+  { name, callMs }: { readonly name: string; readonly callMs: number },
+): CniError {
+  if (!(caught instanceof EtcdError)) return CniError.from(caught, `${action} in ${name}`);
+  const cannot = `Cannot ${action} in ${name}`;
   const is = caught.message;
   const fail = (code: number, rest: string): CniError => new CniError(code, `${cannot}: ${rest}`, { cause: caught });
   switch (caught.trouble) {
     case "unreachable":
     case "uncertain":
-      return fail(CniCode.tryAgainLater, `${is}, wanted an answer within ${etcdLimits.callMs} ms${clockHint(is)}`);
+      return fail(CniCode.tryAgainLater, `${is}, wanted an answer within ${callMs} ms${clockHint(is)}`);
     case "full":
       return fail(
         CniCode.tryAgainLater,

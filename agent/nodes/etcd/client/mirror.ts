@@ -42,7 +42,6 @@ export class Mirror<T> extends LiveValue<ReadonlyMap<string, T>> implements Foll
   #clusterId = "";
   /** Whether the watch cannot go on from there. */
   #listAnew = true;
-  #member: number;
   #publishing: ReturnType<typeof setTimeout> | undefined;
   #lastReason = "";
 
@@ -50,7 +49,6 @@ export class Mirror<T> extends LiveValue<ReadonlyMap<string, T>> implements Foll
     super();
     this.#options = options;
     this.#end = AbortSignal.any([this.#stop.signal, options.client.closed]);
-    this.#member = Math.floor(Math.random() * options.client.endpoints.length);
     this.#ended = this.#run();
   }
 
@@ -104,15 +102,14 @@ export class Mirror<T> extends LiveValue<ReadonlyMap<string, T>> implements Foll
 
   async #watch(): Promise<void> {
     const { client, prefix, relistMs = etcdLimits.relistMs } = this.#options;
-    const endpoint = client.endpoints[this.#member % client.endpoints.length];
-    if (endpoint === undefined) return;
+    const { endpoint } = client;
     const request = { key: prefix, rangeEnd: endOf(prefix), startRevision: this.#revision + 1 };
     const timeoutMs = relistMs * (1 + Math.random() / 2);
     try {
       await watch({ endpoint, request, signal: this.#end, timeoutMs, onResponse: (response) => this.#take(response) });
       this.#listAnew = true;
     } catch (caught) {
-      this.#member++;
+      client.moveOn(endpoint);
       throw caught;
     }
   }
