@@ -13,6 +13,7 @@ import { asService, logInto } from "./agent-supervision.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import { parseAgentConfig } from "./config/parse-agent-config.ts";
 import { chooseDataPath } from "./data-path-choice.ts";
+import { openRegistry } from "./nodes/open-registry.ts";
 
 export const agentCommand = defineCommand({
   action: "run the agent",
@@ -89,9 +90,11 @@ async function serve(config: AgentConfig, io: TerminalIo, supervisor: Supervisor
   const logger = createLogger(config.logLevel, (line) => io.stderr(`${line}\n`));
   const system = await openSystem();
   return runDaemon({ who: "the agent", logger, system, env: io.env, supervisor }, async () => {
+    const registry = config.nodes === undefined ? undefined : await openRegistry(config.nodes, logger);
     const agent = await Agent.start(config, {
       logger,
       system,
+      ...(registry === undefined ? {} : { registry }),
       ...(await chooseDataPath(config, logger)),
     });
     void warmUp(logger);

@@ -1,20 +1,24 @@
 import { join } from "node:path";
-import { openSound, StoreWatch } from "../ipam/mod.ts";
+import { type Allocator, openSound, StoreWatch } from "../ipam/mod.ts";
 import type { Owner } from "../shared/cni/types.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
+import { type Cidr, contains } from "../shared/ip.ts";
 import { limits } from "../shared/limits.ts";
 import type { Logger } from "../shared/log.ts";
 import { InstanceLock } from "../shared/server/instance-lock.ts";
 import { SocketServer } from "../shared/server/socket-server.ts";
 import type { System } from "../shared/server/system.ts";
 import { version } from "../shared/version.ts";
-import type { AgentParts } from "./agent-parts.ts";
 import { writeAtomically } from "./atomic-file.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import { conflistPath, conflistText } from "./conflist.ts";
 import type { DataPath } from "./datapath/datapath.ts";
-import { Lanes } from "./lanes.ts";
+import { LateParts } from "./late-parts.ts";
 import type { Cluster } from "./nodes/cluster.ts";
+import { type Joined, joinCluster } from "./nodes/join.ts";
+import type { Membership } from "./nodes/membership.ts";
+import type { NodeRegistry } from "./nodes/node-registry.ts";
+import { pause } from "./nodes/retry.ts";
 import { cniRpcs } from "./services/cni-service.ts";
 import { agentIpamRpcs } from "./services/ipam-service.ts";
 import { nodeRpcs } from "./services/node-service.ts";
@@ -23,9 +27,6 @@ import { ownerKey } from "./state/owner-key.ts";
 import { reconcile } from "./state/reconcile.ts";
 import type { Source } from "./state/sources.ts";
 import { takeNetworksOver } from "./state/take-over.ts";
-
-/** A container has one call at a time by the specification; a few more come from repeats after timeouts. */
-const longestQueue = 64;
 
 /** What a data path is made for. */
 export interface DataPathNeeds {
@@ -42,6 +43,8 @@ export interface AgentDependencies {
   readonly system: System;
   /** Called once the locks are ours, and the node has joined. */
   createDataPath(needs: DataPathNeeds): DataPath;
+  /** Where the node's subnet and its peers come from; wanted where the configuration has `nodes`. Ends with the agent. */
+  readonly registry?: NodeRegistry;
   /** Its name for `Status`. */
   readonly dataPathName: string;
   /** Who else knows of pods that stand. */
@@ -53,40 +56,53 @@ export interface AgentDependencies {
 /** `starting`: listens, answers 11. `ready`: serves. `stopping`: finishes what is in flight. */
 type State = { t: "starting" } | { t: "ready" } | { t: "stopping" };
 
+/** How long a start waits for the node to join before it goes on in the background: nobody else's start may wait for it. */
+const joinPatienceMs = 3000;
+
 /**
- * The running agent. The order of its start is its promise: locks, store, socket, data path, reconciled,
+ * The running agent. The order of its start is its promise: locks, store, socket, membership, data path, reconciled,
  * and only then the file that turns the runtime ready.
  */
 export class Agent {
-  readonly #parts: AgentParts;
+  readonly #parts: LateParts;
   readonly #janitor: Janitor;
   readonly #server: SocketServer;
   readonly #watch: StoreWatch;
-  /** Empty until the start has succeeded. */
-  #resources = new AsyncDisposableStack();
+  readonly #dependencies: AgentDependencies;
+  readonly #resources: AsyncDisposableStack;
+  readonly #stopping = new AbortController();
+  readonly #failed = Promise.withResolvers<string>();
   #state: State = { t: "starting" };
-  readonly #dataPathLost: Promise<string> | undefined;
+  /** Why the node has not joined yet. */
+  #waiting: string | undefined;
+  #membership: Membership | undefined;
+  /** Settles when the agent is ready; never rejects once `start` has answered. */
+  #began: Promise<void> = Promise.resolve();
 
   private constructor(
-    parts: AgentParts,
+    parts: LateParts,
     server: SocketServer,
     watch: StoreWatch,
-    { sources, dataPathLost }: AgentDependencies,
+    dependencies: AgentDependencies,
+    resources: AsyncDisposableStack,
   ) {
-    this.#dataPathLost = dataPathLost;
+    this.#dependencies = dependencies;
+    this.#resources = resources;
     this.#parts = parts;
     this.#server = server;
     this.#watch = watch;
+    const { sources } = dependencies;
     const { janitorIntervalMs: intervalMs } = parts.config;
     this.#janitor = new Janitor(parts, { intervalMs, suspectGraceMs: limits.suspectGraceMs, sources });
   }
 
   /**
-   * Starts and answers once calls are served and the runtime's file is written.
+   * Starts and answers once calls are served and the runtime's file is written; where the node is to join and cannot yet,
+   * earlier: then calls are answered with the reason, and the rest follows.
    * @throws {CniError} naming what is in the way; nothing stays locked or listening then
    */
   static async start(config: AgentConfig, dependencies: AgentDependencies): Promise<Agent> {
-    const { logger, system } = dependencies;
+    const { logger, system, registry } = dependencies;
     await using resources = new AsyncDisposableStack();
     const server = resources.use(SocketServer.claim(config.socket, "the agent", system));
     const watch = resources.use(new StoreWatch());
@@ -96,33 +112,24 @@ export class Agent {
     // Two agents with one store would each take the other's interfaces for leftovers.
     const lockFile = join(config.dataDir, "agent.lock");
     resources.use(InstanceLock.take(lockFile, "the agent", `data directory "${config.dataDir}"`, system));
-    const leftover = new Map<string, Owner>();
-    const needs = { config, leftover: (owner: Owner) => void leftover.set(ownerKey(owner), owner) };
-    const parts: AgentParts = {
-      config,
-      allocator,
-      dataPath: resources.use(dependencies.createDataPath(needs)),
-      lanes: new Lanes(longestQueue),
-      attached: new Map(),
-      leftover,
-      logger,
-    };
-    const agent = new Agent(parts, server, watch, dependencies);
+    if (registry !== undefined) resources.use(registry);
+    const parts = new LateParts(config, allocator, logger);
+    const agent = new Agent(parts, server, watch, dependencies, resources.move());
     try {
-      await agent.#begin(dependencies.dataPathName);
+      await agent.#listen();
+      await agent.#begin();
+      return agent;
     } catch (caught) {
-      await server.close(0);
-      await agent.#janitor.stop();
+      await agent.#end(0);
       throw caught;
     }
-    agent.#resources = resources.move();
-    return agent;
   }
 
-  /** Resolves, with a sentence, when only a new start helps: as `SocketServer.lost`, `StoreWatch.lost`, or the data path. */
+  /** Resolves, with a sentence, when only a new start helps: the socket, the store, the data path or the membership is lost. */
   get lost(): Promise<string> {
-    const ways = [this.#server.lost, this.#watch.lost];
-    return Promise.race(this.#dataPathLost === undefined ? ways : [...ways, this.#dataPathLost]);
+    const { dataPathLost } = this.#dependencies;
+    const ways = [this.#server.lost, this.#watch.lost, this.#failed.promise];
+    return Promise.race(dataPathLost === undefined ? ways : [...ways, dataPathLost]);
   }
 
   /** Finishes the calls in flight within the configured bound, keeps the runtime's file, releases everything else. */
@@ -131,23 +138,35 @@ export class Agent {
     this.#state = { t: "stopping" };
     const { logger, config } = this.#parts;
     logger.info("stopping", { callsInFlight: this.#server.callsInFlight });
-    const ended = await this.#server.close(config.drainTimeoutMs);
+    const ended = await this.#end(config.drainTimeoutMs);
     if (!ended) logger.warn("calls were cut off", { after: config.drainTimeoutMs });
-    await this.#janitor.stop();
-    if (ended) await this.#parts.lanes.idle();
-    await this.#resources.disposeAsync();
     logger.info("stopped");
   }
 
-  async #begin(dataPathName: string): Promise<void> {
-    const { config, dataPath, logger } = this.#parts;
-    const gate = { requireReady: () => this.#requireReady() };
+  async #end(withinMs: number): Promise<boolean> {
+    this.#stopping.abort(new CniError(CniCode.tryAgainLater, "Cannot join: the agent stops, wanted it to run"));
+    const ended = await this.#server.close(withinMs);
+    await this.#began.catch(() => undefined);
+    await this.#janitor.stop();
+    if (ended) await this.#parts.lanes.idle();
+    await this.#resources.disposeAsync();
+    return ended;
+  }
+
+  async #listen(): Promise<void> {
+    const { config, logger } = this.#parts;
+    const gate = {
+      requireReady: () => this.#requireReady(),
+      requireAddresses: (network: string) => this.#requireAddresses(network),
+    };
     const info = {
       version,
-      dataPath: dataPathName,
+      dataPath: this.#dependencies.dataPathName,
       startedAtMs: Date.now(),
       callsInFlight: () => this.#server.callsInFlight,
       notReady: () => this.#notReady(),
+      refused: () => this.#refused(),
+      cluster: () => this.#membership?.describe() ?? "",
     };
     const services = [
       cniRpcs(this.#parts, gate),
@@ -155,14 +174,68 @@ export class Agent {
       agentIpamRpcs(this.#parts, this.#janitor, gate),
     ];
     await this.#server.listen(services, config.janitorIntervalMs, logger);
+  }
+
+  /** Answers when the agent is ready, or when it waits to join. @throws as `start` */
+  async #begin(): Promise<void> {
+    const joining = this.#join();
+    this.#began = joining.then((joined) => this.#serve(joined));
+    // Whoever waits for it hears of its failure; until then nobody does.
+    this.#began.catch(() => undefined);
+    const joined = joining.then(() => true);
+    if (await Promise.race([joined, pause(joinPatienceMs, this.#stopping.signal)])) return this.#began;
+    this.#parts.logger.info("serving without a data path until the node has joined");
+    this.#began = this.#began.catch((caught: unknown) => {
+      if (!this.#stopping.signal.aborted) this.#failed.resolve(CniError.from(caught, "run the agent").message);
+    });
+  }
+
+  async #join(): Promise<Joined | undefined> {
+    const { config, allocator, logger } = this.#parts;
+    const { registry } = this.#dependencies;
+    const [network] = config.networks;
+    if (registry === undefined || config.nodes === undefined || network === undefined) return undefined;
+    return joinCluster({
+      config,
+      nodes: config.nodes,
+      registry,
+      podsStand: (outside) => holdsAddresses(allocator, network.name, outside),
+      logger,
+      signal: this.#stopping.signal,
+      waiting: (reason) => {
+        this.#waiting = reason;
+      },
+    });
+  }
+
+  /** @param joined where the node is one of many */
+  async #serve(joined: Joined | undefined): Promise<void> {
+    const { logger, leftover } = this.#parts;
+    const config = joined?.config ?? this.#parts.config;
+    if (joined !== undefined) this.#take(joined.membership);
+    const dataPath = this.#dependencies.createDataPath({
+      config,
+      ...(joined === undefined ? {} : { cluster: joined.membership }),
+      leftover: (owner) => void leftover.set(ownerKey(owner), owner),
+    });
+    this.#resources.use(dataPath);
+    this.#parts.complete(config, dataPath);
     await dataPath.start();
     await takeNetworksOver(this.#parts);
     await reconcile(this.#parts);
+    if (this.#state.t === "stopping") return;
     this.#state = { t: "ready" };
     this.#server.serving = true;
     this.#janitor.start();
     this.#writeConflist();
     logger.info("ready", { socket: config.socket, networks: config.networks.map((network) => network.name) });
+  }
+
+  #take(membership: Membership): void {
+    this.#waiting = undefined;
+    this.#membership = this.#resources.use(membership);
+    void membership.lost.then((sentence) => this.#failed.resolve(sentence));
+    this.#parts.logger.info("joined", { cluster: membership.describe() });
   }
 
   #writeConflist(): void {
@@ -176,6 +249,8 @@ export class Agent {
 
   #notReady(): string | undefined {
     if (this.#state.t === "ready") return undefined;
+    if (this.#state.t === "starting" && this.#waiting !== undefined)
+      return `Cannot serve the node: the agent waits to join, wanted it ready. ${this.#waiting}`;
     const is = this.#state.t === "starting" ? "the agent is still starting" : "the agent stops";
     return `Cannot serve the node: ${is}, wanted it ready`;
   }
@@ -184,4 +259,25 @@ export class Agent {
     // A call that was in flight when the stop began is finished all the same.
     if (this.#state.t === "starting") throw new CniError(CniCode.tryAgainLater, this.#notReady() ?? "");
   }
+
+  #refused(): string | undefined {
+    const is = this.#membership?.refused;
+    return is === undefined ? undefined : `Cannot give a pod an address: ${is}, wanted this node's own subnet`;
+  }
+
+  /** Only the first network's come from the registry. */
+  #requireAddresses(network: string): void {
+    const refused = network === this.#parts.config.networks[0]?.name ? this.#refused() : undefined;
+    if (refused !== undefined) throw new CniError(CniCode.tryAgainLater, refused);
+  }
+}
+
+/** Whether pods of the network hold addresses, outside of these subnets where some are given. */
+function holdsAddresses(allocator: Allocator, network: string, outside: readonly Cidr[] = []): boolean {
+  return allocator
+    .list()
+    .some(
+      ({ owner, state, address }) =>
+        owner.network === network && state !== "cooling" && !outside.some((subnet) => contains(subnet, address.ip)),
+    );
 }

@@ -1,6 +1,7 @@
 import {
   closeSync,
   fsyncSync,
+  linkSync,
   mkdirSync,
   openSync,
   readFileSync,
@@ -22,11 +23,37 @@ const fileMode = 0o600;
  * @throws {CniError} code 5 naming the path
  */
 export function writeAtomically(path: string, text: string): boolean {
+  if (readIfThere(path) === text) return false;
+  write(path, text, renameSync);
+  return true;
+}
+
+/**
+ * Puts `text` at `path` for good, unless something is there: of several that try at once one succeeds.
+ * @returns what is there then
+ * @throws {CniError} code 5 naming the path
+ */
+export function writeOnce(path: string, text: string): string {
+  const present = readIfThere(path);
+  if (present !== undefined) return present;
+  write(path, text, (temporary) => {
+    try {
+      // As a rename, but one that fails where something has come meanwhile.
+      linkSync(temporary, path);
+    } catch (caught) {
+      if (!(caught instanceof Error && "code" in caught && caught.code === "EEXIST")) throw caught;
+    }
+    unlinkSync(temporary);
+  });
+  return readFileSync(path, "utf8");
+}
+
+/** Writes beside `path`, durably, and has `place` put it there in one step. */
+function write(path: string, text: string, place: (temporary: string, path: string) => void): void {
   const directory = dirname(path);
   // Not a name that a runtime would load: they take .conf, .conflist and .json.
   const temporary = `${path}.${process.pid}.tmp`;
   try {
-    if (readIfThere(path) === text) return false;
     mkdirSync(directory, { recursive: true, mode: 0o755 });
     const fd = openSync(temporary, "w", fileMode);
     try {
@@ -35,10 +62,9 @@ export function writeAtomically(path: string, text: string): boolean {
     } finally {
       closeSync(fd);
     }
-    renameSync(temporary, path);
+    place(temporary, path);
     // Windows opens no directory as a file; NTFS keeps names in its own log.
     if (!isWindows) syncDirectory(directory);
-    return true;
   } catch (cause) {
     unlinkIfThere(temporary);
     const reason = cause instanceof Error ? cause.message : String(cause);

@@ -9,7 +9,7 @@ import { nodeService } from "../shared/proto/services.ts";
 import { GrpcCode, RpcError } from "../shared/rpc/rpc-error.ts";
 import { defineCommand } from "../shared/terminal/command.ts";
 import { exitStatus } from "../shared/terminal/exit-status.ts";
-import { formatJson } from "../shared/terminal/printable.ts";
+import { formatJson, printable } from "../shared/terminal/printable.ts";
 import { formatAge, formatTable } from "../shared/terminal/table.ts";
 
 const leaseStates = ["allocated", "releasing", "cooling"] as const satisfies readonly LeaseState[];
@@ -64,6 +64,7 @@ function asText({ status: answer, leases, interfaces }: NodeReport, nowMs: numbe
   const out = [
     `pipette agent ${answer.version}, process ${answer.pid}, up ${formatAge(nowMs - answer.startedAtMs)}, data path ${answer.dataPath}`,
     `calls in flight ${answer.callsInFlight}, attachments being taken away ${answer.departing}`,
+    ...(answer.cluster === "" ? [] : [printable(answer.cluster)]),
     "",
     formatTable(networkRows(answer, leases, interfaces)),
     formatTable(interfaceRows(leases, interfaces)),

@@ -13,7 +13,7 @@ import { dataPathNames } from "./agent-config.ts";
 import { hnsShape } from "./hns-shape.ts";
 import { nodesShape } from "./nodes-shape.ts";
 import { ovsShape } from "./ovs-shape.ts";
-import { oneOf, path } from "./value-shapes.ts";
+import { oneOf, path, podSubnet } from "./value-shapes.ts";
 import type { Shape } from "./yaml-shape.ts";
 
 const milliseconds = (least: number, most: number): Shape => ({ t: "integer", least, most });
@@ -22,17 +22,6 @@ const fileName: Shape = {
   t: "string",
   wanted: 'a file name ending in ".conflist", or "" for none',
   wrong: (text) => (text === "" || /^[A-Za-z0-9][A-Za-z0-9_.-]*\.conflist$/.test(text) ? undefined : "another"),
-};
-
-const subnet: Shape = {
-  t: "string",
-  wanted: `a network such as "10.244.1.0/24" or "fd00:244:1::/64" without host bits, not smaller than /${limits.smallestRangePrefix4} or /${limits.smallestRangePrefix6}`,
-  wrong: (text) => {
-    const cidr = parseCidr(text);
-    if (cidr === undefined || !sameIp(firstOf(cidr), cidr.ip)) return "no network";
-    const smallest = cidr.ip.family === 4 ? limits.smallestRangePrefix4 : limits.smallestRangePrefix6;
-    return cidr.prefix < 1 || cidr.prefix > smallest ? "of a wrong size" : undefined;
-  },
 };
 
 /** An address is a block of one. */
@@ -51,7 +40,7 @@ const network: Shape = {
   required: ["name", "bridge"],
   keys: {
     name: { t: "string", wanted: networkNameRule, wrong: wrongNetworkName },
-    subnets: { t: "list", of: subnet, least: 1, most: 2 },
+    subnets: { t: "list", of: podSubnet, least: 1, most: 2 },
     bridge: {
       t: "string",
       wanted: `an interface name of at most ${limits.ifnameBytes} bytes`,

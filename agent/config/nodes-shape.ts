@@ -1,10 +1,10 @@
 import { hostname } from "node:os";
 import { firstOf, type Ip, overlap, parseCidr, parseIp, sameIp } from "../../shared/ip.ts";
-import { interfaceMac, macRule } from "../mac.ts";
+import { interfaceMac } from "../mac.ts";
 import type { ClusterNetwork } from "../nodes/etcd/mod.ts";
 import { nodeNameRule, wrongNodeName } from "../nodes/node-name.ts";
 import type { NodesConfig, RegistryConfig } from "./agent-config.ts";
-import { oneOf, path } from "./value-shapes.ts";
+import { nodeAddress, nodeMac, oneOf, path } from "./value-shapes.ts";
 import type { Shape } from "./yaml-shape.ts";
 
 export const registryTypes = ["static", "etcd", "kubernetes"] as const;
@@ -40,18 +40,6 @@ const keysOfType: Readonly<Record<RegistryType, { needed: readonly string[]; oth
 
 const nodeName: Shape = { t: "string", wanted: nodeNameRule, wrong: wrongNodeName };
 
-const address: Shape = {
-  t: "string",
-  wanted: 'an address of the node, such as "192.168.1.5"',
-  wrong: (text) => (parseIp(text) === undefined ? "none" : undefined),
-};
-
-const mac: Shape = {
-  t: "string",
-  wanted: macRule,
-  wrong: (text) => (interfaceMac(text) === undefined ? "none" : undefined),
-};
-
 const url = (wanted: string, schemes: readonly string[]): Shape => ({
   t: "string",
   wanted,
@@ -84,8 +72,8 @@ export const nodesShape: Shape = {
   required: ["registry"],
   keys: {
     name: nodeName,
-    addresses: { t: "list", of: address, least: 1, most: 2 },
-    mac,
+    addresses: { t: "list", of: nodeAddress, least: 1, most: 2 },
+    mac: nodeMac,
     registry: {
       t: "map",
       required: ["type"],

@@ -1,4 +1,7 @@
+import { type Cidr, firstOf, parseCidr, parseIp, sameIp } from "../../shared/ip.ts";
+import { limits } from "../../shared/limits.ts";
 import { paths } from "../../shared/paths.ts";
+import { interfaceMac, macRule } from "../mac.ts";
 import type { Shape } from "./yaml-shape.ts";
 
 /** Shapes of single values that several sections have. */
@@ -14,3 +17,28 @@ export const oneOf = (values: readonly string[]): Shape => ({
   wanted: `one of ${values.map((value) => `"${value}"`).join(", ")}`,
   wrong: (text) => (values.includes(text) ? undefined : "another"),
 });
+
+/** Whether pods can have their addresses from it. */
+export function isPodSubnet(cidr: Cidr | undefined): cidr is Cidr {
+  if (cidr === undefined || !sameIp(firstOf(cidr), cidr.ip)) return false;
+  const smallest = cidr.ip.family === 4 ? limits.smallestRangePrefix4 : limits.smallestRangePrefix6;
+  return cidr.prefix >= 1 && cidr.prefix <= smallest;
+}
+
+export const podSubnet: Shape = {
+  t: "string",
+  wanted: `a network such as "10.244.1.0/24" or "fd00:244:1::/64" without host bits, not smaller than /${limits.smallestRangePrefix4} or /${limits.smallestRangePrefix6}`,
+  wrong: (text) => (isPodSubnet(parseCidr(text)) ? undefined : "none"),
+};
+
+export const nodeAddress: Shape = {
+  t: "string",
+  wanted: 'an address of the node, such as "192.168.1.5"',
+  wrong: (text) => (parseIp(text) === undefined ? "none" : undefined),
+};
+
+export const nodeMac: Shape = {
+  t: "string",
+  wanted: macRule,
+  wrong: (text) => (interfaceMac(text) === undefined ? "none" : undefined),
+};

@@ -10,6 +10,6 @@ export interface Cluster {
   readonly linkAddresses: readonly Cidr[];
   /** All other nodes by name. Never two with one address or with subnets that overlap. */
   readonly peers: Live<ReadonlyMap<string, ClusterNode>>;
-  /** Absent where the registry keeps none. */
-  readonly tenants?: TenantRegistry;
+  /** `undefined` where the registry keeps none. */
+  readonly tenants: TenantRegistry | undefined;
 }

@@ -15,6 +15,8 @@ type Verb = (parts: AgentParts, request: CmdRequest, call: CallContext) => Promi
 export interface Gate {
   /** @throws {CniError} code 11 before the node is reconciled */
   requireReady(): void;
+  /** @throws {CniError} code 11 where no new pod of the network may get an address now */
+  requireAddresses(network: string): void;
 }
 
 /** The reference system's `Cni` service: every failure is an answer with a code, never a gRPC status. */
@@ -48,6 +50,9 @@ async function answer(
     const request = parseCmdRequest(message, verb, parts.config.dataPath);
     fields["network"] = request.owner.network;
     gate.requireReady();
+    // A pod that stands gets its answer again.
+    if (verb === "ADD" && parts.allocator.find(request.owner).length === 0)
+      gate.requireAddresses(request.owner.network);
     const result = (await run(parts, request, call)) ?? "";
     call.log.info("served", { ...fields, outcome: "ok", durationMs: took() });
     return { cniResult: new TextEncoder().encode(result) };

@@ -9,11 +9,16 @@ import { collect } from "./node-service.ts";
 
 /** The allocator's own service, on the agent's store and with its interfaces in mind. */
 export function agentIpamRpcs(parts: AgentParts, janitor: Pick<Janitor, "poke">, gate: Gate): readonly Rpc[] {
-  const { allocator, config } = parts;
+  const { allocator } = parts;
   const host: IpamHost = {
     allocator,
-    dataDir: config.dataDir,
-    sections: new Map(config.networks.map((network) => [network.name, ipamSection(config, network)])),
+    dataDir: parts.config.dataDir,
+    // A node that joins gets its subnets late.
+    get sections() {
+      const known = parts.config.networks.filter(({ subnets }) => subnets.length > 0);
+      return new Map(known.map((network) => [network.name, ipamSection(parts.config, network)]));
+    },
+    requireAddresses: gate.requireAddresses,
     release(owner) {
       // Where an interface of ours stands on the lease it must go first; another plugin's has gone already.
       const wired = parts.attached.has(ownerKey(owner));

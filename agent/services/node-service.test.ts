@@ -9,17 +9,20 @@ import { nodeRpcs } from "./node-service.ts";
 
 let parts: PartsInMemory;
 let notReady: string | undefined;
+let refused: string | undefined;
 
 beforeEach(async () => {
   parts = await partsInMemory();
   notReady = undefined;
+  refused = undefined;
 });
 afterEach(() => parts[Symbol.dispose]());
 
 async function call(path: string, request: unknown, signal = new AbortController().signal): Promise<unknown> {
   const janitor = new Janitor(parts, { intervalMs: 1_000, suspectGraceMs: 1_000 });
-  const info = { version: "0", dataPath: "memory", startedAtMs: 0, callsInFlight: () => 1, notReady: () => notReady };
-  const rpcs = nodeRpcs(parts, janitor, { requireReady: () => undefined }, info);
+  const about = { version: "0", dataPath: "memory", startedAtMs: 0, callsInFlight: () => 1, notReady: () => notReady };
+  const info = { ...about, refused: () => refused, cluster: () => "" };
+  const rpcs = nodeRpcs(parts, janitor, { requireReady: () => undefined, requireAddresses: () => undefined }, info);
   const found = rpcs.find((candidate) => candidate.method.path === path);
   if (found === undefined) throw new Error(`No method ${path}`);
   return await found.handle(request, { signal, log: createLogger("error", () => undefined) });

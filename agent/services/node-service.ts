@@ -23,6 +23,10 @@ export interface NodeInfo {
   callsInFlight(): number;
   /** Why no ADD can work yet, or no more; nothing while the agent is ready. */
   notReady(): string | undefined;
+  /** Why no new pod gets an address, where it is so. */
+  refused(): string | undefined;
+  /** This node among the others, for people; empty where it is not one of many, or has not joined. */
+  cluster(): string;
 }
 
 /** Our own service beside the reference system's: GC, STATUS and what people ask. Failures are gRPC statuses. */
@@ -48,6 +52,7 @@ export function nodeRpcs(parts: AgentParts, janitor: Janitor, gate: Gate, info: 
         // This call is one of them, and nobody means it.
         callsInFlight: Math.max(0, info.callsInFlight() - 1),
         departing: janitor.departing(),
+        cluster: info.cluster(),
       };
     }),
     rpc(nodeService.listInterfaces, async () => {
@@ -128,6 +133,8 @@ async function findProblems(parts: AgentParts, info: NodeInfo, asked: string): P
     });
   }
   problems.push(...(await parts.dataPath.problems()));
+  const refused = info.refused();
+  if (refused !== undefined) problems.push({ code: CniCode.notAvailable, message: refused });
   try {
     parts.allocator.requireWritable();
     for (const network of networks) parts.allocator.requireComplete(network.name);

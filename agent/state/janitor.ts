@@ -47,7 +47,9 @@ export class Janitor {
   constructor(parts: AgentParts, options: JanitorOptions) {
     this.#parts = parts;
     this.#options = options;
-    this.#sources = [interfaceSource(parts.dataPath), ...(options.sources ?? [])];
+    // The data path may come later than its janitor.
+    const interfaces = interfaceSource({ list: () => parts.dataPath.list() });
+    this.#sources = [interfaces, ...(options.sources ?? [])];
   }
 
   start(): void {

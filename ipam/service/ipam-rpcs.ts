@@ -25,6 +25,8 @@ export interface IpamHost {
   readonly dataDir: string;
   /** The `ipam` sections of the networks that the server itself has ranges for, by the network's name. */
   readonly sections: ReadonlyMap<string, Readonly<Record<string, unknown>>>;
+  /** @throws {CniError} where the network's addresses may not be given out now; absent: they always may */
+  requireAddresses?(network: string): void;
   /** Ends the owner's leases; answers them as they are then. */
   release(owner: Owner): readonly Lease[];
   /** Ends every attachment of the network that is not to be kept. */
@@ -74,6 +76,7 @@ const nameOf = ({ containerId, ifname }: Attachment): { container: string; ifnam
 async function allocate(host: IpamHost, request: AllocateRequest, call: CallContext): Promise<AllocateResponse> {
   const given = Fields.parse(new TextDecoder().decode(request.networkConfiguration));
   const owner = ownerIn({ network: given.string("name") ?? "", ...request });
+  host.requireAddresses?.(owner.network);
   const named = given.string("cniVersion") ?? "";
   const version = parseVersion(named);
   if (version === undefined) throw given.wrong("cniVersion", named, `one of ${supportedVersions.join(", ")}`);

@@ -39,6 +39,7 @@ export interface StatusResponse {
   readonly networks: readonly string[];
   readonly callsInFlight: number;
   readonly departing: number;
+  readonly cluster: string;
 }
 
 /** `Interface` in the proto. */
@@ -81,6 +82,7 @@ export const StatusResponse: MessageCodec<StatusResponse> = message<StatusRespon
   networks: texts(6),
   callsInFlight: int64(7),
   departing: int64(8),
+  cluster: text(9),
 });
 
 export const NodeInterface: MessageCodec<NodeInterface> = message<NodeInterface>({

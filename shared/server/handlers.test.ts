@@ -45,6 +45,7 @@ const empty = {
   networks: [],
   callsInFlight: 0,
   departing: 0,
+  cluster: "",
 };
 
 describe("a handled call", () => {

@@ -25,6 +25,7 @@ const answer: StatusResponse = {
   networks: ["pods"],
   callsInFlight: 0,
   departing: 0,
+  cluster: "",
 };
 
 let directory: string;

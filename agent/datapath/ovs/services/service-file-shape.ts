@@ -1,6 +1,6 @@
 import { formatIp, type Ip, parseIp } from "../../../../shared/ip.ts";
-import { readYaml } from "../../../config/read-yaml.ts";
-import { misfit, type Shape, type Shaped, type ShapeProblem } from "../../../config/yaml-shape.ts";
+import { readDocument } from "../../../config/read-document.ts";
+import type { Shape, Shaped, ShapeProblem } from "../../../config/yaml-shape.ts";
 import type { ReadText } from "../../../followed-file.ts";
 import { type Endpoint, mostEndpoints, protocols, type Service } from "./service.ts";
 
@@ -72,32 +72,11 @@ const raw = (value: unknown): readonly RawService[] => (value as { services: rea
 /** What an endpoint weighs that does not say; among such, all are alike. */
 const ordinaryWeight = 100;
 
-/** A megabyte of YAML keeps the agent from its pods for seconds, the same as JSON for milliseconds. */
-const mostYamlChars = 1024 * 1024;
-
 /** Reads the text of a file of services; `file` is for the messages only. */
 export function readServices(text: string, file: string): ReadText<ReadonlyMap<string, Service>> {
-  const json = readJson(text);
-  if (json.t === "wrong" && text.length > mostYamlChars) {
-    return { t: "wrong", problems: [`${file}: ${json.is}, wanted JSON in order where there is more than 1 MiB`] };
-  }
-  // Whatever is wrong with it, the other reader knows the place.
-  const read = json.t === "ok" ? json : readYaml(text, file, fileShape, contradictions);
+  const read = readDocument(text, file, fileShape, contradictions);
   if (read.t === "wrong") return read;
   return { t: "ok", value: new Map(raw(read.value).map((given) => [given.name, toService(given)])) };
-}
-
-function readJson(text: string): { t: "ok"; value: unknown } | { t: "wrong"; is: string } {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (caught) {
-    return { t: "wrong", is: Error.isError(caught) ? caught.message : "no JSON" };
-  }
-  const fault = misfit(value, fileShape);
-  if (fault !== undefined) return { t: "wrong", is: `${fault} is missing, unknown or not what it should be` };
-  const [problem] = contradictions({ value, offsets: new Map(), problems: [] });
-  return problem === undefined ? { t: "ok", value } : { t: "wrong", is: problem.text };
 }
 
 function toService({ name, clusterIp, protocol, port, affinitySeconds, endpoints }: RawService): Service {

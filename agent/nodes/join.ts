@@ -1,0 +1,124 @@
+import { CniCode, CniError } from "../../shared/errors.ts";
+import { formatCidr, type Ip } from "../../shared/ip.ts";
+import type { Logger } from "../../shared/log.ts";
+import type { AgentConfig, NodesConfig } from "../config/agent-config.ts";
+import { KnownStateFile } from "./known-state.ts";
+import { contradiction, Membership, type MembershipOptions, saysNo } from "./membership.ts";
+import { withSubnets } from "./network-subnets.ts";
+import type { ClusterNode, NodeRegistry } from "./node-registry.ts";
+import { nodeUid } from "./node-uid.ts";
+import { findOwnAddresses, type OwnAddresses } from "./own-addresses.ts";
+import { untilDone } from "./retry.ts";
+
+/** How long a node that knows its subnet waits for the registry before it goes on with what it knows. */
+const patienceMs = 2000;
+
+export interface JoinOptions {
+  readonly config: AgentConfig;
+  readonly nodes: NodesConfig;
+  readonly registry: NodeRegistry;
+  /** Whether pods of this node hold addresses, and hold them outside of these subnets where some are given. */
+  podsStand(outside?: ClusterNode["subnets"]): boolean;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+  /** Hears why the node has not joined yet. */
+  waiting(reason: string): void;
+}
+
+export interface Joined {
+  readonly membership: Membership;
+  /** With the subnets that the node has. */
+  readonly config: AgentConfig;
+}
+
+/**
+ * Registers this node, or, where the registry does not answer, takes what was last known of it; waits, as long as it has
+ * to, where there is neither.
+ * @throws {CniError} code 5 where the data directory cannot be used; what the signal was aborted with
+ */
+export async function joinCluster(options: JoinOptions): Promise<Joined> {
+  const { config, nodes, registry, logger, signal } = options;
+  const uid = nodeUid(config.dataDir);
+  const known = new KnownStateFile(config.dataDir, `${nodes.registry.type} ${registry.name}`, logger);
+  let own: OwnAddresses = { addresses: nodes.addresses, linkAddresses: [] };
+  const register = async (): Promise<ClusterNode> => {
+    own = await findOwnAddresses(wantedAddresses(config, nodes));
+    const mac = nodes.mac ?? own.mac;
+    return registry.register({
+      name: nodes.name,
+      uid,
+      addresses: own.addresses,
+      ...(mac === undefined ? {} : { mac }),
+    });
+  };
+  const membership = (self: ClusterNode, standing: ConstructorParameters<typeof Membership>[1]): Joined => {
+    // First, since a membership that nobody has cannot be ended.
+    const changed = withSubnets(config, self);
+    const podsStand = (): boolean => options.podsStand();
+    const rest: MembershipOptions = { registry, self, own, known, podsStand, register, logger };
+    return { config: changed, membership: new Membership(rest, standing) };
+  };
+  const attempt = async (): Promise<Joined> => {
+    const before = known.state.self;
+    const answer = await ask(register, before === undefined ? undefined : patienceMs);
+    if (answer instanceof CniError) {
+      if (before === undefined) throw answer;
+      if (!saysNo(answer)) {
+        logger.warn("starting with what was last known of the other nodes", { error: answer.message });
+        own = { ...own, ...(await linksOf(before)) };
+        return membership(before, { t: "known" });
+      }
+      if (!options.podsStand()) throw answer;
+      return membership(before, { t: "refused", is: answer.message });
+    }
+    // What pods were given stays, whatever the registry says now.
+    const problem = before === undefined ? undefined : contradiction(before, answer, registry.name);
+    if (before !== undefined && problem !== undefined && options.podsStand(answer.subnets))
+      return membership(before, { t: "refused", is: problem });
+    if (options.podsStand(answer.subnets)) throw strangers(answer);
+    return membership(answer, { t: "registered" });
+  };
+  const failed = (error: CniError): void => {
+    options.waiting(error.message);
+    logger.warn("waiting to join", { error: error.message, code: error.code, details: error.details });
+  };
+  return untilDone(attempt, { signal, failed });
+}
+
+/** The failure, where it fails or takes too long. */
+async function ask(
+  register: () => Promise<ClusterNode>,
+  withinMs: number | undefined,
+): Promise<ClusterNode | CniError> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<CniError>((resolve) => {
+    const error = new CniError(
+      CniCode.tryAgainLater,
+      `Cannot join: the registry gives no answer within ${withinMs} ms, wanted one`,
+    );
+    if (withinMs !== undefined) timer = setTimeout(() => resolve(error), withinMs);
+  });
+  try {
+    return await Promise.race([register().catch((caught: unknown) => CniError.from(caught, "join")), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The node's addresses as they were; the interfaces may have others now, or none yet. */
+async function linksOf({ addresses }: ClusterNode): Promise<Partial<OwnAddresses>> {
+  const { linkAddresses, mac } = await findOwnAddresses(addresses);
+  return { linkAddresses, ...(mac === undefined ? {} : { mac }) };
+}
+
+/** On Windows HNS needs to know it anyhow. */
+function wantedAddresses(config: AgentConfig, nodes: NodesConfig): readonly Ip[] {
+  const hns = config.dataPath === "hns" ? config.networks[0]?.hns : undefined;
+  return nodes.addresses.length === 0 && hns !== undefined ? [hns.nodeAddress] : nodes.addresses;
+}
+
+const strangers = ({ subnets }: ClusterNode): CniError =>
+  new CniError(
+    CniCode.ipamFailure,
+    `Cannot join: pods of this node have addresses outside of ${subnets.map(formatCidr).join(", ")}, which the registry gives it, wanted them gone or the earlier subnet back`,
+  );

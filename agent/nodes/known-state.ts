@@ -1,0 +1,160 @@
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { CniError } from "../../shared/errors.ts";
+import type { Logger } from "../../shared/log.ts";
+import { writeAtomically } from "../atomic-file.ts";
+import { misfit, type Shape } from "../config/yaml-shape.ts";
+import type { ClusterNode } from "./node-registry.ts";
+import { type NodeText, nodeOfText, nodeTextShape, textOfNode } from "./node-text.ts";
+
+/** What was last heard of the cluster. */
+export interface KnownState {
+  /** This node; absent where it is not, or no more, a member. */
+  readonly self?: ClusterNode;
+  /** All nodes. */
+  readonly nodes: ReadonlyMap<string, ClusterNode>;
+  readonly tenants: ReadonlyMap<string, number>;
+}
+
+/** Ten thousand nodes are 3 MiB; what is more than this cannot be right, and is neither read nor written. */
+const mostBytes = 16 * 1024 * 1024;
+/** A change that is lost with the process is heard of again from the registry. */
+const writeAfterMs = 1000;
+const fileVersion = 1;
+
+const fileShape: Shape = {
+  t: "map",
+  required: ["version", "registry", "nodes", "tenants"],
+  keys: {
+    version: { t: "integer", least: fileVersion, most: fileVersion },
+    registry: { t: "string", wanted: "a name" },
+    self: nodeTextShape,
+    nodes: { t: "list", of: nodeTextShape, least: 0, most: 100_000 },
+    tenants: {
+      t: "foreign",
+      wanted: "VNIDs by project",
+      wrong: (value) => (Object.values(value).every((vnid) => Number.isInteger(vnid)) ? undefined : "no VNID"),
+    },
+  },
+};
+
+interface Content {
+  readonly registry: string;
+  readonly self?: NodeText;
+  readonly nodes: readonly NodeText[];
+  readonly tenants: Readonly<Record<string, number>>;
+}
+
+/** Keeps what is known of the cluster in the data directory, so that a node can go on without its registry. */
+export class KnownStateFile implements Disposable {
+  readonly #path: string;
+  readonly #registry: string;
+  readonly #logger: Logger;
+  #state: KnownState;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #writtenAtMs = Number.NEGATIVE_INFINITY;
+  #said: string | undefined;
+
+  /**
+   * What is no such file, or is another registry's, counts as nothing known.
+   * @param registry names it
+   */
+  constructor(dataDir: string, registry: string, logger: Logger) {
+    this.#path = join(dataDir, "nodes.json");
+    this.#registry = registry;
+    this.#logger = logger;
+    this.#state = this.#read() ?? { nodes: new Map(), tenants: new Map() };
+  }
+
+  get state(): KnownState {
+    return this.#state;
+  }
+
+  /** Counts at once, and is on the disk now or, after another change, a moment later. */
+  update(change: Partial<Omit<KnownState, "self">>): void {
+    this.#state = { ...this.#state, ...change };
+    const sinceMs = performance.now() - this.#writtenAtMs;
+    if (sinceMs >= writeAfterMs) this.#changed();
+    else this.#timer ??= setTimeout(() => this.#changed(), writeAfterMs - sinceMs);
+  }
+
+  /** This node is a member. On the disk when it returns: its pods will have addresses out of its subnets. */
+  join(self: ClusterNode): void {
+    this.#state = { ...this.#state, self };
+    this.#write();
+  }
+
+  /** This node is no member any more. On the disk when it returns. */
+  leave(): void {
+    const { nodes, tenants } = this.#state;
+    this.#state = { nodes, tenants };
+    this.#write();
+  }
+
+  #changed(): void {
+    this.#writtenAtMs = performance.now();
+    this.#write();
+  }
+
+  #write(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const { self, nodes, tenants } = this.#state;
+    const text = JSON.stringify({
+      version: fileVersion,
+      registry: this.#registry,
+      ...(self === undefined ? {} : { self: textOfNode(self) }),
+      nodes: [...nodes.values()].filter(isWhole).map(textOfNode),
+      tenants: Object.fromEntries(tenants),
+    });
+    try {
+      if (text.length > mostBytes) throw new Error(`it would have ${text.length} bytes, wanted at most ${mostBytes}`);
+      writeAtomically(this.#path, text);
+    } catch (caught) {
+      this.#say(`what is known of the other nodes cannot be kept: ${CniError.from(caught).message}`);
+    }
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#timer !== undefined) this.#write();
+  }
+
+  #read(): KnownState | undefined {
+    let value: unknown;
+    try {
+      const { size } = statSync(this.#path);
+      if (size > mostBytes) throw new Error(`it has ${size} bytes, more than ${mostBytes}`);
+      value = JSON.parse(readFileSync(this.#path, "utf8"));
+    } catch (caught) {
+      if (!(caught instanceof Error && "code" in caught && caught.code === "ENOENT"))
+        this.#say(
+          `what was known of the other nodes is of no use: ${caught instanceof Error ? caught.message : caught}`,
+        );
+      return undefined;
+    }
+    const fault = misfit(value, fileShape);
+    if (fault !== undefined) {
+      this.#say(`what was known of the other nodes is of no use: ${fault} is not what it should be`);
+      return undefined;
+    }
+    const { registry, self, nodes, tenants } = value as Content;
+    if (registry !== this.#registry) {
+      this.#logger.info("what was known of the other nodes is of another registry", { registry });
+      return undefined;
+    }
+    return {
+      ...(self === undefined ? {} : { self: nodeOfText(self) }),
+      nodes: new Map(nodes.map((node) => [node.name, nodeOfText(node)])),
+      tenants: new Map(Object.entries(tenants)),
+    };
+  }
+
+  #say(sentence: string): void {
+    if (sentence === this.#said) return;
+    this.#said = sentence;
+    this.#logger.error(sentence, { path: this.#path });
+  }
+}
+
+/** As the shape wants it: one without an address or a subnet is nobody's peer. */
+const isWhole = ({ addresses, subnets }: ClusterNode): boolean => addresses.length > 0 && subnets.length > 0;

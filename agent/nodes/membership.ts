@@ -1,0 +1,204 @@
+import { CniCode, CniError } from "../../shared/errors.ts";
+import { formatCidr, formatIp, type Ip } from "../../shared/ip.ts";
+import type { Logger } from "../../shared/log.ts";
+import { LiveValue } from "../live-value.ts";
+import type { Cluster } from "./cluster.ts";
+import type { KnownStateFile } from "./known-state.ts";
+import type { ClusterNode, Followed, NodeRegistry } from "./node-registry.ts";
+import { sameNode } from "./node-text.ts";
+import type { OwnAddresses } from "./own-addresses.ts";
+import { ClashLog, peersOf } from "./peers.ts";
+import { RememberedTenants } from "./remembered-tenants.ts";
+import { untilDone } from "./retry.ts";
+
+/** Many nodes that come at once make one change: the data path's work for it is one piece. */
+const gatherMs = 50;
+/** A node that is no member, and has no pods, starts anew this long after; between two looks at its pods as well. */
+const leaveAfterMs = 2000;
+
+export interface MembershipOptions {
+  readonly registry: NodeRegistry;
+  /** This node as the registry has it, or had it when it was last heard of. */
+  readonly self: ClusterNode;
+  readonly own: OwnAddresses;
+  readonly known: KnownStateFile;
+  /** Whether this node still has pods, whose addresses are of its subnet. */
+  podsStand(): boolean;
+  /** Registers the node; what it answers is how the registry has it. */
+  register(): Promise<ClusterNode>;
+  readonly logger: Logger;
+}
+
+/** Where `self` is from. `refused`: it is what pods still use, and no more the node's own, as the sentence says. */
+export type Standing = { readonly t: "registered" } | { readonly t: "known" } | { readonly t: "refused"; is: string };
+
+/**
+ * This node as one of the cluster: it says that it lives, follows the others, and notices when the registry has its
+ * record no more. Then no pod gets an address of a subnet that may be another node's by now; those that run are left alone,
+ * and once they have gone only a new start can help.
+ */
+export class Membership implements Cluster, AsyncDisposable {
+  readonly self: ClusterNode;
+  readonly linkAddresses: Cluster["linkAddresses"];
+  readonly peers: LiveValue<ReadonlyMap<string, ClusterNode>>;
+  readonly tenants: RememberedTenants | undefined;
+  readonly #options: MembershipOptions;
+  readonly #followed: Followed<ReadonlyMap<string, ClusterNode>>;
+  readonly #clashes: ClashLog;
+  readonly #lost = Promise.withResolvers<string>();
+  readonly #ended = new AbortController();
+  #alive: AsyncDisposable | undefined;
+  #confirmed: boolean;
+  #refused: string | undefined;
+  #gathering: ReturnType<typeof setTimeout> | undefined;
+  #leaving: ReturnType<typeof setTimeout> | undefined;
+  #registering: Promise<void> | undefined;
+
+  constructor(options: MembershipOptions, standing: Standing) {
+    const { registry, self, own, known, logger } = options;
+    this.#options = options;
+    this.self = self;
+    this.linkAddresses = own.linkAddresses;
+    this.#clashes = new ClashLog(logger);
+    this.#confirmed = standing.t === "registered";
+    // What is known serves until the registry answers, which may be never.
+    this.peers = new LiveValue(
+      known.state.nodes.size === 0 ? undefined : peersOf(self, known.state.nodes, this.#clashes.tell),
+    );
+    if (standing.t !== "refused") known.join(self);
+    if (standing.t === "registered") this.#alive = registry.keepAlive(self);
+    if (standing.t === "known") this.#registering = this.#confirm();
+    this.tenants = registry.tenants === undefined ? undefined : new RememberedTenants(registry.tenants, known);
+    this.#followed = registry.follow();
+    this.#followed.subscribe(() => this.#gather());
+    if (standing.t === "refused") this.#refuse(standing.is);
+  }
+
+  /** Why no pod may get an address of the node's subnet; nothing while the registry has the node's record, or is silent. */
+  get refused(): string | undefined {
+    return this.#refused;
+  }
+
+  /** Resolves, with a sentence, when only a new start helps. */
+  get lost(): Promise<string> {
+    return this.#lost.promise;
+  }
+
+  /** For people. */
+  describe(): string {
+    const { name, subnets, addresses } = this.self;
+    const peers = this.peers.current?.size ?? 0;
+    const source = this.#confirmed
+      ? this.#options.registry.name
+      : `what was last known, not from ${this.#options.registry.name}`;
+    return `node ${name} at ${textOf(addresses)} with ${subnets.map(formatCidr).join(", ")}, ${peers} others; from ${source}`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ended.abort();
+    clearTimeout(this.#gathering);
+    clearTimeout(this.#leaving);
+    await this.#registering;
+    await this.#alive?.[Symbol.asyncDispose]();
+    await this.tenants?.[Symbol.asyncDispose]();
+    await this.#followed[Symbol.asyncDispose]();
+    this.#options.known[Symbol.dispose]();
+  }
+
+  #gather(): void {
+    this.#gathering ??= setTimeout(() => {
+      this.#gathering = undefined;
+      const nodes = this.#followed.current;
+      if (nodes !== undefined) this.#take(nodes);
+    }, gatherMs);
+  }
+
+  #take(nodes: ReadonlyMap<string, ClusterNode>): void {
+    const { known } = this.#options;
+    this.#judge(nodes.get(this.self.name));
+    known.update({ nodes });
+    const peers = peersOf(this.self, nodes, this.#clashes.tell);
+    if (!sameMaps(this.peers.current, peers)) this.peers.set(peers);
+  }
+
+  /** What the registry says of this node itself. */
+  #judge(record: ClusterNode | undefined): void {
+    const problem = contradiction(this.self, record, this.#options.registry.name);
+    if (problem !== undefined) this.#refuse(problem);
+    else if (this.#refused !== undefined) this.#recover();
+  }
+
+  #refuse(is: string): void {
+    if (this.#refused === is) return;
+    this.#options.logger.error(`This node gives no pod an address any more: ${is}`);
+    this.#refused = is;
+    this.#options.known.leave();
+    this.#leaving ??= setTimeout(() => this.#leaveIfEmpty(), leaveAfterMs);
+  }
+
+  #recover(): void {
+    this.#refused = undefined;
+    clearTimeout(this.#leaving);
+    this.#leaving = undefined;
+    this.#options.logger.info("this node's record is in the registry again, and pods get addresses");
+    this.#options.known.join(this.self);
+    this.#alive ??= this.#options.registry.keepAlive(this.self);
+  }
+
+  #leaveIfEmpty(): void {
+    this.#leaving = undefined;
+    if (this.#options.podsStand()) this.#leaving = setTimeout(() => this.#leaveIfEmpty(), leaveAfterMs);
+    else
+      this.#lost.resolve(
+        `Cannot go on as this node: ${this.#refused}, and no pod is left: wanted a new start, to join anew`,
+      );
+  }
+
+  /** Started without the registry: makes sure, as soon as it answers, that it still has this node so. */
+  async #confirm(): Promise<void> {
+    const { registry, logger, register } = this.#options;
+    const { signal } = this.#ended;
+    const failed = (error: CniError): void =>
+      logger.warn("going on with what was last known of the other nodes", { error: error.message, code: error.code });
+    // An answer that says no is an answer.
+    const asked = (): Promise<ClusterNode | CniError> =>
+      register().catch((caught: unknown) => {
+        if (caught instanceof CniError && saysNo(caught)) return caught;
+        throw caught;
+      });
+    try {
+      const answer = await untilDone(asked, { signal, failed });
+      const problem = answer instanceof CniError ? answer.message : contradiction(this.self, answer, registry.name);
+      if (problem !== undefined) return this.#refuse(problem);
+      this.#confirmed = true;
+      this.#alive ??= registry.keepAlive(this.self);
+      logger.info("the registry has this node as it was known");
+    } catch (caught) {
+      if (!signal.aborted) throw caught;
+    }
+  }
+}
+
+/** The registry was reached, and does not take the node: its name is another machine's, or there is no subnet for it. */
+export const saysNo = ({ code }: CniError): boolean => code === CniCode.invalidConfig || code === CniCode.ipamFailure;
+
+const textOf = (addresses: readonly Ip[]): string => addresses.map(formatIp).join(", ");
+
+/** Why the node's subnet is not its own by this record; nothing where it is. */
+export function contradiction(
+  self: ClusterNode,
+  record: ClusterNode | undefined,
+  registry: string,
+): string | undefined {
+  if (record === undefined) return `${registry} has no node "${self.name}" any more`;
+  if (record.uid !== self.uid)
+    return `${registry} has node "${self.name}" with the uid "${record.uid}", another machine at ${textOf(record.addresses)}`;
+  const [now, before] = [record.subnets.map(formatCidr).join(", "), self.subnets.map(formatCidr).join(", ")];
+  return now === before
+    ? undefined
+    : `${registry} gives it ${now === "" ? "no subnet" : now}, and its pods have ${before}`;
+}
+
+function sameMaps(a: ReadonlyMap<string, ClusterNode> | undefined, b: ReadonlyMap<string, ClusterNode>): boolean {
+  return a !== undefined && a.size === b.size && [...b].every(([name, node]) => sameNode(a.get(name), node));
+}

@@ -1,0 +1,71 @@
+import { networkInterfaces } from "node:os";
+import { CniCode, CniError } from "../../shared/errors.ts";
+import { type Cidr, formatIp, type Ip, parseCidr, parseIp, sameIp } from "../../shared/ip.ts";
+import { isWindows } from "../../shared/platform.ts";
+import { interfaceMac } from "../mac.ts";
+
+/** Where this node is reached, and by which of its interfaces. */
+export interface OwnAddresses {
+  readonly addresses: readonly Ip[];
+  /** Absent where the interface has none, or no interface of the node has the addresses. */
+  readonly mac?: string;
+  /** Of the addresses that an interface has, with the length of their network's prefix. */
+  readonly linkAddresses: readonly Cidr[];
+}
+
+/**
+ * @param wanted what the configuration says, or what counts as said; empty: those of the interface that the default route
+ * leads out by, which only Linux is asked for
+ * @throws {CniError} code 11 where there is none, as on a node whose network is still to come
+ */
+export async function findOwnAddresses(wanted: readonly Ip[]): Promise<OwnAddresses> {
+  const all = Object.entries(networkInterfaces()).flatMap(([name, entries = []]) =>
+    entries.map(({ cidr, mac, internal }) => ({ name, internal, mac: interfaceMac(mac), cidr: parseCidr(cidr ?? "") })),
+  );
+  const held = all.flatMap(({ cidr, ...entry }) => (cidr === undefined ? [] : [{ ...entry, cidr }]));
+  if (wanted.length > 0) {
+    const found = wanted.flatMap((ip) => held.find(({ cidr }) => sameIp(cidr.ip, ip)) ?? []);
+    return { addresses: wanted, linkAddresses: found.map(({ cidr }) => cidr), ...macOf(found) };
+  }
+  const name = isWindows ? undefined : await defaultInterface();
+  const usable = held.filter((entry) => entry.name === name && !entry.internal && !isLinkLocal(entry.cidr.ip));
+  const found = ([4, 6] as const).flatMap((family) => usable.find(({ cidr }) => cidr.ip.family === family) ?? []);
+  if (found.length > 0) {
+    const linkAddresses = found.map(({ cidr }) => cidr);
+    return { addresses: linkAddresses.map(({ ip }) => ip), linkAddresses, ...macOf(found) };
+  }
+  const is =
+    name === undefined ? "there is no default route" : `"${name}", where the default route leads, has no address`;
+  throw new CniError(
+    CniCode.tryAgainLater,
+    `Cannot find this node's address: ${is}, wanted one, or "nodes.addresses" in the configuration`,
+  );
+}
+
+function macOf(entries: readonly { readonly mac: string | undefined }[]): { readonly mac?: string } {
+  const mac = entries.find((entry) => entry.mac !== undefined)?.mac;
+  return mac === undefined ? {} : { mac };
+}
+
+const linkLocal4 = parseIp("169.254.0.0");
+const isLinkLocal = ({ family, value }: Ip): boolean =>
+  family === 6 ? value >> 118n === 0xfe80n >> 6n : value >> 16n === (linkLocal4?.value ?? 0n) >> 16n;
+
+/** The kernel lists routes of one block by their metric. */
+async function defaultInterface(): Promise<string | undefined> {
+  const { Kernel, listLinks, listRoutes, readLink, readRoute } = await import("../netlink/mod.ts");
+  using kernel = new Kernel();
+  using socket = kernel.openSocket();
+  for (const family of [4, 6] as const) {
+    const routes = socket.dump(listRoutes(family), readRoute);
+    const index = routes.find(({ dst, table }) => dst.prefix === 0 && table === mainTable)?.hops[0]?.index;
+    const link = socket.dump(listLinks(), readLink).find((candidate) => candidate.index === index);
+    if (link !== undefined) return link.name;
+  }
+  return undefined;
+}
+
+const mainTable = 254;
+
+/** For messages. */
+export const addressText = (addresses: readonly Ip[]): string => addresses.map(formatIp).join(", ");
