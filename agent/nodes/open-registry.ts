@@ -10,7 +10,10 @@ export async function openRegistry({ registry }: NodesConfig, logger: Logger): P
       const { StaticRegistry } = await import("./static/static-registry.ts");
       return new StaticRegistry({ file: registry.file, logger });
     }
-    case "etcd":
+    case "etcd": {
+      const { createEtcdRegistry } = await import("./etcd/mod.ts");
+      return createEtcdRegistry({ ...registry, logger });
+    }
     case "kubernetes":
       throw new CniError(CniCode.invalidConfig, `Cannot open the registry: "${registry.type}" is still to come`);
   }

@@ -1,6 +1,6 @@
 import { networkInterfaces } from "node:os";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { type Cidr, formatIp, type Ip, parseCidr, parseIp, sameIp } from "../../shared/ip.ts";
+import { type Cidr, type Ip, parseCidr, parseIp, sameIp } from "../../shared/ip.ts";
 import { isWindows } from "../../shared/platform.ts";
 import { interfaceMac } from "../mac.ts";
 
@@ -66,6 +66,3 @@ async function defaultInterface(): Promise<string | undefined> {
 }
 
 const mainTable = 254;
-
-/** For messages. */
-export const addressText = (addresses: readonly Ip[]): string => addresses.map(formatIp).join(", ");
