@@ -2,28 +2,131 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { compileExecutables } from "../conformance/plugin.ts";
 import { describeWith } from "../support/requires.ts";
 import { external } from "./lab/addresses.ts";
-import { unansweredPings } from "./lab/reach.ts";
-import { failedConnections } from "./lab/tcp.ts";
+import type { LabPod } from "./lab/lab-pod.ts";
+import { answers, unansweredPings } from "./lab/reach.ts";
+import { failedConnections, seenBy, TcpServer } from "./lab/tcp.ts";
 import { gateways, SingleNode } from "./single-node.ts";
+
+const families = [
+  ["IPv4", 0, 4],
+  ["IPv6", 1, 6],
+] as const;
 
 describeWith("pods on one node with Open vSwitch", ["root", "openvswitch", "nft"], () => {
   let single: SingleNode;
+  let a: LabPod;
+  let b: LabPod;
 
   beforeAll(async () => {
     compileExecutables();
     single = await SingleNode.start();
+    [a, b] = await Promise.all([single.node.addPod("a"), single.node.addPod("b")]);
   }, 120_000);
   afterAll(() => single?.[Symbol.asyncDispose]());
 
-  test("the first packet passes between pods, to the gateway and to the world outside", async () => {
+  test("the first packet passes between pods, to gateway and node, and to the world outside; so does TCP", async () => {
     const { node, underlay } = single;
-    const [a, b] = await Promise.all([node.addPod("a"), node.addPod("b")]);
     const places = [a, b].map(({ name, namespace, addresses }) => ({ name, namespace, addresses }));
     const gateway = { name: "gateway", namespace: node.namespace, addresses: [...gateways] };
+    const itself = { name: "node", namespace: node.namespace, addresses: [...node.addresses] };
     const outside = { name: "outside", namespace: underlay.namespace, addresses: [...external] };
-    const self = { name: "node", namespace: node.namespace, addresses: [...node.addresses] };
-    expect(await unansweredPings(places, [...places, gateway, self, outside])).toEqual([]);
+    expect(await unansweredPings(places, [...places, gateway, itself, outside])).toEqual([]);
     expect(await unansweredPings([gateway], places)).toEqual([]);
     expect(await failedConnections(places)).toEqual([]);
   });
+
+  test("the world outside sees the node, pods and the node see the pod itself", async () => {
+    const { node, underlay } = single;
+    using _outside = new TcpServer(underlay.namespace);
+    for (const [, i] of families) expect(await seenBy(a.namespace, external[i])).toBe(node.addresses[i]);
+    using _pod = new TcpServer(b.namespace);
+    for (const [, i] of families) expect(await seenBy(a.namespace, b.addresses[i] ?? "")).toBe(a.addresses[i]);
+    using _node = new TcpServer(node.namespace);
+    for (const [, i] of families) expect(await seenBy(a.namespace, node.addresses[i] ?? "")).toBe(a.addresses[i]);
+  });
+
+  test("a packet as large as the pod's MTU passes, a larger one does not leave the pod", async () => {
+    const [address = ""] = b.addresses;
+    expect(await answers(a.namespace, address, { packetBytes: 1450 })).toBe(true);
+    expect(await answers(a.namespace, address, { packetBytes: 1451, seconds: 1 })).toBe(false);
+  });
+
+  test.each(families)("%s: from an address that is not its own a pod reaches nobody", async (_name, i, family) => {
+    const spoofed = family === 4 ? "10.10.1.77" : "fd10:0:0:1::77";
+    await a.namespace.ip(`addr add ${spoofed}/${family === 4 ? "32" : "128 nodad"} dev eth0`);
+    const to = b.addresses[i] ?? "";
+    expect(await answers(a.namespace, to, { from: spoofed, seconds: 1 })).toBe(false);
+    expect(await answers(a.namespace, to, { from: a.addresses[i] ?? "" })).toBe(true);
+    await a.namespace.ip(`addr del ${spoofed}/${family === 4 ? "32" : "128"} dev eth0`);
+  });
+
+  test.each(families)("%s: from a MAC that is not its own a pod reaches nobody", async (_name, i) => {
+    const to = b.addresses[i] ?? "";
+    const mac = a.result.interfaces.at(-1)?.mac;
+    await a.namespace.ip("link set eth0 address 02:00:00:00:00:77");
+    expect(await answers(a.namespace, to, { seconds: 1 })).toBe(false);
+    await a.namespace.ip(`link set eth0 address ${mac}`);
+    expect(await answers(a.namespace, to)).toBe(true);
+  });
+
+  test("without the flow that leads to a pod nothing reaches it, and CHECK says so", async () => {
+    const { node } = single;
+    const [address = ""] = b.addresses;
+    await b.check();
+    const before = await node.flows();
+    await node.deleteFlows(`table=140,ip,nw_dst=${address}`);
+    await node.deleteFlows(`table=180,dl_dst=${b.result.interfaces.at(-1)?.mac}`);
+    expect(await answers(a.namespace, address, { seconds: 1 })).toBe(false);
+    await expect(b.check()).rejects.toThrow(/"code":103,.*Cannot confirm the flow/s);
+    // Whoever restarts the agent gets them back, and nothing twice.
+    await node.agent.end("SIGTERM");
+    await node.startAgent();
+    expect(await answers(a.namespace, address)).toBe(true);
+    expect(withoutRound(await node.flows())).toEqual(withoutRound(before));
+  });
+
+  test("the same ADD again gives the same answer and leaves everything as it is", async () => {
+    const before = [await single.node.flows(), await portsOf(single)];
+    const again = await a.cni("ADD");
+    expect(JSON.parse(again.stdout)).toEqual(a.result);
+    expect([await single.node.flows(), await portsOf(single)]).toEqual(before);
+  });
+
+  test("DEL leaves nothing in the database, the switch and the kernel, and comes twice as well as once", async () => {
+    const { node } = single;
+    const before = [await node.flows(), await portsOf(single), await linksOf(single)];
+    const pod = await node.addPod("c");
+    expect(await node.flows()).not.toEqual(before[0]);
+    expect(await portsOf(single)).not.toEqual(before[1]);
+    await pod.cni("DEL");
+    expect((await pod.cni("DEL")).status).toBe(0);
+    await node.home.status();
+    expect([await node.flows(), await portsOf(single), await linksOf(single)]).toEqual(before);
+    expect(await answers(a.namespace, pod.address(4), { seconds: 1 })).toBe(false);
+  });
+
+  test("an address that another pod has now is reached at once", async () => {
+    const { node } = single;
+    const first = await node.addPod("first");
+    const [address = ""] = first.addresses;
+    expect(await answers(a.namespace, address)).toBe(true);
+    await first.remove();
+    const second = await node.addPod("second", { ips: first.addresses });
+    expect(second.addresses[0]).toBe(address);
+    expect(await answers(a.namespace, address)).toBe(true);
+    expect(await answers(node.namespace, address)).toBe(true);
+    await second.remove();
+  });
 });
+
+const withoutRound = (flows: readonly string[]): string[] =>
+  flows.map((flow) => flow.replace(/cookie=0x[0-9a-f]{1,4}(?=[0-9a-f]{12},)/, "")).sort();
+
+const portsOf = ({ node }: SingleNode): Promise<string> =>
+  node.vswitch.vsctl("--columns=name,external_ids", "list", "Port");
+
+/** A deletion goes on behind DEL's back. */
+async function linksOf({ node }: SingleNode): Promise<readonly string[]> {
+  const links: { ifname: string; group: string }[] = JSON.parse(await node.namespace.run("ip -j link"));
+  return links.filter(({ group }) => group === "default").map(({ ifname }) => ifname);
+}

@@ -126,7 +126,9 @@ export class OvsNode implements OverlayNode {
     await this.#setUpHost();
     if (services !== undefined) {
       const cidrs = serviceCidrs;
-      const keeper = this.#resources.use(new ServiceKeeper({ source: services, program, context, cidrs, logger }));
+      const keeper = this.#resources.use(
+        new ServiceKeeper({ source: services, program, context, cidrs, management, logger }),
+      );
       if (services.current !== undefined) await keeper.settled;
     }
     await program.finishRound();

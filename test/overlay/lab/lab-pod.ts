@@ -7,6 +7,8 @@ import type { LabNode } from "./lab-node.ts";
 export interface PodRequest {
   /** The Kubernetes namespace that it belongs to. */
   readonly project?: string;
+  /** Addresses that it asks for. */
+  readonly ips?: readonly string[];
 }
 
 /** As far as a pod's test needs it. */
@@ -19,12 +21,14 @@ interface AddResult {
 export class LabPod {
   readonly name: string;
   readonly project: string;
+  readonly #ips: readonly string[];
   readonly node: LabNode;
   readonly namespace = NetworkNamespace.create();
   readonly containerId = randomBytes(32).toString("hex");
   #result: AddResult | undefined;
 
-  constructor(node: LabNode, name: string, { project = "default" }: PodRequest) {
+  constructor(node: LabNode, name: string, { project = "default", ips = [] }: PodRequest) {
+    this.#ips = ips;
     this.node = node;
     this.name = name;
     this.project = project;
@@ -76,6 +80,7 @@ export class LabPod {
   #call(verb: string, extra: object = {}): Parameters<typeof callPlugin>[0] {
     const { home, executables, namespace } = this.node;
     const list = JSON.parse(readFileSync(home.conflist, "utf8"));
+    const asked = this.#ips.length === 0 ? {} : { runtimeConfig: { ips: this.#ips } };
     const names = `K8S_POD_NAMESPACE=${this.project};K8S_POD_NAME=${this.name}`;
     return {
       executable: `${executables}/pipette`,
@@ -88,7 +93,7 @@ export class LabPod {
         CNI_IFNAME: "eth0",
         CNI_ARGS: `IgnoreUnknown=1;${names};K8S_POD_UID=${this.containerId.slice(0, 12)}`,
       },
-      conf: { ...list.plugins[0], name: list.name, cniVersion: "1.1.0", ...extra },
+      conf: { ...list.plugins[0], name: list.name, cniVersion: "1.1.0", ...asked, ...extra },
     };
   }
 }
