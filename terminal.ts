@@ -45,6 +45,16 @@ const pipette: CommandGroup = defineGroup({
       load: async () => (await import("./ipam/mod.ts")).loadIpamCommands(),
     },
     {
+      name: "nodes",
+      summary: "the nodes of the cluster: look, register, release",
+      load: async () => (await import("./agent/nodes/cli/commands.ts")).nodesCommands,
+    },
+    {
+      name: "tenants",
+      summary: "projects of the cluster, and who reaches whom",
+      load: async () => (await import("./agent/nodes/cli/commands.ts")).tenantsCommands,
+    },
+    {
       name: "install",
       summary: "put Pipette on this node, or upgrade it",
       load: async () => (await import("./agent/install/mod.ts")).installCommand,

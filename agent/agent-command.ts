@@ -1,4 +1,4 @@
-import { open, readFile } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import { limits } from "../shared/limits.ts";
 import { createLogger, type Logger } from "../shared/log.ts";
 import { paths } from "../shared/paths.ts";
@@ -11,7 +11,7 @@ import type { TerminalIo } from "../shared/terminal/terminal-io.ts";
 import { Agent } from "./agent.ts";
 import { asService, logInto } from "./agent-supervision.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
-import { parseAgentConfig } from "./config/parse-agent-config.ts";
+import { readConfig } from "./config/read-config.ts";
 import { chooseDataPath } from "./data-path-choice.ts";
 import { openRegistry } from "./nodes/open-registry.ts";
 
@@ -70,20 +70,6 @@ async function cleanUp(file: string, json: boolean, io: TerminalIo): Promise<num
   const system = await openSystem();
   await using hcn = openHcn();
   return await cleanUpNode({ dataDir: config.dataDir, system, hcn, run: openHostRunner() }, json, io);
-}
-
-async function readConfig(file: string, io: TerminalIo): Promise<AgentConfig | undefined> {
-  let text: string;
-  try {
-    text = await readFile(file, "utf8");
-  } catch (caught) {
-    io.stderr(`Cannot read "${file}": ${caught instanceof Error ? caught.message : caught}, wanted a readable file\n`);
-    return undefined;
-  }
-  const parsed = parseAgentConfig(text, file);
-  if (parsed.t === "ok") return parsed.config;
-  for (const problem of parsed.problems) io.stderr(`${problem}\n`);
-  return undefined;
 }
 
 async function serve(config: AgentConfig, io: TerminalIo, supervisor: Supervisor | undefined): Promise<number> {

@@ -50,6 +50,8 @@ export interface NodeRegistry extends AsyncDisposable {
    */
   release(name: string, uid?: string): Promise<boolean>;
   list(): Promise<readonly ListedNode[]>;
+  /** The same with the registry's own count of its states; absent where it has none. */
+  listAt?(): Promise<{ readonly revision: number; readonly nodes: readonly ListedNode[] }>;
   /** All nodes by name, this one too: a whole new map with every change. Reconnects and resumes by itself. */
   follow(): Followed<ReadonlyMap<string, ClusterNode>>;
   /** Where projects have their VNIDs; absent where this registry keeps none. */

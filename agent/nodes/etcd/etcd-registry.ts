@@ -70,8 +70,12 @@ class EtcdRegistry implements EtcdNodeRegistry {
   }
 
   async list(): Promise<readonly ListedNode[]> {
+    return (await this.listAt()).nodes;
+  }
+
+  async listAt(): Promise<{ revision: number; nodes: readonly ListedNode[] }> {
     const snapshot = await this.#retried("list the nodes", () => takeSnapshot(this.#client, this.#keys));
-    return listedNodes(snapshot, this.#keys);
+    return { revision: snapshot.revision, nodes: listedNodes(snapshot, this.#keys) };
   }
 
   follow(): Followed<ReadonlyMap<string, ClusterNode>> {

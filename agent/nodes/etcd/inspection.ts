@@ -8,6 +8,7 @@ import { type Owner, readNode, readOwner, subnetOf, writeOwner } from "./records
 
 /** Everything about nodes, as it was at one revision. */
 export interface Snapshot {
+  readonly revision: number;
   readonly nodes: ReadonlyMap<
     string,
     { readonly modRevision: number; readonly node: ClusterNode | undefined; readonly unreadable: string }
@@ -21,7 +22,7 @@ export interface Snapshot {
 /** @throws {EtcdError} */
 export async function takeSnapshot(client: EtcdClient, keys: Keys): Promise<Snapshot> {
   const prefixes = [keys.nodes, keys.subnets, keys.alive] as const;
-  const { found } = await client.txn({ run: prefixes.map((prefix) => getAll(prefix)) });
+  const { found, revision } = await client.txn({ run: prefixes.map((prefix) => getAll(prefix)) });
   const byName = <T>(i: 0 | 1 | 2, read: (name: string, kv: KeyValue) => T): ReadonlyMap<string, T> =>
     new Map(
       (found[i] ?? []).map((kv) => {
@@ -30,6 +31,7 @@ export async function takeSnapshot(client: EtcdClient, keys: Keys): Promise<Snap
       }),
     );
   return {
+    revision,
     nodes: byName(0, (name, kv) => {
       const { modRevision } = kv;
       try {

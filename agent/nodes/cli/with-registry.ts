@@ -1,0 +1,67 @@
+import { createLogger } from "../../../shared/log.ts";
+import { paths } from "../../../shared/paths.ts";
+import type { OptionSpec } from "../../../shared/terminal/command.ts";
+import { exitStatus } from "../../../shared/terminal/exit-status.ts";
+import { printable } from "../../../shared/terminal/printable.ts";
+import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
+import type { AgentConfig, NodesConfig } from "../../config/agent-config.ts";
+import { readConfig } from "../../config/read-config.ts";
+import { nodeNameRule, wrongNodeName } from "../node-name.ts";
+import type { NodeRegistry } from "../node-registry.ts";
+import { openRegistry } from "../open-registry.ts";
+
+export const configOption = {
+  value: "FILE",
+  of: "file",
+  help: `the agent's configuration, which names the registry (default ${paths.agentConfig})`,
+} as const satisfies OptionSpec;
+
+export const jsonOption = { help: "one JSON object, for programs" } as const satisfies OptionSpec;
+
+/** What a command on the registry works with. */
+export interface Opened {
+  readonly registry: NodeRegistry;
+  readonly config: AgentConfig;
+  readonly nodes: NodesConfig;
+}
+
+/**
+ * Opens the registry that the configuration names, and does `work` with it.
+ * @param action for messages: `list the nodes`
+ * @returns exit status
+ */
+export async function withRegistry(
+  options: { readonly config: string | undefined },
+  action: string,
+  io: TerminalIo,
+  work: (opened: Opened) => Promise<number>,
+): Promise<number> {
+  const file = options.config ?? paths.agentConfig;
+  const config = await readConfig(file, io);
+  if (config === undefined) return exitStatus.failed;
+  const { nodes } = config;
+  if (nodes === undefined)
+    return fail(io, action, `"${file}" has no section "nodes"`, "the registry that this node belongs to");
+  // Only what nobody can read stands in the way of an answer: the command itself tells of the rest.
+  const logger = createLogger("error", (line) => io.stderr(`${printable(line)}\n`));
+  await using registry = await openRegistry(nodes, logger);
+  return await work({ registry, config, nodes });
+}
+
+/** @returns exit status: failed, or the one that is given */
+export function fail(
+  io: TerminalIo,
+  action: string,
+  is: string,
+  wanted: string,
+  status: number = exitStatus.failed,
+): number {
+  io.stderr(`${printable(`Cannot ${action}: ${is}, wanted ${wanted}`)}\n`);
+  return status;
+}
+
+/** @returns an exit status where the name will not do */
+export function refuseName(io: TerminalIo, action: string, name: string): number | undefined {
+  if (wrongNodeName(name) === undefined) return undefined;
+  return fail(io, action, `the node's name is "${name}"`, nodeNameRule, exitStatus.wrongArguments);
+}
