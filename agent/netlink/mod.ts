@@ -23,7 +23,7 @@ export type { Message } from "./message-writer.ts";
 export { type NetworkNamespace, SetnsError } from "./namespace.ts";
 export { addressesInNamespaces } from "./namespace-addresses.ts";
 export { getNamespaceId, readNamespaceId } from "./namespace-id.ts";
-export { declareNeighbour, forgetNeighbour, listNeighbours, type Neighbour, readNeighbour } from "./neighbour.ts";
+export { declareNeighbour, forgetNeighbour, listNeighbours, readNeighbour } from "./neighbour.ts";
 export { isRefusal, NetlinkError } from "./netlink-error.ts";
 export type { NetlinkSocket } from "./netlink-socket.ts";
 export { addRoute, deleteRoute, listRoutes, type Route, readRoute } from "./route.ts";
