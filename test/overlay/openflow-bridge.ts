@@ -7,10 +7,11 @@ const ofctlVersion = { 4: "OpenFlow13", 6: "OpenFlow15" } as const;
 /** A bridge with two ports and the tools of Open vSwitch, for what has to be shown on the real one. */
 export class OpenFlowBridge implements AsyncDisposable {
   readonly vswitch: OpenVswitch;
-  readonly #sandbox: NetworkSandbox;
+  /** The network that all of it is in. */
+  readonly sandbox: NetworkSandbox;
 
   private constructor(sandbox: NetworkSandbox, vswitch: OpenVswitch) {
-    this.#sandbox = sandbox;
+    this.sandbox = sandbox;
     this.vswitch = vswitch;
   }
 
@@ -71,6 +72,6 @@ export class OpenFlowBridge implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.vswitch[Symbol.asyncDispose]();
-    await this.#sandbox[Symbol.asyncDispose]();
+    await this.sandbox[Symbol.asyncDispose]();
   }
 }

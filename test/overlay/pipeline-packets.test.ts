@@ -1,0 +1,115 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { tables } from "../../agent/datapath/ovs/pipeline/tables.ts";
+import { addFlow, deleteFlows, type Flow, type OpenFlowClient } from "../../agent/openflow/mod.ts";
+import type { NetworkSandbox } from "../support/network-sandbox.ts";
+import { describeWith } from "../support/requires.ts";
+import { OpenFlowBridge } from "./openflow-bridge.ts";
+import { ports } from "./pipeline-bridge.ts";
+import { addressOf, contexts, macs, nodeFlows, pods, type Version } from "./pipeline-node.ts";
+
+/** The node's kernel sees the frames of pods' interfaces too, and must not answer them past the flows. */
+const guard = `table inet guard { chain pre { type filter hook prerouting priority raw; iifname != { "lo", "gw0" } drop; }; };
+  table arp guard { chain in { type filter hook input priority 0; iifname != { "lo", "gw0" } drop; }; };`;
+
+/** For a ping that is not to come back; what comes back does so in milliseconds. */
+const silent = "ping -n -q -c 3 -i 0.2 -w 1";
+
+describeWith("packets of real kernels through the pipeline", ["linux", "root", "openvswitch"], () => {
+  const open = new AsyncDisposableStack();
+  const paths = { pod1: "", pod2: "" };
+  let sandbox: NetworkSandbox;
+  let client: OpenFlowClient;
+
+  beforeAll(async () => {
+    const bridge = open.use(await OpenFlowBridge.start());
+    sandbox = bridge.sandbox;
+    await bridge.vswitch.vsctl("del-port", "p1", "--", "del-port", "p2");
+    await bridge.addPort("gw0", ports.gw0);
+    await bridge.vswitch.run("nft", guard);
+    await addresses((command) => sandbox.node(command), "gw0", "gateway");
+    for (const name of ["pod1", "pod2"] as const) {
+      const path = await sandbox.addPod(name);
+      paths[name] = path;
+      const inside = path.slice(path.lastIndexOf("/") + 1);
+      await sandbox.node(`ip link add v-${name} type veth peer name eth0 netns ${inside}`);
+      await sandbox.node(`sysctl -qw net.ipv6.conf.v-${name}.disable_ipv6=1`);
+      await sandbox.node(`ip link set v-${name} up`);
+      await addresses((command) => sandbox.pod(path, command), "eth0", name);
+      const settings = ["--", "set", "Interface", `v-${name}`, `ofport_request=${ports[name]}`];
+      await bridge.vswitch.vsctl("add-port", "br-int", `v-${name}`, ...settings);
+    }
+    client = open.use(await bridge.connect());
+  });
+  afterAll(() => open.disposeAsync());
+  beforeEach(async () => {
+    await install(nodeFlows(contexts.encap));
+    for (const path of Object.values(paths)) await sandbox.pod(path, "ip neigh flush all");
+    await sandbox.node("ip neigh flush all");
+  });
+
+  async function addresses(
+    run: (command: string) => Promise<string>,
+    link: string,
+    host: "gateway" | "pod1" | "pod2",
+  ): Promise<void> {
+    await run(`ip link set ${link} address ${macs[host]} up`);
+    await run(`ip addr add ${addressOf(host, 4)}/24 dev ${link}`);
+    await run(`ip addr add ${addressOf(host, 6)}/64 dev ${link} nodad`);
+  }
+  /** Packets that the guard has not let pass. */
+  const stopped = async (): Promise<number> => {
+    const found = (await client.flows({ table: tables.SpoofGuard })).find(({ flow }) => flow.priority === 0);
+    return Number(found?.counters.packets ?? 0n);
+  };
+  const install = (flows: readonly Flow[]) => client.bundle([deleteFlows(), ...flows.map(addFlow)]);
+
+  describe.each<Version>([4, 6])("IPv%i", (version) => {
+    const to = (host: "gateway" | "pod1" | "pod2") => addressOf(host, version);
+
+    test("pods and the node reach each other at the first packet, asking nobody but whom they mean", async () => {
+      expect(await sandbox.ping(paths.pod1, to("pod2"), "one")).toBe(true);
+      expect(await sandbox.ping(paths.pod2, to("gateway"), "one")).toBe(true);
+      expect(await sandbox.ping(undefined, to("pod1"), "one")).toBe(true);
+    });
+
+    test("without the flows that bring the question to whom it means, there is no answer", async () => {
+      const answering = version === 4 ? tables.ARPResponder : tables.IPv6;
+      const dumb = nodeFlows(contexts.encap).filter(({ table, priority }) => table !== answering || priority === 0);
+      await install(dumb);
+      await expect(sandbox.pod(paths.pod1, `${silent} ${to("pod2")}`)).rejects.toThrow();
+    });
+
+    test("a packet from another's address or MAC gets as far as the guard", async () => {
+      const spoofed = async (from: string): Promise<void> => {
+        const before = await stopped();
+        await sandbox.pod(paths.pod1, `ip neigh replace ${to("pod2")} lladdr ${macs.pod2} dev eth0 nud permanent`);
+        await expect(sandbox.pod(paths.pod1, `${silent} -I ${from} ${to("pod2")}`)).rejects.toThrow();
+        const until = performance.now() + 20_000;
+        while ((await stopped()) === before && performance.now() < until) await Bun.sleep(50);
+        expect(await stopped()).toBeGreaterThan(before);
+      };
+      const taken = version === 4 ? "10.10.1.77" : "fd00:10:1::77";
+      await sandbox.pod(paths.pod1, `ip addr add ${taken}${version === 4 ? "/24 dev eth0" : "/64 dev eth0 nodad"}`);
+      await spoofed(taken);
+      await sandbox.pod(paths.pod1, `ip addr del ${taken}/${version === 4 ? 24 : 64} dev eth0`);
+      await sandbox.pod(paths.pod1, "ip link set eth0 address 0a:00:00:00:00:77");
+      await spoofed(to("pod1"));
+      await sandbox.pod(paths.pod1, `ip link set eth0 address ${macs.pod1}`);
+      expect(await sandbox.ping(paths.pod1, to("pod2"))).toBe(true);
+    });
+
+    test("pods of two projects do not reach each other, the node reaches both", async () => {
+      await install(nodeFlows(contexts.multitenant));
+      await expect(sandbox.pod(paths.pod1, `${silent} ${to("pod2")}`)).rejects.toThrow();
+      expect(await sandbox.ping(undefined, to("pod2"), "one")).toBe(true);
+      expect(await sandbox.ping(paths.pod1, to("gateway"), "one")).toBe(true);
+      await install(nodeFlows(contexts.multitenant, [pods.pod1, { ...pods.pod2, vnid: pods.pod1.vnid }]));
+      expect(await sandbox.ping(paths.pod1, to("pod2"))).toBe(true);
+    });
+
+    test("a neighbour that names the MAC of an earlier pod loses nothing", async () => {
+      await sandbox.pod(paths.pod1, `ip neigh replace ${to("pod2")} lladdr 0a:00:00:00:00:99 dev eth0 nud stale`);
+      expect(await sandbox.ping(paths.pod1, to("pod2"), "one")).toBe(true);
+    });
+  });
+});
