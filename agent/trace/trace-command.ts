@@ -80,12 +80,7 @@ it would meet in each, what that decides, and where it ends. No packet is sent. 
   run: async ({ options: given, operands: [from = "", to = ""] }, io) => {
     const protocol = protocolOf(given.tcp, given.udp, given.icmp);
     const config = await readConfig(given.config ?? paths.agentConfig);
-    const ports = await readPorts(config.ovs.database, {
-      bridge: config.bridge,
-      gateway: config.ovs.gateway,
-      tunnel: config.ovs.tunnel.name,
-      uplink: config.ovs.uplink,
-    });
+    const ports = await readPorts(config.ovs.database, config.bridge);
     const client = endOf(ports, from, io);
     const server = typeof client === "number" ? client : endOf(ports, to, io);
     if (typeof client === "number") return client;

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { PipelineContext } from "../../agent/datapath/ovs/pipeline/context.ts";
 import { Category, cookieOf } from "../../agent/datapath/ovs/pipeline/cookie.ts";
 import { baseFlows, peerFlows, podFlows } from "../../agent/datapath/ovs/pipeline/mod.ts";
+import { formatIdentity, roleIds } from "../../agent/datapath/ovs/port-identity.ts";
 import type { Service } from "../../agent/datapath/ovs/services/service.ts";
 import { servicePart } from "../../agent/datapath/ovs/services/service-flows.ts";
 import type { ClusterNode } from "../../agent/nodes/node-registry.ts";
@@ -138,16 +139,23 @@ export class TraceNode implements AsyncDisposable {
     await vswitch.vsctl("set", "Interface", "gw0", `mac="${gateway.mac}"`);
     const settings = ["type=geneve", `ofport_request=${tunnel.ofport}`, "options:remote_ip=flow", "options:key=flow"];
     await vswitch.vsctl("add-port", "br-int", "tun0", "--", "set", "Interface", "tun0", ...settings);
-    for (const { port, mac, ips, name } of pods) {
-      const [namespace, own] = name.split("/");
-      const ids = [
-        `attached-mac="${mac}"`,
-        `ip-address="${ips.join(",")}"`,
-        `pod-namespace=${namespace}`,
-        `pod-name=${own}`,
-      ];
-      await vswitch.vsctl("set", "Port", port, ...ids.map((id) => `external_ids:${id}`));
-    }
+    const identities = pods.map(({ port, mac, ips, name }): [string, Readonly<Record<string, string>>] => {
+      const [namespace = "", own = ""] = name.split("/");
+      const owner = { network: "pods", sandboxId: own, ifname: "eth0" };
+      const pod = { namespace, name: own, uid: "" };
+      return [port, formatIdentity({ owner, mac, ips: ips.map(ip), pod, netns: "", ownLease: true, vnid: 0 })];
+    });
+    const roles: [string, Readonly<Record<string, string>>][] = [
+      ["gw0", roleIds("gateway")],
+      ["tun0", roleIds("tunnel")],
+    ];
+    for (const [port, ids] of [...identities, ...roles])
+      await vswitch.vsctl(
+        "set",
+        "Port",
+        port,
+        ...Object.entries(ids).map(([key, value]) => `external_ids:${key}="${value}"`),
+      );
     // What the tunnel goes out by: the switch in user space looks at the node's routes.
     await vswitch.vsctl("add-br", "br-phy", "--", "set", "Bridge", "br-phy", "datapath_type=netdev");
     await vswitch.run("ip", "addr", "add", "172.30.0.1/24", "dev", "br-phy");
