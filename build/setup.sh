@@ -38,14 +38,14 @@ fi
 
 # What each use needs beyond Debian's base system, and what for.
 demo="iproute2 nftables iputils-ping util-linux"      # namespaces, masquerade, ping, unshare
-bench="$demo containernetworking-plugins"             # the peer
+bench="$demo containernetworking-plugins             # the peer
+  openvswitch-switch"                                 # a database and a switch of each measure's own; its service may run or not
 test="$bench
   containerd runc podman                              # the runtimes
   iptables                                            # portmap and podman call it
   busybox-static gcc libc6-dev                        # container images made offline
   strace                                              # kills at chosen system calls
   procps                                              # sysctl
-  openvswitch-switch                                  # a database and a switch of each test's own; its service may run or not
   etcd-server                                         # the registry of nodes; each test has a cluster of its own
   openssl                                             # certificates for its tests
   zsh                                                 # runs its completion script

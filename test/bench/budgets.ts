@@ -24,6 +24,13 @@ export const budgets = {
   residentMb: { budget: 120, aim: 80 },
 } as const satisfies Record<string, Budget>;
 
+/** The same of pods and flows on Open vSwitch, where ovs-ofctl is the peer of flows. */
+export const overlayBudgets = {
+  pod: { budget: 1, aim: 0.5 },
+  flows: { budget: 1, aim: 0.5 },
+  replay: { budget: 1, aim: 0.5 },
+} as const satisfies Record<string, Budget>;
+
 /** ADD with so many leases in the pool: host-local reads them all, Pipette does not. */
 export function budgetOfAdd(leases: number): Budget {
   if (leases < 1_000) return budgets.addEmpty;

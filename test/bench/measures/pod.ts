@@ -22,7 +22,7 @@ export async function measurePods(setting: Setting): Promise<Row[]> {
     conf: { ...list.plugins[0], name: network, cniVersion },
     path: setting.peers,
   };
-  const peer = bridgeSide(setting);
+  const peer = bridgeSide(setting, network);
   const rows = [
     await measureOnePod(setting, ours, peer),
     ...(await measureCrowds(setting, ours, peer)),
@@ -36,7 +36,8 @@ export async function measurePods(setting: Setting): Promise<Row[]> {
   return [...rows, await measureMemory(setting, ours, () => agent.residentMb())];
 }
 
-function bridgeSide(setting: Setting): Side {
+/** Debian's plugins, on a bridge of their own. */
+export function bridgeSide(setting: Pick<Setting, "peers" | "scratch">, network: string): Side {
   const ipam = { type: "host-local", dataDir: `${setting.scratch}/bridge`, ranges: [[{ subnet: "10.67.0.0/16" }]] };
   return {
     executable: `${setting.peers}/bridge`,
@@ -62,7 +63,7 @@ async function measureOnePod(setting: Setting, ours: Side, peer: Side): Promise<
   const both =
     (side: Side, namespaces: readonly Namespace[]) =>
     (round: number): number =>
-      timed(side, "ADD", namespaces[round]) + timed(side, "DEL", namespaces[round]);
+      timedVerb(side, "ADD", namespaces[round]) + timedVerb(side, "DEL", namespaces[round]);
   const row = await compare({
     measure: "whole pod, ADD + DEL",
     ...budgets.pod,
@@ -75,7 +76,8 @@ async function measureOnePod(setting: Setting, ours: Side, peer: Side): Promise<
   return row;
 }
 
-function timed({ executable, conf, path }: Side, verb: string, namespace: Namespace | undefined): number {
+/** One call, in milliseconds. */
+export function timedVerb({ executable, conf, path }: Side, verb: string, namespace: Namespace | undefined): number {
   if (namespace === undefined) throw new Error("Cannot measure a pod: there are fewer namespaces than rounds");
   return runTimed({ executable, conf: JSON.stringify(conf), env: verbEnv(verb, namespace.id, namespace.path, path) })
     .ms;
@@ -125,8 +127,8 @@ async function measureRoundTrip(
 ): Promise<Row> {
   setting.progress("round trip inside the call");
   const namespaces = await makeNamespaces("trip", setting.rounds);
-  for (const namespace of namespaces) timed(ours, "ADD", namespace);
-  for (const namespace of namespaces) timed(ours, "DEL", namespace);
+  for (const namespace of namespaces) timedVerb(ours, "ADD", namespace);
+  for (const namespace of namespaces) timedVerb(ours, "DEL", namespace);
   await removeNamespaces(namespaces);
   const served = new Map<string, number>();
   for (const line of agentLines) {
@@ -154,9 +156,9 @@ async function measureRoundTrip(
 async function measureMemory(setting: Setting, ours: Side, residentMb: () => number): Promise<Row> {
   setting.progress(`the agent's memory with ${setting.residentPods} pods`);
   const namespaces = await makeNamespaces("memory", setting.residentPods);
-  for (const namespace of namespaces) timed(ours, "ADD", namespace);
+  for (const namespace of namespaces) timedVerb(ours, "ADD", namespace);
   const value = residentMb();
-  for (const namespace of namespaces) timed(ours, "DEL", namespace);
+  for (const namespace of namespaces) timedVerb(ours, "DEL", namespace);
   await removeNamespaces(namespaces);
   return { measure: `agent's resident memory, ${setting.residentPods} pods`, unit: "MB", value, ...budgets.residentMb };
 }

@@ -1,0 +1,51 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { compileExecutables, executables } from "../conformance/plugin.ts";
+import { NetworkSandbox } from "../support/network-sandbox.ts";
+import { describeWith } from "../support/requires.ts";
+import { measureOverlay } from "./overlay/measure-overlay.ts";
+import { nodeParts } from "./overlay/node-flows.ts";
+import { table } from "./report.ts";
+import type { Row } from "./row.ts";
+
+describeWith("the overlay's benchmark in miniature", ["root", "cni-plugins", "openvswitch"], () => {
+  const scratch = mkdtempSync(join(tmpdir(), "pipette-bench-test-"));
+  let node: NetworkSandbox;
+  let rows: readonly Row[] = [];
+
+  beforeAll(async () => {
+    compileExecutables();
+    node = await NetworkSandbox.enter("pto-");
+    rows = await measureOverlay({
+      dist: executables,
+      peers: "/usr/lib/cni",
+      scratch,
+      rounds: 1,
+      flows: 50,
+      node: { pods: 3, peers: 5 },
+      progress: () => undefined,
+    });
+  }, 120_000);
+
+  afterAll(async () => {
+    await node?.[Symbol.asyncDispose]();
+    rmSync(scratch, { recursive: true, force: true });
+  });
+
+  test("every budget of the overlay gets a figure", () => {
+    const flows = [...nodeParts({ pods: 3, peers: 5 }).values()].flatMap((part) => part.flows).length;
+    expect(rows.map((row) => row.measure)).toEqual([
+      "pod on Open vSwitch, ADD",
+      "pod on Open vSwitch, DEL",
+      "50 flows in a bundle",
+      `replay of ${flows} flows: 3 pods, 5 peers`,
+    ]);
+    for (const row of rows) {
+      expect(row.value, row.measure).toSatisfy((value: number) => Number.isFinite(value) && value > 0);
+      expect(row.budget, row.measure).toBe(1);
+      expect(table(rows)).toContain(row.measure);
+    }
+  });
+});
