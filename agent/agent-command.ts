@@ -69,7 +69,14 @@ async function cleanUp(file: string, json: boolean, io: TerminalIo): Promise<num
   const { openHostRunner } = await import("./windows-host/powershell.windows.ts");
   const system = await openSystem();
   await using hcn = openHcn();
-  return await cleanUpNode({ dataDir: config.dataDir, system, hcn, run: openHostRunner() }, json, io);
+  const { dataDir, ovs, networks } = config;
+  const { removeOverlay } = await import("./datapath/hns/mod.ts");
+  const [network] = networks;
+  const overlay =
+    ovs === undefined || network === undefined
+      ? {}
+      : { removeOverlay: () => removeOverlay(ovs.database, network.bridge) };
+  return await cleanUpNode({ dataDir, system, hcn, run: openHostRunner(), ...overlay }, json, io);
 }
 
 async function serve(config: AgentConfig, io: TerminalIo, supervisor: Supervisor | undefined): Promise<number> {

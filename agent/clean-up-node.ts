@@ -8,13 +8,15 @@ import { formatTable } from "../shared/terminal/table.ts";
 import type { TerminalIo } from "../shared/terminal/terminal-io.ts";
 import { EndpointRecords, endpointRecords } from "./datapath/hns/mod.ts";
 import type { Hcn, HcnEndpoint } from "./hcn/mod.ts";
-import { cleanUpHost, type HostChange, type HostRunner } from "./windows-host/mod.ts";
+import { cleanUpHost, type HostChange, type HostRunner, hostRecords } from "./windows-host/mod.ts";
 
 export interface CleanUpParts {
   readonly dataDir: string;
   readonly system: System;
   readonly hcn: Hcn;
   readonly run: HostRunner;
+  /** Takes away what forwards on the HNS network, once the switch no longer asks it; absent: HNS alone does. */
+  removeOverlay?(): Promise<readonly HostChange[]>;
 }
 
 /**
@@ -27,8 +29,19 @@ export async function cleanUpNode(parts: CleanUpParts, json: boolean, io: Termin
   const { dataDir, system, hcn, run } = parts;
   using _lock = InstanceLock.take(join(dataDir, "agent.lock"), "the clean-up", `data directory "${dataDir}"`, system);
   const endpoints = await removeEndpoints(hcn, dataDir);
-  const host = await cleanUpHost(dataDir, run, (network) => removeNetwork(hcn, network));
-  const changes = [...endpoints, ...host.changes];
+  let overlay: readonly HostChange[] | undefined = existsSync(hostRecords(dataDir)) ? undefined : [];
+  const removeOverlay = async (): Promise<readonly HostChange[]> => {
+    overlay ??= (await parts.removeOverlay?.()) ?? [];
+    return overlay;
+  };
+  const host = await cleanUpHost(dataDir, run, async (network) => {
+    const bridge = await removeOverlay();
+    // The next run finds on record that there is more to do.
+    if (bridge.some(({ did }) => did === "failed")) return bridge;
+    return [...bridge, ...(await removeNetwork(hcn, network))];
+  });
+  const isTold = overlay !== undefined;
+  const changes = [...endpoints, ...host.changes, ...(isTold ? [] : await removeOverlay())];
   const failed = changes.filter(({ did }) => did === "failed");
   if (json) io.stdout(formatJson({ changes }));
   else if (changes.length === 0) io.stdout("nothing on record: there is nothing to clean up\n");

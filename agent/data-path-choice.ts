@@ -47,22 +47,31 @@ async function ovs(logger: Logger): Promise<DataPathChoice> {
 }
 
 async function hns(config: AgentConfig, logger: Logger): Promise<DataPathChoice> {
-  const { createHnsDataPath, createNodeSide } = await import("./datapath/hns/mod.ts");
+  const { createHnsDataPath, createNodeSide, createOverlayDataPath } = await import("./datapath/hns/mod.ts");
+  const { ovsOptionsOf } = await import("./datapath/ovs/configured.ts");
   const { openHcn } = await import("./hcn/mod.ts");
   const { openHostRunner } = await import("./windows-host/powershell.windows.ts");
   const lost = Promise.withResolvers<string>();
   return {
-    createDataPath: ({ config: { networks }, leftover }) =>
-      createHnsDataPath({
-        networks: networks.flatMap(hnsNetworkOf),
-        dataDir: config.dataDir,
+    createDataPath: (needs) => {
+      const { dataDir } = config;
+      const run = openHostRunner();
+      const side = createNodeSide(dataDir, run, logger);
+      const networks = needs.config.networks.flatMap((network) => hnsNetworkOf(network, config.ovs?.gateway));
+      const hns = createHnsDataPath({
+        networks,
+        dataDir,
         hcn: openHcn({ deadlineMs: config.hnsTimeoutMs, onLost: ({ message }) => lost.resolve(message) }),
-        node: createNodeSide(config.dataDir, openHostRunner(), logger),
+        node: side,
         logger,
-        leftover,
+        leftover: needs.leftover,
         listingMs: limits.hnsListingMs,
         startPatienceMs: limits.hnsStartMs,
-      }),
+      });
+      const [network] = networks;
+      if (config.ovs === undefined || network === undefined) return hns;
+      return createOverlayDataPath({ hns, network, side, run, logger, ovs: ovsOptionsOf(needs, logger) });
+    },
     dataPathName: "hns",
     // A namespace of Windows holds no address that an endpoint does not have.
     sources: [],
@@ -71,7 +80,15 @@ async function hns(config: AgentConfig, logger: Logger): Promise<DataPathChoice>
 }
 
 /** The configuration's check has seen to one IPv4 subnet and the section. */
-function hnsNetworkOf({ name, subnets: [subnet], bridge, mtu, hns }: NetworkConfig): HnsNetwork[] {
+function hnsNetworkOf(network: NetworkConfig, gateway: string | undefined): HnsNetwork[] {
+  const {
+    name,
+    subnets: [subnet],
+    bridge,
+    mtu,
+    hns,
+  } = network;
   if (hns === undefined || subnet === undefined) return [];
-  return [{ name, subnet, bridge, hns, ...(mtu === undefined ? {} : { mtu }) }];
+  const overlay = gateway === undefined ? {} : { overlayGateway: gateway };
+  return [{ name, subnet, bridge, hns, ...(mtu === undefined ? {} : { mtu }), ...overlay }];
 }

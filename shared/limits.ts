@@ -118,4 +118,9 @@ export const limits = {
   hnsListingMs: 10_000,
   /** How long the agent's start waits for HNS, which the node's boot starts too; then its supervisor starts it anew. */
   hnsStartMs: 60_000,
+  /** Between two looks for the adapters of pods that start, from the first to the longest: each is a PowerShell. */
+  podLookFirstMs: 500,
+  podLookMostMs: 15_000,
+  /** How long a pod's adapter is waited for: its image has to be fetched before. */
+  podStartMs: 600_000,
 } as const;

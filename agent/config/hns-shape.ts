@@ -1,6 +1,7 @@
 import { assert } from "../../shared/assert.ts";
 import { type Cidr, contains, firstOf, overlap, parseCidr, parseIp, sameIp } from "../../shared/ip.ts";
 import type { HnsConfig, HnsPeer } from "./agent-config.ts";
+import type { RawOvs } from "./ovs-shape.ts";
 import type { Shape } from "./yaml-shape.ts";
 
 /** HNS' kinds of network that can hold pods of more than one node. */
@@ -83,8 +84,8 @@ export const hnsShape: Shape = {
   },
 };
 
-/** With the defaults of `conf/agent.yaml`. */
-export function toHns(raw: RawHns): HnsConfig {
+/** With the defaults of `conf/agent.yaml`. @param hasOverlay the switch's extension forwards */
+export function toHns(raw: RawHns, hasOverlay: boolean): HnsConfig {
   const nodeAddress = parseIp(raw.nodeAddress);
   assert(nodeAddress !== undefined, "the shape lets nothing but an address through");
   return {
@@ -94,7 +95,7 @@ export function toHns(raw: RawHns): HnsConfig {
     ...(raw.adapter === undefined ? {} : { adapter: raw.adapter }),
     ...(raw.vsid === undefined ? {} : { vsid: raw.vsid }),
     natName: raw.natName ?? "pipette-nat",
-    ovsExtension: raw.ovsExtension ?? false,
+    ovsExtension: raw.ovsExtension ?? hasOverlay,
     ...(raw.outboundNat === undefined ? {} : { outboundNat: raw.outboundNat }),
     policies: raw.policies ?? [],
     peers: peersOf(raw),
@@ -121,5 +122,24 @@ export function hnsContradictions(raw: RawHns, blocks: readonly Cidr[]): (readon
     const hit = blocks.some((block) => overlap(block, podSubnet));
     if (hit) found.push([`peers[${i}].podSubnet`, `"${raw.peers?.[i]?.podSubnet}", wanted another node's pods`]);
   });
+  return found;
+}
+
+/** What Open vSwitch has on Linux only, or takes from `hns` here: the path, and what is wrong. */
+export function overlayContradictions(hns: RawHns, ovs: RawOvs): (readonly [path: string, text: string])[] {
+  const found: (readonly [string, string])[] = [];
+  const own = "networks[0].hns";
+  if (hns.type !== undefined && hns.type !== "Transparent")
+    found.push([`${own}.type`, `"${hns.type}" beside "ovs", wanted "Transparent"`]);
+  if (hns.ovsExtension === false) found.push([`${own}.ovsExtension`, 'false beside "ovs", wanted true']);
+  if (ovs.uplink !== undefined) found.push(["ovs.uplink", `"${ovs.uplink}", wanted the card as "hns.adapter"`]);
+  if (ovs.nodeAddresses !== undefined)
+    found.push(["ovs.nodeAddresses", 'there where "dataPath" is "hns", wanted "hns.nodeAddress" alone']);
+  if (ovs.tunnel === "gre") found.push(["ovs.tunnel", '"gre", wanted "geneve", "vxlan" or "stt" on Windows']);
+  if (ovs.mode === "networkPolicyOnly")
+    found.push(["ovs.mode", '"networkPolicyOnly", wanted "encap", "noEncap" or "hybrid" on Windows']);
+  const strange = (ovs.services?.cidrs ?? []).findIndex((text) => parseCidr(text)?.ip.family === 6);
+  if (strange >= 0)
+    found.push([`ovs.services.cidrs[${strange}]`, `"${ovs.services?.cidrs?.[strange]}", wanted IPv4 on Windows`]);
   return found;
 }

@@ -6,7 +6,7 @@ import { paths } from "../../shared/paths.ts";
 import { isWindows } from "../../shared/platform.ts";
 import type { AgentConfig, DataPathName, NetworkConfig } from "./agent-config.ts";
 import { agentShape } from "./agent-shape.ts";
-import { hnsContradictions, type RawHns, toHns } from "./hns-shape.ts";
+import { hnsContradictions, overlayContradictions, type RawHns, toHns } from "./hns-shape.ts";
 import { nodesContradictions, type RawNodes, toNodes } from "./nodes-shape.ts";
 import { ovsContradictions, type RawOvs, toOvs } from "./ovs-shape.ts";
 import { readYaml } from "./read-yaml.ts";
@@ -80,7 +80,7 @@ function withDefaults(raw: RawConfig): AgentConfig {
       plugins: raw.cni?.plugins ?? [],
     },
     dataPath: dataPathOf(raw),
-    networks: raw.networks.map(toNetwork),
+    networks: raw.networks.map((network) => toNetwork(network, raw.ovs !== undefined)),
     ...(raw.ovs === undefined && raw.dataPath !== "ovs" ? {} : { ovs: toOvs(raw.ovs ?? {}, bridgeOf(raw)) }),
     ...(raw.nodes === undefined ? {} : { nodes: toNodes(raw.nodes) }),
     callTimeoutMs: raw.callTimeoutMs ?? limits.addTimeoutMs,
@@ -91,7 +91,7 @@ function withDefaults(raw: RawConfig): AgentConfig {
   };
 }
 
-function toNetwork(raw: RawNetwork): NetworkConfig {
+function toNetwork(raw: RawNetwork, hasOverlay: boolean): NetworkConfig {
   return {
     name: raw.name,
     subnets: blocksOf(raw),
@@ -101,7 +101,7 @@ function toNetwork(raw: RawNetwork): NetworkConfig {
     masquerade: raw.masquerade ?? true,
     exclude: raw.exclude ?? [],
     sticky: raw.sticky ?? false,
-    ...(raw.hns === undefined ? {} : { hns: toHns(raw.hns) }),
+    ...(raw.hns === undefined ? {} : { hns: toHns(raw.hns, hasOverlay) }),
   };
 }
 
@@ -139,8 +139,11 @@ function contradictions(raw: RawConfig, shaped: Shaped): ShapeProblem[] {
     raw.networks.forEach((network, i) => {
       hnsFaults(raw, network, i, say);
     });
-  if (dataPathOf(raw) === "ovs" && raw.networks.length > 1)
-    say("networks[1]", `a second network, wanted one alone where "dataPath" is "ovs"`);
+  const [first, second] = raw.networks;
+  const isOverlay = dataPathOf(raw) === "ovs" || (dataPathOf(raw) === "hns" && raw.ovs !== undefined);
+  if (isOverlay && second !== undefined) say("networks[1]", "a second network, wanted one alone with Open vSwitch");
+  if (dataPathOf(raw) === "hns" && raw.ovs !== undefined && first?.hns !== undefined)
+    for (const [path, text] of overlayContradictions(first.hns, raw.ovs)) say(path, text);
   if (raw.ovs !== undefined || dataPathOf(raw) === "ovs")
     for (const [path, text] of ovsContradictions(raw.ovs ?? {}, bridgeOf(raw))) say(`ovs.${path}`, text);
   for (const [path, text] of raw.nodes === undefined ? [] : nodesContradictions(raw.nodes)) say(`nodes.${path}`, text);

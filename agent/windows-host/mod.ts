@@ -5,7 +5,9 @@
  */
 export { findAdapter, prepareHost } from "./adapter.ts";
 export { cleanUpHost, handBackAddress } from "./clean-up.ts";
-export { hostRecords } from "./record.ts";
+export { startedPods } from "./pod-adapters.ts";
+export { hostRecords, savedAdapter } from "./record.ts";
 export { createHostRunner, type HostRunner } from "./runner.ts";
 export { setUpHost } from "./set-up.ts";
-export type { HostChange, HostSettings } from "./settings.ts";
+export type { GatewayPort, HostChange, HostSettings, SettingsRoute } from "./settings.ts";
+export type { HostPart } from "./steps/mod.ts";

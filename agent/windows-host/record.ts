@@ -126,6 +126,10 @@ export class HostRecord {
   }
 }
 
+/** What the card was before the HNS network of this name took it; `undefined` where the network is none of ours. */
+export const savedAdapter = (dataDir: string, network: string): SavedAdapter | undefined =>
+  HostRecord.open(dataDir, network).adapter;
+
 /** Where the records lie: there only while something of ours is on the node. */
 export const hostRecords = (dataDir: string): string => join(dataDir, "windows-host");
 const suffix = ".json";

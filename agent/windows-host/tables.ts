@@ -15,6 +15,12 @@ export const listings = {
     cmdlet: "Get-NetIPInterface",
     fields: ["InterfaceIndex", "InterfaceAlias", "AddressFamily", "Forwarding", "NlMtu", "Dhcp"],
   },
+  /** Also those that only containers see. */
+  podInterfaces: {
+    cmdlet: "Get-NetIPInterface",
+    args: { IncludeAllCompartments: true },
+    fields: ["InterfaceIndex", "InterfaceAlias", "AddressFamily", "Forwarding", "NlMtu", "Dhcp"],
+  },
   routes: {
     cmdlet: "Get-NetRoute",
     fields: ["InterfaceIndex", "InterfaceAlias", "DestinationPrefix", "NextHop", "RouteMetric"],
@@ -90,6 +96,7 @@ interface Readers {
   adapters: Adapter;
   addresses: Address;
   interfaces: IpInterface;
+  podInterfaces: IpInterface;
   routes: HostRoute;
   neighbours: Neighbour;
   dnsServers: { readonly index: number; readonly servers: readonly string[] };
@@ -98,6 +105,17 @@ interface Readers {
   switches: { readonly name: string; readonly softwareRsc: boolean };
   extensions: { readonly switchName: string; readonly id: string; readonly enabled: boolean };
 }
+
+const readInterface = (at: Reader): IpInterface => ({
+  index: at.number("InterfaceIndex"),
+  alias: at.text("InterfaceAlias"),
+  family: at.parsed("AddressFamily", "IPv4 or IPv6", (text) => (text === "IPv4" ? 4 : text === "IPv6" ? 6 : undefined)),
+  forwarding: at.parsed("Forwarding", "Enabled or Disabled", (text) =>
+    text === "Enabled" || text === "Disabled" ? text : undefined,
+  ),
+  mtu: at.number("NlMtu"),
+  dhcp: at.text("Dhcp") === "Enabled",
+});
 
 const readers: { readonly [Name in TableName]: (at: Reader) => Readers[Name] } = {
   adapters: (at) => ({
@@ -113,18 +131,8 @@ const readers: { readonly [Name in TableName]: (at: Reader) => Readers[Name] } =
     index: at.number("InterfaceIndex"),
     prefix: at.number("PrefixLength"),
   }),
-  interfaces: (at) => ({
-    index: at.number("InterfaceIndex"),
-    alias: at.text("InterfaceAlias"),
-    family: at.parsed("AddressFamily", "IPv4 or IPv6", (text) =>
-      text === "IPv4" ? 4 : text === "IPv6" ? 6 : undefined,
-    ),
-    forwarding: at.parsed("Forwarding", "Enabled or Disabled", (text) =>
-      text === "Enabled" || text === "Disabled" ? text : undefined,
-    ),
-    mtu: at.number("NlMtu"),
-    dhcp: at.text("Dhcp") === "Enabled",
-  }),
+  interfaces: readInterface,
+  podInterfaces: readInterface,
   routes: (at) => ({
     index: at.number("InterfaceIndex"),
     alias: at.text("InterfaceAlias"),

@@ -36,7 +36,7 @@ async function standing(host: HostFixture): Promise<HcnInMemory> {
   return hcn;
 }
 
-async function cleanUp(host: HostFixture, hcn: HcnInMemory, json = false) {
+async function cleanUp(host: HostFixture, hcn: HcnInMemory, json = false, overlay: Overlay = {}) {
   const [out, err]: [string[], string[]] = [[], []];
   const io = {
     stdout: (text: string) => void out.push(text),
@@ -45,12 +45,37 @@ async function cleanUp(host: HostFixture, hcn: HcnInMemory, json = false) {
     env: {},
     stderrIsTerminal: false,
   };
-  const parts = { dataDir: host.dataDir, system: await openSystem(), hcn, run: host.run };
+  const parts = { dataDir: host.dataDir, system: await openSystem(), hcn, run: host.run, ...overlay };
   const status = await cleanUpNode(parts, json, io);
   return { status, stdout: out.join(""), stderr: err.join("") };
 }
 
+type Overlay = Pick<Parameters<typeof cleanUpNode>[0], "removeOverlay">;
+
 describe("pipette agent --cleanup", () => {
+  test("takes the overlay away between the steps and the HNS network, which stays while that fails", async () => {
+    using host = new HostFixture({ peers: [] });
+    const fresh = host.snapshot();
+    const hcn = await standing(host);
+    const step = "ovs bridge";
+    const what = 'bridge "br-int"';
+    let seen: unknown;
+    const removeOverlay = async () => {
+      seen = [host.node.state.extensions.at(-1)?.["Enabled"], hcn.networkDocuments.size];
+      return [{ step, what, did: "failed", problem: "the database is away" } as const];
+    };
+    const failed = await cleanUp(host, hcn, false, { removeOverlay });
+    expect([failed.status, failed.stderr]).toEqual([1, "the database is away\n"]);
+    expect(seen).toEqual([false, 2]);
+    const undone = async () => [{ step, what, did: "undone" } as const];
+    const { status, stdout } = await cleanUp(host, hcn, false, { removeOverlay: undone });
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^ovs bridge +bridge "br-int" +undone$/m);
+    expect(host.snapshot()).toEqual(fresh);
+    // Where nothing is on record a database that is away does not matter.
+    expect(await cleanUp(host, hcn, false, { removeOverlay })).toMatchObject({ status: 0, stderr: "" });
+  });
+
   test("takes everything of ours away and nothing else, says so, and has nothing to do the second time", async () => {
     using host = new HostFixture({ peers: [] });
     const fresh = host.snapshot();

@@ -66,7 +66,12 @@ function required(items: readonly Item[], what: string): Item {
 export const cmdlets: Readonly<Record<string, Cmdlet>> = {
   "Get-NetAdapter": list((state) => state.adapters),
   "Get-NetIPAddress": list((state) => state.addresses),
-  "Get-NetIPInterface": list((state) => state.interfaces),
+  "Get-NetIPInterface": {
+    parameters: ["IncludeAllCompartments"],
+    acts: false,
+    run: (state, { IncludeAllCompartments }) =>
+      state.interfaces.filter((entry) => IncludeAllCompartments === true || (entry["CompartmentId"] ?? 1) === 1),
+  },
   "Get-NetRoute": list((state) => state.routes),
   "Get-NetNeighbor": list((state) => state.neighbours),
   "Get-DnsClientServerAddress": list((state) => state.dnsServers),
@@ -81,12 +86,16 @@ export const cmdlets: Readonly<Record<string, Cmdlet>> = {
   },
   "Set-NetIPInterface": act(
     ["InterfaceIndex", "AddressFamily", "Forwarding", "NlMtuBytes", "Dhcp"],
-    (state, { InterfaceIndex, AddressFamily, NlMtuBytes, ...rest }) => {
-      const own = state.interfaces.filter(
+    (state, { InterfaceIndex, AddressFamily, NlMtuBytes, ...rest }, input) => {
+      // By parameters only those of the host's own compartment are found.
+      const named = state.interfaces.filter(
         (entry) =>
+          (entry["CompartmentId"] ?? 1) === 1 &&
           entry["InterfaceIndex"] === InterfaceIndex &&
           (AddressFamily === undefined || entry["AddressFamily"] === AddressFamily),
       );
+      if (input?.length === 0) return;
+      const own = input ?? named;
       required(own, "MSFT_NetIPInterface");
       for (const entry of own) Object.assign(entry, rest, NlMtuBytes === undefined ? {} : { NlMtu: NlMtuBytes });
     },

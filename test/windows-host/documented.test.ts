@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import type { HostRunner } from "../../agent/windows-host/mod.ts";
+import { type HostRunner, startedPods } from "../../agent/windows-host/mod.ts";
 import { renderPipeline, renderScript } from "../../agent/windows-host/script.ts";
 import { listings } from "../../agent/windows-host/tables.ts";
-import { makeInternalPort } from "./node-state.ts";
+import { makeInternalPort, startContainer } from "./node-state.ts";
 import { gateway, OvsNode } from "./ovs-gateway-fixture.ts";
 import { HostFixture } from "./set-up-fixture.ts";
 
@@ -61,6 +61,8 @@ test("docs/windows.md shows every command that is run on a node", async () => {
   makeInternalPort(state, gateway);
   state.neighbours.push({ InterfaceIndex: 33, IPAddress: "169.254.0.253", LinkLayerAddress: "", State: "Unreachable" });
   await ovs.start();
+  startContainer(state, "web-1a2b3c");
+  await startedPods(ovs.run, ["web-1a2b3c"], 1450);
   await ovs.cleanUp();
   for (const line of ovs.lines) lines.add(line);
   const page = readFileSync("docs/windows.md", "utf8");

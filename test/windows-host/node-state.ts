@@ -78,6 +78,13 @@ export function makeInternalPort(state: NodeState, Name: string): void {
   state.dnsServers.push({ InterfaceIndex: portIndex, ServerAddresses: [] });
 }
 
+/** The adapter of an endpoint, which comes with its first container, in that one's compartment. */
+export function startContainer(state: NodeState, endpoint: string): void {
+  const InterfaceIndex = 100 + state.interfaces.length;
+  const InterfaceAlias = `vEthernet (${endpoint})`;
+  state.interfaces.push({ ...interfaceOf(InterfaceIndex), InterfaceAlias, CompartmentId: InterfaceIndex });
+}
+
 /** And when the port goes. */
 export function deleteInternalPort(state: NodeState): void {
   for (const table of ["adapters", "addresses", "interfaces", "routes", "neighbours", "dnsServers"] as const)

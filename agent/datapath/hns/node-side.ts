@@ -1,34 +1,111 @@
+import { CniCode, CniError } from "../../../shared/errors.ts";
+import { type Cidr, parseCidr } from "../../../shared/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
-import { type HostRunner, type HostSettings, handBackAddress, prepareHost, setUpHost } from "../../windows-host/mod.ts";
+import {
+  type GatewayPort,
+  type HostPart,
+  type HostRunner,
+  type HostSettings,
+  handBackAddress,
+  prepareHost,
+  type SettingsRoute,
+  savedAdapter,
+  setUpHost,
+} from "../../windows-host/mod.ts";
+import type { HostNetwork } from "../ovs/host-network.ts";
 import { networkGateway } from "./documents.ts";
 import type { HnsNetwork, NodeSide } from "./options.ts";
 
+/** The card that an HNS network has taken. */
+export interface OverlayCard {
+  readonly name: string;
+  /** As `00:15:5d:01:02:03`; the switch's adapter has the same. */
+  readonly mac: string;
+  /** The node's own, which is on the switch's adapter now. */
+  readonly address: Cidr;
+}
+
+/** What of the node an overlay stands on. */
+export interface OverlaySide {
+  /** Becomes the bridge's uplink. @throws {CniError} 102 where nobody knows which it was */
+  cardOf(network: HnsNetwork): OverlayCard;
+  /** The node's own network around the bridge. */
+  hostNetworkOf(network: HnsNetwork): HostNetwork;
+}
+
 /** The node's side of HNS networks, as the configuration asks for it. */
-export function createNodeSide(dataDir: string, run: HostRunner, logger: Logger): NodeSide {
+export function createNodeSide(dataDir: string, run: HostRunner, logger: Logger): NodeSide & OverlaySide {
+  // All of it stands on one record, so one goes after the other; each has its bounds.
+  let last: Promise<unknown> = Promise.resolve();
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const done = last.then(work, work);
+    last = done.catch(() => undefined);
+    return done;
+  };
+  const setUp = (settings: HostSettings, network: HnsNetwork, part: HostPart): Promise<void> =>
+    inTurn(async () => {
+      const { changes } = await setUpHost(settings, run, part);
+      const made = changes.filter(({ did }) => did !== "was there");
+      if (made.length > 0) logger.info("set the node up", { network: network.name, changes: made });
+    });
+  const cardOf = ({ hns: { network } }: HnsNetwork): OverlayCard => {
+    const { name, mac, address = "" } = savedAdapter(dataDir, network) ?? {};
+    const parsed = parseCidr(address);
+    if (name !== undefined && parsed !== undefined)
+      return { name, mac: (mac?.match(/../g) ?? []).join(":"), address: parsed };
+    const is = "no record says which it was, as the network was made by others";
+    throw new CniError(
+      CniCode.interfaceFailure,
+      `Cannot find the card of the HNS network "${network}": ${is}, wanted that network deleted, to be made again`,
+    );
+  };
   return {
     prepare: (network) => {
       const { adapter } = network.hns;
-      return prepareHost({ ...settingsOf(network, dataDir), ...(adapter === undefined ? {} : { adapter }) }, run);
+      const settings = { ...settingsOf(network, dataDir), ...(adapter === undefined ? {} : { adapter }) };
+      return inTurn(() => prepareHost(settings, run));
     },
-    async setUp(network) {
-      const { changes } = await setUpHost(settingsOf(network, dataDir), run);
-      const made = changes.filter(({ did }) => did !== "was there");
-      if (made.length > 0) logger.info("set the node up", { network: network.name, changes: made });
-    },
-    async handBack(network) {
-      const { changes } = await handBackAddress(dataDir, run, network.hns.network);
-      logger.info("the node's card has its address back", { changes });
-    },
+    setUp: (network) =>
+      setUp(settingsOf(network, dataDir), network, network.overlayGateway === undefined ? "whole" : "switch"),
+    handBack: (network) =>
+      inTurn(async () => {
+        const { changes } = await handBackAddress(dataDir, run, network.hns.network);
+        logger.info("the node's card has its address back", { changes });
+      }),
+    cardOf,
+    hostNetworkOf: (network) => ({
+      macOf: async () => cardOf(network).mac,
+      useGateway: async ({ mac, addresses: [address], mtu }) => {
+        if (address === undefined) return;
+        await setUp({ ...settingsOf(network, dataDir, { mac, address }), mtu }, network, "gateway");
+      },
+      // Windows has moved the node's addresses to the switch's adapter, which the bridge's own port is.
+      moveToBridge: async () => undefined,
+      setRoutes: async (routes) => {
+        const settings = {
+          ...settingsOf(network, dataDir),
+          routes: routes.map(({ dst, via, by, mac }): SettingsRoute => {
+            const alias = by === "gateway" ? gatewayInterfaceOf(network) : network.bridge;
+            return { destination: dst, nextHop: via, alias, ...(mac === undefined ? {} : { nextHopMac: mac }) };
+          }),
+        };
+        await setUp(settings, network, "routes");
+      },
+    }),
   };
 }
 
-function settingsOf({ subnet, bridge, mtu, hns }: HnsNetwork, dataDir: string): HostSettings {
+const gatewayInterfaceOf = ({ overlayGateway, bridge }: HnsNetwork): string => overlayGateway ?? bridge;
+
+function settingsOf(network: HnsNetwork, dataDir: string, gatewayPort?: GatewayPort): HostSettings {
+  const { subnet, bridge, mtu, hns } = network;
   return {
     dataDir,
     nodeAddress: hns.nodeAddress,
     podSubnet: subnet,
     gateway: networkGateway(subnet),
-    gatewayInterface: bridge,
+    gatewayInterface: gatewayInterfaceOf(network),
+    ...(gatewayPort === undefined ? {} : { gatewayPort }),
     bridgeName: bridge,
     natName: hns.natName,
     ...(mtu === undefined ? {} : { mtu }),

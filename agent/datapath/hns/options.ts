@@ -15,6 +15,8 @@ export interface HnsNetwork {
   /** Bytes, of the gateway interface. */
   readonly mtu?: number;
   readonly hns: HnsConfig;
+  /** Name of the pods' gateway among the ports of Open vSwitch; absent: HNS itself forwards. */
+  readonly overlayGateway?: string;
 }
 
 /** The card that an HNS network is made on. */

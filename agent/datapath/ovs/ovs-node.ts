@@ -44,6 +44,8 @@ export class OvsNode implements OverlayNode {
   #running: Running | undefined;
   /** The gateway's device: another one has no addresses and no routes. */
   #device: number | undefined;
+  /** The last set-up of it has failed, or is under way. */
+  #isHostBehind = false;
 
   /** Begins to connect. @throws {OvsdbError} for the database's address */
   constructor(options: OvsNodeOptions) {
@@ -155,7 +157,8 @@ export class OvsNode implements OverlayNode {
     }
     const changes = this.#peers.changed(context, this.#nodes);
     if (changes.size > 0) await program.set(changes);
-    if (changes.size > 0 || this.#gatewayDevice() !== this.#device) await this.#setUpHost();
+    const isBehind = this.#isHostBehind || changes.size > 0 || this.#gatewayDevice() !== this.#device;
+    if (isBehind) await this.#setUpHost();
     await this.#followTenants();
     await this.#ports.settle();
   }
@@ -174,10 +177,12 @@ export class OvsNode implements OverlayNode {
     const { context } = this.#running ?? {};
     if (context === undefined) return;
     const device = this.#gatewayDevice();
+    this.#isHostBehind = true;
     await host.useGateway(gatewayOf(this.#options));
     const toServices = services === undefined ? [] : serviceRoutes(serviceCidrs);
     await host.setRoutes([...peerRoutes(context, this.#nodes), ...toServices]);
     this.#device = device;
+    this.#isHostBehind = false;
   }
 
   get #nodes() {

@@ -25,8 +25,18 @@ export class PodRows {
       const owner = ownerOf(row.external_ids);
       const identity = parseIdentity(row.external_ids);
       if (owner === undefined) return [];
-      return [{ row, owner, port: identity === undefined ? undefined : { ...identity, port: row.name } }];
+      return [
+        {
+          row,
+          owner,
+          port: identity === undefined ? undefined : { ...identity, port: row.name, ...this.#typeOf(row.name) },
+        },
+      ];
     });
+  }
+
+  #typeOf(name: string): Pick<PodPort, "type"> {
+    return interfaceNamed(this.#db.view, name)?.type === "internal" ? { type: "internal" } : {};
   }
 
   /** The number that the switch has given a port; `undefined` as long as there is none. */
@@ -57,8 +67,11 @@ export class PodRows {
       insertPort(transaction, this.#bridge, { name: port.port, interface: type, port: { external_ids: ids } });
     } else {
       const isSame = Object.entries(ids).every(([key, value]) => standing.external_ids.get(key) === value);
-      if (isSame && standing.external_ids.size === Object.keys(ids).length) return;
-      transaction.update("Port", [["name", "==", port.port]], { external_ids: ids });
+      const isTyped = port.type === undefined || this.#typeOf(port.port).type === port.type;
+      if (!isTyped) transaction.update("Interface", [["name", "==", port.port]], { type: port.type });
+      if (!isSame || standing.external_ids.size !== Object.keys(ids).length)
+        transaction.update("Port", [["name", "==", port.port]], { external_ids: ids });
+      if (transaction.steps.length === 0) return;
     }
     await this.#db.transact(transaction);
   }

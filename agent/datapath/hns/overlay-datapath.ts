@@ -1,0 +1,139 @@
+import type { CniResult, Owner } from "../../../shared/cni/types.ts";
+import { CniCode, CniError } from "../../../shared/errors.ts";
+import type { Cidr, Ip } from "../../../shared/ip.ts";
+import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
+import type { ConnectedPod, OverlayNode, PodPort } from "../ovs/options.ts";
+import { ownerParts } from "../owner-names.ts";
+import type { PodStarts } from "./pod-starts.ts";
+
+export interface OverlayDataPathOptions {
+  /** Makes the endpoints. Disposed with this one. */
+  readonly hns: DataPath;
+  /** Once the HNS network is there: the node's part of the overlay on its card. */
+  openNode(): OverlayNode;
+  /** Waits for the pods' adapters, by the node that is opened. Disposed with this one. */
+  startsOn(node: OverlayNode): PodStarts;
+}
+
+interface Standing {
+  readonly node: OverlayNode;
+  readonly starts: PodStarts;
+}
+
+/**
+ * Pods as endpoints of HNS whose packets Open vSwitch forwards. An endpoint comes before its port and goes after it; the
+ * port has no device until the pod's first container starts, and its flows come with that.
+ */
+export class OverlayDataPath implements DataPath {
+  readonly #options: OverlayDataPathOptions;
+  #standing: Standing | undefined;
+
+  constructor(options: OverlayDataPathOptions) {
+    this.#options = options;
+  }
+
+  async start(): Promise<void> {
+    const { hns, openNode, startsOn } = this.#options;
+    await hns.start();
+    if (this.#standing === undefined) {
+      const node = openNode();
+      this.#standing = { node, starts: startsOn(node) };
+    }
+    const { node, starts } = this.#standing;
+    const endpoints = new Set((await hns.list()).map(({ owner }) => keyOf(owner)));
+    await node.start(({ owner }) => endpoints.has(keyOf(owner)));
+    for (const pod of await node.pods()) if (pod.type === undefined) starts.expect(pod);
+  }
+
+  async attach(request: AttachRequest): Promise<CniResult> {
+    const { owner, container, ownLease, pod } = request;
+    const action = `attach "${owner.ifname}" of sandbox "${owner.sandboxId}"`;
+    const { node, starts } = this.#requireStanding(action);
+    const result = await this.#options.hns.attach(request);
+    const standing = portOf(owner, await node.pods());
+    // The other containers of a pod share what its sandbox has.
+    if (standing !== undefined && container.kind.t === "workload") return result;
+    const [host] = result.interfaces;
+    if (host?.mac === undefined) throw refused(action, "HNS has no hardware address for its endpoint", "one");
+    const wanted: PodPort = {
+      owner,
+      port: host.name,
+      mac: host.mac,
+      ips: result.ips.map(({ address }) => address.ip),
+      netns: container.netns,
+      ownLease,
+      ...(pod === undefined ? {} : { pod }),
+      // One whose container runs stays as it is.
+      ...(standing?.type === undefined ? {} : { type: standing.type }),
+    };
+    await node.connectPod(wanted, "later");
+    if (wanted.type === undefined) starts.expect(wanted);
+    return result;
+  }
+
+  /** Flows, then the port, then the endpoint: nothing may be sent to a port that another pod gets. */
+  async detach(owner: Owner): Promise<void> {
+    const { node, starts } = this.#requireStanding(`detach "${owner.ifname}" of sandbox "${owner.sandboxId}"`);
+    starts.forget(owner);
+    await node.disconnectPod(owner);
+    await this.#options.hns.detach(owner);
+  }
+
+  async check(owner: Owner, netns: string, prevResult: CniResult): Promise<void> {
+    const { node } = this.#requireStanding(`check "${owner.ifname}" of sandbox "${owner.sandboxId}"`);
+    await this.#options.hns.check(owner, netns, prevResult);
+    const port = portOf(owner, await node.pods());
+    const { mac, name = "" } = prevResult.interfaces[0] ?? {};
+    if (port === undefined) throw differs(`the port "${name}"`, "missing in Open vSwitch", "there");
+    if (mac !== undefined && port.mac !== mac)
+      throw differs(`the hardware address of port "${port.port}"`, `"${port.mac}"`, `"${mac}"`);
+  }
+
+  /** A port without its endpoint counts too: it is to be taken away. */
+  async list(): Promise<readonly Attached[]> {
+    const { node } = this.#requireStanding("list the pods");
+    const endpoints = await this.#options.hns.list();
+    const known = new Set(endpoints.map(({ owner }) => keyOf(owner)));
+    const alone = (await node.pods()).filter(({ owner }) => !known.has(keyOf(owner)));
+    return [...endpoints, ...alone.map(({ owner, port, ownLease }) => ({ owner, ownLease, hostIfname: port }))];
+  }
+
+  addresses(owner: Owner): Promise<readonly Cidr[]> {
+    return this.#options.hns.addresses(owner);
+  }
+
+  held(owner: Owner): readonly Ip[] {
+    return this.#options.hns.held(owner);
+  }
+
+  async problems(): Promise<readonly Problem[]> {
+    const ofSwitch = this.#standing?.node.problems() ?? [];
+    return [
+      ...(await this.#options.hns.problems()),
+      ...ofSwitch.map((message) => ({ code: CniCode.notAvailable, message })),
+    ];
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#standing?.starts[Symbol.dispose]();
+    await this.#standing?.node[Symbol.asyncDispose]();
+    await this.#options.hns[Symbol.asyncDispose]();
+  }
+
+  #requireStanding(action: string): Standing {
+    if (this.#standing !== undefined) return this.#standing;
+    const is = "the node's part of the overlay is not set up yet";
+    throw new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}, wanted it first`);
+  }
+}
+
+const keyOf = (owner: Owner): string => ownerParts(owner).join("\n");
+
+const portOf = (owner: Owner, pods: readonly ConnectedPod[]): ConnectedPod | undefined =>
+  pods.find((pod) => keyOf(pod.owner) === keyOf(owner));
+
+const refused = (action: string, is: string, wanted: string): CniError =>
+  new CniError(CniCode.interfaceFailure, `Cannot ${action}: ${is}, wanted ${wanted}`);
+
+const differs = (what: string, is: string, wanted: string): CniError =>
+  new CniError(CniCode.checkFailure, `Cannot confirm the attachment: ${what} is ${is}, wanted ${wanted}`);

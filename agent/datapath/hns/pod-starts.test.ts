@@ -1,0 +1,105 @@
+import { expect, test, vi } from "vitest";
+import { createLogger } from "../../../shared/log.ts";
+import type { PodPort } from "../ovs/options.ts";
+import { PodStarts } from "./pod-starts.ts";
+
+const pod = (port: string): PodPort => ({
+  owner: { network: "pods", sandboxId: port, ifname: "eth0" },
+  port,
+  mac: "00:15:5d:01:02:03",
+  ips: [],
+  netns: "none",
+  ownLease: true,
+});
+
+/** Adapters that have come, what was asked for, and what was connected. */
+function world() {
+  const come = new Set<string>();
+  const asked: string[][] = [];
+  const connected: string[] = [];
+  const refusing = new Set<string>();
+  const lines: string[] = [];
+  const starts = new PodStarts({
+    started: async (ports) => {
+      asked.push([...ports]);
+      if (come.has("nothing works")) throw new Error("PowerShell is broken");
+      return new Set(ports.filter((port) => come.has(port)));
+    },
+    connect: async ({ port }) => {
+      if (refusing.delete(port)) throw new Error("the database is away");
+      connected.push(port);
+    },
+    logger: createLogger("debug", (line) => lines.push(line)),
+    firstLookMs: 1,
+  });
+  return { come, asked, connected, refusing, lines, starts };
+}
+
+test("a pod is connected when its adapter has come, once, and all are looked for together", async () => {
+  const { starts, come, asked, connected } = world();
+  for (const port of ["a", "b"]) starts.expect(pod(port));
+  await vi.waitUntil(() => asked.length >= 2);
+  expect(asked[0]).toEqual(["a", "b"]);
+  expect(connected).toEqual([]);
+  come.add("b");
+  await vi.waitUntil(() => connected.includes("b"));
+  await vi.waitUntil(() => asked.at(-1)?.join() === "a");
+  come.add("a");
+  await vi.waitUntil(() => connected.includes("a"));
+  const looks = asked.length;
+  await Bun.sleep(30);
+  expect([connected, asked.length]).toEqual([["b", "a"], looks]);
+});
+
+test("pods that keep coming do not put the look off", async () => {
+  const { starts, asked } = world();
+  for (let n = 0; asked.length === 0 && n < 1000; n++) {
+    starts.expect(pod(`p${n % 50}`));
+    await Bun.sleep(0);
+  }
+  expect(asked.length).toBeGreaterThan(0);
+  starts[Symbol.dispose]();
+});
+
+test("neither a look that fails nor a database that is away ends the wait", async () => {
+  const { starts, come, asked, connected, refusing, lines } = world();
+  come.add("nothing works");
+  starts.expect(pod("a"));
+  await vi.waitUntil(() => asked.length >= 2);
+  come.delete("nothing works");
+  refusing.add("a");
+  come.add("a");
+  await vi.waitUntil(() => connected.includes("a"));
+  expect(lines.join()).toContain("PowerShell is broken");
+  expect(lines.join()).toContain("the database is away");
+});
+
+test("a pod that has gone is not connected any more, and nothing is looked for after the end", async () => {
+  const { starts, come, asked, connected } = world();
+  for (const port of ["a", "b"]) starts.expect(pod(port));
+  starts.forget(pod("a").owner);
+  come.add("a");
+  await vi.waitUntil(() => asked.length >= 2);
+  expect(asked.flat()).not.toContain("a");
+  starts[Symbol.dispose]();
+  const looks = asked.length;
+  come.add("b");
+  await Bun.sleep(50);
+  expect([connected, asked.length <= looks + 1]).toEqual([[], true]);
+});
+
+test("a pod that never starts is left alone in the end, until an ADD asks again", async () => {
+  const { starts, come, asked, connected, lines } = world();
+  const now = vi.spyOn(performance, "now").mockReturnValue(0);
+  starts.expect(pod("a"));
+  await vi.waitUntil(() => asked.length >= 1);
+  now.mockReturnValue(601_000);
+  await vi.waitUntil(() => lines.join().includes("has not come"));
+  const looks = asked.length;
+  await Bun.sleep(30);
+  expect(asked.length).toBe(looks);
+  come.add("a");
+  starts.expect(pod("a"));
+  await vi.waitUntil(() => connected.includes("a"));
+  now.mockRestore();
+});

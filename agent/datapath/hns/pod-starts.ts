@@ -1,0 +1,105 @@
+import type { Owner } from "../../../shared/cni/types.ts";
+import { limits } from "../../../shared/limits.ts";
+import type { Logger } from "../../../shared/log.ts";
+import type { PodPort } from "../ovs/options.ts";
+import { ownerParts } from "../owner-names.ts";
+
+export interface PodStartOptions {
+  /** Which of these ports' adapters have come, with their MTU set. */
+  started(ports: readonly string[]): Promise<ReadonlySet<string>>;
+  /** Has the switch take the adapter for its port. */
+  connect(pod: PodPort): Promise<void>;
+  readonly logger: Logger;
+  /** Between the first two looks; it doubles, up to `limits.podLookMostMs`. */
+  readonly firstLookMs?: number;
+}
+
+interface Waiting {
+  readonly pod: PodPort;
+  readonly sinceMs: number;
+}
+
+const keyOf = (owner: Owner): string => ownerParts(owner).join("\n");
+
+/**
+ * Waits for pods' adapters, which come when their first container starts, long after the ADD. One look asks for all.
+ * Whom it has waited for too long is left alone until an ADD, or the next start of the agent, asks again.
+ */
+export class PodStarts implements Disposable {
+  readonly #options: PodStartOptions;
+  readonly #waiting = new Map<string, Waiting>();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #dueMs = Number.POSITIVE_INFINITY;
+  #pauseMs: number;
+  #looking = false;
+  #disposed = false;
+
+  constructor(options: PodStartOptions) {
+    this.#options = options;
+    this.#pauseMs = options.firstLookMs ?? limits.podLookFirstMs;
+  }
+
+  /** Begins to wait, or goes on. */
+  expect(pod: PodPort): void {
+    this.#waiting.set(keyOf(pod.owner), { pod, sinceMs: performance.now() });
+    this.#pauseMs = this.#options.firstLookMs ?? limits.podLookFirstMs;
+    this.#schedule();
+  }
+
+  /** The pod has gone. */
+  forget(owner: Owner): void {
+    this.#waiting.delete(keyOf(owner));
+  }
+
+  [Symbol.dispose](): void {
+    this.#disposed = true;
+    this.#waiting.clear();
+    clearTimeout(this.#timer);
+  }
+
+  /** A look that is due earlier stays, however many come meanwhile. */
+  #schedule(): void {
+    const dueMs = performance.now() + this.#pauseMs;
+    if (this.#disposed || this.#looking || this.#waiting.size === 0 || this.#dueMs <= dueMs) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#look(), this.#pauseMs);
+    this.#timer.unref();
+    this.#dueMs = dueMs;
+    this.#pauseMs = Math.min(2 * this.#pauseMs, limits.podLookMostMs);
+  }
+
+  async #look(): Promise<void> {
+    this.#dueMs = Number.POSITIVE_INFINITY;
+    this.#looking = true;
+    try {
+      const started = await this.#options.started([...this.#waiting.values()].map(({ pod }) => pod.port));
+      for (const [key, waiting] of this.#waiting) {
+        if (started.has(waiting.pod.port)) await this.#connect(key, waiting);
+        else this.#giveUp(key, waiting);
+      }
+    } catch (caught) {
+      this.#options.logger.warn("pods' adapters could not be looked for", { error: String(caught) });
+    }
+    this.#looking = false;
+    this.#schedule();
+  }
+
+  async #connect(key: string, { pod, sinceMs }: Waiting): Promise<void> {
+    const { connect, logger } = this.#options;
+    try {
+      await connect(pod);
+      // An ADD may have come meanwhile, a DEL too.
+      if (this.#waiting.get(key)?.pod === pod) this.#waiting.delete(key);
+      logger.info("a pod's adapter has come", { port: pod.port, ms: Math.round(performance.now() - sinceMs) });
+    } catch (caught) {
+      logger.warn("a pod's adapter could not be connected yet", { port: pod.port, error: String(caught) });
+    }
+  }
+
+  #giveUp(key: string, { pod, sinceMs }: Waiting): void {
+    if (performance.now() - sinceMs < limits.podStartMs) return;
+    this.#waiting.delete(key);
+    const seconds = limits.podStartMs / 1000;
+    this.#options.logger.warn("a pod's adapter has not come", { port: pod.port, seconds });
+  }
+}

@@ -1,0 +1,46 @@
+import { expect, test } from "vitest";
+import { startedPods } from "../../agent/windows-host/mod.ts";
+import { startContainer } from "./node-state.ts";
+import { HostFixture } from "./set-up-fixture.ts";
+
+test("pods whose containers have started are found in their compartments, and have the MTU then", async () => {
+  using host = new HostFixture();
+  const { state } = host.node;
+  expect(await startedPods(host.run, ["web-1", "db-2"], 1400)).toEqual(new Set());
+  startContainer(state, "web-1");
+  expect(await startedPods(host.run, ["web-1", "db-2"], 1400)).toEqual(new Set(["web-1"]));
+  const mtus = () => state.interfaces.map((entry) => [entry["InterfaceAlias"], entry["NlMtu"]]);
+  expect(mtus()).toEqual([
+    [undefined, 1500],
+    [undefined, 1500],
+    ["vEthernet (web-1)", 1400],
+  ]);
+  const acts = host.node.done.length;
+  startContainer(state, "db-2");
+  expect(await startedPods(host.run, ["db-2", "web-1"], 1400)).toEqual(new Set(["db-2", "web-1"]));
+  expect(host.node.done.slice(acts)).toEqual(["Set-NetIPInterface"]);
+});
+
+test("a pod whose adapter does not take the MTU has not started, and the others have", async () => {
+  using host = new HostFixture();
+  for (const name of ["web-1", "db-2"]) startContainer(host.node.state, name);
+  await startedPods(host.run, ["web-1"], 1400);
+  host.node.lying.add("Set-NetIPInterface");
+  expect(await startedPods(host.run, ["web-1", "db-2"], 1400)).toEqual(new Set(["web-1"]));
+});
+
+test("a hundred pods at once fit into what Windows takes as one command line", async () => {
+  using host = new HostFixture();
+  const names = Array.from({ length: 100 }, (_, i) => `kube-sys-${String(i).padStart(6, "a")}`);
+  for (const name of names) startContainer(host.node.state, name);
+  const found = new Set<string>();
+  for (let looks = 0; found.size < names.length && looks < 10; looks++)
+    for (const name of await startedPods(
+      host.run,
+      names.filter((one) => !found.has(one)),
+      1400,
+    ))
+      found.add(name);
+  expect(found.size).toBe(names.length);
+  expect(Math.ceil((host.node.longestScript * 2) / 3) * 4).toBeLessThan(32_000);
+});
