@@ -5,7 +5,7 @@ import { parseCidr, parseIp } from "../../shared/ip.ts";
 import { describeWith } from "../support/requires.ts";
 import { replay } from "./etcd-bijection.ts";
 import { EtcdCluster } from "./etcd-cluster.ts";
-import { eventually, machine, subnetsOf } from "./etcd-machines.ts";
+import { machine, subnetsOf } from "./etcd-machines.ts";
 
 const network = (cidr: string, hostBits: number) => ({ cidr: parseCidr(cidr)!, hostBits });
 
@@ -105,15 +105,5 @@ describeWith("claims of subnets in etcd", ["etcd"], () => {
       code: 7,
       message: expect.stringMatching(/10\.0\.0\.0\/8.*wanted those of the registry.*10\.128\.0\.0\/14/),
     });
-  });
-
-  test("a node that says that it lives is ready, and lost when it ceases to", async () => {
-    const registry = open();
-    const node = await registry.register(machine(1));
-    const alive = registry.keepAlive(node);
-    const state = async (): Promise<string | undefined> => (await registry.list())[0]?.state;
-    await eventually("it is ready", async () => (await state()) === "ready");
-    await alive[Symbol.asyncDispose]();
-    expect(await state()).toBe("lost");
   });
 });

@@ -158,7 +158,7 @@ describeWith("following the nodes in etcd", ["etcd"], () => {
     const registry = open();
     const many = Array.from({ length: 6 }, () => open().follow());
     const own = client();
-    const until = performance.now() + 3_000;
+    const until = performance.now() + 2_000;
     const trouble = async (): Promise<void> => {
       for (let member = 0; performance.now() < until; member = (member + 1) % 3) {
         const stop = pick(2) === 0;

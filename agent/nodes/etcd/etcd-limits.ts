@@ -4,6 +4,8 @@ export const etcdLimits = {
   messageBytes: 64 * 1024 * 1024,
   /** One try at one member. A member that is stopped or cut off never answers; the next one does. */
   tryMs: 2_000,
+  /** The same where there is no other: then an answer that comes late is better than asking again. */
+  onlyTryMs: 5_000,
   /** A whole call with all its tries: longer than a cluster takes to choose a leader (2 to 4 s with etcd's own times). */
   callMs: 10_000,
   /** Between two tries: doubles from the first to the second, and each waits for a random part of it. */

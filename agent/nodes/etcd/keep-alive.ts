@@ -17,17 +17,25 @@ export class KeepAlive implements AsyncDisposable {
   readonly #keys: Keys;
   readonly #self: ClusterNode;
   readonly #logger: Logger | undefined;
+  readonly #everyMs: number;
   #lease: number | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #running: Promise<void>;
   #closed = false;
   #lastReason = "";
 
-  constructor(client: EtcdClient, keys: Keys, self: ClusterNode, logger?: Logger) {
+  constructor(
+    client: EtcdClient,
+    keys: Keys,
+    self: ClusterNode,
+    logger?: Logger,
+    everyMs: number = etcdLimits.keepAliveMs,
+  ) {
     this.#client = client;
     this.#keys = keys;
     this.#self = self;
     this.#logger = logger;
+    this.#everyMs = everyMs;
     this.#running = this.#beat();
   }
 
@@ -43,14 +51,14 @@ export class KeepAlive implements AsyncDisposable {
   }
 
   async #beat(): Promise<void> {
-    let nextMs: number = etcdLimits.keepAliveMs;
+    let nextMs = this.#everyMs;
     try {
       const alive = this.#lease !== undefined && (await this.#renew(this.#lease));
       if (!alive) await this.#begin();
       this.#lastReason = "";
     } catch (caught) {
       // Soon, at another member, since a third of the lease has gone by already.
-      if (caught instanceof EtcdError && caught.passing) nextMs = etcdLimits.retryMostMs;
+      if (caught instanceof EtcdError && caught.passing) nextMs = Math.min(nextMs, etcdLimits.retryMostMs);
       this.#say(caught instanceof Error ? caught.message : String(caught));
     }
     if (this.#closed || this.#client.closed.aborted) return;
@@ -61,9 +69,12 @@ export class KeepAlive implements AsyncDisposable {
     this.#timer.unref();
   }
 
+  /** Whether both are still there: the key goes with a release, which may have been followed by a new registration. */
   async #renew(id: number): Promise<boolean> {
     const { ttl } = await this.#client.call(etcdMethods.leaseKeepAlive, { id });
-    if (ttl > 0) return true;
+    const { found } = await this.#client.txn({ run: [get(this.#keys.aliveNode(this.#self.name))] });
+    const kv = found[0]?.[0];
+    if (ttl > 0 && kv !== undefined && textOf(kv) === this.#self.uid) return true;
     this.#lease = undefined;
     return false;
   }

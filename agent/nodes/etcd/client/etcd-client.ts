@@ -61,7 +61,7 @@ export class EtcdClient implements Disposable {
   }
 
   /** @throws {EtcdError} */
-  async call<Req, Res>(method: Method<Req, Res>, request: Req, timeoutMs: number = etcdLimits.tryMs): Promise<Res> {
+  async call<Req, Res>(method: Method<Req, Res>, request: Req, timeoutMs: number = this.#tryMs): Promise<Res> {
     if (this.closed.aborted) throw new EtcdError("refused", "the client is closed");
     const endpoint = this.endpoint;
     try {
@@ -88,6 +88,10 @@ export class EtcdClient implements Disposable {
   [Symbol.dispose](): void {
     this.#closed.abort();
     for (const connection of this.#connections) connection?.[Symbol.dispose]();
+  }
+
+  get #tryMs(): number {
+    return Math.min(this.callMs, this.endpoints.length > 1 ? etcdLimits.tryMs : etcdLimits.onlyTryMs);
   }
 
   #connection(at: number): EtcdConnection {
