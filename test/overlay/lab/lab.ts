@@ -13,7 +13,12 @@ export interface LabOptions {
   /** Default: `outer-bridge`. */
   readonly nic?: NicShape;
   /** Keys of the agents' section `ovs`: mode, tunnel, tenants … */
-  readonly ovs?: { readonly mode?: TrafficMode; readonly tunnel?: string; readonly tenants?: string };
+  readonly ovs?: {
+    readonly mode?: TrafficMode;
+    readonly tunnel?: string;
+    readonly tenants?: string;
+    readonly services?: { readonly file: string };
+  };
 }
 
 /** A cluster on one machine. Nothing of it outlives this process, however that ends. */
@@ -43,7 +48,7 @@ export class Lab implements AsyncDisposable {
   static ground(options: LabOptions): Promise<Lab> {
     return Lab.#made(options, async (lab) => {
       await lab.underlay.start();
-      await Promise.all(options.nodes.map((link) => lab.addNode(link)));
+      await allOf(options.nodes.map((link) => lab.addNode(link)));
     });
   }
 
@@ -51,11 +56,9 @@ export class Lab implements AsyncDisposable {
   static start(options: LabOptions): Promise<Lab> {
     return Lab.#made(options, async (lab) => {
       await lab.underlay.start();
-      const etcd = lab.#startEtcd();
-      await Promise.all(options.nodes.map((link) => lab.addNode(link)));
-      await etcd;
-      await Promise.all(lab.nodes.map((node) => node.startAgent()));
-      if (hasTunnels(options)) await warmTunnels(lab.nodes);
+      await allOf([lab.startRegistry(), ...options.nodes.map((link) => lab.addNode(link))]);
+      await allOf(lab.nodes.map((node) => node.startAgent()));
+      await lab.warmTunnels();
     });
   }
 
@@ -103,10 +106,17 @@ export class Lab implements AsyncDisposable {
     await node[Symbol.asyncDispose]();
   }
 
-  async #startEtcd(): Promise<void> {
+  /** Three members of etcd, between the nodes. */
+  async startRegistry(): Promise<void> {
     const { within } = this.underlay.namespace;
     const members: readonly MemberPlace[] = etcdMembers.map((address) => ({ address, within }));
     this.#etcd = this.#stack.use(await EtcdCluster.start({ members, parent: this.directory }));
+  }
+
+  /** Without it a switch in user space drops the first packet to each node: see `warmTunnels`. */
+  async warmTunnels(): Promise<void> {
+    const { mode = "encap" } = this.#options.ovs ?? {};
+    if (mode === "encap" || mode === "hybrid") await warmTunnels(this.nodes);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -115,4 +125,7 @@ export class Lab implements AsyncDisposable {
   }
 }
 
-const hasTunnels = ({ ovs: { mode = "encap" } = {} }: LabOptions): boolean => mode === "encap" || mode === "hybrid";
+/** Waits for all, also where one fails: what still comes to be then could not be taken away. */
+async function allOf(all: readonly Promise<unknown>[]): Promise<void> {
+  for (const one of await Promise.allSettled(all)) if (one.status === "rejected") throw one.reason;
+}

@@ -4,7 +4,7 @@ import type { Place } from "./reach.ts";
 
 /** What a caller sends: more than fits into one segment, so that its size and its checksums count. */
 const sentBytes = 64 * 1024;
-const port = 7070;
+export const tcpPort = 7070;
 
 /** Listens in a namespace on every address, and tells each caller, once it has said its piece, who it seems to be. */
 export class TcpServer implements Disposable {
@@ -14,7 +14,7 @@ export class TcpServer implements Disposable {
     this.#listener = namespace.within(() =>
       Bun.listen<{ heard: number }>({
         hostname: "::",
-        port,
+        port: tcpPort,
         socket: {
           open: (socket) => {
             socket.data = { heard: 0 };
@@ -41,7 +41,7 @@ export class TcpServer implements Disposable {
 export async function seenBy(
   namespace: NetworkNamespace,
   address: string,
-  patienceMs = 5_000,
+  { port = tcpPort, patienceMs = 5_000 } = {},
 ): Promise<string | undefined> {
   const { promise, resolve } = Promise.withResolvers<string | undefined>();
   let text = "";

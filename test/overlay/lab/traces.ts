@@ -20,9 +20,15 @@ export async function tracesOn(node: LabNode): Promise<Traces> {
   const leases: readonly { readonly state: string; readonly address: string }[] = JSON.parse(list);
   const interfaces: readonly { readonly ifname: string }[] = JSON.parse(links);
   return {
-    leases: leases.flatMap(({ state, address }) => (state === "cooling" ? [] : [address])).sort(),
+    leases: leases.flatMap(({ state, address }) => (state === "cooling" ? [] : [address.replace(/\/.*/, "")])).sort(),
     interfaces: interfaces.map(({ ifname }) => ifname).sort(),
     ports: ports.split("\n").sort(),
     flows: flows.map((flow) => flow.replace(/^cookie=0x[0-9a-f]+, /, "")).sort(),
   };
+}
+
+/** Whether a flow or a route of the node says something of the /24 that the address is in. */
+export async function knowsSubnetOf(node: LabNode, address: string): Promise<boolean> {
+  const subnet = address.replace(/\d+$/, "0/24");
+  return [...(await node.flows()), await node.namespace.run("ip route")].join("\n").includes(subnet);
 }
