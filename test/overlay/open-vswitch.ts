@@ -32,9 +32,7 @@ export class OpenVswitch implements AsyncDisposable {
   static async start(what: "both" | "database" = "both", place: OpenVswitchPlace = {}): Promise<OpenVswitch> {
     const started = new OpenVswitch(place);
     try {
-      await started.run("ovsdb-tool", "create", join(started.directory, "conf.db"), schema);
-      await started.startDatabase();
-      await started.vsctl("--no-wait", "init");
+      await started.startNewDatabase();
       if (what === "both") await started.startSwitch();
       return started;
     } catch (caught) {
@@ -56,6 +54,14 @@ export class OpenVswitch implements AsyncDisposable {
   /** Path of the socket of ovs-vswitchd that ovs-appctl takes. */
   get control(): string {
     return join(this.directory, "vswitchd.ctl");
+  }
+
+  /** With nothing in it. */
+  async startNewDatabase(): Promise<void> {
+    rmSync(join(this.directory, "conf.db"), { force: true });
+    await this.run("ovsdb-tool", "create", join(this.directory, "conf.db"), schema);
+    await this.startDatabase();
+    await this.vsctl("--no-wait", "init");
   }
 
   async startDatabase(): Promise<void> {

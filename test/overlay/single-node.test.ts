@@ -5,7 +5,7 @@ import { external } from "./lab/addresses.ts";
 import type { LabPod } from "./lab/lab-pod.ts";
 import { answers, unansweredPings } from "./lab/reach.ts";
 import { failedConnections, seenBy, TcpServer } from "./lab/tcp.ts";
-import { gateways, SingleNode } from "./single-node.ts";
+import { gateways, linksOf, podPortsOf, SingleNode } from "./single-node.ts";
 
 const families = [
   ["IPv4", 0, 4],
@@ -86,22 +86,22 @@ describeWith("pods on one node with Open vSwitch", ["root", "openvswitch", "nft"
   });
 
   test("the same ADD again gives the same answer and leaves everything as it is", async () => {
-    const before = [await single.node.flows(), await portsOf(single)];
+    const before = [await single.node.flows(), await podPortsOf(single)];
     const again = await a.cni("ADD");
     expect(JSON.parse(again.stdout)).toEqual(a.result);
-    expect([await single.node.flows(), await portsOf(single)]).toEqual(before);
+    expect([await single.node.flows(), await podPortsOf(single)]).toEqual(before);
   });
 
   test("DEL leaves nothing in the database, the switch and the kernel, and comes twice as well as once", async () => {
     const { node } = single;
-    const before = [await node.flows(), await portsOf(single), await linksOf(single)];
+    const before = [await node.flows(), await podPortsOf(single), await linksOf(single)];
     const pod = await node.addPod("c");
     expect(await node.flows()).not.toEqual(before[0]);
-    expect(await portsOf(single)).not.toEqual(before[1]);
+    expect(await podPortsOf(single)).not.toEqual(before[1]);
     await pod.cni("DEL");
     expect((await pod.cni("DEL")).status).toBe(0);
     await node.home.status();
-    expect([await node.flows(), await portsOf(single), await linksOf(single)]).toEqual(before);
+    expect([await node.flows(), await podPortsOf(single), await linksOf(single)]).toEqual(before);
     expect(await answers(a.namespace, pod.address(4), { seconds: 1 })).toBe(false);
   });
 
@@ -121,12 +121,3 @@ describeWith("pods on one node with Open vSwitch", ["root", "openvswitch", "nft"
 
 const withoutRound = (flows: readonly string[]): string[] =>
   flows.map((flow) => flow.replace(/cookie=0x[0-9a-f]{1,4}(?=[0-9a-f]{12},)/, "")).sort();
-
-const portsOf = ({ node }: SingleNode): Promise<string> =>
-  node.vswitch.vsctl("--columns=name,external_ids", "list", "Port");
-
-/** A deletion goes on behind DEL's back. */
-async function linksOf({ node }: SingleNode): Promise<readonly string[]> {
-  const links: { ifname: string; group: string }[] = JSON.parse(await node.namespace.run("ip -j link"));
-  return links.filter(({ group }) => group === "default").map(({ ifname }) => ifname);
-}

@@ -50,3 +50,24 @@ export class SingleNode implements AsyncDisposable {
     await this.#stack.disposeAsync();
   }
 }
+
+/** Names of the pods' ports in the database, sorted. */
+export async function podPortsOf({ node }: SingleNode): Promise<readonly string[]> {
+  const names = await node.vswitch.vsctl(
+    ...["--bare", "--columns=name", "find", "Port"],
+    "external_ids:pipette-type=pod",
+  );
+  return names
+    .split("\n")
+    .filter((name) => name !== "")
+    .sort();
+}
+
+/** Names of the node's interfaces, sorted. What is in a group is coming or going: a deletion goes on behind DEL's back. */
+export async function linksOf({ node }: SingleNode): Promise<readonly string[]> {
+  const links: { ifname: string; group: string }[] = JSON.parse(await node.namespace.run("ip -j link"));
+  return links
+    .filter(({ group }) => group === "default")
+    .map(({ ifname }) => ifname)
+    .sort();
+}

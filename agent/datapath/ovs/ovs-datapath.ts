@@ -138,12 +138,11 @@ class OvsDataPath implements DataPath {
 
   /** What stands without a port: the database is another one since, or an agent was killed over an ADD. */
   async #restorePorts(attachments: readonly Attachment[]): Promise<void> {
-    const connected = await this.#node.pods();
-    for (const attachment of attachments) {
-      const { alias, link } = attachment;
+    for (const { alias, link } of attachments) {
+      if (this.#node.hasPod(alias.owner)) continue;
       const ips = this.#pairs.addresses(alias.owner, this.#network).map(({ ip }) => ip);
       const mac = this.#pairs.podMac(link);
-      if (connected.some((pod) => standsBehind(attachment, pod)) || ips.length === 0 || mac === undefined) continue;
+      if (ips.length === 0 || mac === undefined) continue;
       const { logger } = this.#options;
       try {
         const port = { port: link.name, device: String(link.index), netns: "" };

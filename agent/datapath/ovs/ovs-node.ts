@@ -76,6 +76,11 @@ export class OvsNode implements OverlayNode {
     });
   }
 
+  /** Whether it sees to this pod's port by itself. */
+  hasPod(owner: Owner): boolean {
+    return this.#ports.isWanted(owner);
+  }
+
   /** @throws {CniError} 103 where the switch lacks a flow of the pod, 11 where it cannot be reached */
   async checkFlows(owner: Owner): Promise<void> {
     const pod = this.#ports.flowPortOf(owner);
@@ -105,7 +110,7 @@ export class OvsNode implements OverlayNode {
   }
 
   async #start(keep: (pod: ConnectedPod) => boolean): Promise<void> {
-    if (this.#running !== undefined) return this.#settle();
+    if (this.#running !== undefined) return this.#settler.run();
     const { management, bridge, uplink, host, logger, services, serviceCidrs } = this.#options;
     await this.#db.ready();
     const context = await setUpNode(this.#db, this.#options);

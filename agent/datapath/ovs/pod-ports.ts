@@ -39,7 +39,7 @@ export class PodPorts {
   /** Those that a call is at work on. */
   readonly #busy = new Set<string>();
   /** What the program has of each, as text. */
-  readonly #told = new Map<string, string>();
+  readonly #told = new Map<string, { readonly ofport: number; readonly text: string }>();
   #program: { readonly context: PipelineContext; readonly set: SetParts } | undefined;
 
   constructor({ db, bridge, logger }: PodPortsOptions) {
@@ -60,20 +60,24 @@ export class PodPorts {
     return this.#wanted.values();
   }
 
+  isWanted(owner: Owner): boolean {
+    return this.#wanted.has(ownerKey(owner));
+  }
+
   /** What the flows of a pod are made of, where it has a port that the switch has made. */
   flowPortOf(owner: Owner): FlowPort | undefined {
     return this.#flowPort(ownerKey(owner));
   }
 
   /** Takes over what an earlier agent has left: `keep` says what is still wanted. Answers the parts for those. */
-  adopt(context: PipelineContext, keep: (pod: ConnectedPod) => boolean): ReadonlyMap<string, Part> {
+  adopt(context: PipelineContext, keep: (pod: ConnectedPod) => boolean): ReadonlyMap<string, Part | undefined> {
     for (const { owner, port, row } of this.#rows.all()) {
       const isWanted = port !== undefined && keep(port);
       if (isWanted) this.#wanted.set(ownerKey(owner), port);
       else this.#leaving.set(ownerKey(owner), owner);
       if (!isWanted) this.#logger.warn("a port that nothing stands behind is removed", { port: row.name });
     }
-    return new Map(this.#changed(context));
+    return this.#changed(context);
   }
 
   /** From now on changes go to the program; with another context than before, all of it at the next `settle`. */
@@ -158,7 +162,7 @@ export class PodPorts {
     const { context, set } = this.#program ?? {};
     if (context === undefined || set === undefined) return;
     const parts = this.#changed(context, keys);
-    if (parts.length > 0) await set(new Map(parts));
+    if (parts.size > 0) await set(parts);
   }
 
   #flowPort(key: string): FlowPort | undefined {
@@ -168,17 +172,28 @@ export class PodPorts {
   }
 
   /** The parts of those whose flows are other than was told, told now. */
-  #changed(context: PipelineContext, keys: Iterable<string> = this.#wanted.keys()): (readonly [string, Part])[] {
-    const parts: (readonly [string, Part])[] = [];
+  #changed(context: PipelineContext, keys: Iterable<string> = this.#wanted.keys()): Map<string, Part | undefined> {
+    const parts = new Map<string, Part | undefined>();
     for (const key of keys) {
       const port = this.#flowPort(key);
       if (port === undefined) continue;
       const text = [port.ofport, port.mac, port.vnid, ...port.ips.map(formatIp)].join(" ");
-      if (this.#told.get(key) === text) continue;
-      this.#told.set(key, text);
-      parts.push([partKey(key), { category: Category.pod, flows: podFlows(context, port) }]);
+      if (this.#told.get(key)?.text === text) continue;
+      this.#told.set(key, { ofport: port.ofport, text });
+      parts.set(partKey(key), { category: Category.pod, flows: podFlows(context, port) });
+    }
+    for (const key of this.#overtaken(parts)) {
+      this.#told.delete(key);
+      parts.set(partKey(key), undefined);
     }
     return parts;
+  }
+
+  /** Those whose port number is another's now: the switch numbers ports anew where its database was lost. */
+  #overtaken(parts: ReadonlyMap<string, unknown>): string[] {
+    const told = [...this.#told];
+    const taken = new Map(told.flatMap(([key, { ofport }]) => (parts.has(partKey(key)) ? [[ofport, key]] : [])));
+    return told.flatMap(([key, { ofport }]) => (parts.has(partKey(key)) || !taken.has(ofport) ? [] : [key]));
   }
 }
 

@@ -12,6 +12,7 @@ export class Settler implements AsyncDisposable {
   readonly #stopped = Promise.withResolvers<void>();
   readonly #ended: Promise<void>;
   #triggered = Promise.withResolvers<void>();
+  #next = Promise.withResolvers<void>();
   #isStopped = false;
 
   constructor(job: () => Promise<void>, logger: Logger) {
@@ -24,11 +25,19 @@ export class Settler implements AsyncDisposable {
     this.#triggered.resolve();
   }
 
+  /** Triggers, and answers as the next run does. */
+  run(): Promise<void> {
+    this.trigger();
+    return this.#next.promise;
+  }
+
   /** Waits for what runs; nothing is begun any more. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isStopped = true;
     this.#stopped.resolve();
     await this.#ended;
+    this.#next.promise.catch(() => undefined);
+    this.#next.reject(new Error("Cannot bring the switch to what it should be: the agent stops"));
   }
 
   async #run(): Promise<void> {
@@ -38,10 +47,16 @@ export class Settler implements AsyncDisposable {
       await this.#pause(gatherMs);
       if (this.#isStopped) return;
       this.#triggered = Promise.withResolvers<void>();
+      const run = this.#next;
+      this.#next = Promise.withResolvers<void>();
+      // Mostly nobody waits for it.
+      run.promise.catch(() => undefined);
       try {
         await this.#job();
+        run.resolve();
         lastError = "";
       } catch (caught) {
+        run.reject(caught);
         const error = caught instanceof Error ? caught.message : String(caught);
         // A switch that is away for long says the same every second.
         if (error !== lastError) this.#logger.warn("the switch is not yet as it should be", { error });

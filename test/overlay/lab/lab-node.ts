@@ -90,10 +90,16 @@ export class LabNode implements AsyncDisposable {
     if (this.#nic === "uplink") await guardKernel(this.namespace, [podBridge]);
   }
 
-  /** ADD of a new pod. @throws with what the plugin said */
-  async addPod(name: string, request: PodRequest = {}): Promise<LabPod> {
+  /** A pod that is still to be added. */
+  pod(name: string, request: PodRequest = {}): LabPod {
     const pod = new LabPod(this, name, request);
     this.pods.add(pod);
+    return pod;
+  }
+
+  /** ADD of a new pod. @throws with what the plugin said */
+  async addPod(name: string, request: PodRequest = {}): Promise<LabPod> {
+    const pod = this.pod(name, request);
     await pod.add();
     return pod;
   }
