@@ -1,16 +1,10 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import {
-  AgentHome,
-  type AgentProcess,
-  bridgeName,
-  eventually,
-  networkName,
-  resultOf,
-} from "../support/agent-process.ts";
+import { type AgentHome, type AgentProcess, eventually, resultOf } from "../support/agent-process.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
+import { registryHome } from "./registry-home.ts";
 
 const others = [{ name: "other", addresses: ["192.0.2.2"], subnets: ["10.79.1.0/24"] }];
 const entry = (subnet: string, more: object = {}) => ({
@@ -29,12 +23,10 @@ describeWith("a node that joins by a file of nodes", ["root", "nft"], () => {
   beforeEach(async () => {
     sandbox = await NetworkSandbox.enter("pt-rs-");
     pods = [await sandbox.addPod(), await sandbox.addPod()];
-    home = new AgentHome();
-    file = join(home.directory, "nodes.yaml");
-    const config = JSON.parse(readFileSync(home.configFile, "utf8"));
-    config.networks = [{ name: networkName, bridge: bridgeName, masquerade: false }];
-    config.nodes = { name: "here", addresses: ["192.0.2.1"], registry: { type: "static", file } };
-    writeFileSync(home.configFile, JSON.stringify(config));
+    home = registryHome(({ directory }) => {
+      file = join(directory, "nodes.yaml");
+      return { type: "static", file };
+    });
   });
   afterEach(async () => {
     await home[Symbol.asyncDispose]();

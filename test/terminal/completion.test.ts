@@ -38,7 +38,7 @@ describeWith("bash", ["bash"], () => {
   test.each([
     [
       ["pipette", ""],
-      ["agent", "status", "trace", "ipam", "install", "uninstall", "completion", "version"],
+      ["agent", "status", "trace", "ipam", "nodes", "tenants", "install", "uninstall", "completion", "version"],
     ],
     [["pipette", "ipam", ""], subcommands],
     [
