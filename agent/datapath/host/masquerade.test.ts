@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseCidr } from "../../../shared/ip.ts";
+import { parseCidr, parseIp } from "../../../shared/ip.ts";
 import { masqueradeRules } from "./masquerade.ts";
 
 const network = {
@@ -37,4 +37,12 @@ test("keeps packets to exempt blocks as they are, each block once, since nftable
   expect(rules).toContain("ip daddr != { 10.1.0.0/16, 192.168.1.5/32, 224.0.0.0/4 }");
   expect(rules).toContain("ip6 daddr != { fd00::/8, ff00::/8 }");
   expect(masqueradeRules({ ...network, exempt: [parseCidr("0.0.0.0/0")!] })).toContain("ip daddr != { 0.0.0.0/0 }");
+});
+
+test("hides what means nothing elsewhere in any case", () => {
+  const hidden = [parseIp("169.254.0.253")!, parseIp("fc01::aabb:ccdd:eeff")!];
+  const rules = masqueradeRules({ ...network, masquerade: false, exempt: [parseCidr("0.0.0.0/0")!], hidden });
+  expect(rules).toContain('    ip saddr 169.254.0.253 oifname != "br-pods" masquerade;');
+  expect(rules).toContain('    ip6 saddr fc01::aabb:ccdd:eeff oifname != "br-pods" masquerade;');
+  expect(rules).not.toContain("10.1.2.0/24");
 });

@@ -1,6 +1,6 @@
 import { execa } from "execa";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { type Cidr, contains, firstOf, formatIp, ipOf } from "../../../shared/ip.ts";
+import { type Cidr, contains, firstOf, formatIp, type Ip, ipOf } from "../../../shared/ip.ts";
 
 /** A network whose pods may be hidden behind the node. */
 export interface MasqueradedNetwork {
@@ -10,6 +10,8 @@ export interface MasqueradedNetwork {
   readonly masquerade: boolean;
   /** Where its pods go under their own addresses, beside their own subnets. */
   readonly exempt?: readonly Cidr[];
+  /** Of the node's own making, without meaning anywhere else: hidden behind the node wherever they go. */
+  readonly hidden?: readonly Ip[];
 }
 
 /** One table per bridge, so that agents with different bridges on one node leave each other alone. */
@@ -42,13 +44,19 @@ function rule(network: MasqueradedNetwork, subnet: Cidr): string {
   return `${addresses} oifname != "${network.bridge}" masquerade`;
 }
 
+const hidingRule = ({ bridge }: MasqueradedNetwork, ip: Ip): string =>
+  `${ip.family === 4 ? "ip" : "ip6"} saddr ${formatIp(ip)} oifname != "${bridge}" masquerade`;
+
 /** Replaces the network's table in one transaction, or takes it away where nothing is to be masqueraded. */
 export function masqueradeRules(network: MasqueradedNetwork): string {
   const table = `table inet ${masqueradeTable(network)}`;
   // Declaring a table first makes its deletion succeed in any case.
   const lines = [table, `delete ${table}`];
-  if (network.masquerade && network.subnets.length > 0) {
-    const rules = network.subnets.map((subnet) => `    ${rule(network, subnet)};`);
+  const rules = [
+    ...(network.masquerade ? network.subnets.map((subnet) => rule(network, subnet)) : []),
+    ...(network.hidden ?? []).map((ip) => hidingRule(network, ip)),
+  ].map((text) => `    ${text};`);
+  if (rules.length > 0) {
     lines.push(`${table} {`, "  chain postrouting {");
     lines.push("    type nat hook postrouting priority srcnat; policy accept;", ...rules, "  }", "}");
   }
@@ -65,7 +73,7 @@ export async function installMasquerade(networks: readonly MasqueradedNetwork[])
   if (!done.failed) return;
   const isAbsent = done.code === "ENOENT";
   // Without the program there are no rules of ours that could be in the way.
-  if (isAbsent && networks.every((network) => !network.masquerade)) return;
+  if (isAbsent && networks.every(({ masquerade, hidden = [] }) => !masquerade && hidden.length === 0)) return;
   const reason = isAbsent ? '"nft" is not installed' : done.stderr.trim() || (done.shortMessage ?? "nft failed");
   throw new CniError(CniCode.interfaceFailure, `Cannot install the masquerade rules: ${reason}, wanted nftables`);
 }

@@ -20,6 +20,7 @@ import { podMtu } from "./mtu.ts";
 import type { ConnectedPod, OvsDataPathOptions } from "./options.ts";
 import { OvsNode } from "./ovs-node.ts";
 import { ovsSide } from "./ovs-side.ts";
+import { virtualHosts } from "./services/service-routes.ts";
 
 /**
  * Opens the data path in the calling thread's network namespace; `start()` prepares the node.
@@ -52,7 +53,7 @@ class OvsDataPath implements DataPath {
   }
 
   async start(): Promise<void> {
-    const { gateway, podSubnets, masquerade, clusterSubnets } = this.#options;
+    const { gateway, podSubnets, masquerade, clusterSubnets, services, serviceCidrs } = this.#options;
     try {
       this.#pairs.retireHalfMade([]);
       const attachments = this.#attachments();
@@ -61,7 +62,9 @@ class OvsDataPath implements DataPath {
     } catch (caught) {
       throw interfaceError("prepare the switch", caught);
     }
-    await installMasquerade([{ bridge: gateway, subnets: podSubnets, masquerade, exempt: clusterSubnets }]);
+    // The node itself is behind the virtual host where a service sends it to a host outside.
+    const hidden = services === undefined ? [] : virtualHosts(serviceCidrs);
+    await installMasquerade([{ bridge: gateway, subnets: podSubnets, masquerade, exempt: clusterSubnets, hidden }]);
     await this.#pairs.tools.sweeper.sweep();
   }
 
