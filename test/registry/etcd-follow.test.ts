@@ -2,6 +2,7 @@ import { cpSync, rmSync } from "node:fs";
 import { afterEach, expect, test } from "vitest";
 import { parseEndpoints } from "../../agent/nodes/etcd/client/endpoint.ts";
 import { EtcdClient, retried } from "../../agent/nodes/etcd/client/etcd-client.ts";
+import { Mirror } from "../../agent/nodes/etcd/client/mirror.ts";
 import { put } from "../../agent/nodes/etcd/client/operations.ts";
 import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/nodes/etcd/mod.ts";
 import type { ClusterNode, Followed } from "../../agent/nodes/node-registry.ts";
@@ -81,10 +82,31 @@ describeWith("following the nodes in etcd", ["etcd"], () => {
     await eventually("the rest", () => names(followed) === "n1");
     expect(lines.join()).toContain("A record in the registry is left out");
     const bad = (await registry.list()).find(({ name }) => name === "bad");
+    expect(await registry.release("bad", "uid-1")).toBe(false);
     expect(bad).toMatchObject({
       state: "unknown",
       problem: expect.stringContaining('Cannot read the record of node "bad"'),
     });
+    expect(await registry.release("bad")).toBe(true);
+    expect((await registry.list()).map(({ name }) => name)).not.toContain("bad");
+  });
+
+  test("everything is read anew from time to time, and what is the same is no news", async () => {
+    etcd = await EtcdCluster.start();
+    const registry = open();
+    const prefix = "/pipette/v1/nodes/";
+    let maps = 0;
+    await using mirror = new Mirror({ client: client(), prefix, read: (name) => name, relistMs: 50 });
+    mirror.subscribe(() => maps++);
+    for (let i = 0; i < 10; i++) {
+      await registry.register(machine(i));
+      await eventually("it is there", () => mirror.current?.size === i + 1);
+      await Bun.sleep(40);
+    }
+    const watches = /grpc_server_started_total\{[^}]*grpc_service="etcdserverpb.Watch"[^}]*\} (\d+)/;
+    const metrics = await (await fetch(`${etcd.endpoint(0)}/metrics`)).text();
+    expect(Number(watches.exec(metrics)?.[1])).toBeGreaterThan(3);
+    expect(maps).toBeLessThanOrEqual(11);
   });
 
   test("what happened during an absence is caught up with, also where etcd has forgotten it since", async () => {

@@ -26,11 +26,11 @@ describe("the subnets of a network", () => {
 
   test("are all there, each once, in the order of their bits after the first whole octet", () => {
     const pick = random(7);
-    for (let round = 0; round < 300; round++) {
+    for (let round = 0; round < 150; round++) {
       const prefix = 8 + pick(20);
       const hostBits = 2 + pick(32 - prefix - 1);
       const bits = 32 - prefix - hostBits;
-      if (bits > 12) continue;
+      if (bits > 11) continue;
       const base = Number(BigInt.asUintN(32, BigInt(pick(2 ** 31)) << 1n) >> BigInt(32 - prefix)) * 2 ** (32 - prefix);
       const cidr = { ip: { family: 4, value: BigInt(base) }, prefix } as const;
       const pool = new SubnetPool({ cidr, hostBits });

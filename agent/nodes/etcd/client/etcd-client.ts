@@ -27,11 +27,11 @@ export class EtcdClient implements Disposable {
   /** For messages: `the etcd registry at …`. */
   readonly name: string;
   readonly endpoints: readonly Endpoint[];
-  readonly #connections: (EtcdConnection | undefined)[];
-  #at: number;
   /** Bound of a call with all its tries. */
   readonly callMs: number;
+  readonly #connections: (EtcdConnection | undefined)[];
   readonly #closed = new AbortController();
+  #at: number;
 
   constructor(endpoints: readonly Endpoint[], callMs: number = etcdLimits.callMs) {
     this.callMs = callMs;
@@ -101,8 +101,8 @@ export class EtcdClient implements Disposable {
 }
 
 /**
- * Makes an attempt again and again, within the client's `callMs`, as long as members cannot be reached or their answer is lost. So each
- * attempt begins by looking what an earlier one has done.
+ * Makes an attempt again and again, within the client's `callMs`, as long as members cannot be reached or their answer is
+ * lost. So each attempt begins by looking what an earlier one has done.
  * @param action for the error: `register node "a"`
  * @throws {CniError}
  */

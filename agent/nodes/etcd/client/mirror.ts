@@ -96,7 +96,6 @@ export class Mirror<T> extends LiveValue<ReadonlyMap<string, T>> implements Foll
     this.#revision = revision;
     this.#clusterId = clusterId;
     this.#listAnew = false;
-    this.#lastReason = "";
     if (changed) this.#publish();
   }
 
@@ -124,6 +123,7 @@ export class Mirror<T> extends LiveValue<ReadonlyMap<string, T>> implements Foll
     }
     const { clusterId } = headerOf(response.header);
     if (clusterId !== this.#clusterId) throw new EtcdError("uncertain", "the cluster is another one than before");
+    this.#lastReason = "";
     // Events come in order; after a reconnection some versions of etcd send some again.
     const known = this.#revision;
     let changed = false;
