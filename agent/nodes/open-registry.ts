@@ -1,9 +1,11 @@
-import { CniCode, CniError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { NodesConfig } from "../config/agent-config.ts";
 import type { NodeRegistry } from "./node-registry.ts";
 
-/** The registry that the configuration names; only its code is loaded, and nothing is asked yet. */
+/**
+ * The registry that the configuration names; only its code is loaded, and nothing is asked yet.
+ * @throws {CniError} code 7 where it cannot be used as it is configured
+ */
 export async function openRegistry({ registry }: NodesConfig, logger: Logger): Promise<NodeRegistry> {
   switch (registry.type) {
     case "static": {
@@ -14,7 +16,10 @@ export async function openRegistry({ registry }: NodesConfig, logger: Logger): P
       const { createEtcdRegistry } = await import("./etcd/mod.ts");
       return createEtcdRegistry({ ...registry, logger });
     }
-    case "kubernetes":
-      throw new CniError(CniCode.invalidConfig, `Cannot open the registry: "${registry.type}" is still to come`);
+    case "kubernetes": {
+      const { ApiClient } = await import("./kubernetes/api-client.ts");
+      const { KubernetesRegistry } = await import("./kubernetes/kubernetes-registry.ts");
+      return new KubernetesRegistry({ api: new ApiClient(registry, process.env), logger });
+    }
   }
 }

@@ -1,0 +1,92 @@
+import { CniCode, CniError } from "../../../shared/errors.ts";
+import type { Logger } from "../../../shared/log.ts";
+import type { ClusterNode, Followed, ListedNode, NodeRegistry, Registration } from "../node-registry.ts";
+import { type ApiClient, ApiRefusal } from "./api-client.ts";
+import { listNodes } from "./node-list.ts";
+import { macAnnotation, nodeOf } from "./node-object.ts";
+import { NodeWatch, usualTimes, type WatchTimes } from "./node-watch.ts";
+
+export interface KubernetesRegistryOptions {
+  readonly api: ApiClient;
+  readonly logger: Logger;
+  /** Absent: the usual ones. */
+  readonly times?: WatchTimes;
+  /** How long a registration waits for the node's pod CIDRs. Absent: 10 s. */
+  readonly patienceMs?: number;
+}
+
+const lookMs = 200;
+
+/**
+ * The Nodes of Kubernetes: the kubelet makes them, a controller gives them their pod CIDRs and takes them away. Of ours
+ * is one annotation, the MAC. Tenants are not kept there.
+ */
+export class KubernetesRegistry implements NodeRegistry {
+  readonly name: string;
+  readonly #options: KubernetesRegistryOptions;
+
+  constructor(options: KubernetesRegistryOptions) {
+    this.#options = options;
+    this.name = `the Nodes of Kubernetes at ${options.api.server}`;
+  }
+
+  register(self: Registration): Promise<ClusterNode> {
+    const action = `register node "${self.name}"`;
+    const until = performance.now() + (this.#options.patienceMs ?? 10_000);
+    return this.#attempt(action, async () => {
+      const { api } = this.#options;
+      const path = `/api/v1/nodes/${self.name}`;
+      let node = nodeOf(await api.get(path));
+      if (self.mac !== undefined && node?.mac !== self.mac)
+        node = nodeOf(await api.patch(path, { metadata: { annotations: { [macAnnotation]: self.mac } } }));
+      while (node !== undefined && node.subnets.length === 0 && performance.now() < until) {
+        await Bun.sleep(lookMs);
+        node = nodeOf(await api.get(path));
+      }
+      if (node === undefined) throw new Error("what the API server has under that name is no Node");
+      const { state: _, ...record } = node;
+      if (record.subnets.length > 0) return record;
+      throw new Error(
+        'its Node has no "spec.podCIDRs" yet, wanted the controller manager to give it some (--allocate-node-cidrs)',
+      );
+    });
+  }
+
+  /** The kubelet does it. */
+  keepAlive(): AsyncDisposable {
+    return { [Symbol.asyncDispose]: () => Promise.resolve() };
+  }
+
+  async release(name: string): Promise<boolean> {
+    const nodes = await this.list();
+    if (!nodes.some((node) => node.name === name)) return false;
+    throw new CniError(
+      CniCode.invalidConfig,
+      `Cannot release node "${name}": ${this.name} are Kubernetes' own, wanted "kubectl delete node ${name}"`,
+    );
+  }
+
+  list(): Promise<readonly ListedNode[]> {
+    return this.#attempt("list the nodes", async () => [...(await listNodes(this.#options.api)).nodes.values()]);
+  }
+
+  follow(): Followed<ReadonlyMap<string, ClusterNode>> {
+    const { api, logger, times = usualTimes } = this.#options;
+    return new NodeWatch(api, logger, times);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    // Nothing stays open between two calls, and whoever follows ends that.
+  }
+
+  async #attempt<T>(action: string, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (cause) {
+      // No Node of that name is an answer; whatever else it is may be over soon, and the node goes on meanwhile.
+      const code = cause instanceof ApiRefusal && cause.status === 404 ? CniCode.ipamFailure : CniCode.tryAgainLater;
+      const is = Error.isError(cause) ? cause.message : String(cause);
+      throw new CniError(code, `Cannot ${action} with ${this.name}: ${is}`, { cause });
+    }
+  }
+}
