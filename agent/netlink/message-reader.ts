@@ -61,6 +61,11 @@ export class Attributes {
     }
   }
 
+  /** Parts of the datagram, which the next one overwrites. */
+  entries(): Iterable<readonly [number, Uint8Array]> {
+    return this.#values.entries();
+  }
+
   bytes(type: number): Uint8Array | undefined {
     return this.#values.get(type);
   }

@@ -8,7 +8,7 @@ import { linkOrNone } from "../../veth/host-links.ts";
 import { interfaceError } from "../../veth/kernel-errors.ts";
 import type { Gateway, HostNetwork, NodeRoute } from "../host-network.ts";
 import { setNodeRoutes } from "./node-routes.ts";
-import { moveToBridge } from "./uplink.ts";
+import { moveAddresses } from "./uplink.ts";
 
 const linkLocal = parseCidr("fe80::/10");
 
@@ -43,7 +43,7 @@ export class LinuxHost implements HostNetwork {
 
   moveToBridge(uplink: string, bridge: string): Promise<void> {
     return inKernel(`move the node's addresses from "${uplink}" to "${bridge}"`, () => {
-      moveToBridge(this.#socket, this.#require(uplink), this.#require(bridge));
+      moveAddresses(this.#socket, this.#require(uplink), this.#require(bridge));
     });
   }
 

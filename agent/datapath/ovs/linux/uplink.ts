@@ -1,6 +1,63 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
-import type { Link, NetlinkSocket } from "../../../netlink/mod.ts";
+import { contains, formatCidr, parseCidr } from "../../../../shared/ip.ts";
+import {
+  addRouteBy,
+  deleteRouteBy,
+  Errno,
+  isRefusal,
+  type Link,
+  listRoutes,
+  type Message,
+  type NetlinkSocket,
+  readWholeRoute,
+  removeAddress,
+  setLink,
+  type WholeRoute,
+} from "../../../netlink/mod.ts";
+import { addGateway, addressesOf } from "../../host/gateway.ts";
 
-export function moveToBridge(_socket: NetlinkSocket, uplink: Link, _bridge: Link): void {
-  throw new CniError(CniCode.invalidConfig, `Cannot use "${uplink.name}" as uplink: that is still to come`);
+const linkLocal = parseCidr("fe80::/10");
+
+/**
+ * Moves addresses and routes from one interface to another. Each is there before it goes here, and an address goes
+ * last of all, since the kernel takes routes along with it: so whatever an earlier call has left is finished by the
+ * next. Link-local addresses stay, as each interface has its own.
+ * @throws {CniError} 102 where a route leads out by several interfaces
+ * @throws {NetlinkError}
+ */
+export function moveAddresses(socket: NetlinkSocket, from: Link, to: Link): void {
+  const addresses = addressesOf(socket, from).filter(({ ip }) => linkLocal === undefined || !contains(linkLocal, ip));
+  const routes = ([4, 6] as const)
+    .flatMap((family) => socket.dump(listRoutes(family), readWholeRoute))
+    .filter(({ isConfigured, indexes }) => isConfigured && indexes.includes(from.index));
+  for (const route of routes) requireSingle(route, from);
+  if (!to.up) socket.run(setLink(to.name, to.index, { up: true }));
+  for (const address of addresses) addGateway(socket, to, address);
+  // Those that gateways are reached by come before those by way of gateways.
+  const ordered = routes.toSorted((a, b) => b.dst.prefix - a.dst.prefix);
+  runEach(socket, ordered, (route) => addRouteBy(route, to.index), Errno.EEXIST);
+  runEach(socket, ordered, (route) => deleteRouteBy(route, from.index), Errno.ESRCH);
+  runEach(
+    socket,
+    addresses,
+    (address) => removeAddress(from.name, from.index, address),
+    // The kernel takes further addresses of a network along with the first.
+    Errno.EADDRNOTAVAIL,
+  );
+}
+
+/** @param harmless what the kernel answers where it is so already */
+function runEach<T>(socket: NetlinkSocket, list: readonly T[], message: (one: T) => Message, harmless: number): void {
+  for (const one of list) {
+    const [refusal] = socket.batch([message(one)]);
+    if (refusal !== undefined && !isRefusal(refusal, harmless)) throw refusal;
+  }
+}
+
+function requireSingle({ dst, indexes }: WholeRoute, { name }: Link): void {
+  if (indexes.length === 1) return;
+  throw new CniError(
+    CniCode.interfaceFailure,
+    `Cannot move the routes of "${name}": the one to "${formatCidr(dst)}" leads out by ${indexes.length} ways, wanted one`,
+  );
 }

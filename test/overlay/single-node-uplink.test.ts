@@ -1,0 +1,74 @@
+import { afterEach, beforeAll, expect, test } from "vitest";
+import { compileExecutables } from "../conformance/plugin.ts";
+import { describeWith } from "../support/requires.ts";
+import { external, routerOn } from "./lab/addresses.ts";
+import { answers, unansweredPings } from "./lab/reach.ts";
+import { seenBy, TcpServer } from "./lab/tcp.ts";
+import { SingleNode } from "./single-node.ts";
+
+describeWith("a node whose own interface is a port of the pods' bridge", ["root", "openvswitch", "nft"], () => {
+  let single: SingleNode | undefined;
+
+  beforeAll(compileExecutables, 120_000);
+  afterEach(() => single?.[Symbol.asyncDispose]());
+
+  test.each(["encap", "noEncap"])("%s: node and pods reach the world outside by it, and are reached", async (mode) => {
+    single = await SingleNode.start({ mode }, "uplink");
+    const { node, underlay } = single;
+    const pod = await node.addPod("a");
+    const outside = { name: "outside", namespace: underlay.namespace, addresses: [...external] };
+    const itself = { name: "node", namespace: node.namespace, addresses: [...node.addresses] };
+    const ofPod = { name: "pod", namespace: pod.namespace, addresses: pod.addresses };
+    expect(await unansweredPings([itself, ofPod], [outside, itself])).toEqual([]);
+    expect(await unansweredPings([outside], [itself])).toEqual([]);
+    using _server = new TcpServer(underlay.namespace);
+    for (const i of [0, 1] as const) {
+      expect(await seenBy(node.namespace, external[i])).toBe(node.addresses[i]);
+      expect(await seenBy(pod.namespace, external[i])).toBe(node.addresses[i]);
+    }
+    expect(await holdersOf(node)).toEqual(["br-int"]);
+  });
+
+  test("an agent that was killed over the move is finished by the next", async () => {
+    single = await SingleNode.ground({}, "uplink");
+    const { node, underlay } = single;
+    const [router] = routerOn("a");
+    await node.namespace.ip(`route add 203.0.113.0/24 via ${router} dev nic0 metric 7 src ${node.addresses[0]}`);
+    await node.startAgent();
+    await node.agent.end("SIGKILL");
+    const after = await routesOf(node);
+    expect(after).toContain(`203.0.113.0/24 via ${router} dev br-int src ${node.addresses[0]} metric 7`);
+    // Half of it back where it was, as it is where the first address and the first route were moved alone.
+    await node.namespace.ip(
+      `addr add ${node.addresses[0]}/24 dev nic0`,
+      `addr add ${node.addresses[1]}/64 dev nic0 nodad`,
+      `addr del ${node.addresses[1]}/64 dev br-int`,
+      `route add default via ${router} dev nic0 metric 1`,
+      "route del default dev br-int",
+    );
+    await node.startAgent();
+    expect(await holdersOf(node)).toEqual(["br-int"]);
+    expect((await routesOf(node)).filter((route) => !route.includes("metric 1"))).toEqual(
+      after.filter((route) => !route.startsWith("default")),
+    );
+    for (const i of [0, 1] as const) {
+      expect(await answers(underlay.namespace, node.addresses[i])).toBe(true);
+      expect(await answers(node.namespace, external[i])).toBe(true);
+    }
+  });
+});
+
+type Node = SingleNode["node"];
+
+/** Interfaces that have one of the node's addresses. */
+async function holdersOf({ namespace, addresses }: Node): Promise<readonly string[]> {
+  const links: { ifname: string; addr_info: { local: string }[] }[] = JSON.parse(await namespace.run("ip -j addr"));
+  return links
+    .filter(({ addr_info }) => addr_info.some(({ local }) => addresses.includes(local)))
+    .map(({ ifname }) => ifname);
+}
+
+async function routesOf({ namespace }: Node): Promise<readonly string[]> {
+  const lines = (await namespace.run("ip -4 route")).split("\n").map((line) => line.trim());
+  return lines.filter((line) => / dev (nic0|br-int)/.test(line)).sort();
+}
