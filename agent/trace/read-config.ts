@@ -6,6 +6,7 @@ import { parseAgentConfig } from "../config/parse-agent-config.ts";
 /** What of the agent's configuration says where its switch is. */
 export interface TraceConfig {
   readonly bridge: string;
+  readonly dataDir: string;
   readonly ovs: OvsConfig;
 }
 
@@ -21,11 +22,11 @@ export async function readConfig(file: string): Promise<TraceConfig> {
   }
   const parsed = parseAgentConfig(text, file);
   if (parsed.t === "wrong") throw wrong(parsed.problems.join("\n"), "a configuration in order");
-  const { networks, ovs, dataPath } = parsed.config;
+  const { networks, ovs, dataPath, dataDir } = parsed.config;
   const [network] = networks;
   if (network === undefined || ovs === undefined)
     throw wrong(`the data path of "${file}" is "${dataPath}"`, '"ovs", which has tables to trace a packet through');
-  return { bridge: network.bridge, ovs };
+  return { bridge: network.bridge, dataDir, ovs };
 }
 
 const wrong = (is: string, wanted: string): CniError =>

@@ -70,6 +70,9 @@ const flowText = ({ flow }: Step): string =>
 /** Where nothing was decided the packet only went on. */
 const decidedText = ({ decided }: Step): string => (decided.length === 0 ? "goes on" : decided.join("; "));
 
+const nodeText = ({ node, name }: Extract<Verdict, { t: "tunnel" }>): string =>
+  name === undefined ? node : `${name} (${node})`;
+
 const outWords = {
   gateway: "left to the node itself, by the gateway port",
   uplink: "sent to the node's network, by the uplink",
@@ -84,7 +87,7 @@ export function verdictText(verdict: Verdict): string {
     case "delivered":
       return `delivered to pod ${verdict.pod} by port ${verdict.port}`;
     case "tunnel":
-      return `sent through the tunnel (port ${verdict.port}, key ${verdict.key}) to node ${verdict.node}`;
+      return `sent through the tunnel (port ${verdict.port}, key ${verdict.key}) to node ${nodeText(verdict)}`;
     case "out":
       return `${outWords[verdict.to]} ${verdict.port}`;
     case "agent":

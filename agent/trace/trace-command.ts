@@ -10,6 +10,7 @@ import { controlPlaces } from "./control-places.ts";
 import { openControl } from "./control-socket.ts";
 import { findPod } from "./find-pod.ts";
 import { type End, type Journey, packetOf } from "./journey.ts";
+import { type KnownNodes, readKnownNodes } from "./known-nodes.ts";
 import { nextCommand } from "./next-command.ts";
 import type { Protocol } from "./packet.ts";
 import { readConfig } from "./read-config.ts";
@@ -17,7 +18,7 @@ import { type Report, reportObject, reportText } from "./report.ts";
 import { stepsOf } from "./steps.ts";
 import { readPorts, type SwitchPort } from "./switch-ports.ts";
 import { trace } from "./tracer.ts";
-import { verdictOf } from "./verdict.ts";
+import { type Verdict, verdictOf } from "./verdict.ts";
 
 const action = "trace the packet";
 
@@ -107,8 +108,9 @@ it would meet in each, what that decides, and where it ends. No packet is sent. 
       });
     }
     const portName = (ofport: number): string => ports.find((port) => port.ofport === ofport)?.name ?? String(ofport);
-    const verdict = verdictOf(passes, packet, ports);
-    const next = nextCommand(verdict, passes, journey, config.ovs.nodeAddresses);
+    const known = await readKnownNodes(config.dataDir);
+    const verdict = withName(verdictOf(passes, packet, ports), known);
+    const next = nextCommand(verdict, passes, journey, [...config.ovs.nodeAddresses, ...known.own]);
     const report: Report = {
       journey,
       packet,
@@ -137,6 +139,11 @@ const addressOf = (text: string | undefined): Ip | undefined => (text === undefi
 function tunnelOf(node: string | undefined, key = "0"): Journey["fromTunnel"] {
   const from = addressOf(node);
   return from === undefined ? undefined : { from, key: Number(key) };
+}
+
+function withName(verdict: Verdict, known: KnownNodes): Verdict {
+  const name = verdict.t === "tunnel" ? known.nameOf(verdict.node) : undefined;
+  return verdict.t === "tunnel" && name !== undefined ? { ...verdict, name } : verdict;
 }
 
 /** Says on stderr why it is none. @returns an exit status then */

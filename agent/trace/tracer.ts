@@ -62,7 +62,14 @@ function restOf(bridge: string, flow: string, key: number, table: number): reado
   return [
     "--names",
     bridge,
-    kept.join(","),
+    kept.map((part) => readable(part, parts)).join(","),
     [...set, ...(key === 0 ? [] : [`set_field:${key}->tun_id`]), `resubmit(,${table})`].join(","),
   ];
+}
+
+/** Open vSwitch prints ports and ICMP types under names that it reads for TCP and ICMP of IPv4 only. */
+function readable(part: string, parts: readonly string[]): string {
+  const protocol = parts.find((each) => /^(?:tcp|udp|sctp|icmp)6?$/.test(each)) ?? "";
+  if (protocol === "icmp6") return part.replace(/^icmp_/, "icmpv6_");
+  return part.replace(/^tp_/, `${protocol.replace("6", "")}_`);
 }

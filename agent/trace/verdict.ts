@@ -11,7 +11,10 @@ export type Verdict =
   | { readonly t: "delivered"; readonly pod: string; readonly port: string; readonly remark?: string }
   | {
       readonly t: "tunnel";
+      /** Its address. */
       readonly node: string;
+      /** Its name, where this node's agent knows it. */
+      readonly name?: string;
       readonly key: number;
       readonly port: string;
       readonly remark?: string;

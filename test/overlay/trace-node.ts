@@ -164,6 +164,7 @@ export class TraceNode implements AsyncDisposable {
 
   #yaml(mode: string): string {
     return `dataPath: ovs
+dataDir: ${this.vswitch.directory}
 networks: [{ name: pods, subnets: [10.10.1.0/24, "fd00:1::/64"], bridge: br-int }]
 ovs:
   database: unix:${this.vswitch.socket}
@@ -171,7 +172,6 @@ ovs:
   mode: ${mode}
   gateway: gw0
   tunnelName: tun0
-  nodeAddresses: [172.30.0.1]
 `;
   }
 }

@@ -63,8 +63,25 @@ describeWith("pipette trace on a real switch with the real pipeline", ["linux", 
       expect(raw.stdout).toContain("Not tunneling to our own address");
       const traced = await json("web", "10.10.2.9", "--tcp", "80");
       expect(traced.verdict.text).toBe("sent through the tunnel (port tun0, key 0) to node 172.30.0.2");
-      expect(traced.next).toBe("pipette trace 10.10.1.2 10.10.2.9 --from-tunnel 172.30.0.1 --tcp 80");
+      expect(traced.next).toBe("pipette trace 10.10.1.2 10.10.2.9 --from-tunnel ADDRESS-OF-THIS-NODE --tcp 80");
       expect(traced.steps.find(({ name }) => name === "L3Forwarding")?.flow?.category).toBe(12);
+      for (const args of [[], ["--udp", "53"], ["--tcp", "80"]])
+        expect((await json("web", "fd00:2::9", ...args)).verdict.t).toBe("tunnel");
+    });
+
+    test("nodes are told by the names that the agent knows, and the way on by this node's own address", async () => {
+      expect((await json("web", "10.10.2.9")).next).toContain("--from-tunnel ADDRESS-OF-THIS-NODE");
+      const own = { name: "node1", addresses: ["172.30.0.1"], subnets: ["10.10.1.0/24"] };
+      const known = join(node.vswitch.directory, "nodes.json");
+      const nodes = [own, { name: "node2", addresses: ["172.30.0.2"], subnets: ["10.10.2.0/24"] }, { name: 5 }];
+      for (const broken of ["", "{", JSON.stringify({ self: 1, nodes: "" })]) {
+        writeFileSync(known, broken);
+        expect((await json("web", "10.10.2.9")).verdict.text).toMatch(/to node 172\.30\.0\.2$/);
+      }
+      writeFileSync(known, JSON.stringify({ version: 1, registry: "x", self: own, nodes, tenants: {} }));
+      const traced = await json("web", "10.10.2.9", "--udp", "53");
+      expect(traced.verdict.text).toBe("sent through the tunnel (port tun0, key 0) to node node2 (172.30.0.2)");
+      expect(traced.next).toBe("pipette trace 10.10.1.2 10.10.2.9 --from-tunnel 172.30.0.1 --udp 53");
     });
 
     test("what comes out of the tunnel, and the answer to it", async () => {
@@ -72,7 +89,7 @@ describeWith("pipette trace on a real switch with the real pipeline", ["linux", 
       expect(came.verdict.text).toBe("delivered to pod shop/db by port p2");
       expect(tablesOf(came)).not.toContain("SpoofGuard");
       const answer = await json("10.10.2.9", "db", "--reply");
-      expect(answer.verdict.text).toBe("sent through the tunnel (port tun0, key 0) to node 172.30.0.2");
+      expect(answer.verdict.text).toBe("sent through the tunnel (port tun0, key 0) to node node2 (172.30.0.2)");
       expect(answer.next).toBe("pipette trace 10.10.2.9 10.10.1.3 --from-tunnel 172.30.0.1 --reply");
     });
 
@@ -130,7 +147,7 @@ describeWith("pipette trace on a real switch with the real pipeline", ["linux", 
     expect(run.stdout).toMatch(/^120 {2}EndpointDNAT .*destination translated to 10\.10\.1\.3:8080/m);
     expect(run.stdout).toContain("\ndelivered to pod shop/db by port p2\n");
     const away = await json("web", "10.96.0.10", "--tcp", "81");
-    expect(away.verdict.text).toBe("sent through the tunnel (port tun0, key 0) to node 172.30.0.2");
+    expect(away.verdict.text).toBe("sent through the tunnel (port tun0, key 0) to node node2 (172.30.0.2)");
     expect(away.next).toBe("pipette trace 10.10.1.2 10.10.2.3 --from-tunnel 172.30.0.1 --tcp 8080");
     expect((await json("web", "10.96.0.10", "--tcp", "82")).verdict.text).toBe("delivered to pod shop/db by port p2");
     expect((await json("web", "10.96.0.10", "--tcp", "83")).verdict.text).toContain(
