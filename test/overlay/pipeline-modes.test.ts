@@ -147,6 +147,22 @@ describeWith("the pipeline's other modes", ["linux", "root", "openvswitch"], () 
     expect((await arp("10.10.1.2")).to).toEqual([]);
   });
 
+  test("networkPolicyOnly: the node is asked for what no pod here has, also by neighbour discovery", async () => {
+    await bridge.install(nodeFlows(contexts.networkPolicyOnly));
+    const ask = (target: string) =>
+      bridge.trace(
+        `in_port=pod1,icmp6,icmpv6_type=135,nw_ttl=255,dl_src=${pod1},dl_dst=33:33:ff:00:00:01,ipv6_src=fd00:10:1::2,ipv6_dst=ff02::1:ff00:1,nd_target=${target},nd_sll=${pod1}`,
+      );
+    expect((await ask("fd00::1")).to).toEqual(["gw0"]);
+    expect((await ask("fd00:10:1::3")).to).toEqual(["pod2"]);
+  });
+
+  test("what one asks the node's link-local address goes to it", async () => {
+    await bridge.install(nodeFlows(contexts.encapWithUplink));
+    const asked = `in_port=ul0,icmp6,icmpv6_type=135,dl_src=${peer},dl_dst=${uplink},ipv6_src=fe80::1,ipv6_dst=fe80::2`;
+    expect((await bridge.trace(asked)).to).toEqual(["LOCAL"]);
+  });
+
   test("a family that pods do not have stays out", async () => {
     const { gateway: both, ...rest } = contexts.encap;
     const four = {

@@ -191,7 +191,12 @@ describeWith("the pipeline of a node with tunnels", ["linux", "root", "openvswit
     }
     expect(await ask("gw0", "fe80::c00:aff:fe0a:101", gateway, "fd00:10:1::2")).toMatchObject({ way, to: ["pod1"] });
     expect(await ask("gw0", "fe80::c00:aff:fe0a:101", gateway, linkLocal)).toMatchObject({ way, to: ["pod1"] });
+    const fromGateway = tell("gw0", "fd00:10:1::1", gateway, pod1, "fd00:10:1::1", gateway);
+    expect(await fromGateway).toMatchObject({ way, to: ["pod1"] });
+    expect(await ask("pod1", linkLocal, pod1, "fe80::c00:aff:fe0a:101")).toMatchObject({ way, to: ["gw0"] });
     expect(await ask("pod1", "fd00:10:1::2", pod1, "fd00:10:1::99")).toMatchObject({ way, to: [] });
+    // To a MAC that nobody here has.
+    expect(await tell("pod1", linkLocal, pod1, virtual, linkLocal, pod1)).toMatchObject({ way, to: [] });
     const stopped = { way: `${root} Classifier SpoofGuard`, to: [] };
     for (const lie of [
       ask("pod1", "fd00:10:1::3", pod1, "fd00:10:1::1"),

@@ -36,5 +36,5 @@ export function readCookie(cookie: bigint): CookieParts {
   };
 }
 
-/** The round after the last one that was finished. */
+/** The round after the last one that was begun. */
 export const nextRound = (last: number | undefined): number => (last === undefined || last >= lastRound ? 1 : last + 1);

@@ -67,13 +67,11 @@ export function neighbourGuardFlows(context: PipelineContext): Flow[] {
   // Where another CNI plugin routes, the node answers for what is elsewhere, if it likes.
   const toNode = context.mode === "networkPolicyOnly" ? deliver(mac, ofport) : [];
   return [
-    ...[solicitation, advertisement].map((type) =>
+    ...[solicitation, advertisement].flatMap((type) => [
       step("SpoofGuard", Priority.high, ofType(type).set("in_port", ofport), [], "IPv6"),
-    ),
-    ...discovery.flatMap((type) => [
-      step("SpoofGuard", Priority.guard, ofType(type), []),
       step("IPv6", Priority.low, ofType(type), type === solicitation ? toNode : []),
     ]),
+    ...discovery.map((type) => step("SpoofGuard", Priority.guard, ofType(type), [])),
   ];
 }
 
