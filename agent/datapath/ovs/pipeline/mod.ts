@@ -3,8 +3,8 @@
  * One file per event that brings flows; `tables.ts`, `registers.ts` and `cookie.ts` hold the vocabulary.
  */
 export { baseFlows } from "./base.ts";
-export { Priority, sendTo, step } from "./build.ts";
+export { Priority, step } from "./build.ts";
 export { rememberSource } from "./connections.ts";
-export { addressOnLink, gatewayAddressOf, peerFlows, type Way, wayTo } from "./peer.ts";
+export { addressOnLink, gatewayAddressOf, peerFlows, wayTo } from "./peer.ts";
 export { podFlows } from "./pod.ts";
 export { markSnat, virtualAddress } from "./snat.ts";

@@ -13,7 +13,7 @@ import { type ReachableByUplink, uplinkPeerFlows, uplinkTo } from "./uplink.ts";
 export const gatewayAddressOf = (subnet: Cidr): Ip => plus(firstOf(subnet), 1n);
 
 /** The ways to another node: by tunnel, by this node's kernel, or from the uplink straight to the other's. */
-export type Way =
+type Way =
   | { readonly t: "tunnel"; readonly remote: Ip }
   | { readonly t: "gateway" }
   | ({ readonly t: "uplink" } & ReachableByUplink);
