@@ -148,6 +148,6 @@ export interface OvsConfig {
   readonly nodeAddresses: readonly Ip[];
   readonly services: { readonly file?: string; readonly cidrs: readonly Cidr[] };
   readonly multitenant: boolean;
-  /** Where pods go under their own address; absent: the registry's networks. */
+  /** Where pods go under their own address; absent: the registry's networks, else the subnets of the other nodes. */
   readonly clusterSubnets?: readonly Cidr[];
 }

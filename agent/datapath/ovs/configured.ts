@@ -30,13 +30,19 @@ export function ovsOptionsOf({ config, cluster }: DataPathNeeds, logger: Logger)
     nodeName: cluster?.self.name ?? hostname(),
     nodeAddresses:
       nodeAddresses.length > 0 || cluster === undefined ? nodeAddresses.map(onLink) : cluster.linkAddresses,
-    clusterSubnets: clusterSubnets ?? [],
+    clusterSubnets: clusterSubnets ?? registryNetworks(config),
     peers: cluster?.peers ?? new LiveValue(new Map()),
     services: services.file === undefined ? undefined : openServiceFile(services.file, logger),
     serviceCidrs: services.cidrs,
     tenants: multitenant ? cluster?.tenants : undefined,
     logger,
   };
+}
+
+/** What the registry leases subnets of, where it says so: that never changes with the nodes. */
+function registryNetworks({ nodes }: DataPathNeeds["config"]): readonly Cidr[] | undefined {
+  const registry = nodes?.registry;
+  return registry !== undefined && "networks" in registry ? registry.networks.map(({ cidr }) => cidr) : undefined;
 }
 
 /** With the length of its network's prefix, as an interface of this node has it; else alone. */

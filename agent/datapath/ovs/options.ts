@@ -68,8 +68,8 @@ export interface OvsDataPathOptions extends SwitchOptions {
   /** Bytes; absent: what the transport interface leaves after the tunnel's headers. */
   readonly mtu?: number;
   readonly masquerade: boolean;
-  /** Where pods go under their own address. */
-  readonly clusterSubnets: readonly Cidr[];
+  /** Where pods go under their own address; `undefined`: to the peers' subnets. */
+  readonly clusterSubnets: readonly Cidr[] | undefined;
 }
 
 /** One pod's port to be made, and who it belongs to. */

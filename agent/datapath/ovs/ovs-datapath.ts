@@ -6,7 +6,6 @@ import { sameOwner } from "../../state/owner-key.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
 import { familiesNotForwarded } from "../host/forwarding.ts";
 import { missingGateways } from "../host/gateway.ts";
-import { installMasquerade } from "../host/masquerade.ts";
 import { linkOrNone } from "../veth/host-links.ts";
 import { interfaceError } from "../veth/kernel-errors.ts";
 import { type PodNetwork, planOf } from "../veth/plan.ts";
@@ -18,9 +17,9 @@ import { LinuxHost } from "./linux/linux-host.ts";
 import { transportMtu } from "./linux/transport.ts";
 import { podMtu } from "./mtu.ts";
 import type { ConnectedPod, OvsDataPathOptions } from "./options.ts";
+import { Outward } from "./outward.ts";
 import { OvsNode } from "./ovs-node.ts";
 import { ovsSide } from "./ovs-side.ts";
-import { virtualHosts } from "./services/service-routes.ts";
 
 /**
  * Opens the data path in the calling thread's network namespace; `start()` prepares the node.
@@ -41,6 +40,7 @@ class OvsDataPath implements DataPath {
   readonly #resources = new AsyncDisposableStack();
   readonly #pairs: PodPairs;
   readonly #node: OvsNode;
+  readonly #outward: Outward;
 
   constructor(options: OvsDataPathOptions) {
     this.#options = options;
@@ -49,11 +49,12 @@ class OvsDataPath implements DataPath {
     const { socket } = this.#pairs.tools;
     const mtu = options.mtu ?? podMtu(transportMtu(socket, uplink, nodeAddresses), mode, tunnel.type, nodeAddresses);
     this.#network = { name: network, subnets: podSubnets, mtu };
+    if (options.services !== undefined) this.#resources.use(options.services);
     this.#node = this.#resources.use(new OvsNode({ ...options, mtu, host: new LinuxHost(socket, gateway) }));
+    this.#outward = this.#resources.use(new Outward(options));
   }
 
   async start(): Promise<void> {
-    const { gateway, podSubnets, masquerade, clusterSubnets, services, serviceCidrs } = this.#options;
     try {
       this.#pairs.retireHalfMade([]);
       const attachments = this.#attachments();
@@ -62,9 +63,7 @@ class OvsDataPath implements DataPath {
     } catch (caught) {
       throw interfaceError("prepare the switch", caught);
     }
-    // The node itself is behind the virtual host where a service sends it to a host outside.
-    const hidden = services === undefined ? [] : virtualHosts(serviceCidrs);
-    await installMasquerade([{ bridge: gateway, subnets: podSubnets, masquerade, exempt: clusterSubnets, hidden }]);
+    await this.#outward.start();
     await this.#pairs.tools.sweeper.sweep();
   }
 

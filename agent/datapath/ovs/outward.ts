@@ -1,0 +1,55 @@
+import type { Cidr } from "../../../shared/ip.ts";
+import { formatCidr } from "../../../shared/ip.ts";
+import { installMasquerade } from "../host/masquerade.ts";
+import type { OvsDataPathOptions } from "./options.ts";
+import { virtualHosts } from "./services/service-routes.ts";
+import { Settler } from "./settler.ts";
+
+type Options = Pick<
+  OvsDataPathOptions,
+  "gateway" | "podSubnets" | "masquerade" | "clusterSubnets" | "services" | "serviceCidrs" | "peers" | "logger"
+>;
+
+/** Hides pods behind the node on their way to the world outside. Where the cluster ends changes with its nodes. */
+export class Outward implements AsyncDisposable {
+  readonly #options: Options;
+  readonly #settler: Settler;
+  #following: Disposable | undefined;
+  #installed: string | undefined;
+
+  constructor(options: Options) {
+    this.#options = options;
+    this.#settler = new Settler(() => this.#install(), options.logger);
+  }
+
+  /** @throws {CniError} 102 with what `nft` said */
+  async start(): Promise<void> {
+    // Whoever starts again wants what somebody has taken away.
+    this.#installed = undefined;
+    await this.#settler.run();
+    this.#following ??= this.#options.peers.subscribe(() => this.#settler.trigger());
+  }
+
+  /** The rules stay. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#following?.[Symbol.dispose]();
+    await this.#settler[Symbol.asyncDispose]();
+  }
+
+  async #install(): Promise<void> {
+    const { gateway, podSubnets, masquerade, services, serviceCidrs } = this.#options;
+    const exempt = this.#cluster();
+    const text = exempt.map(formatCidr).join();
+    if (text === this.#installed) return;
+    // The node itself is behind the virtual host where a service sends it to a host outside.
+    const hidden = services === undefined ? [] : virtualHosts(serviceCidrs);
+    await installMasquerade([{ bridge: gateway, subnets: podSubnets, masquerade, exempt, hidden }]);
+    this.#installed = text;
+  }
+
+  /** As it was configured, else where the others' pods are. */
+  #cluster(): readonly Cidr[] {
+    const { clusterSubnets, peers } = this.#options;
+    return clusterSubnets ?? [...(peers.current?.values() ?? [])].flatMap(({ subnets }) => subnets);
+  }
+}
