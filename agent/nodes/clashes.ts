@@ -1,57 +1,75 @@
-import { type Cidr, contains, formatCidr, formatIp } from "../../shared/ip.ts";
+import { type Cidr, formatCidr, formatIp, lastOf } from "../../shared/ip.ts";
 import type { ClusterNode } from "./node-registry.ts";
 
-/** What a node cannot have, because an earlier one of the list has it. */
+/** A node that cannot have what it has, because an earlier one has it. */
 export interface Clash {
   readonly node: ClusterNode;
-  readonly earlier: ClusterNode;
   /** `"10.1.0.0/24", which overlaps with "10.1.0.0/16" of "node-1"` */
   readonly is: string;
+}
+
+/**
+ * Addresses that two nodes have, and subnets that overlap: packets for one would go to the other. The nodes are taken
+ * in their order, each that does not fit to those before it is named, and stands in nobody's way.
+ */
+export function clashesAmong(nodes: Iterable<ClusterNode>): Clash[] {
+  const addresses = new Map<string, ClusterNode>();
+  const blocks = { 4: new DisjointBlocks(), 6: new DisjointBlocks() };
+  const clashes: Clash[] = [];
+  for (const node of nodes) {
+    const texts = node.addresses.map(formatIp);
+    const is =
+      addressTaken(texts, addresses) ??
+      node.subnets.map((cidr) => blocks[cidr.ip.family].taken(cidr)).find((taken) => taken !== undefined);
+    if (is !== undefined) {
+      clashes.push({ node, is });
+      continue;
+    }
+    for (const text of texts) addresses.set(text, node);
+    for (const cidr of node.subnets) blocks[cidr.ip.family].add(cidr, node);
+  }
+  return clashes;
+}
+
+function addressTaken(texts: readonly string[], holders: ReadonlyMap<string, ClusterNode>): string | undefined {
+  const text = texts.find((candidate) => holders.has(candidate));
+  return text === undefined ? undefined : `"${text}", the address of "${holders.get(text)?.name}"`;
 }
 
 interface Block {
   readonly cidr: Cidr;
   readonly node: ClusterNode;
-  readonly rank: number;
 }
 
-/**
- * Addresses that two nodes have, and subnets that overlap: packets for one would go to the other. Of two such nodes the
- * one that comes later in the list is named.
- */
-export function clashesAmong(nodes: readonly ClusterNode[]): Clash[] {
-  return [...addressClashes(nodes), ...subnetClashes(nodes)];
-}
+/** Blocks of one family that do not overlap, in the order of their addresses. */
+class DisjointBlocks {
+  readonly #blocks: Block[] = [];
 
-function* addressClashes(nodes: readonly ClusterNode[]): Generator<Clash> {
-  const holders = new Map<string, ClusterNode>();
-  for (const node of nodes)
-    for (const address of node.addresses) {
-      const text = formatIp(address);
-      const earlier = holders.get(text);
-      if (earlier === undefined) holders.set(text, node);
-      else yield { node, earlier, is: `"${text}", the address of "${earlier.name}"` };
+  /** What stands in the block's way. */
+  taken(cidr: Cidr): string | undefined {
+    const next = this.#after(cidr);
+    // Whatever overlaps begins last before the block's end: blocks hold each other, or have nothing in common.
+    const other = [this.#blocks[next - 1], this.#blocks[next]].find(
+      (block) => block !== undefined && overlaps(block.cidr, cidr),
+    );
+    if (other === undefined) return undefined;
+    return `"${formatCidr(cidr)}", which overlaps with "${formatCidr(other.cidr)}" of "${other.node.name}"`;
+  }
+
+  add(cidr: Cidr, node: ClusterNode): void {
+    this.#blocks.splice(this.#after(cidr), 0, { cidr, node });
+  }
+
+  /** How many begin before the block does, or with it. */
+  #after({ ip }: Cidr): number {
+    let [low, high] = [0, this.#blocks.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#blocks[middle]?.cidr.ip.value ?? 0n) <= ip.value) low = middle + 1;
+      else high = middle;
     }
-}
-
-/** Blocks in the order of their first addresses: whatever holds the next one stands open on the stack. */
-function* subnetClashes(nodes: readonly ClusterNode[]): Generator<Clash> {
-  const blocks = nodes.flatMap((node, rank) => node.subnets.map((cidr): Block => ({ cidr, node, rank })));
-  blocks.sort((a, b) => a.cidr.ip.family - b.cidr.ip.family || compare(a, b) || a.cidr.prefix - b.cidr.prefix);
-  const open: Block[] = [];
-  for (const block of blocks) {
-    while (open.length > 0 && !contains(open.at(-1)?.cidr ?? block.cidr, block.cidr.ip)) open.pop();
-    for (const around of open) {
-      const [first, later] = around.rank < block.rank ? [around, block] : [block, around];
-      const is = `"${formatCidr(later.cidr)}", which overlaps with "${formatCidr(first.cidr)}" of "${first.node.name}"`;
-      yield { node: later.node, earlier: first.node, is };
-    }
-    // As deep as prefixes are long, but for blocks that are given out many times.
-    if (open.length < 128) open.push(block);
+    return low;
   }
 }
 
-function compare(a: Block, b: Block): number {
-  const [left, right] = [a.cidr.ip.value, b.cidr.ip.value];
-  return left < right ? -1 : left > right ? 1 : 0;
-}
+const overlaps = (a: Cidr, b: Cidr): boolean => a.ip.value <= lastOf(b).value && b.ip.value <= lastOf(a).value;

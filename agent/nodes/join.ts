@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { formatCidr, type Ip } from "../../shared/ip.ts";
+import { formatCidr, formatIp, type Ip } from "../../shared/ip.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { AgentConfig, NodesConfig } from "../config/agent-config.ts";
 import { KnownStateFile } from "./known-state.ts";
@@ -12,6 +12,8 @@ import { untilDone } from "./retry.ts";
 
 /** How long a node that knows its subnet waits for the registry before it goes on with what it knows. */
 const patienceMs = 2000;
+/** How long it waits for the node's own addresses then: the agent starts before the network does. */
+const linksPatienceMs = 15_000;
 
 export interface JoinOptions {
   readonly config: AgentConfig;
@@ -58,6 +60,7 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
     const rest: MembershipOptions = { registry, self, own, known, podsStand, register, logger };
     return { config: changed, membership: new Membership(rest, standing) };
   };
+  const linksUntilMs = performance.now() + linksPatienceMs;
   const attempt = async (): Promise<Joined> => {
     const before = known.state.self;
     const answer = await ask(register, before === undefined ? undefined : patienceMs);
@@ -65,7 +68,7 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
       if (before === undefined) throw answer;
       if (!saysNo(answer)) {
         logger.warn("starting with what was last known of the other nodes", { error: answer.message });
-        own = { ...own, ...(await linksOf(before)) };
+        own = await linksOf(before, performance.now() > linksUntilMs, logger);
         return membership(before, { t: "known" });
       }
       if (!options.podsStand()) throw answer;
@@ -105,10 +108,17 @@ async function ask(
   }
 }
 
-/** The node's addresses as they were; the interfaces may have others now, or none yet. */
-async function linksOf({ addresses }: ClusterNode): Promise<Partial<OwnAddresses>> {
-  const { linkAddresses, mac } = await findOwnAddresses(addresses);
-  return { linkAddresses, ...(mac === undefined ? {} : { mac }) };
+/**
+ * Where the addresses are that the node had.
+ * @throws {CniError} 11 where none of its interfaces has them, as early in its boot, unless that is `accepted`
+ */
+async function linksOf({ addresses }: ClusterNode, accepted: boolean, logger: Logger): Promise<OwnAddresses> {
+  const found = await findOwnAddresses(addresses);
+  if (found.linkAddresses.length > 0) return found;
+  const is = `no interface has ${addresses.map(formatIp).join(", ")}`;
+  if (!accepted) throw new CniError(CniCode.tryAgainLater, `Cannot join: ${is} yet, wanted this node's own address`);
+  logger.warn(`${is}, by which the other nodes know this one`);
+  return found;
 }
 
 /** On Windows HNS needs to know it anyhow. */

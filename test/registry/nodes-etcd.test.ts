@@ -14,6 +14,7 @@ describeWith("a node that joins by etcd, with the compiled executable", ["root",
 
   beforeEach(async () => {
     sandbox = await NetworkSandbox.enter("pt-re-");
+    await sandbox.node("ip address add 192.0.2.1/24 dev lo");
     etcd = await EtcdCluster.start();
     home = registryHome(() => ({ type: "etcd", endpoints: etcd.endpoints }), { executables });
     pods = [await sandbox.addPod(), await sandbox.addPod()];

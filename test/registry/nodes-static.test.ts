@@ -22,6 +22,7 @@ describeWith("a node that joins by a file of nodes", ["root", "nft"], () => {
 
   beforeEach(async () => {
     sandbox = await NetworkSandbox.enter("pt-rs-");
+    await sandbox.node("ip address add 192.0.2.1/24 dev lo");
     pods = [await sandbox.addPod(), await sandbox.addPod()];
     home = registryHome(({ directory }) => {
       file = join(directory, "nodes.yaml");

@@ -1,0 +1,69 @@
+import { expect, test } from "vitest";
+import { CniCode, CniError } from "../../shared/errors.ts";
+import { createLogger } from "../../shared/log.ts";
+import { eventually } from "../../test/support/agent-process.ts";
+import { scratchDir } from "../../test/support/scratch-dir.ts";
+import { LiveValue } from "../live-value.ts";
+import { KnownStateFile } from "./known-state.ts";
+import type { TenantRegistry } from "./node-registry.ts";
+import { RememberedTenants } from "./remembered-tenants.ts";
+
+/** A registry that can be gone, and refuse. */
+class Tenants implements TenantRegistry {
+  readonly live = new LiveValue<ReadonlyMap<string, number>>();
+  fails: CniError | undefined;
+  next = 10;
+
+  async vnidOf(): Promise<number> {
+    if (this.fails !== undefined) throw this.fails;
+    return this.next;
+  }
+
+  assign(): Promise<number> {
+    return this.vnidOf();
+  }
+
+  follow() {
+    const { live } = this;
+    return {
+      get current() {
+        return live.current;
+      },
+      subscribe: live.subscribe.bind(live),
+      [Symbol.asyncDispose]: async () => undefined,
+    };
+  }
+}
+
+const gone = new CniError(CniCode.tryAgainLater, "gone");
+const logger = createLogger("error", () => undefined);
+
+test("a project that was heard of has its VNID while the registry is gone, also after a restart", async () => {
+  using scratch = scratchDir();
+  const registry = new Tenants();
+  {
+    using known = new KnownStateFile(scratch.path, "r", logger);
+    await using tenants = new RememberedTenants(registry, known);
+    expect(await tenants.vnidOf("asked")).toBe(10);
+    registry.live.set(
+      new Map([
+        ["asked", 10],
+        ["heard", 11],
+      ]),
+    );
+    await eventually(() => tenants.follow().current?.size === 2, "the map");
+    registry.fails = gone;
+    expect(await tenants.vnidOf("heard")).toBe(11);
+    await expect(tenants.vnidOf("new")).rejects.toBe(gone);
+    await expect(tenants.assign("heard", "own")).rejects.toBe(gone);
+  }
+  using known = new KnownStateFile(scratch.path, "r", logger);
+  const silent = new Tenants();
+  silent.fails = gone;
+  await using tenants = new RememberedTenants(silent, known);
+  expect(await tenants.vnidOf("asked")).toBe(10);
+  expect(tenants.follow().current?.get("heard")).toBe(11);
+  // A refusal is an answer.
+  silent.fails = new CniError(CniCode.ipamFailure, "none is free");
+  await expect(tenants.vnidOf("asked")).rejects.toThrow("none is free");
+});
