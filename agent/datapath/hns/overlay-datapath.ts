@@ -49,8 +49,9 @@ export class OverlayDataPath implements DataPath {
     const { owner, container, ownLease, pod } = request;
     const action = `attach "${owner.ifname}" of sandbox "${owner.sandboxId}"`;
     const { node, starts } = this.#requireStanding(action);
-    const result = await this.#options.hns.attach(request);
+    // First, so that a database that is away costs no endpoint.
     const standing = portOf(owner, await node.pods());
+    const result = await this.#options.hns.attach(request);
     // The other containers of a pod share what its sandbox has.
     if (standing !== undefined && container.kind.t === "workload") return result;
     const [host] = result.interfaces;

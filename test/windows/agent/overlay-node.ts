@@ -1,10 +1,13 @@
+import { join } from "node:path";
+import { compileExecutable } from "../../../build/bundle.ts";
 import { OpenVswitch } from "../../overlay/open-vswitch.ts";
+import type { KindAnswer } from "../../support/container-kinds.ts";
 import { NetworkSandbox } from "../../support/network-sandbox.ts";
 import { deleteInternalPort, makeInternalPort, startContainer } from "../../windows-host/node-state.ts";
 import type { WinePrefix } from "../wine/prefix.ts";
 import type { Program } from "../wine/program.ts";
 import { SwitchRelay } from "./switch-relay.ts";
-import { WindowsNode } from "./windows-node.ts";
+import { addressesOf, WindowsNode } from "./windows-node.ts";
 
 export const bridge = "br-int";
 export const gateway = "pipette-gw0";
@@ -46,6 +49,22 @@ export class NodeSwitch implements AsyncDisposable {
     return { ...addresses, datapath: "netdev", ...changes };
   }
 
+  /** Has two programs of this Windows serve the pipes that Open vSwitch has there. They end with the Windows. */
+  async servePipes(prefix: WinePrefix): Promise<void> {
+    const outfile = prefix.unixPath("C:\\test\\relay.exe");
+    prefix.write("C:\\test\\relay.txt", "");
+    const entry = join(import.meta.dirname, "../pipe/openflow-pipe-program.ts");
+    await compileExecutable({ entry, base: "bun-windows-x64", outfile });
+    const pipes = [
+      ["db.sock", this.#database.port],
+      [`${bridge}.mgmt`, this.#management.port],
+    ] as const;
+    for (const [file, port] of pipes) {
+      const pipe = `\\\\.\\pipe\\C:openvswitchvarrunopenvswitch${file}`;
+      await prefix.start(outfile, { args: ["relay", pipe, String(port)], timeoutMs: 300_000 }).saying("relays");
+    }
+  }
+
   /** Ports of the bridge; none where there is no bridge. */
   async ports(): Promise<readonly string[]> {
     const bridges = await this.vswitch.vsctl("list-br");
@@ -63,6 +82,16 @@ export class NodeSwitch implements AsyncDisposable {
     return (await this.vswitch.run("ovs-ofctl", ...args)).split("\n").map((line) => line.trim());
   }
 
+  /** Those that name an address. */
+  async flowsOf(address: string): Promise<readonly string[]> {
+    return (await this.flows()).filter((line) => line.split(/[ ,/]/).some((word) => word.endsWith(`=${address}`)));
+  }
+
+  /** Of a pod, as its port has it. */
+  async podMac(port: string): Promise<string> {
+    return (await this.vswitch.vsctl("get", "Port", port, "external_ids:attached-mac")).replaceAll('"', "");
+  }
+
   /** Where the switch would send a packet. */
   trace(packet: string, ...more: readonly string[]): Promise<string> {
     const args = ["-t", this.vswitch.control, "ofproto/trace", "--names", bridge, packet, ...more];
@@ -77,6 +106,8 @@ export class NodeSwitch implements AsyncDisposable {
 /** A Windows node whose pods' packets that switch forwards. */
 export class OverlayWindowsNode implements AsyncDisposable {
   readonly windows: WindowsNode;
+  /** `false` while the database cannot be asked: the gateway's adapter stays as it is. */
+  followsSwitch = true;
   readonly #switch: NodeSwitch;
 
   private constructor(windows: WindowsNode, nodeSwitch: NodeSwitch) {
@@ -97,6 +128,7 @@ export class OverlayWindowsNode implements AsyncDisposable {
 
   /** The adapter of Open vSwitch's gateway port comes and goes with the port. */
   async #followSwitch(): Promise<void> {
+    if (!this.followsSwitch) return;
     const { state } = this.windows.host;
     const has = state.adapters.some((entry) => entry["Name"] === gateway);
     const wanted = (await this.#switch.ports()).includes(gateway);
@@ -109,6 +141,12 @@ export class OverlayWindowsNode implements AsyncDisposable {
     return this.windows.start({}, { ovs: this.#switch.section(changes), ...more });
   }
 
+  /** The address of the endpoint with this name. */
+  addressOf(port: string): string {
+    const endpoint = this.windows.endpoints().find((each) => each["Name"] === port);
+    return endpoint === undefined ? "" : (addressesOf(endpoint)[0] ?? "");
+  }
+
   /** The first container of the pod runs: Windows makes its adapter. */
   startContainer(port: string): void {
     startContainer(this.windows.host.state, port);
@@ -117,4 +155,10 @@ export class OverlayWindowsNode implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void> {
     return this.windows[Symbol.asyncDispose]();
   }
+}
+
+/** The name of a pod's port, from the answer of its ADD. */
+export function portOf(answer: KindAnswer): string {
+  if (answer.t !== "ok") throw new Error(`the ADD was refused with ${answer.code}: ${answer.message}`);
+  return JSON.parse(answer.text).interfaces[0].name;
 }

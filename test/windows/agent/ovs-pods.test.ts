@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { describeWith } from "../../support/requires.ts";
 import { describeWine } from "../wine/describe-wine.ts";
-import { gateway, NodeSwitch, OverlayWindowsNode } from "./overlay-node.ts";
+import { gateway, NodeSwitch, OverlayWindowsNode, portOf } from "./overlay-node.ts";
 
 const [a, b] = ["5a5a5a5a-0000-4000-8000-000000000001", "5a5a5a5a-0000-4000-8000-000000000002"];
 const args = (name: string) => ({
@@ -23,10 +23,6 @@ describeWith("pods of a Windows node that a real Open vSwitch forwards for", ["r
     });
     afterAll(() => node?.[Symbol.asyncDispose]());
 
-    /** The name of a pod's port, from the answer of its ADD. */
-    const portOf = (answer: { text?: string }): string => JSON.parse(answer.text ?? "").interfaces[0].name;
-    const flowsOf = async (address: string) => (await real.flows()).filter((line) => line.includes(`=${address}`));
-
     test("the agent has bridge, uplink, tunnel and gateway, and the gateway's adapter is set up", async () => {
       await node.start();
       expect(await real.ports()).toEqual(["Ethernet0", gateway, "pipette-tun0"]);
@@ -44,46 +40,46 @@ describeWith("pods of a Windows node that a real Open vSwitch forwards for", ["r
       ];
       expect(toNode).toMatch(/Datapath actions: br-int$/m);
       expect(fromNode).toMatch(/Datapath actions: Ethernet0$/m);
-    });
+    }, 120_000);
 
     test("an ADD has endpoint and port, and no flows until the first container has started", async () => {
       const added = await node.windows.cni("ADD", "a", { netns: a, ...args("web") });
       expect(added).toMatchObject({ t: "ok" });
-      const port = portOf(added as { text: string });
+      const port = portOf(added);
       expect(await real.ports()).toContain(port);
       expect(await real.column(port, "type")).toBe('""');
-      expect(await flowsOf("10.9.0.2")).toEqual([]);
+      expect(await real.flowsOf("10.9.0.2")).toEqual([]);
       expect(await node.windows.cni("ADD", "a1", { netns: "container:a", ...args("web") })).toMatchObject({ t: "ok" });
       node.startContainer(port);
-      await expect.poll(() => flowsOf("10.9.0.2")).not.toEqual([]);
+      await expect.poll(() => real.flowsOf("10.9.0.2")).not.toEqual([]);
       expect(await real.column(port, "type")).toBe("internal");
       const mtus = node.windows.host.state.interfaces.map((entry) => entry["NlMtu"]);
       expect(mtus.at(-1)).toBe(1450);
       // The same ADD again leaves what runs as it is.
       expect(await node.windows.cni("ADD", "a", { netns: a, ...args("web") })).toEqual(added);
       expect(await real.column(port, "type")).toBe("internal");
-    });
+    }, 120_000);
 
     test("a restarted agent goes on with those that have started and with those that have not", async () => {
       const added = await node.windows.cni("ADD", "b", { netns: b, ...args("db") });
-      const port = portOf(added as { text: string });
-      const before = await flowsOf("10.9.0.2");
+      const port = portOf(added);
+      const before = await real.flowsOf("10.9.0.2");
       await node.windows.stop(true);
       node.startContainer(port);
       await node.start();
-      expect((await flowsOf("10.9.0.2")).length).toBe(before.length);
-      await expect.poll(() => flowsOf("10.9.0.3")).not.toEqual([]);
-    });
+      expect((await real.flowsOf("10.9.0.2")).length).toBe(before.length);
+      await expect.poll(() => real.flowsOf("10.9.0.3")).not.toEqual([]);
+    }, 120_000);
 
     test("a DEL takes flows, port and endpoint away, and nothing of the other pod's", async () => {
-      const before = await flowsOf("10.9.0.3");
+      const before = await real.flowsOf("10.9.0.3");
       const ports = await real.ports();
       expect(await node.windows.cni("DEL", "a", { netns: a })).toMatchObject({ t: "ok" });
-      expect(await flowsOf("10.9.0.2")).toEqual([]);
+      expect(await real.flowsOf("10.9.0.2")).toEqual([]);
       expect((await real.ports()).length).toBe(ports.length - 1);
       expect(node.windows.endpoints()).toHaveLength(1);
-      expect(await flowsOf("10.9.0.3")).toEqual(before);
+      expect(await real.flowsOf("10.9.0.3")).toEqual(before);
       expect(await node.windows.disagreements()).toEqual([]);
-    });
+    }, 120_000);
   });
 });

@@ -40,7 +40,7 @@ export class WindowsNode implements AsyncDisposable {
   readonly host = new NodeInMemory();
   readonly dataDir: string;
   readonly socket: string;
-  readonly #configFile: string;
+  readonly configFile: string;
   #agent: Program | undefined;
 
   private constructor(prefix: WinePrefix, stubs: Stubs) {
@@ -49,7 +49,7 @@ export class WindowsNode implements AsyncDisposable {
     this.stubs = stubs;
     this.dataDir = `C:\\ProgramData\\pipette-${nodes}`;
     this.socket = `\\\\.\\pipe\\pipette-${nodes}`;
-    this.#configFile = `C:\\agent-${nodes}.yaml`;
+    this.configFile = `C:\\agent-${nodes}.yaml`;
   }
 
   static async make(prefix: WinePrefix): Promise<WindowsNode> {
@@ -95,8 +95,8 @@ export class WindowsNode implements AsyncDisposable {
       ...more,
     };
     // JSON is YAML.
-    this.prefix.write(this.#configFile, JSON.stringify(config));
-    const args = ["agent", "--config", this.#configFile];
+    this.prefix.write(this.configFile, JSON.stringify(config));
+    const args = ["agent", "--config", this.configFile];
     const agent = this.prefix.start(pipette, { args, timeoutMs: 300_000 });
     this.#agent = agent;
     await agent.saying('"message":"ready"');
