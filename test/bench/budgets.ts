@@ -29,6 +29,10 @@ export const overlayBudgets = {
   pod: { budget: 1, aim: 0.5 },
   flows: { budget: 1, aim: 0.5 },
   replay: { budget: 1, aim: 0.5 },
+  /** Ours begin with the services, the peer's with flows that are made already. */
+  services: { budget: 3, aim: 1 },
+  service: { budget: 1, aim: 0.5 },
+  servicesMb: { budget: 160, aim: 120 },
 } as const satisfies Record<string, Budget>;
 
 /** ADD with so many leases in the pool: host-local reads them all, Pipette does not. */

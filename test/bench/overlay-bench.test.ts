@@ -25,6 +25,7 @@ describeWith("the overlay's benchmark in miniature", ["root", "cni-plugins", "op
       rounds: 1,
       flows: 50,
       node: { pods: 3, peers: 5 },
+      services: { count: 4, endpoints: 2 },
       progress: () => undefined,
     });
   }, 120_000);
@@ -42,10 +43,14 @@ describeWith("the overlay's benchmark in miniature", ["root", "cni-plugins", "op
       "  DEL alone",
       "50 flows in a bundle",
       `replay of ${flows} flows: 3 pods, 5 peers`,
+      "4 services with 2 endpoints each, into an empty switch",
+      "4 services with 2 endpoints each, one endpoint changes",
+      "agent's resident memory, 4 services with 2 endpoints each",
     ]);
     for (const row of rows) {
       expect(row.value, row.measure).toSatisfy((value: number) => Number.isFinite(value) && value > 0);
-      expect(row.budget, row.measure).toBe(row.measure.endsWith("alone") ? undefined : 1);
+      if (row.measure.endsWith("alone")) expect(row.budget, row.measure).toBeUndefined();
+      else expect(row.budget, row.measure).toBeGreaterThanOrEqual(1);
       expect(table(rows)).toContain(row.measure);
     }
   });

@@ -12,8 +12,8 @@ import { versions } from "./versions.ts";
 
 const usage = `Usage: npm run bench:overlay [-- --quick] [-- --json FILE]
 
-Measures pods on Open vSwitch against Debian's containernetworking-plugins, and flows against ovs-ofctl, both sides in
-turn, with an Open vSwitch and a network namespace of its own. Exit status 1 where a budget is broken.
+Measures pods on Open vSwitch against Debian's containernetworking-plugins, flows and services against ovs-ofctl, both
+sides in turn, with an Open vSwitch and a network namespace of its own. Exit status 1 where a budget is broken.
 
   --quick       few rounds: the figures are rough
   --json FILE   appends one JSON line per measure, with date, machine and versions
@@ -40,6 +40,7 @@ async function bench(quick: boolean, json: string | undefined): Promise<number> 
       rounds: quick ? 10 : 40,
       flows: 1000,
       node: { pods: 250, peers: 512 },
+      services: { count: 1000, endpoints: 10 },
       progress: (text) => console.error(`measuring ${text}`),
     });
     console.log(`\n${table(rows)}`);

@@ -2,6 +2,7 @@ import { OpenVswitch } from "../../overlay/open-vswitch.ts";
 import type { Row } from "../row.ts";
 import type { Setting } from "../setting.ts";
 import { measureOverlayPods } from "./measure-pods.ts";
+import { measureServices, type ServicesSize } from "./measure-services.ts";
 import { measureSwitch } from "./measure-switch.ts";
 import type { NodeSize } from "./node-flows.ts";
 
@@ -11,10 +12,15 @@ export interface OverlaySetting extends Pick<Setting, "dist" | "peers" | "scratc
   readonly flows: number;
   /** Whose flows are put in whole. */
   readonly node: NodeSize;
+  readonly services: ServicesSize;
 }
 
-/** Pods and flows on an Open vSwitch of this run's own, which forwards in user space. */
+/** Pods, flows and services on an Open vSwitch of this run's own, which forwards in user space. */
 export async function measureOverlay(setting: OverlaySetting): Promise<Row[]> {
   await using vswitch = await OpenVswitch.start();
-  return [...(await measureOverlayPods(vswitch, setting)), ...(await measureSwitch(vswitch, setting))];
+  return [
+    ...(await measureOverlayPods(vswitch, setting)),
+    ...(await measureSwitch(vswitch, setting)),
+    ...(await measureServices(vswitch, setting)),
+  ];
 }

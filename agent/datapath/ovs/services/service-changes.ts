@@ -1,9 +1,12 @@
-import { formatIp } from "../../../../shared/ip.ts";
+import { formatIp, sameIp } from "../../../../shared/ip.ts";
 import { type Endpoint, mostEndpoints, type Service } from "./service.ts";
 
 /** From one state of a service to the next; `undefined` is none. */
 export interface ServiceChange {
   readonly key: string;
+  /** As the source has it, or had it. */
+  readonly given: Service;
+  /** Both as the switch can have them. */
   readonly before: Service | undefined;
   readonly after: Service | undefined;
 }
@@ -28,14 +31,22 @@ export function normalised(service: Service): Service {
   return { ...service, endpoints: sorted.slice(0, mostEndpoints) };
 }
 
-/** What a service is met by: one service at a time can have it. */
-export const placeOf = ({ clusterIp, protocol, port }: Service): string => `${formatIp(clusterIp)} ${protocol} ${port}`;
+/** Whether they have one place in the switch: one service at a time can. */
+export const isMetAlike = (a: Service, b: Service): boolean =>
+  sameIp(a.clusterIp, b.clusterIp) && a.protocol === b.protocol && a.port === b.port;
 
-/** Two normalised services with one of these are the same. */
-export function signatureOf(service: Service): string {
-  const to = service.endpoints.map((endpoint) => `${nameOf(endpoint)} ${endpoint.weight}`).join(",");
-  return `${placeOf(service)} ${service.affinitySeconds ?? 0}|${to}`;
+/** Whether all of it is the same, the order of the endpoints too. Asked of every service at each change of one. */
+export function isSame(a: Service, b: Service): boolean {
+  return (
+    isMetAlike(a, b) &&
+    a.affinitySeconds === b.affinitySeconds &&
+    a.endpoints.length === b.endpoints.length &&
+    a.endpoints.every((endpoint, i) => isSameEndpoint(endpoint, b.endpoints[i]))
+  );
 }
+
+const isSameEndpoint = ({ ip, port, weight }: Endpoint, other: Endpoint | undefined): boolean =>
+  other !== undefined && sameIp(ip, other.ip) && port === other.port && weight === other.weight;
 
 /** Flows and groups that come or go, at the most. */
 export const sizeOf = ({ before, after }: ServiceChange): number =>
@@ -44,7 +55,7 @@ export const sizeOf = ({ before, after }: ServiceChange): number =>
 /** Of datagrams, which come without end from one port: of streams, both ends see to it that they end. */
 export function goneEndpoints({ before, after }: ServiceChange): GoneEndpoint[] {
   if (before === undefined || before.protocol !== "udp") return [];
-  const stay = new Set(after === undefined || placeOf(after) !== placeOf(before) ? [] : after.endpoints.map(nameOf));
+  const stay = new Set(after === undefined || !isMetAlike(after, before) ? [] : after.endpoints.map(nameOf));
   return before.endpoints
     .filter((endpoint) => !stay.has(nameOf(endpoint)))
     .map((endpoint) => ({ service: before, endpoint }));

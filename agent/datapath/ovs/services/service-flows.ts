@@ -24,6 +24,8 @@ import type { Part } from "../switch-program.ts";
 import type { Endpoint, Service } from "./service.ts";
 
 const { toSelect, selected, toLearn } = EndpointState;
+/** That a connection is a service's, and where it comes from. */
+const remembered: readonly Action[] = [load(connectionMarks.service, 1), rememberSource];
 const protocolNumbers = { tcp: 6, udp: 17, sctp: 132 } as const;
 
 /**
@@ -118,7 +120,7 @@ function translateFlow(service: Service, { ip, port }: Endpoint, number: number)
     table: tables.L3Forwarding,
     zone: zones[ip.family].main,
     nat: { side: "dst", from: ip, port },
-    exec: [load(connectionMarks.service, 1), rememberSource],
+    exec: remembered,
   });
   return step("EndpointDNAT", Priority.normal, chosen, [translate]);
 }

@@ -106,8 +106,9 @@ export class ServiceKeeper implements AsyncDisposable {
   /** What the switch refuses is looked for by halves, so that one service does not cost the others theirs. */
   async #apply(changes: readonly ServiceChange[]): Promise<boolean> {
     const names = changes.length === 1 ? `service "${changes[0]?.key}"` : `${changes.length} services`;
-    if (await this.#set(this.#parts.partsOf(changes), names, changes.length > 1)) {
-      this.#parts.keep(changes);
+    const step = this.#parts.step(changes);
+    if (await this.#set(step.parts, names, changes.length > 1)) {
+      step.keep();
       this.#gone.add(changes.flatMap(goneEndpoints));
       return true;
     }

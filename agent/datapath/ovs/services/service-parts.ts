@@ -1,29 +1,39 @@
-import { contains, formatIp, type Ip } from "../../../../shared/ip.ts";
+import { firstOf, formatIp, type Ip, lastOf } from "../../../../shared/ip.ts";
 import type { Logger } from "../../../../shared/log.ts";
 import type { PipelineContext } from "../pipeline/context.ts";
 import { StableIds } from "../program/mod.ts";
 import type { Part } from "../switch-program.ts";
 import { mostEndpoints, type Service } from "./service.ts";
-import { normalised, placeOf, type ServiceChange, signatureOf } from "./service-changes.ts";
+import { isMetAlike, isSame, normalised, type ServiceChange } from "./service-changes.ts";
 import { hairpinPart, servicePart } from "./service-flows.ts";
 
-/** A service that the switch has. */
 interface Kept {
+  /** As the switch has it. */
   readonly service: Service;
-  readonly signature: string;
+  /** As the source gave it: mostly the next state has it again. */
+  readonly given: Service;
+}
+
+/** Own pods that are endpoints, and how many of the services' endpoints each one is. */
+type LocalCounts = Map<string, { readonly ip: Ip; count: number }>;
+
+interface Step {
+  readonly parts: ReadonlyMap<string, Part | undefined>;
+  keep(): void;
 }
 
 /** What the switch has of services, and what a change of them means for it. */
 export class ServiceParts {
-  readonly #context: Pick<PipelineContext, "podSubnets">;
+  /** First and last address: it is asked of each endpoint. */
+  readonly #podBlocks: readonly (readonly [Ip, Ip])[];
   readonly #logger: Logger;
   readonly #kept = new Map<string, Kept>();
   readonly #numbers = new StableIds();
-  /** Own pods that are endpoints, and how many of the kept services' endpoints each one is. */
+  /** Of the kept services. */
   readonly #local = new Map<string, number>();
 
   constructor(context: Pick<PipelineContext, "podSubnets">, logger: Logger) {
-    this.#context = context;
+    this.#podBlocks = context.podSubnets.map((subnet) => [firstOf(subnet), lastOf(subnet)]);
     this.#logger = logger;
   }
 
@@ -32,17 +42,18 @@ export class ServiceParts {
    * places, and no two can have the same one in between.
    */
   *changesTo(services: ReadonlyMap<string, Service>): Generator<ServiceChange> {
-    for (const [key, { service }] of [...this.#kept]) {
+    for (const [key, { service: before, given }] of [...this.#kept]) {
       const after = services.get(key);
-      if (after === undefined || placeOf(after) !== placeOf(service)) yield { key, before: service, after: undefined };
+      if (after === undefined || !isMetAlike(after, before)) yield { key, given, before, after: undefined };
     }
     for (const [key, given] of services) {
-      const after = normalised(given);
       const kept = this.#kept.get(key);
-      if (kept !== undefined && kept.signature === signatureOf(after)) continue;
+      if (kept !== undefined && isSame(given, kept.given)) continue;
+      const after = normalised(given);
+      if (kept !== undefined && isSame(after, kept.service)) continue;
       if (after.endpoints.length < given.endpoints.length) this.#tellOfOthers(given, after);
-      const before = kept === undefined || placeOf(kept.service) !== placeOf(after) ? undefined : kept.service;
-      yield { key, before, after };
+      const before = kept !== undefined && isMetAlike(after, kept.service) ? kept.service : undefined;
+      yield { key, given, before, after };
     }
   }
 
@@ -53,35 +64,35 @@ export class ServiceParts {
     });
   }
 
-  /** The parts of the switch's program that these changes set. */
-  partsOf(changes: readonly ServiceChange[]): Map<string, Part | undefined> {
+  /** What these changes set in the switch's program; `keep` is to be called once the switch has it. */
+  step(changes: readonly ServiceChange[]): Step {
     const parts = new Map<string, Part | undefined>();
     for (const { key, after } of changes) {
       parts.set(`service/${key}`, after === undefined ? undefined : servicePart(after, this.#numbers.of(key)));
     }
-    for (const [name, { ip, count }] of this.#localAfter(changes)) {
+    const local = this.#localAfter(changes);
+    for (const [name, { ip, count }] of local) {
       const before = this.#local.get(name) ?? 0;
       if (before === 0 && count > 0) parts.set(`service-hairpin/${name}`, hairpinPart(ip));
       else if (before > 0 && count === 0) parts.set(`service-hairpin/${name}`, undefined);
     }
-    return parts;
+    return { parts, keep: () => this.#keep(changes, local) };
   }
 
-  /** The switch has these changes. */
-  keep(changes: readonly ServiceChange[]): void {
-    for (const [name, { count }] of this.#localAfter(changes)) {
+  #keep(changes: readonly ServiceChange[], local: LocalCounts): void {
+    for (const [name, { count }] of local) {
       if (count > 0) this.#local.set(name, count);
       else this.#local.delete(name);
     }
-    for (const { key, after } of changes) {
-      if (after !== undefined) this.#kept.set(key, { service: after, signature: signatureOf(after) });
+    for (const { key, given, after } of changes) {
+      if (after !== undefined) this.#kept.set(key, { service: after, given });
       else this.#kept.delete(key);
     }
     for (const { key } of changes) if (!this.#kept.has(key)) this.#numbers.release(key);
   }
 
-  #localAfter(changes: readonly ServiceChange[]): Map<string, { readonly ip: Ip; count: number }> {
-    const counts = new Map<string, { readonly ip: Ip; count: number }>();
+  #localAfter(changes: readonly ServiceChange[]): LocalCounts {
+    const counts: LocalCounts = new Map();
     const add = (service: Service | undefined, by: number): void => {
       for (const { ip } of service?.endpoints ?? []) {
         if (!this.#isLocal(ip)) continue;
@@ -99,8 +110,11 @@ export class ServiceParts {
   }
 
   /** Where another plugin gives the addresses, any may be a pod's of this node. */
-  #isLocal(ip: Ip): boolean {
-    const { podSubnets } = this.#context;
-    return podSubnets.length === 0 || podSubnets.some((subnet) => contains(subnet, ip));
+  #isLocal({ family, value }: Ip): boolean {
+    const blocks = this.#podBlocks;
+    return (
+      blocks.length === 0 ||
+      blocks.some(([first, last]) => family === first.family && value >= first.value && value <= last.value)
+    );
   }
 }
