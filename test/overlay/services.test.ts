@@ -136,6 +136,12 @@ describeWith("services", ["root", "openvswitch", "nft"], () => {
       await node.startAgent();
       expect(await remembered()).toHaveLength(1);
       expect(await tally(20, () => call(client(), clusterIp[family], 80))).toEqual({ [own]: 20 });
+      // Others come, among which it would have another one were it new.
+      const others = Array.from({ length: 60 }, (_, i) =>
+        to(family === 4 ? `10.10.1.${100 + i}` : `fd00:10:1::${100 + i}`),
+      );
+      await node.serve({ ...sticky, endpoints: [...sticky.endpoints, ...others] }, loose);
+      expect(await tally(5, () => call(client(), clusterIp[family], 80))).toEqual({ [own]: 5 });
       // Its endpoint leaves the service, and stays in the other.
       const left = sticky.endpoints.filter((_, i) => `pod${i}` !== own);
       await node.serve({ ...sticky, endpoints: left }, loose);
@@ -147,11 +153,25 @@ describeWith("services", ["root", "openvswitch", "nft"], () => {
     },
   );
 
+  test("connections of one client in the same moment have one endpoint, though each is the first", async () => {
+    const all = [0, 1, 2].map((i) => to(node.pod(i)[4]));
+    for (let round = 0; round < 5; round++) {
+      const seconds = 100 + round;
+      await node.serve(service(4, all, { key: `default/round${round}`, affinitySeconds: seconds }));
+      const answers = await Promise.all(Array.from({ length: 20 }, () => call(client(), clusterIp[4], 80)));
+      expect(new Set(answers.map((answer) => answer?.name)).size).toBe(1);
+    }
+  });
+
   test("a client's endpoint is forgotten when its time is up", async () => {
     const all = [0, 1, 2].map((i) => to(node.pod(i)[4]));
     await node.serve(service(4, all, { affinitySeconds: 1 }));
-    const first = (await call(client(), clusterIp[4], 80))?.name;
-    await eventually(async () => (await call(client(), clusterIp[4], 80))?.name !== first, "another endpoint");
+    expect(await call(client(), clusterIp[4], 80)).toBeDefined();
+    await eventually(async () => (await remembered()).length === 0, "the end of the remembered flow");
+    await node.serve(service(4, all, { affinitySeconds: 300 }));
+    expect(await call(client(), clusterIp[4], 80)).toBeDefined();
+    await Bun.sleep(2_000);
+    expect(await remembered()).toHaveLength(1);
   });
 
   test.each([4, 6] as const)(

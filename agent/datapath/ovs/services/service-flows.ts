@@ -68,14 +68,19 @@ function chooseFrom({ endpoints, affinitySeconds }: Service, number: number): re
   ];
 }
 
-/** One bucket for each endpoint, by weight. What is to be learned passes the service's table once more. */
-function groupOf({ endpoints, affinitySeconds }: Service, number: number): OpenFlowGroup {
-  const next = resubmit(affinitySeconds === undefined ? tables.EndpointDNAT : tables.ServiceLB);
+/**
+ * One bucket for each endpoint, by weight. What is to be remembered passes the service's table once more, and is chosen
+ * by the client's address alone: connections that a client opens in the same moment must not choose differently.
+ */
+function groupOf({ clusterIp, endpoints, affinitySeconds }: Service, number: number): OpenFlowGroup {
+  const isKept = affinitySeconds !== undefined;
+  const next = resubmit(isKept ? tables.ServiceLB : tables.EndpointDNAT);
   const buckets = endpoints.map(({ ip, port, weight }) => {
     const chosen = setField(ip.family === 4 ? "reg3" : "xxreg3", ip);
     return { weight, actions: [chosen, load(registers.endpointPort, port), next] };
   });
-  return group(number, "select", buckets);
+  const client = clusterIp.family === 4 ? "ip_src" : "ipv6_src";
+  return group(number, "select", buckets, isKept ? { method: "hash", fields: [client] } : undefined);
 }
 
 /**
