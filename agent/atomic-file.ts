@@ -9,6 +9,7 @@ import {
   unlinkSync,
   writeFileSync,
 } from "node:fs";
+import { open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { isWindows } from "../shared/platform.ts";
@@ -48,6 +49,30 @@ export function writeOnce(path: string, text: string): string {
   return readFileSync(path, "utf8");
 }
 
+/**
+ * As `writeAtomically` for what is long and can wait: others are served while the disk works.
+ * @param isWanted asked at the end; a text that something newer has overtaken is dropped
+ */
+export async function writeAtomicallySlowly(path: string, text: string, isWanted: () => boolean): Promise<void> {
+  const temporary = `${path}.${process.pid}.later.tmp`;
+  try {
+    {
+      await using file = await open(temporary, "w", fileMode);
+      await file.writeFile(text);
+      await file.sync();
+    }
+    if (!isWanted()) unlinkSync(temporary);
+    else renameSync(temporary, path);
+    if (!isWindows) {
+      await using directory = await open(dirname(path));
+      await directory.sync();
+    }
+  } catch (cause) {
+    unlinkIfThere(temporary);
+    throw cannotWrite(path, cause);
+  }
+}
+
 /** Writes beside `path`, durably, and has `place` put it there in one step. */
 function write(path: string, text: string, place: (temporary: string, path: string) => void): void {
   const directory = dirname(path);
@@ -67,11 +92,15 @@ function write(path: string, text: string, place: (temporary: string, path: stri
     if (!isWindows) syncDirectory(directory);
   } catch (cause) {
     unlinkIfThere(temporary);
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new CniError(CniCode.io, `Cannot write "${path}": ${reason}, wanted a directory that can be written`, {
-      cause,
-    });
+    throw cannotWrite(path, cause);
   }
+}
+
+function cannotWrite(path: string, cause: unknown): CniError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new CniError(CniCode.io, `Cannot write "${path}": ${reason}, wanted a directory that can be written`, {
+    cause,
+  });
 }
 
 /** The name, too, must outlive a power cut. */

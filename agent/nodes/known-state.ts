@@ -2,10 +2,11 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { CniError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
-import { writeAtomically } from "../atomic-file.ts";
+import { writeAtomically, writeAtomicallySlowly } from "../atomic-file.ts";
 import { misfit, type Shape } from "../config/yaml-shape.ts";
 import type { ClusterNode } from "./node-registry.ts";
 import { type NodeText, nodeOfText, nodeTextShape, textOfNode } from "./node-text.ts";
+import { pause } from "./retry.ts";
 
 /** What was last heard of the cluster. */
 export interface KnownState {
@@ -18,8 +19,8 @@ export interface KnownState {
 
 /** Ten thousand nodes are 3 MiB; what is more than this cannot be right, and is neither read nor written. */
 const mostBytes = 16 * 1024 * 1024;
-/** A change that is lost with the process is heard of again from the registry. */
-const writeAfterMs = 1000;
+/** Between two writes. A change that is lost with the process is heard of again from the registry. */
+const pauseMs = 1000;
 const fileVersion = 1;
 
 const fileShape: Shape = {
@@ -46,13 +47,16 @@ interface Content {
 }
 
 /** Keeps what is known of the cluster in the data directory, so that a node can go on without its registry. */
-export class KnownStateFile implements Disposable {
+export class KnownStateFile implements AsyncDisposable {
   readonly #path: string;
   readonly #registry: string;
   readonly #logger: Logger;
   #state: KnownState;
-  #timer: ReturnType<typeof setTimeout> | undefined;
-  #writtenAtMs = Number.NEGATIVE_INFINITY;
+  /** Counts writes, so that a slow one does not overtake the next. */
+  #written = 0;
+  #isChanged = false;
+  #writing: Promise<void> | undefined;
+  readonly #ended = new AbortController();
   #said: string | undefined;
 
   /**
@@ -70,53 +74,74 @@ export class KnownStateFile implements Disposable {
     return this.#state;
   }
 
-  /** Counts at once, and is on the disk now or, after another change, a moment later. */
+  /** Counts at once, and is on the disk a moment later. */
   update(change: Partial<Omit<KnownState, "self">>): void {
     this.#state = { ...this.#state, ...change };
-    const sinceMs = performance.now() - this.#writtenAtMs;
-    if (sinceMs >= writeAfterMs) this.#changed();
-    else this.#timer ??= setTimeout(() => this.#changed(), writeAfterMs - sinceMs);
+    this.#isChanged = true;
+    this.#writing ??= this.#writeChanges();
   }
 
   /** This node is a member. On the disk when it returns: its pods will have addresses out of its subnets. */
   join(self: ClusterNode): void {
     this.#state = { ...this.#state, self };
-    this.#write();
+    this.#writeNow();
   }
 
   /** This node is no member any more. On the disk when it returns. */
   leave(): void {
     const { nodes, tenants } = this.#state;
     this.#state = { nodes, tenants };
-    this.#write();
+    this.#writeNow();
   }
 
-  #changed(): void {
-    this.#writtenAtMs = performance.now();
-    this.#write();
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ended.abort();
+    await this.#writing;
+    if (this.#isChanged) this.#writeNow();
   }
 
-  #write(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
+  /** One at a time, with pauses; until there is nothing new. */
+  async #writeChanges(): Promise<void> {
+    while (this.#isChanged && !this.#ended.signal.aborted) {
+      this.#isChanged = false;
+      const written = ++this.#written;
+      try {
+        await writeAtomicallySlowly(this.#path, this.#text(), () => this.#written === written);
+      } catch (caught) {
+        this.#cannotKeep(caught);
+      }
+      await pause(pauseMs, this.#ended.signal);
+    }
+    this.#writing = undefined;
+  }
+
+  #writeNow(): void {
+    this.#isChanged = false;
+    this.#written++;
+    try {
+      writeAtomically(this.#path, this.#text());
+    } catch (caught) {
+      this.#cannotKeep(caught);
+    }
+  }
+
+  #cannotKeep(caught: unknown): void {
+    this.#say(`what is known of the other nodes cannot be kept: ${CniError.from(caught).message}`);
+  }
+
+  /** @throws {Error} where it is longer than anything that is right */
+  #text(): string {
     const { self, nodes, tenants } = this.#state;
     const text = JSON.stringify({
       version: fileVersion,
       registry: this.#registry,
       ...(self === undefined ? {} : { self: textOfNode(self) }),
-      nodes: [...nodes.values()].filter(isWhole).map(textOfNode),
+      // One that another reader than this one let through must not cost the others.
+      nodes: [...nodes.values()].map(textOfNode).filter((node) => misfit(node, nodeTextShape) === undefined),
       tenants: Object.fromEntries(tenants),
     });
-    try {
-      if (text.length > mostBytes) throw new Error(`it would have ${text.length} bytes, wanted at most ${mostBytes}`);
-      writeAtomically(this.#path, text);
-    } catch (caught) {
-      this.#say(`what is known of the other nodes cannot be kept: ${CniError.from(caught).message}`);
-    }
-  }
-
-  [Symbol.dispose](): void {
-    if (this.#timer !== undefined) this.#write();
+    if (text.length <= mostBytes) return text;
+    throw new Error(`they would take ${text.length} bytes, wanted at most ${mostBytes}`);
   }
 
   #read(): KnownState | undefined {
@@ -155,6 +180,3 @@ export class KnownStateFile implements Disposable {
     this.#logger.error(sentence, { path: this.#path });
   }
 }
-
-/** As the shape wants it: one without an address or a subnet is nobody's peer. */
-const isWhole = ({ addresses, subnets }: ClusterNode): boolean => addresses.length > 0 && subnets.length > 0;

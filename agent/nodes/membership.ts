@@ -102,7 +102,7 @@ export class Membership implements Cluster, AsyncDisposable {
     await this.#alive?.[Symbol.asyncDispose]();
     await this.tenants?.[Symbol.asyncDispose]();
     await this.#followed[Symbol.asyncDispose]();
-    this.#options.known[Symbol.dispose]();
+    await this.#options.known[Symbol.asyncDispose]();
   }
 
   #gather(): void {
@@ -116,9 +116,9 @@ export class Membership implements Cluster, AsyncDisposable {
   #take(nodes: ReadonlyMap<string, ClusterNode>): void {
     const { known } = this.#options;
     this.#judge(nodes.get(this.self.name));
-    known.update({ nodes });
     const peers = peersOf(this.self, nodes, this.#clashes.tell);
     if (!sameMaps(this.peers.current, peers)) this.peers.set(peers);
+    known.update({ nodes });
   }
 
   /** What the registry says of this node itself. */

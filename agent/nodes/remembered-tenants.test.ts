@@ -42,7 +42,7 @@ test("a project that was heard of has its VNID while the registry is gone, also 
   using scratch = scratchDir();
   const registry = new Tenants();
   {
-    using known = new KnownStateFile(scratch.path, "r", logger);
+    await using known = new KnownStateFile(scratch.path, "r", logger);
     await using tenants = new RememberedTenants(registry, known);
     expect(await tenants.vnidOf("asked")).toBe(10);
     registry.live.set(
@@ -57,7 +57,7 @@ test("a project that was heard of has its VNID while the registry is gone, also 
     await expect(tenants.vnidOf("new")).rejects.toBe(gone);
     await expect(tenants.assign("heard", "own")).rejects.toBe(gone);
   }
-  using known = new KnownStateFile(scratch.path, "r", logger);
+  await using known = new KnownStateFile(scratch.path, "r", logger);
   const silent = new Tenants();
   silent.fails = gone;
   await using tenants = new RememberedTenants(silent, known);
