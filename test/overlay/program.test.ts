@@ -104,6 +104,8 @@ describeWith("the program of a real switch", ["linux", "root", "openvswitch"], (
   test("takes a group before the flows that name it, changes it, and takes it out after them", async () => {
     const program = await start();
     const named = flow({ table: 5, priority: 1, actions: [toGroup(7)] });
+    // From here on it is connected, and takes changes in place of the whole.
+    await program.set(new Map());
     await program.set(one("service", part([named], [selecting(1)])));
     await program.set(one("service", part([named], [selecting(2)])));
     expect(await groups()).toEqual(["group_id=7,type=select,bucket=bucket_id:0,actions=output:2"]);
@@ -233,7 +235,10 @@ describeWith("the program of a real switch", ["linux", "root", "openvswitch"], (
     rounds.last = 0xffff;
     const program = await start();
     expect(program.round).toBe(1);
-    await watcher.do(addFlow({ ...numbered(5), cookie: 0xffff_0000_0000_0001n }));
+    // Each differs from this round in one bit.
+    const others = Array.from({ length: 16 }, (_, i) => BigInt(1 ^ (1 << i)) << 48n);
+    for (const [i, cookie] of others.entries()) await watcher.do(addFlow({ ...numbered(10 + i), cookie }));
+    expect(await priorities()).toHaveLength(16);
     await program.set(one("a", part([numbered(1)])));
     await program.finishRound();
     expect(await priorities()).toEqual([1]);
@@ -248,11 +253,15 @@ describeWith("the program of a real switch", ["linux", "root", "openvswitch"], (
       ]),
     );
     await bridge.vswitch.stop("ovs-vswitchd", "SIGSTOP");
+    // One is under way when the connection ends, one waits for it, and one comes later.
+    const calls = [program.set(one("c", part([numbered(3)])))];
+    await Bun.sleep(1);
+    calls.push(program.set(one("d", part([numbered(4)]))));
     await eventually(() => program.status.connected, false);
-    void program.set(one("b", undefined)).catch(() => undefined);
+    calls.push(program.set(one("b", undefined)));
     await bridge.vswitch.stop("ovs-vswitchd", "SIGCONT");
-    await eventually(() => program.status.connected, true);
-    expect(await priorities()).toEqual([1]);
+    await Promise.all(calls);
+    expect(await priorities()).toEqual([1, 3, 4]);
     expect(await groups()).toEqual([]);
   });
 

@@ -129,7 +129,10 @@ export class OvsNode implements OverlayNode {
       }),
     );
     const parts = new Map([["base", basePart(context)], ...this.#ports.adopt(context, keep)]);
-    await program.set(new Map([...parts, ...this.#peers.changed(context, this.#nodes)]));
+    await program.set(parts);
+    await this.#peers.tell(program, context, this.#nodes).catch((error: unknown) => {
+      logger.warn("not every other node is reached", { error: Error.isError(error) ? error.message : String(error) });
+    });
     this.#running = { context, program };
     this.#ports.follow(context, (changes) => program.set(changes));
     if (uplink !== undefined) await host.moveToBridge(uplink, bridge);
@@ -164,12 +167,14 @@ export class OvsNode implements OverlayNode {
       this.#ports.follow(context, (changes) => program.set(changes));
       await program.set(new Map([["base", basePart(context)]]));
     }
-    const changes = this.#peers.changed(context, this.#nodes);
-    if (changes.size > 0) await program.set(changes);
-    const isBehind = this.#isHostBehind || changes.size > 0 || this.#gatewayDevice() !== this.#device;
+    const told = await Promise.allSettled([this.#peers.tell(program, context, this.#nodes)]);
+    const isTold = told.some((outcome) => outcome.status === "rejected" || outcome.value);
+    const isBehind = this.#isHostBehind || isTold || this.#gatewayDevice() !== this.#device;
     if (isBehind) await this.#setUpHost();
     await this.#followTenants();
     await this.#ports.settle();
+    // What is wrong with one node keeps the rest from nothing, and is tried again.
+    for (const outcome of told) if (outcome.status === "rejected") throw outcome.reason;
   }
 
   /** A VNID that is asked for later than a pod's ADD is the one that counts. */

@@ -5,7 +5,7 @@ import type { PipelineContext } from "./pipeline/context.ts";
 import { Category } from "./pipeline/cookie.ts";
 import { addressOnLink, gatewayAddressOf, peerFlows, wayTo } from "./pipeline/mod.ts";
 import { virtualMac } from "./pipeline/registers.ts";
-import type { Part } from "./switch-program.ts";
+import type { Part, SwitchProgram } from "./switch-program.ts";
 
 type Nodes = ReadonlyMap<string, ClusterNode>;
 
@@ -13,19 +13,39 @@ type Nodes = ReadonlyMap<string, ClusterNode>;
 export class PeerParts {
   readonly #told = new Map<string, string>();
 
-  /** Parts that take the switch from what it was told last to these nodes, taken for told. */
-  changed(context: PipelineContext, nodes: Nodes): ReadonlyMap<string, Part | undefined> {
+  /**
+   * Tells the switch what it does not know of these nodes yet, of each by itself: one whose flows are refused, such as
+   * one with the address of another, costs the others nothing, and is told again the next time.
+   * @returns whether there was anything to tell
+   * @throws {CniError} 11, 102: the first refusal, once all are told
+   */
+  async tell(program: SwitchProgram, context: PipelineContext, nodes: Nodes): Promise<boolean> {
+    const parts = [...this.#changed(context, nodes)];
+    const outcomes = await Promise.allSettled(
+      parts.map(([name, part]) => program.set(new Map([[partKey(name), part]]))),
+    );
+    const refusals = outcomes.flatMap((outcome, i) => {
+      if (outcome.status === "fulfilled") return [];
+      this.#told.delete(parts[i]?.[0] ?? "");
+      return [outcome.reason as unknown];
+    });
+    if (refusals.length > 0) throw refusals[0];
+    return parts.length > 0;
+  }
+
+  /** By the node's name, those that have gone first. All of them are taken for told. */
+  #changed(context: PipelineContext, nodes: Nodes): ReadonlyMap<string, Part | undefined> {
     const parts = new Map<string, Part | undefined>();
     for (const name of this.#told.keys()) {
       if (nodes.has(name)) continue;
       this.#told.delete(name);
-      parts.set(partKey(name), undefined);
+      parts.set(name, undefined);
     }
     for (const [name, node] of nodes) {
       const text = textOf(node);
       if (this.#told.get(name) === text) continue;
       this.#told.set(name, text);
-      parts.set(partKey(name), { category: Category.node, flows: peerFlows(context, node) });
+      parts.set(name, { category: Category.node, flows: peerFlows(context, node) });
     }
     return parts;
   }

@@ -6,8 +6,8 @@ export const programBounds = {
   finishMs: 30_000,
   /** One bundle of ten thousand flows takes 0.1 s; a machine that pages takes a hundred times as much. */
   bundleMs: 30_000,
-  /** Calls that wait, beyond the one under way: each pod of a node, twice. */
-  waitingCalls: 1024,
+  /** Calls that wait for their turn: one for each node of a large cluster, twice. */
+  waitingCalls: 10_000,
   /** Flows and groups of one bundle, unless one call alone has more. */
   bundleMessages: 20_000,
   /** Silence after which the switch is asked whether it is there, and what its answer may take. */

@@ -65,15 +65,29 @@ test("a place of another is refused, and nothing has changed then", () => {
   const parts = new Parts();
   parts.apply(changes(["a", part("a", [numbered(1)], [7])], ["b", part("b", [numbered(2)])]));
   const before = new Map(parts.all);
-  for (const wrong of [part("c", [numbered(3), numbered(1)]), part("c", [toSeven], [7])]) {
+  for (const wrong of [part("c", [numbered(3), numbered(1, 9)]), part("c", [toSeven], [7])]) {
     expect(() => parts.apply(changes(["b", undefined], ["c", wrong]))).toThrow('part "a" has the place of its');
     expect(new Map(parts.all)).toEqual(before);
   }
   // What the refused change would have freed is still taken, and what it would have taken is free.
-  expect(() => parts.apply(changes(["d", part("d", [numbered(2)])]))).toThrow('part "b"');
+  expect(() => parts.apply(changes(["d", part("d", [numbered(2, 9)])]))).toThrow('part "b"');
   expect(told(parts, changes(["d", part("d", [numbered(3)])]))).toEqual({ added: [3] });
 });
 const toSeven = flow({ table: 5, priority: 3, actions: [toGroup(7)] });
+
+test("the same flow of two parts goes with the last of them", () => {
+  for (const [first, last] of [
+    ["a", "b"],
+    ["b", "a"],
+  ] as const) {
+    const parts = new Parts();
+    parts.apply(changes(["a", part("a", [numbered(1)])]));
+    parts.apply(changes(["b", placePart("b", { category: Category.node, flows: [numbered(1), numbered(2)] }, 1, 8)]));
+    expect(told(parts, changes([first, undefined]))["deleted"]).toEqual(first === "a" ? undefined : [2]);
+    expect(told(parts, changes([last, undefined]))["deleted"]).toEqual(last === "a" ? [1] : [1, 2]);
+    expect(told(parts, changes(["c", part("c", [numbered(1, 9)])]))).toEqual({ added: [1] });
+  }
+});
 
 test("what takes a change back leads to the state before it", () => {
   const parts = new Parts();

@@ -15,10 +15,13 @@ export interface Difference {
   readonly back: Changes;
 }
 
-/** What the switch is to have: parts by their keys. Each flow's place and each group's number is one part's alone. */
+/**
+ * What the switch is to have: parts by their keys. A flow's place is one part's, or several parts' that put the same
+ * flow there (two nodes that say they have one MAC): it goes with the last of them. A group's number is one part's.
+ */
 export class Parts {
   readonly #parts = new Map<string, PlacedPart>();
-  readonly #places = new Map<string, string>();
+  readonly #places = new Map<string, readonly string[]>();
   readonly #groups = new Map<number, string>();
 
   get all(): ReadonlyMap<string, PlacedPart> {
@@ -29,7 +32,7 @@ export class Parts {
     return this.#groups.has(id);
   }
 
-  /** @throws {CniError} 102 where another part has the place of a flow or the number of a group; nothing has changed then */
+  /** @throws {CniError} 102 where another part has another flow in a place, or the number of a group; nothing has changed then */
   apply(changes: Changes): Difference {
     const back = new Map([...changes.keys()].map((key) => [key, this.#parts.get(key)]));
     this.#replace(changes);
@@ -47,19 +50,26 @@ export class Parts {
     for (const [key, part] of changes) {
       const before = this.#parts.get(key);
       // A failed claim may have left some to others.
-      for (const place of before?.flows.keys() ?? []) if (this.#places.get(place) === key) this.#places.delete(place);
+      for (const place of before?.flows.keys() ?? []) this.#leave(place, key);
       for (const id of before?.groups.keys() ?? []) if (this.#groups.get(id) === key) this.#groups.delete(id);
       if (part === undefined) this.#parts.delete(key);
       else this.#parts.set(key, part);
     }
   }
 
+  #leave(place: string, key: string): void {
+    const others = this.#places.get(place)?.filter((holder) => holder !== key) ?? [];
+    if (others.length > 0) this.#places.set(place, others);
+    else this.#places.delete(place);
+  }
+
   #claim(changes: Changes): CniError | undefined {
     for (const [key, part] of changes) {
       for (const [place, flow] of part?.flows ?? []) {
-        const holder = this.#places.get(place);
-        if (holder !== undefined && holder !== key) return taken(key, `flow "${flowText(flow)}"`, holder);
-        this.#places.set(place, key);
+        const holders = (this.#places.get(place) ?? []).filter((holder) => holder !== key);
+        const other = holders.find((holder) => !sameButCookie(this.#parts.get(holder)?.flows.get(place), flow));
+        if (other !== undefined) return taken(key, `flow "${flowText(flow)}"`, other);
+        this.#places.set(place, [...holders, key]);
       }
       for (const id of part?.groups.keys() ?? []) {
         const holder = this.#groups.get(id);
@@ -80,8 +90,8 @@ const taken = (key: string, what: string, holder: string): CniError =>
 function differenceOf(
   before: Changes,
   after: Changes,
-  places: ReadonlyMap<string, string>,
-  groups: ReadonlyMap<number, string>,
+  places: ReadonlyMap<string, unknown>,
+  groups: ReadonlyMap<number, unknown>,
 ): Omit<Difference, "back"> {
   // What one part gives up another of the same change may take over.
   const was = new Map([...before.values()].flatMap((part) => [...(part?.flows ?? [])]));
@@ -101,3 +111,5 @@ function differenceOf(
 
 /** Both are plain data. */
 const same = (a: unknown, b: unknown): boolean => Bun.deepEquals(a, b);
+
+const sameButCookie = (a: Flow | undefined, b: Flow): boolean => a !== undefined && same({ ...a, cookie: b.cookie }, b);
