@@ -51,7 +51,7 @@ const service: Shape = {
 };
 
 /** Every key of a file of services. */
-const fileShape: Shape = {
+export const fileShape: Shape = {
   t: "map",
   required: ["services"],
   keys: { services: { t: "list", of: service, least: 0, most: 10_000 } },

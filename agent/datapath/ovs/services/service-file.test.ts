@@ -1,6 +1,8 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { parseIp } from "../../../../shared/ip.ts";
-import { readServices } from "./service-file-shape.ts";
+import { keysOf } from "../../../config/yaml-shape.ts";
+import { fileShape, readServices } from "./service-file-shape.ts";
 
 const ip = (text: string) => parseIp(text)!;
 
@@ -39,6 +41,12 @@ test("a file of services is read, YAML and JSON alike", () => {
   const expected = { t: "ok", value: new Map(services.map((service) => [service.key, service])) };
   expect(readServices(text, "a")).toEqual(expected);
   expect(readServices(JSON.stringify(Bun.YAML.parse(text)), "a")).toEqual(expected);
+});
+
+test("the sample is in order, and has every key", () => {
+  const sample = readFileSync(new URL("../../../../conf/services.yaml", import.meta.url), "utf8");
+  expect(readServices(sample, "conf/services.yaml").t).toBe("ok");
+  for (const key of keysOf(fileShape)) expect(sample).toMatch(new RegExp(`\\b${key.split(".").at(-1)}:`));
 });
 
 const one = (rest: string, endpoints = "[]"): string =>
