@@ -52,5 +52,6 @@ test("packets that cannot come in here are refused", () => {
   expect(() => textOf({ client: away("10.10.2.2") })).toThrow('"10.10.2.2" is no pod of this node');
   expect(() => textOf({ fromTunnel: { from: ip("172.30.0.2"), key: 0 } })).toThrow("do not come out of the tunnel");
   expect(() => textOf({ server: away("fd00::9") })).toThrow("wanted two different ones of one family");
+  expect(() => textOf({ as: { ip: ip("fd00::9"), mac: undefined } })).toThrow('"fd00::9" and "10.10.1.3", wanted two');
   expect(() => textOf({ server: away("10.10.1.2") })).toThrow("wanted two different ones of one family");
 });

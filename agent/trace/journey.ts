@@ -33,6 +33,7 @@ export function packetOf(journey: Journey, ports: readonly SwitchPort[]): Packet
   const { client, server, protocol, isReply, fromTunnel, as } = journey;
   const [sender, receiver] = isReply ? [server, client] : [client, server];
   const [sourceIp, destinationIp] = addressesOf(sender, receiver);
+  if (as.ip !== undefined && as.ip.family !== destinationIp.family) throw differentFamilies([as.ip], [destinationIp]);
   const replyTo = client.t === "pod" ? Source.pod : Source.tunnel;
   const common = {
     protocol,
@@ -85,7 +86,11 @@ function addressesOf(sender: End, receiver: End): readonly [Ip, Ip] {
     if (sameIp(from, to)) break;
     return [from, to];
   }
-  const shown = (end: End): string => `"${ipsOf(end).map(formatIp).join(",")}"`;
-  const is = `the ends have the addresses ${shown(sender)} and ${shown(receiver)}`;
-  throw new CniError(CniCode.invalidConfig, `Cannot ${action}: ${is}, wanted two different ones of one family`);
+  throw differentFamilies(ipsOf(sender), ipsOf(receiver));
+}
+
+function differentFamilies(...ends: readonly (readonly Ip[])[]): CniError {
+  const shown = ends.map((ips) => `"${ips.map(formatIp).join(",")}"`).join(" and ");
+  const is = `the ends have the addresses ${shown}`;
+  return new CniError(CniCode.invalidConfig, `Cannot ${action}: ${is}, wanted two different ones of one family`);
 }

@@ -90,8 +90,6 @@ export function verdictText(verdict: Verdict): string {
       return `sent through the tunnel (port ${verdict.port}, key ${verdict.key}) to node ${nodeText(verdict)}`;
     case "out":
       return `${outWords[verdict.to]} ${verdict.port}`;
-    case "agent":
-      return "handed to the agent, which answers in the service's place";
     case "dropped": {
       const role = Object.entries(tableRoles).find(([name]) => name === verdict.table)?.[1];
       return `dropped in table ${verdict.table}${role === undefined ? "" : `, which ${role}`}: ${verdict.reason}`;

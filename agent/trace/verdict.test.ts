@@ -63,7 +63,6 @@ describe("what becomes of a packet", () => {
       reason: "other project: the sender's has VNID 11, the receiver's 12",
     });
     expect(verdict(pass("240. priority 200\n    output:gw0", "gw0"))).toEqual({ t: "out", to: "gateway", port: "gw0" });
-    expect(verdict(pass("120. priority 200\n    controller(userdata=04)", "userspace"))).toEqual({ t: "agent" });
   });
 });
 

@@ -20,7 +20,6 @@ export type Verdict =
       readonly remark?: string;
     }
   | { readonly t: "out"; readonly to: SwitchPort["kind"]; readonly port: string; readonly remark?: string }
-  | { readonly t: "agent"; readonly remark?: string }
   | { readonly t: "dropped"; readonly table: string; readonly reason: string };
 
 interface Sent {
@@ -39,7 +38,6 @@ export function verdictOf(passes: readonly Pass[], packet: Packet, ports: readon
   const isOut = last !== undefined && last.datapathActions !== "drop";
   if (gone !== undefined && (isOut || silentNeighbour(gone.hop) !== undefined))
     return outBy(gone, passes, packet, ports);
-  if (passes.some(({ hops }) => hops.some(handsToAgent))) return { t: "agent" };
   const end = sent.at(-1)?.hop ?? last?.hops.at(-1);
   return {
     t: "dropped",
@@ -60,9 +58,6 @@ function sentBy(hop: Hop, packet: Packet): readonly Sent[] {
     return named === undefined ? [] : [{ port: named, hop, warning }];
   });
 }
-
-const handsToAgent = ({ lines }: Hop): boolean =>
-  lines.some(({ t, text }) => t === "action" && /^controller\(|^CONTROLLER/.test(text));
 
 function outBy({ port, hop }: Sent, passes: readonly Pass[], packet: Packet, ports: readonly SwitchPort[]): Verdict {
   const found = ports.find(
