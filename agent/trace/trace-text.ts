@@ -20,7 +20,10 @@ export interface TraceLine {
 export interface Pass {
   /** The packet as it came, in ovs-ofctl's words. */
   readonly flow: string;
+  /** On the bridge where it came in. */
   readonly hops: readonly Hop[];
+  /** Bridges that the tunnel's own packet passed after that, where Open vSwitch routes it itself. */
+  readonly beyond: readonly string[];
   /** The packet as it went; `unchanged` where nothing was changed. */
   readonly finalFlow: string;
   /** What the data path does with such packets. */
@@ -32,6 +35,8 @@ const mostLines = 200_000;
 
 const hopLine = /^ *(\d{1,3})\. (.*)$/;
 const matched = /^(?:(.*), )?priority (\d{1,5})(?:, cookie (0x[0-9a-f]{1,16}))?$/;
+const bridgeLine = /^\s*bridge\("(.*)"\)$/;
+const ruler = /^\s*-+$/;
 const heads = {
   "Flow: ": "flow",
   "Final flow: ": "finalFlow",
@@ -44,6 +49,7 @@ interface OpenHop extends Hop {
 interface OpenPass {
   flow: string;
   readonly hops: OpenHop[];
+  readonly bridges: string[];
   finalFlow: string;
   datapathActions: string;
 }
@@ -56,17 +62,20 @@ export function parseTrace(text: string): readonly Pass[] {
   const passes: OpenPass[] = [];
   for (const line of text.split("\n", mostLines)) {
     const head = (Object.keys(heads) as (keyof typeof heads)[]).find((start) => line.startsWith(start));
-    if (head === "Flow: ") passes.push({ flow: "", hops: [], finalFlow: "", datapathActions: "" });
+    if (head === "Flow: ") passes.push({ flow: "", hops: [], bridges: [], finalFlow: "", datapathActions: "" });
     const pass = passes.at(-1);
     if (pass === undefined) continue;
     if (head !== undefined) pass[heads[head]] = line.slice(head.length).trim();
     else if (pass.finalFlow === "") readInside(pass, line);
   }
-  return passes;
+  return passes.map(({ bridges, ...pass }) => ({ ...pass, beyond: bridges.slice(1) }));
 }
 
 /** Lines between `Flow:` and `Final flow:`. */
 function readInside(pass: OpenPass, line: string): void {
+  const bridge = bridgeLine.exec(line)?.[1];
+  if (bridge !== undefined) pass.bridges.push(bridge);
+  if (bridge !== undefined || pass.bridges.length > 1 || ruler.test(line)) return;
   const start = hopLine.exec(line);
   const hop = pass.hops.at(-1);
   if (start !== null) pass.hops.push(hopOf(Number(start[1]), start[2] ?? ""));

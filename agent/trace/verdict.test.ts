@@ -101,6 +101,34 @@ describe("a packet for another node", () => {
     );
   });
 
+  test("what the tunnel's own packet meets is not on the packet's way, unless it ends there", () => {
+    const outer = (actions: string) => `Flow: icmp,in_port=p1
+
+bridge("br-int")
+----------------
+240. reg0=0x200000/0x600000, priority 200
+    output:NXM_NX_REG1[]
+     -> output port is 1
+     -> tunneling to 172.30.0.2 via br-int
+
+bridge("br-int")
+----------------
+30. in_port=LOCAL, priority 200
+    output:p2
+
+Final flow: icmp,tun_dst=172.30.0.2
+Datapath actions: ${actions}
+`;
+    const [pass] = parseTrace(outer("tnl_push(...)"));
+    expect(pass?.hops.map(({ table }) => table)).toEqual([240]);
+    expect(verdict(outer("tnl_push(...)"))).toEqual({ t: "tunnel", node: "172.30.0.2", key: 0, port: "tun0" });
+    expect(verdict(outer("drop"))).toEqual({
+      t: "dropped",
+      table: "Output",
+      reason: 'the tunnel\'s own packet does not get past the bridge "br-int"',
+    });
+  });
+
   test("what came out of the tunnel is not taken for such", async () => {
     const control = answering(recorded("other-node"));
     await trace(control, "br-int", { ...remote, tunnel: { from: ip("172.30.0.2"), key: 1 } });

@@ -39,11 +39,13 @@ export function verdictOf(passes: readonly Pass[], packet: Packet, ports: readon
   if (gone !== undefined && (isOut || silentNeighbour(gone.hop) !== undefined))
     return outBy(gone, passes, packet, ports);
   const end = sent.at(-1)?.hop ?? last?.hops.at(-1);
-  return {
-    t: "dropped",
-    table: end === undefined ? "" : tableName(end.table),
-    reason: end === undefined ? "Open vSwitch does not tell" : dropReason(end, stateAfter(last), packet, ports),
-  };
+  if (end === undefined) return { t: "dropped", table: "", reason: "Open vSwitch does not tell" };
+  const bridge = last?.beyond.at(-1);
+  const reason =
+    bridge === undefined
+      ? dropReason(end, stateAfter(last), packet, ports)
+      : `the tunnel's own packet does not get past the bridge "${bridge}"`;
+  return { t: "dropped", table: tableName(end.table), reason };
 }
 
 function sentBy(hop: Hop, packet: Packet): readonly Sent[] {

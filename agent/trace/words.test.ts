@@ -8,6 +8,7 @@ const decided = (...texts: readonly string[]) => decisionWords(texts.map(action)
 
 test("registers and marks are told by what they mean", () => {
   expect(matchWords("", port)).toBe("any packet");
+  expect(matchWords('ip,in_port="a-0b9mwt"', port)).toBe("ip, in_port=a-0b9mwt");
   expect(matchWords("ct_state=+new+trk,ip,reg0=0x203/0xf", port)).toBe("ct_state=+new+trk, ip, from a pod");
   expect(matchWords("ct_mark=0x10/0x10,ip,nw_dst=10.0.0.0/8", port)).toBe(
     "connection to a service, ip, nw_dst=10.0.0.0/8",

@@ -14,7 +14,7 @@ export function matchWords(match: string, port: PortName): string {
     .map((part) => {
       const found = /^([a-z_0-9]+)=(0x[0-9a-f]+|\d+)(?:\/(0x[0-9a-f]+))?$/.exec(part);
       const [, field = "", value = "", mask] = found ?? [];
-      if (found === null || !isRegister(field)) return part;
+      if (found === null || !isRegister(field)) return part.replace(/^in_port="(.*)"$/, "in_port=$1");
       return registerText(field, BigInt(value), mask === undefined ? allBits(field) : BigInt(mask), port).join(", ");
     })
     .join(", ");

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { traceCommand } from "../../agent/trace/mod.ts";
 import { compileExecutables } from "../conformance/plugin.ts";
+import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
 import { runAt } from "../support/terminal-run.ts";
 import { Lab } from "./lab/lab.ts";
@@ -61,8 +62,9 @@ describeWith("pipette trace of pods that agents have wired", ["root", "openvswit
     const [here, there] = nodes;
     for (const family of [4, 6] as const) {
       const [from, to] = [a?.address(family) ?? "", c?.address(family) ?? ""];
+      // The agent puts what it knows on the disk a moment later.
+      await eventually(async () => (await trace(here, "a", to)).verdict.text.includes("to node n2 ("), "the name");
       const sent = await trace(here, "a", to);
-      expect(sent.verdict.text).toContain("to node n2 (");
       expect((await goOn(there, sent)).verdict.text).toMatch(/^delivered to pod shop\/c by port /);
       const answered = await trace(there, from, "c", "--reply");
       expect(answered.verdict.text).toContain("to node n1 (");
