@@ -42,6 +42,7 @@ interface SwitchOptions {
   readonly nodeName: string;
   readonly podSubnets: readonly Cidr[];
   readonly peers: Live<ReadonlyMap<string, ClusterNode>>;
+  /** Ends with the node that it is given to. */
   readonly services: ServiceSource | undefined;
   /** The node's route to services. */
   readonly serviceCidrs: readonly Cidr[];

@@ -53,7 +53,8 @@ export class OvsNode implements OverlayNode {
   /** Begins to connect. @throws {OvsdbError} for the database's address */
   constructor(options: OvsNodeOptions) {
     this.#options = options;
-    const { database, bridge, logger, tenants } = options;
+    const { database, bridge, logger, tenants, services } = options;
+    this.#resources.use(services);
     this.#db = this.#resources.use(openDatabase(database));
     this.#ports = new PodPorts({ db: this.#db, bridge, logger });
     this.#vnids = tenants === undefined ? undefined : this.#resources.use(tenants.follow());

@@ -7,6 +7,7 @@ import { writeSysctl } from "../../host/sysctl.ts";
 import { linkOrNone } from "../../veth/host-links.ts";
 import { interfaceError } from "../../veth/kernel-errors.ts";
 import type { Gateway, HostNetwork, NodeRoute } from "../host-network.ts";
+import { useOwnAddressAtOnce } from "./link-local.ts";
 import { setNodeRoutes } from "./node-routes.ts";
 import { moveAddresses } from "./uplink.ts";
 
@@ -33,6 +34,7 @@ export class LinuxHost implements HostNetwork {
       // The node asks for pods by the gateway's address, the only one that the switch lets it ask by.
       for (const key of ["arp_ignore", "arp_announce"])
         writeSysctl(`/proc/sys/net/ipv4/conf/${name}/${key}`, "1", `set up the gateway "${name}"`);
+      if (addresses.some(({ ip }) => ip.family === 6)) useOwnAddressAtOnce(name);
       if (!link.up || link.mtu !== mtu) this.#socket.run(setLink(name, link.index, { up: true, mtu }));
       const standing = addressesOf(this.#socket, link).filter(({ ip }) => !isLinkLocal({ ip, prefix: 128 }));
       for (const stale of missingFrom(addresses, standing)) this.#socket.run(removeAddress(name, link.index, stale));

@@ -15,6 +15,7 @@ import {
   type WholeRoute,
 } from "../../../netlink/mod.ts";
 import { addGateway, addressesOf } from "../../host/gateway.ts";
+import { useOwnAddressAtOnce } from "./link-local.ts";
 
 const linkLocal = parseCidr("fe80::/10");
 
@@ -31,6 +32,7 @@ export function moveAddresses(socket: NetlinkSocket, from: Link, to: Link): void
     .flatMap((family) => socket.dump(listRoutes(family), readWholeRoute))
     .filter(({ isConfigured, indexes }) => isConfigured && indexes.includes(from.index));
   for (const route of routes) requireSingle(route, from);
+  if (addresses.some(({ ip }) => ip.family === 6)) useOwnAddressAtOnce(to.name);
   if (!to.up) socket.run(setLink(to.name, to.index, { up: true }));
   for (const address of addresses) addGateway(socket, to, address);
   // Those that gateways are reached by come before those by way of gateways.
