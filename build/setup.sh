@@ -2,7 +2,7 @@
 # Brings a machine to where it can build, demonstrate or test Pipette.
 #
 #   sh build/setup.sh npm          npm packages only
-#   sh build/setup.sh demo|bench|test   npm packages, and the Debian packages of that use
+#   sh build/setup.sh demo|overlay|bench|test   npm packages, and the Debian packages of that use
 #
 # Says nothing when there is nothing to do. Debian packages are installed when root; otherwise, or
 # with PIPETTE_NO_APT=1, the missing ones are named and the script ends with status 1.
@@ -38,25 +38,27 @@ fi
 
 # What each use needs beyond Debian's base system, and what for.
 demo="iproute2 nftables iputils-ping util-linux"      # namespaces, masquerade, ping, unshare
-bench="$demo containernetworking-plugins             # the peer
-  openvswitch-switch"                                 # a database and a switch of each measure's own; its service may run or not
-test="$bench
+overlay="$demo
+  openvswitch-switch                                  # a database and a switch of each node's own; its service may run or not
+  etcd-server                                         # the registry of nodes, a cluster of each run's own"
+bench="$demo containernetworking-plugins"             # the peer
+test="$bench $overlay
   containerd runc podman                              # the runtimes
   iptables                                            # portmap and podman call it
   busybox-static gcc libc6-dev                        # container images made offline
   strace                                              # kills at chosen system calls
   procps                                              # sysctl
-  etcd-server                                         # the registry of nodes; each test has a cluster of its own
-  openssl                                             # certificates for its tests
+  openssl                                             # certificates for the tests of the registry
   zsh                                                 # runs its completion script
   wine64 gcc-mingw-w64-x86-64                         # pipette.exe, and our stubs of Windows' own DLLs
   golang-go golang-google-grpc-dev golang-goprotobuf-dev protobuf-compiler libprotobuf-dev   # grpc-go as a peer"
 
 case $use in
   demo) wanted=$demo ;;
+  overlay) wanted=$overlay ;;
   bench) wanted=$bench ;;
   test) wanted=$test ;;
-  *) say "Cannot set up: the use is \"$use\", wanted npm, demo, bench or test"; exit 2 ;;
+  *) say "Cannot set up: the use is \"$use\", wanted npm, demo, overlay, bench or test"; exit 2 ;;
 esac
 wanted=$(printf '%s\n' "$wanted" | sed 's/#.*//')
 

@@ -1,7 +1,10 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { compileExecutables } from "../conformance/plugin.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
+import { scratchDir } from "../support/scratch-dir.ts";
 import { Conversation } from "./lab/conversation.ts";
 import { Lab } from "./lab/lab.ts";
 import type { LabNode } from "./lab/lab-node.ts";
@@ -13,6 +16,7 @@ import { answers } from "./lab/reach.ts";
  * space packets wait for the switch, and the switch waits for its database, for up to 15 s.
  */
 describeWith("what a node's pods notice of its daemons' ends", ["root", "openvswitch", "nft", "etcd"], () => {
+  let scratch: ReturnType<typeof scratchDir>;
   let lab: Lab;
   let node: LabNode;
   let pods: readonly LabPod[];
@@ -21,7 +25,10 @@ describeWith("what a node's pods notice of its daemons' ends", ["root", "openvsw
 
   beforeAll(async () => {
     compileExecutables();
-    lab = await Lab.start({ nodes: ["a", "a"] });
+    scratch = scratchDir();
+    const file = join(scratch.path, "services.json");
+    writeFileSync(file, JSON.stringify({ services: [] }));
+    lab = await Lab.start({ nodes: ["a", "a"], ovs: { services: { file } } });
     node = lab.node(1);
     pods = await Promise.all([node.addPod("web"), node.addPod("db"), lab.node(2).addPod("far")]);
     const [web, db, far] = pods as [LabPod, LabPod, LabPod];
@@ -35,6 +42,7 @@ describeWith("what a node's pods notice of its daemons' ends", ["root", "openvsw
   afterAll(async () => {
     for (const talk of talks ?? []) talk[Symbol.dispose]();
     await lab?.[Symbol.asyncDispose]();
+    scratch?.[Symbol.dispose]();
   });
 
   const allGoOn = async (): Promise<void> => void (await Promise.all(talks.map((talk) => talk.goesOn())));

@@ -7,6 +7,8 @@ import { join } from "node:path";
 const marker = "PIPETTE_OWN_NETWORK";
 const ownNamespaces = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
+export const isInside = (): boolean => process.env[marker] !== undefined;
+
 /**
  * Runs this program once more in namespaces of its own, where it is the node: the machine's interfaces, rules and
  * files under /run stay untouched, and when this process ends or is asked to end, everything that it started ends. Its
@@ -14,7 +16,7 @@ const ownNamespaces = ["--net", "--mount", "--pid", "--fork", "--kill-child", "-
  * @returns the exit status of that run; `undefined` when this already is that run
  */
 export async function runInside(): Promise<number | undefined> {
-  if (process.env[marker] !== undefined) {
+  if (isInside()) {
     // The first process of a namespace hears no signal that it has not asked for.
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(statusAfter(signal)));
     return undefined;

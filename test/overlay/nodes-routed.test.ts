@@ -1,0 +1,11 @@
+import { describeModes } from "./lab/describe-modes.ts";
+
+describeModes("pods of nodes that route for them", [
+  { name: "without tunnels", lab: { nodes: ["a", "a"], ovs: { mode: "noEncap" } }, mtu: 1500, wire: [["plain"]] },
+  {
+    name: "with tunnels between links only",
+    lab: { nodes: ["a", "a", "b"], ovs: { mode: "hybrid" } },
+    mtu: 1450,
+    wire: [["plain"], ["geneve"]],
+  },
+]);

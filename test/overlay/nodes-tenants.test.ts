@@ -1,0 +1,104 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { compileExecutables } from "../conformance/plugin.ts";
+import { eventually } from "../support/agent-process.ts";
+import { describeWith } from "../support/requires.ts";
+import { Lab } from "./lab/lab.ts";
+import type { LabPod } from "./lab/lab-pod.ts";
+import { answers } from "./lab/reach.ts";
+import { seenBy, TcpServer } from "./lab/tcp.ts";
+
+const system = "kube-system";
+/** A pod of each on both nodes. */
+const projects = [system, "red", "blue"] as const;
+
+type Rule = (from: LabPod, to: LabPod) => boolean;
+
+const sameProject: Rule = (from, to) => from.project === to.project;
+const orSystem: Rule = (from, to) => sameProject(from, to) || [from, to].some(({ project }) => project === system);
+const everybody: Rule = () => true;
+
+describeWith("projects on two nodes", ["root", "openvswitch", "nft", "etcd"], () => {
+  let lab: Lab;
+  let pods: readonly LabPod[];
+
+  beforeAll(compileExecutables);
+
+  async function start(tenants: "flat" | "multitenant"): Promise<void> {
+    lab = await Lab.start({ nodes: ["a", "a"], ovs: { tenants } });
+    pods = await Promise.all(lab.nodes.flatMap((node) => projects.map((project) => node.addPod(project, { project }))));
+  }
+
+  const pairs = (): (readonly [LabPod, LabPod])[] =>
+    pods.flatMap((from) => pods.filter((to) => to !== from).map((to) => [from, to] as const));
+  const named = ([from, to]: readonly [LabPod, LabPod]): string =>
+    `${from.node.name}/${from.project} -> ${to.node.name}/${to.project}`;
+
+  /** Who gets an answer and should not have one, or the other way round. */
+  async function wrongPings(rule: Rule, family: 4 | 6): Promise<string[]> {
+    const wrong: string[] = [];
+    await Promise.all(
+      pairs().map(async ([from, to]) => {
+        const should = rule(from, to);
+        const does = await answers(from.namespace, to.address(family), { seconds: should ? 2 : 0.5 });
+        if (does !== should) wrong.push(`${named([from, to])}: ${does}`);
+      }),
+    );
+    return wrong.sort();
+  }
+
+  async function wrongConnections(rule: Rule): Promise<string[]> {
+    using servers = new DisposableStack();
+    for (const pod of pods) servers.use(new TcpServer(pod.namespace));
+    const wrong: string[] = [];
+    await Promise.all(
+      pairs().map(async ([from, to]) => {
+        const should = rule(from, to);
+        const seen = await seenBy(from.namespace, to.address(4), { patienceMs: should ? 5_000 : 500 });
+        const does = seen !== undefined;
+        if (does !== should) wrong.push(`${named([from, to])}: ${does}`);
+      }),
+    );
+    return wrong.sort();
+  }
+
+  async function expectRule(rule: Rule): Promise<void> {
+    expect(await wrongPings(rule, 4)).toEqual([]);
+    expect(await wrongPings(rule, 6)).toEqual([]);
+    expect(await wrongConnections(rule)).toEqual([]);
+  }
+
+  /** What a person says of projects reaches the pods that run. */
+  async function say(words: readonly string[], rule: Rule): Promise<void> {
+    const node = lab.node(1);
+    await node.pipette("tenants", ...words, "--config", node.home.configFile);
+    await eventually(async () => (await wrongPings(rule, 4)).length === 0, `the switches to hear "${words.join(" ")}"`);
+    expect(await wrongPings(rule, 6)).toEqual([]);
+    expect(await wrongConnections(rule)).toEqual([]);
+  }
+
+  describe("kept apart", () => {
+    beforeAll(() => start("multitenant"));
+    afterAll(() => lab?.[Symbol.asyncDispose]());
+
+    test("pods reach their own project, on their node and on the other, and no other", () => expectRule(sameProject));
+
+    test("a project that becomes global reaches all and is reached by all", () => say(["global", system], orSystem));
+
+    test("projects that are joined reach each other, until they are parted", async () => {
+      await say(["join", "red", "blue"], everybody);
+      await say(["isolate", "red"], orSystem);
+    });
+
+    test("the node reaches all of them, as its kubelet has to", async () => {
+      for (const pod of pods)
+        for (const address of pod.addresses) expect(await answers(pod.node.namespace, address)).toBe(true);
+    });
+  });
+
+  describe("flat", () => {
+    beforeAll(() => start("flat"));
+    afterAll(() => lab?.[Symbol.asyncDispose]());
+
+    test("pods reach every project", () => expectRule(everybody));
+  });
+});
