@@ -4,6 +4,8 @@ import type { DataPath } from "../datapath.ts";
 import { podMtu } from "../ovs/mtu.ts";
 import type { OvsNodeOptions } from "../ovs/options.ts";
 import { OvsNode } from "../ovs/ovs-node.ts";
+import { openDatabase } from "../ovs/switch-database.ts";
+import { answering } from "../ovs/switch-errors.ts";
 import type { OverlaySide } from "./node-side.ts";
 import type { HnsNetwork } from "./options.ts";
 import { OverlayDataPath } from "./overlay-datapath.ts";
@@ -28,6 +30,10 @@ export function createOverlayDataPath({ hns, network, side, run, logger, ovs }: 
     network.mtu ?? podMtu(transportMtu, ovs.mode, ovs.tunnel.type, [address]);
   return new OverlayDataPath({
     hns,
+    requireSwitch: async () => {
+      using database = openDatabase(ovs.database);
+      await answering(() => database.ready());
+    },
     openNode: () => {
       const { name, address } = side.cardOf(network);
       const host = side.hostNetworkOf(network);

@@ -9,6 +9,8 @@ import type { PodStarts } from "./pod-starts.ts";
 export interface OverlayDataPathOptions {
   /** Makes the endpoints. Disposed with this one. */
   readonly hns: DataPath;
+  /** Before the HNS network takes the card, which has no way out then but by the switch. @throws {CniError} 11 where there is none */
+  requireSwitch(): Promise<void>;
   /** Once the HNS network is there: the node's part of the overlay on its card. */
   openNode(): OverlayNode;
   /** Waits for the pods' adapters, by the node that is opened. Disposed with this one. */
@@ -33,7 +35,8 @@ export class OverlayDataPath implements DataPath {
   }
 
   async start(): Promise<void> {
-    const { hns, openNode, startsOn } = this.#options;
+    const { hns, requireSwitch, openNode, startsOn } = this.#options;
+    if (this.#standing === undefined) await requireSwitch();
     await hns.start();
     if (this.#standing === undefined) {
       const node = openNode();

@@ -87,5 +87,15 @@ describeWith("an Open vSwitch of a Windows node that fails", ["root", "openvswit
       expect(existsSync(wine.prefix.unixPath(`${node.windows.dataDir}\\windows-host`))).toBe(false);
       expect(await cleanUp()).toMatchObject({ status: 0, stdout: "nothing on record: there is nothing to clean up\n" });
     }, 120_000);
+
+    test("without its database an agent leaves the node's card alone", async () => {
+      const { stubs, host, configFile } = node.windows;
+      await real.vswitch.stop("ovsdb-server", "SIGKILL");
+      node.followsSwitch = false;
+      const acts = host.done.length;
+      await using agent = wine.prefix.start(`${executables}/pipette.exe`, { args: ["agent", "--config", configFile] });
+      await agent.saying(/there is no connection to .{1,3}tcp:127\.0\.0\.1:/);
+      expect([stubs.hns.store.networks.size, host.done.length]).toEqual([0, acts]);
+    }, 120_000);
   });
 });
