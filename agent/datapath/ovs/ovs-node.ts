@@ -10,6 +10,7 @@ import { Category } from "./pipeline/cookie.ts";
 import { baseFlows, podFlows } from "./pipeline/mod.ts";
 import { PodPorts } from "./pod-ports.ts";
 import { OpenFlowProgram } from "./program/mod.ts";
+import { isRelevant } from "./relevant.ts";
 import { roundsOf } from "./rounds.ts";
 import { ServiceKeeper } from "./services/service-keeper.ts";
 import { serviceRoutes } from "./services/service-routes.ts";
@@ -154,7 +155,14 @@ export class OvsNode implements OverlayNode {
     const trigger = (): void => this.#settler.trigger();
     this.#resources.use(this.#options.peers.subscribe(trigger));
     if (this.#vnids !== undefined) this.#resources.use(this.#vnids.subscribe(trigger));
-    this.#resources.use(this.#db.onChanges(trigger));
+    const { bridge, gateway, tunnel, uplink = gateway } = this.#options;
+    const nodePorts = new Set([bridge, gateway, tunnel.name, uplink]);
+    const isSeenTo = (port: string): boolean => this.#ports.isSeenTo(port);
+    this.#resources.use(
+      this.#db.onChanges((changes) => {
+        if (changes.some((change) => isRelevant(change, nodePorts, isSeenTo))) trigger();
+      }),
+    );
     this.#resources.use(this.#db.onState(trigger));
   }
 

@@ -38,6 +38,8 @@ export class PodPorts {
   readonly #leaving = new Map<string, Owner>();
   /** Those that a call is at work on. */
   readonly #busy = new Set<string>();
+  /** Numbers of ports that the switch is still to make. */
+  readonly #asked = new Map<string, number>();
   /** What the program has of each, as text. */
   readonly #told = new Map<string, { readonly ofport: number; readonly text: string }>();
   #program: { readonly context: PipelineContext; readonly set: SetParts } | undefined;
@@ -92,22 +94,38 @@ export class PodPorts {
     this.#busy.add(key);
     try {
       this.#leaving.delete(key);
-      await this.#rows.put(port);
       this.#wanted.set(key, port);
-      if (when === "later") return;
-      await waitForOfport(this.#db, { name: port.port });
+      const number = this.#rows.numberFor(port.port);
+      if (when === "later") return await this.#rows.put(port, number);
+      this.#asked.set(key, number);
+      // Flows may name a port that is still to come: switch and database are at work together.
+      await allOf([this.#make(port, number), this.#tell([key])]);
+      this.#asked.delete(key);
+      // Only where the switch has given it another number.
       await this.#tell([key]);
     } finally {
+      this.#asked.delete(key);
       this.#busy.delete(key);
     }
   }
 
-  /** Flows first: their port number may be another pod's soon. What fails is tried again by `settle`. */
+  async #make(port: TenantPort, number: number): Promise<void> {
+    await this.#rows.put(port, number);
+    await waitForOfport(this.#db, { name: port.port });
+  }
+
+  /** What fails is tried again by `settle`. */
   async disconnect(owner: Owner): Promise<void> {
     const key = ownerKey(owner);
     this.#wanted.delete(key);
     this.#leaving.set(key, owner);
     await this.#remove([[key, owner]]);
+  }
+
+  /** Whether a call sees to this port just now, or it is none that is wanted. */
+  isSeenTo(name: string): boolean {
+    for (const [key, { port }] of this.#wanted) if (port === name) return this.#busy.has(key);
+    return true;
   }
 
   /** A project has another VNID. */
@@ -117,7 +135,7 @@ export class PodPorts {
     const changed = { ...port, vnid };
     this.#wanted.set(key, changed);
     await this.#tell([key]);
-    await this.#rows.put(changed);
+    await this.#rows.put(changed, this.#rows.numberFor(port.port));
   }
 
   /** Brings database and program to what is wanted. @throws {OvsdbError | CniError} */
@@ -125,37 +143,37 @@ export class PodPorts {
     const leaving = [...this.#leaving].filter(([key]) => !this.#busy.has(key));
     if (leaving.length > 0) await this.#remove(leaving);
     const standing = new Set(this.#rows.all().map(({ owner }) => ownerKey(owner)));
-    for (const [key, port] of this.#wanted) {
-      if (standing.has(key) || this.#busy.has(key)) continue;
+    const missing = [...this.#wanted].filter(([key]) => !standing.has(key) && !this.#busy.has(key));
+    const making = missing.map(([, port]) => {
       this.#logger.warn("a pod's port that is gone is made again", ownerFields(port.owner));
-      await this.#rows.put(port);
-    }
-    await this.#tell([...this.#wanted.keys()].filter((key) => !this.#busy.has(key)));
+      return this.#rows.put(port, this.#rows.numberFor(port.port));
+    });
+    await allOf([...making, this.#tell([...this.#wanted.keys()].filter((key) => !this.#busy.has(key)))]);
   }
 
+  /** Flows and ports side by side: no other pod gets the number of a port soon. */
   async #remove(leaving: readonly (readonly [string, Owner])[]): Promise<void> {
+    const owners = leaving.map(([, owner]) => owner);
     const parts = leaving.filter(([key]) => this.#told.delete(key)).map(([key]) => [partKey(key), undefined] as const);
-    try {
-      // What the switch does not hear of now it hears of before anything that is set later.
-      if (parts.length > 0) await within(removalMs, this.#program?.set(new Map(parts)));
-    } catch (caught) {
-      this.#tellLate("flows of pods go once the switch can be reached", leaving, caught);
-    }
-    try {
-      await this.#rows.remove(
-        leaving.map(([, owner]) => owner),
-        removalMs,
-      );
-      for (const [key] of leaving) this.#leaving.delete(key);
-    } catch (caught) {
-      this.#tellLate("ports of pods go once the database can be reached", leaving, caught);
-    }
+    // What the switch does not hear of now it hears of before anything that is set later.
+    const flows = parts.length === 0 ? undefined : within(removalMs, this.#program?.set(new Map(parts)));
+    const [, ports] = await Promise.all([
+      flows?.catch((caught: unknown) =>
+        this.#tellLate("flows of pods go once the switch can be reached", owners, caught),
+      ),
+      this.#rows.remove(owners, removalMs).then(
+        () => true,
+        (caught: unknown) => this.#tellLate("ports of pods go once the database can be reached", owners, caught),
+      ),
+    ]);
+    if (ports) for (const [key] of leaving) this.#leaving.delete(key);
   }
 
   /** The pod's interface goes all the same, so that nothing reaches it. */
-  #tellLate(what: string, leaving: readonly (readonly [string, Owner])[], caught: unknown): void {
-    const containers = leaving.map(([, { sandboxId }]) => sandboxId);
+  #tellLate(what: string, owners: readonly Owner[], caught: unknown): false {
+    const containers = owners.map(({ sandboxId }) => sandboxId);
     this.#logger.warn(what, { containers, error: caught instanceof Error ? caught.message : String(caught) });
+    return false;
   }
 
   async #tell(keys: readonly string[]): Promise<void> {
@@ -167,8 +185,9 @@ export class PodPorts {
 
   #flowPort(key: string): FlowPort | undefined {
     const port = this.#wanted.get(key);
-    const ofport = port === undefined ? undefined : this.#rows.ofportOf(port.port);
-    return port === undefined || ofport === undefined ? undefined : { ...port, ofport };
+    if (port === undefined) return undefined;
+    const ofport = this.#rows.ofportOf(port.port) ?? this.#asked.get(key);
+    return ofport === undefined || ofport === 0 ? undefined : { ...port, ofport };
   }
 
   /** The parts of those whose flows are other than was told, told now. */
@@ -198,6 +217,12 @@ export class PodPorts {
 }
 
 const partKey = (owner: string): string => `pod/${owner}`;
+
+/** All of them to their end; then the first error, if there is one. */
+async function allOf(work: readonly Promise<void>[]): Promise<void> {
+  const failed = (await Promise.allSettled(work)).find((result) => result.status === "rejected");
+  if (failed !== undefined) throw failed.reason;
+}
 
 /** Waits no longer than this for what goes on by itself. @throws {CniError} 11 */
 async function within(limitMs: number, work: Promise<void> | undefined): Promise<void> {

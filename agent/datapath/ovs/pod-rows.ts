@@ -4,6 +4,7 @@ import { insertPort, removePorts, Transaction, transactAndApply } from "../../ov
 import { sameOwner } from "../../state/owner-key.ts";
 import type { PodPort } from "./options.ts";
 import { formatIdentity, ownerOf, type PortIdentity, parseIdentity } from "./port-identity.ts";
+import { PortNumbers } from "./port-numbers.ts";
 import { interfaceNamed, type PortRow, portNamed, portsOf, type SwitchDatabase } from "./switch-database.ts";
 
 /** A pod's port with the VNID of its project. */
@@ -13,6 +14,7 @@ export type TenantPort = PodPort & Pick<PortIdentity, "vnid">;
 export class PodRows {
   readonly #db: SwitchDatabase;
   readonly #bridge: string;
+  readonly #numbers = new PortNumbers();
 
   constructor(db: SwitchDatabase, bridge: string) {
     this.#db = db;
@@ -45,6 +47,20 @@ export class PodRows {
     return ofport === undefined || ofport < 0 ? undefined : ofport;
   }
 
+  /** The number that a port has or is to get; for one that is new, the next one. 0: as the switch likes. */
+  numberFor(name: string): number {
+    const { ofport = -1, ofport_request: requested } = interfaceNamed(this.#db.view, name) ?? {};
+    if (ofport >= 0) return ofport;
+    return requested ?? this.#numbers.next(new Set([...this.#taken()]));
+  }
+
+  *#taken(): Iterable<number> {
+    for (const { ofport, ofport_request: requested } of this.#db.view.rows("Interface").values()) {
+      if (ofport !== undefined) yield ofport;
+      if (requested !== undefined) yield requested;
+    }
+  }
+
   /** Why the switch could make no port. */
   problemOf(name: string): string | undefined {
     return interfaceNamed(this.#db.view, name)?.error;
@@ -53,10 +69,11 @@ export class PodRows {
   /**
    * Has the row of this port as it should be. One for an earlier device of the name goes first, and the switch has to
    * have let go of it: it would keep the old device else.
+   * @param number of a new port; 0: as the switch likes
    * @throws {OvsdbError}
    * @throws {CniError} 102 where the name is taken by a port of somebody else
    */
-  async put(port: TenantPort): Promise<void> {
+  async put(port: TenantPort, number: number): Promise<void> {
     await this.#removeEarlier(port);
     const action = `add the port "${port.port}" of sandbox "${port.owner.sandboxId}"`;
     const transaction = new Transaction(action);
@@ -64,7 +81,8 @@ export class PodRows {
     const standing = portNamed(this.#db.view, port.port);
     if (standing === undefined) {
       const type = port.type === undefined ? {} : { type: port.type };
-      insertPort(transaction, this.#bridge, { name: port.port, interface: type, port: { external_ids: ids } });
+      const own = { ...type, ...(number === 0 ? {} : { ofport_request: number }) };
+      insertPort(transaction, this.#bridge, { name: port.port, interface: own, port: { external_ids: ids } });
     } else {
       const isSame = Object.entries(ids).every(([key, value]) => standing.external_ids.get(key) === value);
       const isTyped = port.type === undefined || this.#typeOf(port.port).type === port.type;

@@ -1,0 +1,21 @@
+import type { RowChange } from "../../ovsdb/mod.ts";
+
+const bridgeColumns = ["name", "datapath_type", "fail_mode", "protocols", "other_config"] as const;
+
+/**
+ * Whether a change of the database asks for anything: not what a call of this agent has brought about, and not what the
+ * switch tells of a port that stands as it should.
+ * @param isSeenTo says of a port's name whether no pod that is connected has it, or a call is under way that sees to it
+ */
+export function isRelevant(
+  { table, before, after }: RowChange,
+  nodePorts: ReadonlySet<string>,
+  isSeenTo: (port: string) => boolean,
+): boolean {
+  const isOther = (column: string): boolean => before?.[column] !== after?.[column];
+  if (table === "Bridge") return bridgeColumns.some(isOther);
+  if (table !== "Port" && table !== "Interface") return false;
+  const name = String((after ?? before)?.["name"]);
+  if (nodePorts.has(name)) return true;
+  return !isSeenTo(name) && (isOther("name") || isOther("ofport"));
+}
