@@ -41,6 +41,7 @@ class OvsDataPath implements DataPath {
   readonly #pairs: PodPairs;
   readonly #node: OvsNode;
   readonly #outward: Outward;
+  #hasStarted = false;
 
   constructor(options: OvsDataPathOptions) {
     this.#options = options;
@@ -56,10 +57,10 @@ class OvsDataPath implements DataPath {
 
   async start(): Promise<void> {
     try {
-      this.#pairs.retireHalfMade([]);
-      const attachments = this.#attachments();
-      await this.#node.start((pod) => attachments.some((attachment) => standsBehind(attachment, pod)));
-      await this.#restorePorts(attachments);
+      // The node knows its pods by itself from the first time on.
+      if (this.#hasStarted) await this.#node.start(() => true);
+      else await this.#takeOver();
+      this.#hasStarted = true;
     } catch (caught) {
       throw interfaceError("prepare the switch", caught);
     }
@@ -136,6 +137,14 @@ class OvsDataPath implements DataPath {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#resources.disposeAsync();
+  }
+
+  /** What an earlier agent has left. No call is served yet: pods neither come nor go meanwhile. */
+  async #takeOver(): Promise<void> {
+    this.#pairs.retireHalfMade([]);
+    const attachments = this.#attachments();
+    await this.#node.start((pod) => attachments.some((attachment) => standsBehind(attachment, pod)));
+    await this.#restorePorts(attachments);
   }
 
   /** What stands without a port: the database is another one since, or an agent was killed over an ADD. */

@@ -94,7 +94,7 @@ export class OvsNode implements OverlayNode {
   }
 
   async disconnectPod(owner: Owner): Promise<void> {
-    await this.#ports.disconnect(owner);
+    if (!(await this.#ports.disconnect(owner))) this.#settler.trigger();
   }
 
   problems(): readonly string[] {
@@ -115,7 +115,7 @@ export class OvsNode implements OverlayNode {
   }
 
   async #start(keep: (pod: ConnectedPod) => boolean): Promise<void> {
-    if (this.#running !== undefined) return this.#settler.run();
+    if (this.#running !== undefined) return this.#again();
     const { management, bridge, uplink, host, logger, services, serviceCidrs } = this.#options;
     await this.#db.ready();
     const context = await setUpNode(this.#db, this.#options);
@@ -149,6 +149,12 @@ export class OvsNode implements OverlayNode {
     }
     await program.finishRound();
     this.#follow();
+  }
+
+  /** Everything is looked at, the host's side too. */
+  #again(): Promise<void> {
+    this.#device = undefined;
+    return this.#settler.run();
   }
 
   #follow(): void {

@@ -114,12 +114,12 @@ export class PodPorts {
     await waitForOfport(this.#db, { name: port.port });
   }
 
-  /** What fails is tried again by `settle`. */
-  async disconnect(owner: Owner): Promise<void> {
+  /** `false` where `settle` is to go on with it. */
+  async disconnect(owner: Owner): Promise<boolean> {
     const key = ownerKey(owner);
     this.#wanted.delete(key);
     this.#leaving.set(key, owner);
-    await this.#remove([[key, owner]]);
+    return this.#remove([[key, owner]]);
   }
 
   /** Whether a call sees to this port just now, or it is none that is wanted. */
@@ -141,7 +141,7 @@ export class PodPorts {
   /** Brings database and program to what is wanted. @throws {OvsdbError | CniError} */
   async settle(): Promise<void> {
     const leaving = [...this.#leaving].filter(([key]) => !this.#busy.has(key));
-    if (leaving.length > 0) await this.#remove(leaving);
+    const isClean = await this.#remove(leaving);
     const standing = new Set(this.#rows.all().map(({ owner }) => ownerKey(owner)));
     const missing = [...this.#wanted].filter(([key]) => !standing.has(key) && !this.#busy.has(key));
     const making = missing.map(([, port]) => {
@@ -149,15 +149,19 @@ export class PodPorts {
       return this.#rows.put(port, this.#rows.numberFor(port.port));
     });
     await allOf([...making, this.#tell([...this.#wanted.keys()].filter((key) => !this.#busy.has(key)))]);
+    if (isClean) return;
+    const is = `${this.#leaving.size} stand, wanted them gone`;
+    throw new CniError(CniCode.tryAgainLater, `Cannot remove the ports of pods that have left: ${is}`);
   }
 
   /** Flows and ports side by side: no other pod gets the number of a port soon. */
-  async #remove(leaving: readonly (readonly [string, Owner])[]): Promise<void> {
+  async #remove(leaving: readonly (readonly [string, Owner])[]): Promise<boolean> {
+    if (leaving.length === 0) return true;
     const owners = leaving.map(([, owner]) => owner);
     const parts = leaving.filter(([key]) => this.#told.delete(key)).map(([key]) => [partKey(key), undefined] as const);
     // What the switch does not hear of now it hears of before anything that is set later.
     const flows = parts.length === 0 ? undefined : within(removalMs, this.#program?.set(new Map(parts)));
-    const [, ports] = await Promise.all([
+    const [, isGone] = await Promise.all([
       flows?.catch((caught: unknown) =>
         this.#tellLate("flows of pods go once the switch can be reached", owners, caught),
       ),
@@ -166,7 +170,8 @@ export class PodPorts {
         (caught: unknown) => this.#tellLate("ports of pods go once the database can be reached", owners, caught),
       ),
     ]);
-    if (ports) for (const [key] of leaving) this.#leaving.delete(key);
+    if (isGone) for (const [key] of leaving) this.#leaving.delete(key);
+    return isGone;
   }
 
   /** The pod's interface goes all the same, so that nothing reaches it. */
