@@ -91,6 +91,8 @@ test("Status: the data path's problems, an empty pool, an agent that is not read
   expect(await problems()).toEqual([expect.stringMatching(/^50 Cannot serve network "pods": all 253 addresses/)]);
   parts.allocator.release(ownerOf("full-7"), "cooling");
   expect(await problems()).toEqual([]);
+  refused = "this node's subnet is another's";
+  expect(await problems()).toEqual(["50 this node's subnet is another's"]);
   notReady = "the agent is still starting";
   expect(await problems()).toEqual(["50 the agent is still starting"]);
 });

@@ -23,7 +23,7 @@ export interface NodeInfo {
   callsInFlight(): number;
   /** Why no ADD can work yet, or no more; nothing while the agent is ready. */
   notReady(): string | undefined;
-  /** Why no new pod gets an address, where it is so. */
+  /** Why no new pod of the first network gets an address, where it is so. */
   refused(): string | undefined;
   /** This node among the others, for people; empty where it is not one of many, or has not joined. */
   cluster(): string;
@@ -133,7 +133,8 @@ async function findProblems(parts: AgentParts, info: NodeInfo, asked: string): P
     });
   }
   problems.push(...(await parts.dataPath.problems()));
-  const refused = info.refused();
+  const [first] = parts.config.networks;
+  const refused = networks.some((network) => network === first) ? info.refused() : undefined;
   if (refused !== undefined) problems.push({ code: CniCode.notAvailable, message: refused });
   try {
     parts.allocator.requireWritable();
