@@ -32,7 +32,7 @@ test("every key has a default", () => {
 
 test("is read whole", () => {
   const ovs = read(
-    `{ database: "tcp:10.0.0.1:6640", management: "tcp:10.0.0.1:6653", datapath: netdev, mode: hybrid, tunnel: vxlan,
+    `{ database: "tcp:10.0.0.1:6640", management: "tcp:10.0.0.1:6653", datapath: netdev, mode: encap, tunnel: vxlan,
        tunnelPort: 8472, tunnelName: tun9, tunnelChecksum: true, gateway: gw9, uplink: eth1,
        nodeAddresses: [192.168.1.5, "fd00::5"], services: { file: /etc/s.json, cidrs: [10.97.0.0/16] },
        tenants: multitenant, clusterSubnets: [10.128.0.0/14] }`,
@@ -41,7 +41,7 @@ test("is read whole", () => {
     database: "tcp:10.0.0.1:6640",
     management: "tcp:10.0.0.1:6653",
     datapath: "netdev",
-    mode: "hybrid",
+    mode: "encap",
     tunnel: { type: "vxlan", name: "tun9", checksum: true, port: 8472 },
     gateway: "gw9",
     uplink: "eth1",
@@ -75,6 +75,12 @@ test.each([
     "host bits",
     "{ services: { cidrs: [10.96.0.1/16] } }",
     '"ovs.services.cidrs[0]" is "10.96.0.1/16", wanted a network',
+  ],
+  ["another mode", "{ mode: hybrid }", undefined],
+  [
+    "projects kept apart where packets go without a tunnel",
+    "{ mode: hybrid, tenants: multitenant }",
+    '"ovs.tenants" is "multitenant" with mode "hybrid", wanted "encap"',
   ],
   ["a relative path", "{ services: { file: s.json } }", '"ovs.services.file" is "s.json", wanted an absolute path'],
 ])("%s", (_name, ovs, problem) => {

@@ -155,6 +155,9 @@ export function ovsContradictions(raw: RawOvs, bridge: string): (readonly [path:
       "services.cidrs[1]",
       `"${services?.cidrs?.[1]}" of the same family, wanted one of IPv4 and one of IPv6`,
     ]);
+  const { mode = "encap" } = raw;
+  if (raw.tenants === "multitenant" && mode !== "encap")
+    found.push(["tenants", `"multitenant" with mode "${mode}", wanted "encap": the tunnel carries whose a packet is`]);
   const names = { gateway: raw.gateway, tunnelName: raw.tunnelName, uplink: raw.uplink };
   const taken = new Set([bridge]);
   for (const [key, name] of Object.entries(names)) {
