@@ -3,42 +3,22 @@ import { tables } from "../../agent/datapath/ovs/pipeline/tables.ts";
 import { addFlow, deleteFlows, type Flow, type OpenFlowClient } from "../../agent/openflow/mod.ts";
 import type { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
-import { OpenFlowBridge } from "./openflow-bridge.ts";
-import { ports } from "./pipeline-bridge.ts";
 import { addressOf, contexts, macs, nodeFlows, pods, type Version } from "./pipeline-node.ts";
-
-/** The node's kernel sees the frames of pods' interfaces too, and must not answer them past the flows. */
-const guard = `table inet guard { chain pre { type filter hook prerouting priority raw; iifname != { "lo", "gw0" } drop; }; };
-  table arp guard { chain in { type filter hook input priority 0; iifname != { "lo", "gw0" } drop; }; };`;
+import { PodBridge } from "./pipeline-pods.ts";
 
 /** For a ping that is not to come back; what comes back does so in milliseconds. */
 const silent = "ping -n -q -c 3 -i 0.2 -w 1";
 
 describeWith("packets of real kernels through the pipeline", ["linux", "root", "openvswitch"], () => {
   const open = new AsyncDisposableStack();
-  const paths = { pod1: "", pod2: "" };
   let sandbox: NetworkSandbox;
+  let paths: PodBridge["paths"];
   let client: OpenFlowClient;
 
   beforeAll(async () => {
-    const bridge = open.use(await OpenFlowBridge.start());
-    sandbox = bridge.sandbox;
-    await bridge.vswitch.vsctl("del-port", "p1", "--", "del-port", "p2");
-    await bridge.addPort("gw0", ports.gw0);
-    await bridge.vswitch.run("nft", guard);
-    await addresses((command) => sandbox.node(command), "gw0", "gateway");
-    for (const name of ["pod1", "pod2"] as const) {
-      const path = await sandbox.addPod(name);
-      paths[name] = path;
-      const inside = path.slice(path.lastIndexOf("/") + 1);
-      await sandbox.node(`ip link add v-${name} type veth peer name eth0 netns ${inside}`);
-      await sandbox.node(`sysctl -qw net.ipv6.conf.v-${name}.disable_ipv6=1`);
-      await sandbox.node(`ip link set v-${name} up`);
-      await addresses((command) => sandbox.pod(path, command), "eth0", name);
-      const settings = ["--", "set", "Interface", `v-${name}`, `ofport_request=${ports[name]}`];
-      await bridge.vswitch.vsctl("add-port", "br-int", `v-${name}`, ...settings);
-    }
-    client = open.use(await bridge.connect());
+    const made = open.use(await PodBridge.start());
+    ({ sandbox, paths } = made);
+    client = open.use(await made.bridge.connect());
   });
   afterAll(() => open.disposeAsync());
   beforeEach(async () => {
@@ -47,15 +27,6 @@ describeWith("packets of real kernels through the pipeline", ["linux", "root", "
     await sandbox.node("ip neigh flush all");
   });
 
-  async function addresses(
-    run: (command: string) => Promise<string>,
-    link: string,
-    host: "gateway" | "pod1" | "pod2",
-  ): Promise<void> {
-    await run(`ip link set ${link} address ${macs[host]} up`);
-    await run(`ip addr add ${addressOf(host, 4)}/24 dev ${link}`);
-    await run(`ip addr add ${addressOf(host, 6)}/64 dev ${link} nodad`);
-  }
   /** Packets that the guard has not let pass. */
   const stopped = async (): Promise<number> => {
     const found = (await client.flows({ table: tables.SpoofGuard })).find(({ flow }) => flow.priority === 0);

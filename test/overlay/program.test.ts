@@ -265,6 +265,17 @@ describeWith("the program of a real switch", ["linux", "root", "openvswitch"], (
     expect(await groups()).toEqual([]);
   });
 
+  test("a round that cannot be finished in time is finished once the switch is back, for who asks again too", async () => {
+    await watcher.do(addFlow({ ...numbered(5), cookie: 0x0007_0000_0000_0000n }));
+    const program = await start({ bounds: { finishMs: 100, idleMs: 50, answerMs: 300 } });
+    await program.set(one("a", part([numbered(1)])));
+    await bridge.vswitch.stop("ovs-vswitchd", "SIGSTOP");
+    await expect(program.finishRound()).rejects.toMatchObject({ code: 11 });
+    await bridge.vswitch.stop("ovs-vswitchd", "SIGCONT");
+    await eventually(() => program.finishRound().then(() => true), true);
+    expect(await priorities()).toEqual([1]);
+  });
+
   test("what waits when the agent stops fails", async () => {
     await bridge.vswitch.stop("ovs-vswitchd");
     const program = await start();

@@ -118,7 +118,10 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   async finishRound(): Promise<void> {
     const action = "take the flows of earlier rounds out of the switch";
     this.#requireOpen(action);
-    this.#finishing ??= new Call(action, this.#bounds.finishMs, () => this.#problem);
+    // One whose time was up is still to be done, and this call may be in time for it.
+    if (this.#finishing?.isOver !== false) {
+      this.#finishing = new Call(action, this.#bounds.finishMs, () => this.#problem);
+    }
     this.#wake.resolve();
     return this.#finishing.done;
   }
