@@ -17,7 +17,7 @@ export interface LabOptions {
     readonly mode?: TrafficMode;
     readonly tunnel?: string;
     readonly tenants?: string;
-    readonly services?: { readonly file: string };
+    readonly services?: { readonly file: string; readonly cidrs?: readonly string[] };
   };
 }
 
