@@ -23,9 +23,6 @@ import { vnidFor } from "./tenants.ts";
 /** Of a pod that is new while the database cannot be reached: short, so that the runtime hears of it and tries again. */
 const databaseMs = 3_000;
 
-/** For the first state of the services' source: a file is read within milliseconds, unless there is none in order. */
-const firstServicesMs = 2_000;
-
 /** What there is once the node has been started. */
 interface Running {
   readonly context: PipelineContext;
@@ -144,8 +141,8 @@ export class OvsNode implements OverlayNode {
       const keeper = this.#resources.use(
         new ServiceKeeper({ source: services, program, context, cidrs, management, logger }),
       );
-      // Those of before stay until then; but a source that says nothing keeps nobody waiting.
-      await Promise.race([keeper.settled(), Bun.sleep(firstServicesMs)]);
+      // Those of before stay until then.
+      await keeper.begun();
     }
     await program.finishRound();
     this.#follow();

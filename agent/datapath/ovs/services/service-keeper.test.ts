@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { parseCidr, parseIp } from "../../../../shared/ip.ts";
 import { createLogger } from "../../../../shared/log.ts";
+import { eventually } from "../../../../test/support/agent-process.ts";
 import { LiveValue } from "../../../live-value.ts";
 import type { Part, SwitchProgram } from "../switch-program.ts";
 import type { Service, ServiceSource } from "./service.ts";
@@ -33,12 +34,11 @@ class ScriptedProgram implements SwitchProgram {
     this.calls.push([...parts.keys()]);
     await this.held;
     const refusal = this.refuses(parts);
-    if (refusal !== undefined && refusal.code !== CniCode.tryAgainLater) throw refusal;
+    if (refusal !== undefined) throw refusal;
     for (const [key, part] of parts) {
       if (part === undefined) this.parts.delete(key);
       else this.parts.set(key, part);
     }
-    if (refusal !== undefined) throw refusal;
   }
 
   get services(): readonly string[] {
@@ -161,15 +161,36 @@ test("a service that the switch refuses costs the others nothing, and is told of
   expect(program.services).toHaveLength(21);
 });
 
-test("what the switch gets with its next connection is not put in twice", async () => {
+test("while the switch is away it is asked again, and nobody is told of it", async () => {
   const { program, keeper, log, have } = keeping();
   await using _ = keeper;
-  program.refuses = () => new CniError(CniCode.tryAgainLater, "Cannot reach the switch: it is away");
+  let times = 0;
+  program.refuses = () =>
+    ++times <= 2 ? new CniError(CniCode.tryAgainLater, "Cannot reach the switch: it is away") : undefined;
   await have(service("a", "10.96.0.1"));
-  program.refuses = () => undefined;
-  const before = program.calls.length;
-  await have(service("a", "10.96.0.1"), service("b", "10.96.0.2"));
-  expect([program.calls.slice(before), log]).toEqual([[["service/b"]], []]);
+  expect(program.services).toEqual([]);
+  await eventually(() => program.services.length === 1, "the service");
+  expect([times, log]).toEqual([4, []]);
+});
+
+test("a source that says what no switch can have costs the others nothing", async () => {
+  const { program, keeper, log, have } = keeping();
+  await using _ = keeper;
+  await have(service("a", "10.96.0.1"), { ...service("b", "10.96.0.2"), port: 70_000 });
+  expect(program.services).toEqual(["service/a"]);
+  expect(log.join()).toContain("0x11170 is too large, wanted 16 bits");
+});
+
+test("the agent's start waits for a switch that is slow, and not for a source that says nothing", async () => {
+  const silent = keeping();
+  await using _ = silent.keeper;
+  await silent.keeper.begun();
+  const { program, keeper, say } = keeping();
+  await using _other = keeper;
+  program.held = Bun.sleep(100);
+  say(service("a", "10.96.0.1"));
+  await keeper.begun();
+  expect(program.services).toEqual(["service/a"]);
 });
 
 test("more endpoints than a group takes, and those of another family, are left out and told of", async () => {
@@ -187,9 +208,8 @@ test("ends in the middle of a change, and follows no longer", async () => {
   program.held = gate.promise;
   say(service("a", "10.96.0.1"));
   await Bun.sleep(0);
-  const ending = keeper[Symbol.asyncDispose]();
+  await keeper[Symbol.asyncDispose]();
   gate.resolve();
-  await ending;
   const calls = program.calls.length;
   say(service("b", "10.96.0.2"));
   await Bun.sleep(5);

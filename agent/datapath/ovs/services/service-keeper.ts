@@ -22,8 +22,13 @@ export interface ServiceKeeperOptions {
 
 /** Flows and groups of one bundle: some ten milliseconds of the switch's time, in which it does nothing else. */
 const bundleChanges = 4_000;
-/** Between two attempts at what the switch has refused. */
-const retryMs = 10_000;
+/** Between two attempts at what the switch has refused; where it was away, the attempt itself has waited for it. */
+const retryMs = { refused: 10_000, away: 1_000 } as const;
+/** For a source that says nothing, such as a file that is not in order; and for the switch to take what it says. */
+const beginMs = { source: 2_000, switch: 30_000 } as const;
+
+/** What became of a change. */
+type Outcome = "done" | keyof typeof retryMs;
 
 /**
  * Keeps the switch's services as the source has them. Only the source's latest state counts: what changes while the
@@ -33,6 +38,7 @@ export class ServiceKeeper implements AsyncDisposable {
   readonly #options: ServiceKeeperOptions;
   readonly #parts: ServiceParts;
   readonly #subscription: Disposable;
+  readonly #heard = Promise.withResolvers<void>();
   readonly #first = Promise.withResolvers<void>();
   readonly #gone: GoneConnections;
   #wanted: ReadonlyMap<string, Service> | undefined;
@@ -54,17 +60,23 @@ export class ServiceKeeper implements AsyncDisposable {
     while (this.#working !== undefined) await this.#working;
   }
 
-  /** The switch keeps what it has: pods go on while no agent runs. */
+  /** As `settled` at the agent's start, but with a bound: a source or a switch that does not answer keeps no pod waiting. */
+  async begun(): Promise<void> {
+    await within(beginMs.source, this.#heard.promise);
+    if (this.#working !== undefined) await within(beginMs.switch, this.settled());
+  }
+
+  /** The switch keeps what it has: pods go on while no agent runs. What it is being told now ends with its program. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isEnded = true;
     this.#subscription[Symbol.dispose]();
     clearTimeout(this.#retry);
-    await this.#working;
     await this.#gone[Symbol.asyncDispose]();
   }
 
   #want(services: ReadonlyMap<string, Service>): void {
     this.#wanted = services;
+    this.#heard.resolve();
     this.#working ??= this.#work().finally(() => {
       this.#working = undefined;
     });
@@ -77,60 +89,77 @@ export class ServiceKeeper implements AsyncDisposable {
       const services = this.#wanted;
       this.#wanted = undefined;
       clearTimeout(this.#retry);
-      if (!(await this.#bring(services))) this.#tryAgain(services);
+      const outcome = await this.#bring(services);
+      if (outcome !== "done") this.#tryAgain(services, retryMs[outcome]);
       this.#first.resolve();
     }
   }
 
-  #tryAgain(services: ReadonlyMap<string, Service>): void {
-    this.#retry = setTimeout(() => this.#want(this.#wanted ?? services), retryMs);
+  #tryAgain(services: ReadonlyMap<string, Service>, inMs: number): void {
+    if (this.#isEnded) return;
+    this.#retry = setTimeout(() => this.#want(this.#wanted ?? services), inMs);
     this.#retry.unref();
   }
 
-  /** Bundle by bundle, until all is in or there is something newer. Answers whether nothing is left to try again. */
-  async #bring(services: ReadonlyMap<string, Service>): Promise<boolean> {
-    let isDone = this.#hasBase || (await this.#base());
+  /** Bundle by bundle, until all is in, the switch is away, or there is something newer. */
+  async #bring(services: ReadonlyMap<string, Service>): Promise<Outcome> {
+    let outcome = this.#hasBase ? "done" : await this.#base();
     for (const changes of bundlesOf(this.#parts.changesTo(services))) {
-      if (this.#wanted !== undefined || this.#isEnded) return true;
-      if (!(await this.#apply(changes))) isDone = false;
+      if (outcome === "away" || this.#wanted !== undefined || this.#isEnded) break;
+      outcome = worse(outcome, await this.#apply(changes));
     }
-    return isDone;
+    return outcome;
   }
 
-  async #base(): Promise<boolean> {
+  async #base(): Promise<Outcome> {
     const part = noServicePart(this.#options.cidrs);
-    this.#hasBase = await this.#set(new Map([["services", part]]), "the addresses of services");
-    return this.#hasBase;
+    const outcome = await this.#set(() => new Map([["services", part]]), "the addresses of services");
+    this.#hasBase = outcome === "done";
+    return outcome;
   }
 
   /** What the switch refuses is looked for by halves, so that one service does not cost the others theirs. */
-  async #apply(changes: readonly ServiceChange[]): Promise<boolean> {
+  async #apply(changes: readonly ServiceChange[]): Promise<Outcome> {
     const names = changes.length === 1 ? `service "${changes[0]?.key}"` : `${changes.length} services`;
-    const step = this.#parts.step(changes);
-    if (await this.#set(step.parts, names, changes.length > 1)) {
-      step.keep();
+    let keep = (): void => undefined;
+    const parts = () => {
+      const step = this.#parts.step(changes);
+      keep = step.keep;
+      return step.parts;
+    };
+    const outcome = await this.#set(parts, names, changes.length > 1);
+    if (outcome === "done") {
+      keep();
       this.#gone.add(changes.flatMap(goneEndpoints));
-      return true;
     }
-    if (changes.length <= 1 || this.#isEnded) return false;
+    if (outcome !== "refused" || changes.length <= 1 || this.#isEnded) return outcome;
     const middle = changes.length >> 1;
-    const isFirstDone = await this.#apply(changes.slice(0, middle));
-    return (await this.#apply(changes.slice(middle))) && isFirstDone;
+    const first = await this.#apply(changes.slice(0, middle));
+    return first === "away" ? first : worse(first, await this.#apply(changes.slice(middle)));
   }
 
-  /** `true` where the switch has them, or gets them with its next connection. */
-  async #set(parts: ReadonlyMap<string, Part | undefined>, what: string, isSearching = false): Promise<boolean> {
+  async #set(make: () => ReadonlyMap<string, Part | undefined>, what: string, isSearching = false): Promise<Outcome> {
     const { program, logger } = this.#options;
     try {
-      await program.set(parts);
-      return true;
+      await program.set(make());
+      return "done";
     } catch (caught) {
       const error = CniError.from(caught, `put ${what} into the switch`);
-      if (error.code === CniCode.tryAgainLater) return true;
+      if (error.code === CniCode.tryAgainLater) return "away";
       if (!isSearching) logger.error(error.message, { what, details: error.details });
-      return false;
+      return "refused";
     }
   }
+}
+
+const worse = (one: Outcome, other: Outcome): Outcome =>
+  (["away", "refused"] as const).find((outcome) => one === outcome || other === outcome) ?? "done";
+
+async function within(ms: number, promise: Promise<void>): Promise<void> {
+  const { promise: over, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  await Promise.race([promise, over]);
+  clearTimeout(timer);
 }
 
 function* bundlesOf(changes: Iterable<ServiceChange>): Generator<readonly ServiceChange[]> {
