@@ -28,15 +28,16 @@ export interface OverlayParts {
 export function createOverlayDataPath({ hns, network, side, run, logger, ovs }: OverlayParts): DataPath {
   const mtuOn = (address: OvsNodeOptions["nodeAddresses"][number]): number =>
     network.mtu ?? podMtu(transportMtu, ovs.mode, ovs.tunnel.type, [address]);
+  const host = side.hostNetworkOf(network);
   return new OverlayDataPath({
     hns,
+    restoreHost: () => host.again(),
     requireSwitch: async () => {
       using database = openDatabase(ovs.database);
       await answering(() => database.ready());
     },
     openNode: () => {
       const { name, address } = side.cardOf(network);
-      const host = side.hostNetworkOf(network);
       return new OvsNode({ ...ovs, uplink: name, nodeAddresses: [address], mtu: mtuOn(address), host });
     },
     startsOn: (node) =>

@@ -12,7 +12,7 @@ import {
   savedAdapter,
   setUpHost,
 } from "../../windows-host/mod.ts";
-import type { HostNetwork } from "../ovs/host-network.ts";
+import type { HostNetwork, NodeRoute } from "../ovs/host-network.ts";
 import { networkGateway } from "./documents.ts";
 import type { HnsNetwork, NodeSide } from "./options.ts";
 
@@ -29,8 +29,8 @@ export interface OverlayCard {
 export interface OverlaySide {
   /** Becomes the bridge's uplink. @throws {CniError} 102 where nobody knows which it was */
   cardOf(network: HnsNetwork): OverlayCard;
-  /** The node's own network around the bridge. */
-  hostNetworkOf(network: HnsNetwork): HostNetwork;
+  /** The node's own network around the bridge; `again` does what was done last once more. */
+  hostNetworkOf(network: HnsNetwork): HostNetwork & { again(): Promise<void> };
 }
 
 /** The node's side of HNS networks, as the configuration asks for it. */
@@ -73,26 +73,40 @@ export function createNodeSide(dataDir: string, run: HostRunner, logger: Logger)
         logger.info("the node's card has its address back", { changes });
       }),
     cardOf,
-    hostNetworkOf: (network) => ({
-      macOf: async () => cardOf(network).mac,
-      useGateway: async ({ mac, addresses: [address], mtu }) => {
-        if (address === undefined) return;
-        await setUp({ ...settingsOf(network, dataDir, { mac, address }), mtu }, network, "gateway");
-      },
-      // Windows has moved the node's addresses to the switch's adapter, which the bridge's own port is.
-      moveToBridge: async () => undefined,
-      setRoutes: async (routes) => {
-        const settings = {
-          ...settingsOf(network, dataDir),
-          routes: routes.map(({ dst, via, by, mac }): SettingsRoute => {
-            const alias = by === "gateway" ? gatewayInterfaceOf(network) : network.bridge;
-            return { destination: dst, nextHop: via, alias, ...(mac === undefined ? {} : { nextHopMac: mac }) };
-          }),
-        };
-        await setUp(settings, network, "routes");
-      },
-    }),
+    hostNetworkOf: (network) => {
+      let gateway: (() => Promise<void>) | undefined;
+      let routes: (() => Promise<void>) | undefined;
+      return {
+        // The bridge's own port is the switch's adapter, and has the card's address already.
+        macOf: async () => cardOf(network).mac,
+        useGateway: async ({ mac, addresses: [address], mtu }) => {
+          if (address === undefined) return;
+          const settings = { ...settingsOf(network, dataDir, { mac, address }), mtu };
+          gateway = () => setUp(settings, network, "gateway");
+          await gateway();
+        },
+        // Windows has moved the node's addresses to the switch's adapter, which the bridge's own port is.
+        moveToBridge: async () => undefined,
+        setRoutes: async (wanted) => {
+          const settings = {
+            ...settingsOf(network, dataDir),
+            routes: wanted.map((route) => toSetting(route, network)),
+          };
+          routes = () => setUp(settings, network, "routes");
+          await routes();
+        },
+        again: async () => {
+          await gateway?.();
+          await routes?.();
+        },
+      };
+    },
   };
+}
+
+function toSetting({ dst, via, by, mac }: NodeRoute, network: HnsNetwork): SettingsRoute {
+  const alias = by === "gateway" ? gatewayInterfaceOf(network) : network.bridge;
+  return { destination: dst, nextHop: via, alias, ...(mac === undefined ? {} : { nextHopMac: mac }) };
 }
 
 const gatewayInterfaceOf = ({ overlayGateway, bridge }: HnsNetwork): string => overlayGateway ?? bridge;

@@ -1,6 +1,6 @@
 import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import type { Cidr, Ip } from "../../../shared/ip.ts";
+import { type Cidr, formatIp, type Ip } from "../../../shared/ip.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
 import type { ConnectedPod, OverlayNode, PodPort } from "../ovs/options.ts";
 import { ownerParts } from "../owner-names.ts";
@@ -13,6 +13,8 @@ export interface OverlayDataPathOptions {
   requireSwitch(): Promise<void>;
   /** Once the HNS network is there: the node's part of the overlay on its card. */
   openNode(): OverlayNode;
+  /** Does to the gateway's adapter and the routes again what the node has asked for: they went with an HNS network. */
+  restoreHost(): Promise<void>;
   /** Waits for the pods' adapters, by the node that is opened. Disposed with this one. */
   startsOn(node: OverlayNode): PodStarts;
 }
@@ -35,9 +37,10 @@ export class OverlayDataPath implements DataPath {
   }
 
   async start(): Promise<void> {
-    const { hns, requireSwitch, openNode, startsOn } = this.#options;
+    const { hns, requireSwitch, openNode, startsOn, restoreHost } = this.#options;
     if (this.#standing === undefined) await requireSwitch();
     await hns.start();
+    if (this.#standing !== undefined) await restoreHost();
     if (this.#standing === undefined) {
       const node = openNode();
       this.#standing = { node, starts: startsOn(node) };
@@ -59,16 +62,20 @@ export class OverlayDataPath implements DataPath {
     if (standing !== undefined && container.kind.t === "workload") return result;
     const [host] = result.interfaces;
     if (host?.mac === undefined) throw refused(action, "HNS has no hardware address for its endpoint", "one");
+    // Of an endpoint that has been replaced: the new one's adapter is yet to come.
+    const ips = result.ips.map(({ address }) => address.ip);
+    const isSame = standing?.mac === host.mac && standing.ips.map(formatIp).join() === ips.map(formatIp).join();
+    if (standing !== undefined && !isSame) await node.disconnectPod(owner);
     const wanted: PodPort = {
       owner,
       port: host.name,
       mac: host.mac,
-      ips: result.ips.map(({ address }) => address.ip),
+      ips,
       netns: container.netns,
       ownLease,
       ...(pod === undefined ? {} : { pod }),
       // One whose container runs stays as it is.
-      ...(standing?.type === undefined ? {} : { type: standing.type }),
+      ...(standing?.type === undefined || !isSame ? {} : { type: standing.type }),
     };
     await node.connectPod(wanted, "later");
     if (wanted.type === undefined) starts.expect(wanted);
@@ -78,7 +85,7 @@ export class OverlayDataPath implements DataPath {
   /** Flows, then the port, then the endpoint: nothing may be sent to a port that another pod gets. */
   async detach(owner: Owner): Promise<void> {
     const { node, starts } = this.#requireStanding(`detach "${owner.ifname}" of sandbox "${owner.sandboxId}"`);
-    starts.forget(owner);
+    await starts.forget(owner);
     await node.disconnectPod(owner);
     await this.#options.hns.detach(owner);
   }

@@ -31,6 +31,8 @@ export class PodStarts implements Disposable {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #dueMs = Number.POSITIVE_INFINITY;
   #pauseMs: number;
+  /** Never rejects. */
+  #connecting: { readonly key: string; readonly done: Promise<void> } | undefined;
   #looking = false;
   #disposed = false;
 
@@ -46,9 +48,11 @@ export class PodStarts implements Disposable {
     this.#schedule();
   }
 
-  /** The pod has gone. */
-  forget(owner: Owner): void {
-    this.#waiting.delete(keyOf(owner));
+  /** The pod is to go: once this is done, nothing is connected any more. */
+  async forget(owner: Owner): Promise<void> {
+    const key = keyOf(owner);
+    this.#waiting.delete(key);
+    if (this.#connecting?.key === key) await this.#connecting.done;
   }
 
   [Symbol.dispose](): void {
@@ -74,8 +78,12 @@ export class PodStarts implements Disposable {
     try {
       const started = await this.#options.started([...this.#waiting.values()].map(({ pod }) => pod.port));
       for (const [key, waiting] of this.#waiting) {
-        if (started.has(waiting.pod.port)) await this.#connect(key, waiting);
-        else this.#giveUp(key, waiting);
+        if (!started.has(waiting.pod.port)) {
+          this.#giveUp(key, waiting);
+          continue;
+        }
+        this.#connecting = { key, done: this.#connect(key, waiting) };
+        await this.#connecting.done;
       }
     } catch (caught) {
       this.#options.logger.warn("pods' adapters could not be looked for", { error: String(caught) });

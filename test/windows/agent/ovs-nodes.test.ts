@@ -8,6 +8,8 @@ const own = { name: "win", addresses: ["192.168.1.5"], mac: "00:15:5d:01:02:03",
 const onLink = { name: "near", addresses: ["192.168.1.6"], mac: "00:15:5d:00:00:06", subnets: ["10.9.6.0/24"] };
 const behind = { name: "far", addresses: ["192.168.7.7"], mac: "00:15:5d:00:00:07", subnets: ["10.9.7.0/24"] };
 const nodes = "C:\\nodes.yaml";
+const services = { file: "C:\\services.json", cidrs: ["10.96.0.0/16"] };
+const web = { name: "shop/web:http", clusterIp: "10.96.0.10", protocol: "tcp", port: 80 };
 const registry = { nodes: { name: "win", mac: own.mac, registry: { type: "static", file: nodes } } };
 
 describeWith("a Windows node among others", ["root", "openvswitch"], () => {
@@ -24,6 +26,10 @@ describeWith("a Windows node among others", ["root", "openvswitch"], () => {
       node.windows.host.state.routes.map((entry) => `${entry["DestinationPrefix"]} ${entry["NextHop"]}`);
     beforeAll(async () => {
       tell(onLink, behind);
+      wine.prefix.write(
+        services.file,
+        JSON.stringify({ services: [{ ...web, endpoints: [{ ip: "10.9.6.2", port: 8080 }] }] }),
+      );
       node = await OverlayWindowsNode.make(wine.prefix, real);
       node.windows.addNamespace(namespace);
       await real.servePipes(wine.prefix);
@@ -32,7 +38,7 @@ describeWith("a Windows node among others", ["root", "openvswitch"], () => {
 
     test("reaches those on its link without a tunnel, by their hardware address, and those behind a router in one", async () => {
       // By the pipes, which are what it looks for where nothing says otherwise.
-      await node.start({ mode: "hybrid", database: undefined, management: undefined }, registry);
+      await node.start({ mode: "hybrid", services, database: undefined, management: undefined }, registry);
       const port = portOf(await node.windows.cni("ADD", "a", { netns: namespace }));
       node.startContainer(port);
       await expect.poll(() => real.flowsOf("10.9.0.2")).not.toEqual([]);
@@ -50,6 +56,13 @@ describeWith("a Windows node among others", ["root", "openvswitch"], () => {
       expect(await real.trace(into, "--ct-next", "trk,new")).toMatch(new RegExp(`Datapath actions:.*${port}$`, "m"));
       // What is for the node itself does not touch the pipeline.
       expect(await real.trace("in_port=Ethernet0,icmp,nw_dst=192.168.1.5")).toMatch(/Datapath actions: br-int$/m);
+    }, 120_000);
+
+    test("has a way to services: the route, its next hop, and that one's declared hardware address", async () => {
+      const { state } = node.windows.host;
+      expect(routes()).toEqual(expect.arrayContaining(["10.96.0.0/16 169.254.0.253", "169.254.0.253/32 0.0.0.0"]));
+      expect(state.neighbours).toMatchObject([{ IPAddress: "169.254.0.253", State: "Permanent" }]);
+      await expect.poll(() => real.flowsOf("10.96.0.10")).not.toEqual([]);
     }, 120_000);
 
     test("has the routes of its own packets to their pods, and loses them with the nodes", async () => {
