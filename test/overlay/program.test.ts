@@ -265,6 +265,37 @@ describeWith("the program of a real switch", ["linux", "root", "openvswitch"], (
     expect(await groups()).toEqual([]);
   });
 
+  test("what is more than one bundle takes goes in by several, and only the part that is refused stays out", async () => {
+    await bridge.vswitch.stop("ovs-vswitchd");
+    const program = await start({ bounds: { bundleMessages: 2 } });
+    const all = [1, 2, 3, 4, 5].map((n) => [`p${n}`, part([numbered(n), numbered(10 + n)])] as const);
+    const calls = [program.set(new Map(all)), program.set(one("bad", part([refused])))];
+    const outcomes = Promise.allSettled(calls);
+    await bridge.vswitch.startSwitch();
+    expect((await outcomes).map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
+    watcher = open.use(await bridge.connect());
+    expect(await priorities()).toEqual([1, 2, 3, 4, 5, 11, 12, 13, 14, 15]);
+    await Promise.all(all.map(([key]) => program.set(one(key, undefined))));
+    expect(await priorities()).toEqual([]);
+  });
+
+  test("a switch that hangs is asked, given up and reached again; no more calls wait for it than may", async () => {
+    const program = await start({ bounds: { idleMs: 50, answerMs: 200, waitingCalls: 2 } });
+    await program.set(one("a", part([numbered(1)])));
+    await bridge.vswitch.stop("ovs-vswitchd", "SIGSTOP");
+    const calls = [2, 3].map((n) => program.set(one(`p${n}`, part([numbered(n)]))));
+    await expect(program.set(one("p4", part([numbered(4)])))).rejects.toMatchObject({
+      code: 11,
+      message: expect.stringContaining("2 changes wait"),
+    });
+    // Long before the time of a bundle is up.
+    await eventually(() => program.status.connected, false);
+    expect(program.status.lastError).toContain("no answer came in time");
+    await bridge.vswitch.stop("ovs-vswitchd", "SIGCONT");
+    await Promise.all(calls);
+    expect(await priorities()).toEqual([1, 2, 3]);
+  });
+
   test("a round that cannot be finished in time is finished once the switch is back, for who asks again too", async () => {
     await watcher.do(addFlow({ ...numbered(5), cookie: 0x0007_0000_0000_0000n }));
     const program = await start({ bounds: { finishMs: 100, idleMs: 50, answerMs: 300 } });

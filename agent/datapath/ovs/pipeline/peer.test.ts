@@ -68,5 +68,6 @@ test("the ways by mode, link, MAC and family", () => {
   });
   const six = { addresses: [ip("fd00:30::2")] };
   expect(wayTo({ ...encap, ...both }, { ...peer, ...six }, subnet!)).toEqual({ t: "tunnel", remote: ip("fd00:30::2") });
+  expect(flowText(peerFlows({ ...encap, ...both }, { ...peer, ...six })[0]!)).toContain("fd00:30::2->tun_ipv6_dst");
   expect(peerFlows(encap, { ...peer, ...six })).toEqual([]);
 });
