@@ -101,8 +101,8 @@ export class OvsNode implements OverlayNode {
       const why = state.t === "pausing" ? ` (${state.reason})` : "";
       return [`the database of Open vSwitch at "${database}" cannot be reached${why}`];
     }
-    const { connected, lastError } = this.#running?.program.status ?? { connected: false, lastError: "" };
-    if (connected) return [];
+    const { connected = false, lastError = "", leftOut = [] } = this.#running?.program.status ?? {};
+    if (connected) return [...leftOut].map(([key, why]) => `the switch lacks "${key}" (${why})`);
     return [`the switch at "${management}" cannot be reached${lastError === "" ? "" : ` (${lastError})`}`];
   }
 

@@ -10,6 +10,7 @@ import type { Changes } from "./parts.ts";
 import { messagesOf, type PlacedPart, placePart } from "./placed-part.ts";
 import { StableIds } from "./stable-ids.ts";
 import { SwitchState } from "./switch-state.ts";
+import { type Change, WaitingChanges } from "./waiting-changes.ts";
 
 /** Keeps the number of the last round that has begun, where it outlives the agent as long as the flows do. */
 export interface RoundKeeper {
@@ -36,15 +37,6 @@ export interface ProgramStatus {
   readonly leftOut: ReadonlyMap<string, string>;
 }
 
-/** One call of `set`. */
-interface Change {
-  readonly changes: Changes;
-  readonly messages: number;
-  readonly call: Call;
-  /** What it changes is kept: it has to get to the switch, whatever the call hears. */
-  isKept: boolean;
-}
-
 /**
  * The switch's program over OpenFlow. While there is a connection, changes go in one after the other, those that wait
  * together in one bundle. A connection that ends takes along the knowledge of what the switch has: the next one begins
@@ -58,7 +50,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   readonly #onStatus: ((status: ProgramStatus) => void) | undefined;
   readonly #closing = Promise.withResolvers<undefined>();
   readonly #running: Promise<void>;
-  readonly #waiting: Change[] = [];
+  readonly #waiting = new WaitingChanges();
   #finishing: Call | undefined;
   #wake = Promise.withResolvers<void>();
   /** A connection is in use: what waits is put in by it. */
@@ -106,7 +98,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     this.#requireRoom(action);
     const messages = [...changes.values()].reduce((sum, part) => sum + (part === undefined ? 1 : messagesOf(part)), 0);
     const call = new Call(action, this.#bounds.setMs, () => this.#problem);
-    this.#waiting.push({ changes, messages, call, isKept: !this.#isUp });
+    this.#waiting.add({ changes, messages, call, isKept: !this.#isUp });
     this.#wake.resolve();
     return call.done;
   }
@@ -131,7 +123,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     this.#isClosed = true;
     this.#closing.resolve(undefined);
     await this.#running;
-    for (const { call } of this.#waiting.splice(0)) call.fail(gone("finish the change of the switch"));
+    for (const { call } of this.#waiting.take(this.#waiting.count)) call.fail(gone("finish the change of the switch"));
     this.#finishing?.fail(gone("finish the round of the switch"));
   }
 
@@ -155,12 +147,12 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     if (this.#isClosed) throw gone(action);
   }
 
-  /** Calls whose time is up need no place, once what they change is kept. */
   #requireRoom(action: string): void {
-    if (this.#waiting.length < this.#bounds.waitingCalls) return;
-    if (!this.#isUp) this.#waiting.splice(0, this.#waiting.length, ...this.#waiting.filter(({ call }) => !call.isOver));
-    if (this.#waiting.length < this.#bounds.waitingCalls) return;
-    const is = `${this.#waiting.length} changes wait for it (${this.#problem}), wanted fewer at a time`;
+    if (this.#waiting.count < this.#bounds.waitingCalls) return;
+    // While there is a connection, some of them are under way.
+    if (!this.#isUp) this.#waiting.dropOver();
+    if (this.#waiting.count < this.#bounds.waitingCalls) return;
+    const is = `${this.#waiting.count} changes wait for it (${this.#problem}), wanted fewer at a time`;
     throw new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}`);
   }
 
@@ -187,14 +179,14 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   async #serve(client: OpenFlowClient): Promise<never> {
     // From here on what comes waits for its turn; all that waited before is part of what is put in now.
     this.#isUp = true;
-    const before = this.#waiting.length;
+    const before = this.#waiting.count;
     await this.#state.fill(client);
-    for (const { changes, call } of this.#waiting.splice(0, before)) this.#end(changes, call);
+    for (const { changes, call } of this.#waiting.take(before)) this.#end(changes, call);
     this.#tell(true);
     const lost = client.closed.then((error) => Promise.reject(error));
     for (;;) {
       this.#wake = Promise.withResolvers();
-      while (this.#waiting.length > 0) await this.#putNext(client);
+      while (this.#waiting.count > 0) await this.#putNext(client);
       await this.#finish(client);
       await Promise.race([this.#wake.promise, lost]);
     }
@@ -208,19 +200,14 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
 
   /** Those that wait, in one bundle; where it is refused each by itself, so that one costs the others nothing. */
   async #putNext(client: OpenFlowClient): Promise<void> {
-    let messages = 0;
-    const fitting = this.#waiting.findIndex((change) => {
-      messages += change.messages;
-      return messages > this.#bounds.bundleMessages;
-    });
-    const batch = this.#waiting.slice(0, fitting < 0 ? this.#waiting.length : Math.max(1, fitting));
+    const batch = this.#waiting.batch(this.#bounds.bundleMessages);
     if (batch.length > 1 && (await this.#put(client, batch)) === undefined) {
-      for (const { call } of this.#waiting.splice(0, batch.length)) call.end();
+      for (const { call } of this.#waiting.take(batch.length)) call.end();
       return;
     }
     for (const change of batch) {
       const refusal = await this.#put(client, [change]);
-      this.#waiting.shift();
+      this.#waiting.take(1);
       if (refusal === undefined) change.call.end();
       else change.call.fail(refusal);
     }
