@@ -82,7 +82,8 @@ function readNicira(body: WireReader, depth: number): Action | undefined {
     case NiciraAction.OUTPUT_REG:
       return { t: "output-field", source: readRange(body, body.u16()), maxLength: body.u16() };
     case NiciraAction.LEARN:
-      return readLearn(body);
+    case NiciraAction.LEARN2:
+      return readLearn(body, subtype === NiciraAction.LEARN2);
     case NiciraAction.CONJUNCTION:
       return { t: "conjunction", clause: body.u8() + 1, clauses: body.u8(), id: body.u32() };
     case NiciraAction.CT:

@@ -126,6 +126,7 @@ function learnText(learned: Learn): string {
     learned.sendFlowRemoved ? "send_flow_rem" : undefined,
     learned.deleteLearned ? "delete_learned" : undefined,
     learned.cookie === 0n ? undefined : `cookie=${hex(learned.cookie)}`,
+    learned.limit === 0 ? undefined : `limit=${learned.limit}`,
     ...learned.specs.map(specText),
   ];
   return `learn(${parts.filter((part) => part !== undefined).join(",")})`;

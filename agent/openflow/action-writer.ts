@@ -35,6 +35,7 @@ export const NiciraAction = {
   NAT: 36,
   CONTROLLER2: 37,
   CT_CLEAR: 43,
+  LEARN2: 45,
   RESUBMIT_TABLE_CT: 44,
 } as const;
 
@@ -119,7 +120,9 @@ function writeExtension(writer: WireWriter, action: Extension, version: Version)
     case "note":
       return nicira(writer, NiciraAction.NOTE, () => writer.bytes(action.bytes));
     case "learn":
-      return nicira(writer, NiciraAction.LEARN, () => writeLearn(writer, action));
+      return nicira(writer, action.limit > 0 ? NiciraAction.LEARN2 : NiciraAction.LEARN, () =>
+        writeLearn(writer, action),
+      );
     case "controller":
       return writeController(writer, action);
     case "ct":

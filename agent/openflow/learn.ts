@@ -29,6 +29,8 @@ export interface Learn {
   readonly sendFlowRemoved: boolean;
   /** Learned flows go with the last flow that learns them. */
   readonly deleteLearned: boolean;
+  /** Of flows with this cookie in the table; beyond, nothing is learned. 0: no limit (since Open vSwitch 2.8). */
+  readonly limit: number;
   readonly specs: readonly LearnSpec[];
 }
 
@@ -46,6 +48,7 @@ export function learn(options: Pick<Learn, "table" | "specs"> & Partial<Omit<Lea
     finHardTimeout: 0,
     sendFlowRemoved: false,
     deleteLearned: false,
+    limit: 0,
     ...options,
   };
 }
@@ -78,16 +81,17 @@ function checkSpec(spec: LearnSpec): void {
   }
 }
 
-const learnFlag = { sendFlowRemoved: 1, deleteLearned: 2 } as const;
+const learnFlag = { sendFlowRemoved: 1, deleteLearned: 2, writeResult: 4 } as const;
 const fromNumber = 1 << 13;
 const kinds = { match: 0, load: 1 << 11, output: 2 << 11 } as const;
 
-/** What follows the head of NXAST_LEARN. */
+/** What follows the head of NXAST_LEARN, and with a limit of NXAST_LEARN2. */
 export function writeLearn(writer: WireWriter, learned: Learn): void {
   const flags =
     (learned.sendFlowRemoved ? learnFlag.sendFlowRemoved : 0) | (learned.deleteLearned ? learnFlag.deleteLearned : 0);
   writer.u16(learned.idleTimeout).u16(learned.hardTimeout).u16(learned.priority).u64(learned.cookie);
   writer.u16(flags).u8(learned.table).u8(0).u16(learned.finIdleTimeout).u16(learned.finHardTimeout);
+  if (learned.limit > 0) writer.u32(learned.limit).zeros(4);
   for (const spec of learned.specs) {
     const { source } = spec;
     writer.u16(kinds[spec.t] | ("number" in source ? fromNumber : 0) | source.count);
@@ -98,13 +102,20 @@ export function writeLearn(writer: WireWriter, learned: Learn): void {
   }
 }
 
-/** @throws {MalformedMessage} */
-export function readLearn(reader: WireReader): Learn {
+/**
+ * @param isSecond it is NXAST_LEARN2
+ * @returns `undefined` for one that also says whether it learned, which has no place in `Learn`
+ * @throws {MalformedMessage}
+ */
+export function readLearn(reader: WireReader, isSecond: boolean): Learn | undefined {
   const [idleTimeout, hardTimeout, priority] = [reader.u16(), reader.u16(), reader.u16()];
   const cookie = reader.u64();
   const flags = reader.u16();
   const table = reader.u8();
   const [finIdleTimeout, finHardTimeout] = [reader.skip(1).u16(), reader.u16()];
+  if ((flags & learnFlag.writeResult) !== 0) return undefined;
+  const limit = isSecond ? reader.u32() : 0;
+  if (isSecond) reader.skip(4);
   const specs: LearnSpec[] = [];
   while (reader.left >= 2) {
     const head = reader.u16();
@@ -114,7 +125,7 @@ export function readLearn(reader: WireReader): Learn {
   const sendFlowRemoved = (flags & learnFlag.sendFlowRemoved) !== 0;
   const deleteLearned = (flags & learnFlag.deleteLearned) !== 0;
   const timeouts = { idleTimeout, hardTimeout, finIdleTimeout, finHardTimeout };
-  return { t: "learn", table, priority, cookie, ...timeouts, sendFlowRemoved, deleteLearned, specs };
+  return { t: "learn", table, priority, cookie, ...timeouts, sendFlowRemoved, deleteLearned, limit, specs };
 }
 
 function readSpec(reader: WireReader, head: number): LearnSpec {

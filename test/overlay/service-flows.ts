@@ -196,6 +196,7 @@ export const serviceFlows: readonly (readonly [Flow, string])[] = [
           idleTimeout: 60,
           priority: 200,
           deleteLearned: true,
+          limit: 1000,
           cookie: 0x0001_0300_0000_0007n,
           specs: [
             learnMatch(whole("eth_type"), 0x0800),
@@ -215,7 +216,7 @@ export const serviceFlows: readonly (readonly [Flow, string])[] = [
       ],
     }),
     "table=10, priority=190,tcp,reg4=0x30000/0x70000 actions=learn(table=9,idle_timeout=60,hard_timeout=300," +
-      "fin_idle_timeout=5,priority=200,delete_learned,cookie=0x1030000000007,eth_type=0x800,nw_proto=6," +
+      "fin_idle_timeout=5,priority=200,delete_learned,cookie=0x1030000000007,limit=1000,eth_type=0x800,nw_proto=6," +
       "NXM_OF_TCP_DST[],NXM_OF_IP_DST[],NXM_OF_IP_SRC[],load:NXM_NX_REG3[]->NXM_NX_REG3[]," +
       "load:NXM_NX_REG4[0..15]->NXM_NX_REG4[0..15],load:NXM_NX_REG4[26]->NXM_NX_REG4[26]," +
       "load:0x2->NXM_NX_REG4[16..18],load:0x1->NXM_NX_REG0[9]),set_field:0x20000/0x70000->reg4,resubmit(,11)",

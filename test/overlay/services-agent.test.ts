@@ -102,4 +102,8 @@ describeWith("services of an agent", ["root", "openvswitch", "nft"], () => {
       (await single.node.flows()).filter((flow) => flow.includes("table=100,") && !flow.includes("priority=0")),
     ).toEqual([]);
   });
+
+  test("an agent that is asked to end does so, though it follows a file", async () => {
+    expect(await single.node.agent.end("SIGTERM")).toBe(0);
+  });
 });

@@ -167,6 +167,8 @@ describeWith("services", ["root", "openvswitch", "nft"], () => {
     const all = [0, 1, 2].map((i) => to(node.pod(i)[4]));
     await node.serve(service(4, all, { affinitySeconds: 1 }));
     expect(await call(client(), clusterIp[4], 80)).toBeDefined();
+    // Who sends from addresses that he makes up does not fill the switch.
+    expect((await node.ofctl("dump-flows", "table=110")).join()).toContain(",limit=20000,");
     await eventually(async () => (await remembered()).length === 0, "the end of the remembered flow");
     await node.serve(service(4, all, { affinitySeconds: 300 }));
     expect(await call(client(), clusterIp[4], 80)).toBeDefined();

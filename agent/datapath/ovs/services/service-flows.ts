@@ -24,6 +24,9 @@ import type { Part } from "../switch-program.ts";
 import type { Endpoint, Service } from "./service.ts";
 
 const { toSelect, selected, toLearn } = EndpointState;
+/** Remembered of one service: beyond the pods of a large cluster are only addresses that somebody has made up. */
+const mostClients = 20_000;
+
 /** That a connection is a service's, and where it comes from. */
 const remembered: readonly Action[] = [load(connectionMarks.service, 1), rememberSource];
 const protocolNumbers = { tcp: 6, udp: 17, sctp: 132 } as const;
@@ -97,6 +100,7 @@ function learnFlow(service: Service, number: number, seconds: number): Flow {
     cookie: cookieOf(0, Category.service, number) | learnedBit,
     hardTimeout: seconds,
     deleteLearned: true,
+    limit: mostClients,
     specs: [
       learnMatch(whole("eth_type"), is4 ? 0x0800 : 0x86dd),
       learnMatch(whole("nw_proto"), protocolNumbers[protocol]),
