@@ -10,7 +10,7 @@ import { nodeUid } from "./node-uid.ts";
 import { findOwnAddresses, type OwnAddresses } from "./own-addresses.ts";
 import { untilDone } from "./retry.ts";
 
-/** How long a node that knows its subnet waits for the registry before it goes on with what it knows. */
+/** How long an answer of the registry may take: then a node that knows its subnet goes on with that, others say so. */
 const patienceMs = 2000;
 /** How long it waits for the node's own addresses then: the agent starts before the network does. */
 const linksPatienceMs = 15_000;
@@ -63,7 +63,10 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
   const linksUntilMs = performance.now() + linksPatienceMs;
   const attempt = async (): Promise<Joined> => {
     const before = known.state.self;
-    const answer = await ask(register, before === undefined ? undefined : patienceMs);
+    const answer = await ask(register, ({ message }) => {
+      options.waiting(message);
+      return before !== undefined;
+    });
     if (answer instanceof CniError) {
       if (before === undefined) throw answer;
       if (!saysNo(answer)) {
@@ -88,21 +91,22 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
   return untilDone(attempt, { signal, failed });
 }
 
-/** The failure, where it fails or takes too long. */
+/**
+ * The failure, where it fails.
+ * @param late hears of an answer that takes long, and says whether to go on without it
+ */
 async function ask(
   register: () => Promise<ClusterNode>,
-  withinMs: number | undefined,
+  late: (error: CniError) => boolean,
 ): Promise<ClusterNode | CniError> {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<CniError>((resolve) => {
-    const error = new CniError(
-      CniCode.tryAgainLater,
-      `Cannot join: the registry gives no answer within ${withinMs} ms, wanted one`,
-    );
-    if (withinMs !== undefined) timer = setTimeout(() => resolve(error), withinMs);
+  const impatient = new Promise<CniError>((resolve) => {
+    const is = `the registry has given no answer for ${patienceMs} ms, wanted one`;
+    const error = new CniError(CniCode.tryAgainLater, `Cannot join: ${is}`);
+    timer = setTimeout(() => late(error) && resolve(error), patienceMs);
   });
   try {
-    return await Promise.race([register().catch((caught: unknown) => CniError.from(caught, "join")), late]);
+    return await Promise.race([register().catch((caught: unknown) => CniError.from(caught, "join")), impatient]);
   } finally {
     clearTimeout(timer);
   }
