@@ -47,6 +47,8 @@ describeWith("a node that joins by etcd, with the compiled executable", ["root",
     expect((await home.status()).cluster).toContain(
       "node here at 192.0.2.1 with 10.128.0.0/23, 0 others; from the etcd",
     );
+    const [, , line] = (await pipette(home, "status", "--socket", home.socket)).stdout.split("\n");
+    expect(line).toMatch(/^node here at 192\.0\.2\.1 with 10\.128\.0\.0\/23/);
 
     // A peer that comes is known at once, and stays known.
     expect(await run("nodes", "register", "there", "--uid", "of-there", "--address", "192.0.2.2")).toMatchObject({

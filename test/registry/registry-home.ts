@@ -15,12 +15,13 @@ export function registryHome(
   return home;
 }
 
-/** `pipette WORDS --config` with the home's configuration. */
+/** `pipette WORDS`, with the home's configuration where the command has one. */
 export async function pipette(
   home: AgentHome,
   ...words: readonly string[]
 ): Promise<{ readonly status: number | undefined; readonly stdout: string; readonly stderr: string }> {
   const [file = "", ...args] = home.command;
-  const run = await execa(file, [...args, ...words, "--config", home.configFile], { reject: false, timeout: 30_000 });
+  const config = words[0] === "status" ? [] : ["--config", home.configFile];
+  const run = await execa(file, [...args, ...words, ...config], { reject: false, timeout: 30_000 });
   return { status: run.exitCode, stdout: run.stdout, stderr: run.stderr };
 }
