@@ -30,7 +30,7 @@ export const agentCommand = defineCommand({
       of: "file",
       help: `its log, in place of stderr: up to ${limits.agentLogFileBytes / 1024 ** 2} MiB, and as much again in PATH.1`,
     },
-    cleanup: { help: "Windows: takes back what agents have changed on this node, while none runs" },
+    cleanup: { help: "takes back what agents have changed on this node, while none runs; not of kernel bridges" },
     json: { help: "what was taken back, as one JSON object" },
     service: { help: "Windows: as the service that the service control manager has started" },
   },
@@ -58,12 +58,12 @@ async function run(file: string, check: boolean, io: TerminalIo, supervisor?: Su
 }
 
 async function cleanUp(file: string, json: boolean, io: TerminalIo): Promise<number> {
-  if (!isWindows) {
-    io.stderr("Cannot clean up: this is not Windows, wanted the system whose network settings the agent changes\n");
-    return exitStatus.failed;
-  }
   const config = await readConfig(file, io);
   if (config === undefined) return exitStatus.failed;
+  if (!isWindows) {
+    const { cleanUpLinuxNode } = await import("./clean-up-linux-node.ts");
+    return cleanUpLinuxNode(config, await openSystem(), json, io);
+  }
   const { cleanUpNode } = await import("./clean-up-node.ts");
   const { openHcn } = await import("./hcn/mod.ts");
   const { openHostRunner } = await import("./windows-host/powershell.windows.ts");

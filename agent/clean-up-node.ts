@@ -41,7 +41,11 @@ export async function cleanUpNode(parts: CleanUpParts, json: boolean, io: Termin
     return [...bridge, ...(await removeNetwork(hcn, network))];
   });
   const isTold = overlay !== undefined;
-  const changes = [...endpoints, ...host.changes, ...(isTold ? [] : await removeOverlay())];
+  return reportChanges([...endpoints, ...host.changes, ...(isTold ? [] : await removeOverlay())], json, io);
+}
+
+/** @returns exit status: failed where anything stays */
+export function reportChanges(changes: readonly HostChange[], json: boolean, io: TerminalIo): number {
   const failed = changes.filter(({ did }) => did === "failed");
   if (json) io.stdout(formatJson({ changes }));
   else if (changes.length === 0) io.stdout("nothing on record: there is nothing to clean up\n");

@@ -1,7 +1,9 @@
 import { afterEach, beforeAll, expect, test } from "vitest";
 import { compileExecutables } from "../conformance/plugin.ts";
+import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
 import { external, routerOn } from "./lab/addresses.ts";
+import { guardKernel } from "./lab/kernel-guard.ts";
 import { answers, unansweredPings } from "./lab/reach.ts";
 import { seenBy, TcpServer } from "./lab/tcp.ts";
 import { SingleNode } from "./single-node.ts";
@@ -56,6 +58,38 @@ describeWith("a node whose own interface is a port of the pods' bridge", ["root"
       expect(await answers(node.namespace, external[i])).toBe(true);
     }
   });
+
+  test("an agent that is to have no uplink any more gives it back, and so does the clean-up, with everything else", async () => {
+    single = await SingleNode.ground({}, "uplink");
+    const { node, underlay } = single;
+    const before = await hostOf(node);
+    await node.startAgent();
+    await node.addPod("a");
+    await node.agent.end();
+    await removeKey(node, "uplink");
+    await node.startAgent();
+    expect(await holdersOf(node)).toEqual(["nic0"]);
+    await guardKernel(node.namespace, ["nic0"]);
+    expect(await answers(underlay.namespace, node.addresses[0])).toBe(true);
+    await node.agent.end();
+    expect(await node.pipette("agent", "--config", node.home.configFile, "--cleanup")).toContain("undone");
+    expect(await node.vswitch.vsctl("list-br")).toBe("");
+    await isAsBefore(node, before);
+  });
+
+  test("the clean-up gives the uplink's addresses back, and refuses while an agent runs", async () => {
+    single = await SingleNode.ground({}, "uplink");
+    const { node } = single;
+    const before = await hostOf(node);
+    await node.startAgent();
+    const cleanUp = (): Promise<string> => node.pipette("agent", "--config", node.home.configFile, "--cleanup");
+    await expect(cleanUp()).rejects.toThrow(/agent.*running|lock|held/i);
+    await node.agent.end();
+    await cleanUp();
+    await isAsBefore(node, before);
+    await guardKernel(node.namespace, ["nic0"]);
+    expect(await answers(node.namespace, external[0])).toBe(true);
+  });
 });
 
 type Node = SingleNode["node"];
@@ -71,4 +105,33 @@ async function holdersOf({ namespace, addresses }: Node): Promise<readonly strin
 async function routesOf({ namespace }: Node): Promise<readonly string[]> {
   const lines = (await namespace.run("ip -4 route")).split("\n").map((line) => line.trim());
   return lines.filter((line) => / dev (nic0|br-int)/.test(line)).sort();
+}
+
+/** Interfaces, addresses, routes and rules of the node. */
+async function hostOf({ namespace }: Node): Promise<readonly string[]> {
+  const kernel = namespace.run("nft list tables");
+  const addresses: { ifname: string; addr_info: { local: string; scope: string }[] }[] = JSON.parse(
+    await namespace.run("ip -j addr"),
+  );
+  const own = addresses.flatMap(({ ifname, addr_info }) =>
+    addr_info.filter(({ scope }) => scope === "global").map(({ local }) => `${ifname} ${local}`),
+  );
+  const links = addresses.map(({ ifname }) => ifname).filter((name) => name !== "ovs-netdev");
+  return [...links.sort(), ...own.sort(), (await kernel).trim(), (await namespace.run("ip -4 route")).trim()];
+}
+
+/** ovs-vswitchd takes its interfaces away behind the database. */
+async function isAsBefore(node: Node, before: readonly string[]): Promise<void> {
+  const links = before.filter((line) => !line.includes(" "));
+  await eventually(
+    async () => (await hostOf(node)).filter((line) => !line.includes(" ")).join() === links.join(),
+    "the end",
+  );
+  expect(await hostOf(node)).toEqual(before);
+}
+
+async function removeKey({ home }: Node, key: string): Promise<void> {
+  const config = JSON.parse(await Bun.file(home.configFile).text());
+  delete config.ovs[key];
+  await Bun.write(home.configFile, JSON.stringify(config));
 }

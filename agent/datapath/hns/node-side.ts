@@ -86,7 +86,7 @@ export function createNodeSide(dataDir: string, run: HostRunner, logger: Logger)
           await gateway();
         },
         // Windows has moved the node's addresses to the switch's adapter, which the bridge's own port is.
-        moveToBridge: async () => undefined,
+        moveAddresses: async () => undefined,
         setRoutes: async (wanted) => {
           const settings = {
             ...settingsOf(network, dataDir),

@@ -15,7 +15,7 @@ export interface MasqueradedNetwork {
 }
 
 /** One table per bridge, so that agents with different bridges on one node leave each other alone. */
-export const masqueradeTable = (network: MasqueradedNetwork): string => `pipette-${network.bridge}`;
+export const masqueradeTable = (network: Pick<MasqueradedNetwork, "bridge">): string => `pipette-${network.bridge}`;
 
 const block = (subnet: Cidr): string => `${formatIp(firstOf(subnet))}/${subnet.prefix}`;
 

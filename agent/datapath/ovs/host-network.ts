@@ -27,11 +27,11 @@ export interface HostNetwork {
   /** The gateway port stands on the bridge: gives it its addresses, and has the node forward for it. @throws {CniError} */
   useGateway(gateway: Gateway): Promise<void>;
   /**
-   * The uplink is a port of the bridge: moves the node's addresses and routes from it to the bridge's own port. Killed
-   * at any point, the next call finishes it.
+   * Moves the node's addresses and routes from one interface to another: from the uplink to the bridge's own port, once
+   * it is a port of the bridge, and back. Killed at any point, the next call finishes it.
    * @throws {CniError}
    */
-  moveToBridge(uplink: string, bridge: string): Promise<void>;
+  moveAddresses(from: string, to: string): Promise<void>;
   /** Has exactly these routes, and no other of ours, an earlier agent's included. @throws {CniError} */
   setRoutes(routes: readonly NodeRoute[]): Promise<void>;
 }

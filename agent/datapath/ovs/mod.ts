@@ -3,4 +3,5 @@
  * pipeline that decides where each packet goes. `OvsNode` is the part that knows nothing of pods' interfaces.
  */
 export { ovsOptionsOf } from "./configured.ts";
+export { cleanUpOvs } from "./linux/clean-up.ts";
 export { createOvsDataPath } from "./ovs-datapath.ts";

@@ -7,7 +7,7 @@ import { ensureNodeBridge } from "./node-bridge.ts";
 import { gatewayPort, tunnelPort, uplinkPort } from "./node-ports.ts";
 import type { OvsNodeOptions } from "./options.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
-import type { SwitchDatabase } from "./switch-database.ts";
+import { type SwitchDatabase, uplinkOf } from "./switch-database.ts";
 
 /** The gateway as the options have it. @throws {CniError} 7 where a subnet has no room for one */
 export const gatewayOf = ({ gateway, bridge, podSubnets, nodeAddresses, mode, mtu }: OvsNodeOptions): Gateway => ({
@@ -35,6 +35,9 @@ export async function setUpNode(db: SwitchDatabase, options: OvsNodeOptions): Pr
     ...(isTunnelled ? [tunnelPort(tunnel, second === undefined ? only?.ip : undefined)] : []),
     ...(uplink === undefined ? [] : [uplinkPort(uplink)]),
   ];
+  // Its addresses would be cut off with it.
+  const former = uplinkOf(db.view, bridge);
+  if (former !== undefined && former !== uplink) await host.moveAddresses(bridge, former);
   const mac = uplinkMac === undefined ? {} : { mac: uplinkMac };
   await ensureNodeBridge(db, { name: bridge, kind, ports, ...mac });
   const ofportOf = (name: string): Promise<number> => waitForOfport(db, { name });

@@ -134,7 +134,7 @@ export class OvsNode implements OverlayNode {
     });
     this.#running = { context, program };
     this.#ports.follow(context, (changes) => program.set(changes));
-    if (uplink !== undefined) await host.moveToBridge(uplink, bridge);
+    if (uplink !== undefined) await host.moveAddresses(uplink, bridge);
     await this.#setUpHost();
     if (services !== undefined) {
       const cidrs = serviceCidrs;

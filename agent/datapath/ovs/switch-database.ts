@@ -1,4 +1,5 @@
 import { type Monitored, OvsdbClient } from "../../ovsdb/mod.ts";
+import { roleOf } from "./port-identity.ts";
 
 /** What the data path follows of the database. */
 const watched = {
@@ -36,3 +37,7 @@ export function portsOf(view: SwitchView, bridge: string): readonly PortRow[] {
   const uuids = bridgeNamed(view, bridge)?.ports ?? new Set();
   return [...uuids].map((uuid) => view.row("Port", uuid)).filter((row) => row !== undefined);
 }
+
+/** Name of the node's own interface on the bridge, where an agent has put one there. */
+export const uplinkOf = (view: SwitchView, bridge: string): string | undefined =>
+  portsOf(view, bridge).find(({ external_ids }) => roleOf(external_ids) === "uplink")?.name;

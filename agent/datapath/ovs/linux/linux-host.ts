@@ -43,9 +43,9 @@ export class LinuxHost implements HostNetwork {
     });
   }
 
-  moveToBridge(uplink: string, bridge: string): Promise<void> {
-    return inKernel(`move the node's addresses from "${uplink}" to "${bridge}"`, () => {
-      moveAddresses(this.#socket, this.#require(uplink), this.#require(bridge));
+  moveAddresses(from: string, to: string): Promise<void> {
+    return inKernel(`move the node's addresses from "${from}" to "${to}"`, () => {
+      moveAddresses(this.#socket, this.#require(from), this.#require(to));
     });
   }
 

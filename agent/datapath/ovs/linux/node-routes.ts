@@ -27,9 +27,7 @@ const atOnce = 100;
 /** Has exactly these routes of ours, and the neighbours that they lead over. @throws {NetlinkError} */
 export function setNodeRoutes(socket: NetlinkSocket, gateway: Link, routes: readonly NodeRoute[]): void {
   declareNeighbours(socket, gateway, routes);
-  const standing = ([4, 6] as const).flatMap((family) =>
-    socket.dump(listRoutes(family), readRoute).filter(({ protocol }) => protocol === routeProtocol),
-  );
+  const standing = ownRoutes(socket);
   const there = new Set(standing.map((route) => standingKey(gateway, route)));
   const added = routes.filter((route) => !there.has(wantedKey(route)));
   run(
@@ -39,11 +37,27 @@ export function setNodeRoutes(socket: NetlinkSocket, gateway: Link, routes: read
   );
   const wanted = new Set(routes.map(wantedKey));
   const stale = standing.filter((route) => !wanted.has(standingKey(gateway, route)));
-  const removed = stale.flatMap(({ dst, hops: [hop] }) => {
+  remove(socket, stale);
+}
+
+/** Those of every agent, whatever its gateway was called. Answers whether there were any. @throws {NetlinkError} */
+export function removeNodeRoutes(socket: NetlinkSocket): boolean {
+  const standing = ownRoutes(socket);
+  remove(socket, standing);
+  return standing.length > 0;
+}
+
+const ownRoutes = (socket: NetlinkSocket): readonly Route[] =>
+  ([4, 6] as const).flatMap((family) =>
+    socket.dump(listRoutes(family), readRoute).filter(({ protocol }) => protocol === routeProtocol),
+  );
+
+function remove(socket: NetlinkSocket, routes: readonly Route[]): void {
+  const messages = routes.flatMap(({ dst, hops: [hop] }) => {
     if (hop === undefined) return [];
     return [deleteRoute({ dst, index: hop.index, gateway: hop.gateway, protocol: routeProtocol })];
   });
-  run(socket, removed, Errno.ESRCH);
+  run(socket, messages, Errno.ESRCH);
 }
 
 const kernelRoute = (link: Link, { dst, via, by }: NodeRoute) => ({

@@ -1,8 +1,8 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { removeBridge, removePorts, Transaction } from "../../ovsdb/mod.ts";
 import type { HostChange } from "../../windows-host/mod.ts";
-import { roleOf } from "../ovs/port-identity.ts";
-import { bridgeNamed, openDatabase, portsOf } from "../ovs/switch-database.ts";
+import { roleOf } from "./port-identity.ts";
+import { bridgeNamed, openDatabase, portsOf } from "./switch-database.ts";
 
 /** A database that a person is to start first is not waited for long. */
 const patienceMs = 5_000;

@@ -1,0 +1,68 @@
+import type { Logger } from "../../../../shared/log.ts";
+import type { HostChange } from "../../../windows-host/mod.ts";
+import { installMasquerade, masqueradeTable } from "../../host/masquerade.ts";
+import { linkOrNone } from "../../veth/host-links.ts";
+import { PodPairs } from "../../veth/pod-pairs.ts";
+import { removeOverlay } from "../remove-overlay.ts";
+import { openDatabase, uplinkOf } from "../switch-database.ts";
+import { removeNodeRoutes } from "./node-routes.ts";
+import { moveAddresses } from "./uplink.ts";
+
+export interface Leavings {
+  readonly network: string;
+  readonly database: string;
+  readonly bridge: string;
+  /** Name of the gateway port. */
+  readonly gateway: string;
+  readonly logger: Logger;
+}
+
+/** A database that a person is to start first is not waited for long. */
+const patienceMs = 5_000;
+
+/**
+ * Takes back what agents with this data path have changed on the node: pods' interfaces, the node's addresses on the
+ * bridge, the bridge, routes and rules. What fails is reported, the rest is done all the same.
+ */
+export async function cleanUpOvs(leavings: Leavings): Promise<readonly HostChange[]> {
+  const { network, database, bridge, gateway, logger } = leavings;
+  await using pairs = new PodPairs(logger);
+  const { socket } = pairs.tools;
+  const back = await attempt("uplink", `addresses on "${bridge}"`, () => giveBack(leavings, pairs));
+  return [
+    await attempt("pods", `interfaces of network "${network}"`, async () => {
+      const owners = pairs.attachments((name) => name === network).map(({ alias }) => alias.owner);
+      for (const owner of owners) pairs.retire(owner);
+      await pairs.tools.sweeper.sweep();
+      return owners.length > 0;
+    }),
+    back,
+    await attempt("routes", "routes to other nodes' pods", async () => removeNodeRoutes(socket)),
+    // Without the bridge the node would have none of the addresses that are on it still.
+    ...(back.did === "failed" ? [] : await removeOverlay(database, bridge)),
+    await attempt("masquerade", `table "${masqueradeTable({ bridge: gateway })}"`, async () => {
+      await installMasquerade([{ bridge: gateway, subnets: [], masquerade: false }]);
+      return true;
+    }),
+  ];
+}
+
+/** What an uplink has brought to the bridge, back to it. */
+async function giveBack({ database, bridge }: Leavings, { tools: { socket } }: PodPairs): Promise<boolean> {
+  using db = openDatabase(database);
+  await db.ready(patienceMs);
+  const uplink = uplinkOf(db.view, bridge);
+  const [from, to] = [linkOrNone(socket, { name: bridge }), linkOrNone(socket, { name: uplink ?? "" })];
+  if (uplink === undefined || from === undefined || to === undefined) return false;
+  moveAddresses(socket, from, to);
+  return true;
+}
+
+/** @param work answers whether there was anything to be taken back */
+async function attempt(step: string, what: string, work: () => Promise<boolean>): Promise<HostChange> {
+  try {
+    return { step, what, did: (await work()) ? "undone" : "was gone" };
+  } catch (caught) {
+    return { step, what, did: "failed", problem: caught instanceof Error ? caught.message : String(caught) };
+  }
+}
