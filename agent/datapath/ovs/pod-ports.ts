@@ -154,22 +154,20 @@ export class PodPorts {
     throw new CniError(CniCode.tryAgainLater, `Cannot remove the ports of pods that have left: ${is}`);
   }
 
-  /** Flows and ports side by side: no other pod gets the number of a port soon. */
+  /** Flows first: the switch answers for them at once, and for nothing while it lets go of a device. */
   async #remove(leaving: readonly (readonly [string, Owner])[]): Promise<boolean> {
     if (leaving.length === 0) return true;
     const owners = leaving.map(([, owner]) => owner);
     const parts = leaving.filter(([key]) => this.#told.delete(key)).map(([key]) => [partKey(key), undefined] as const);
     // What the switch does not hear of now it hears of before anything that is set later.
     const flows = parts.length === 0 ? undefined : within(removalMs, this.#program?.set(new Map(parts)));
-    const [, isGone] = await Promise.all([
-      flows?.catch((caught: unknown) =>
-        this.#tellLate("flows of pods go once the switch can be reached", owners, caught),
-      ),
-      this.#rows.remove(owners, removalMs).then(
-        () => true,
-        (caught: unknown) => this.#tellLate("ports of pods go once the database can be reached", owners, caught),
-      ),
-    ]);
+    await flows?.catch((caught: unknown) =>
+      this.#tellLate("flows of pods go once the switch can be reached", owners, caught),
+    );
+    const isGone = await this.#rows.remove(owners, removalMs).then(
+      () => true,
+      (caught: unknown) => this.#tellLate("ports of pods go once the database can be reached", owners, caught),
+    );
     if (isGone) for (const [key] of leaving) this.#leaving.delete(key);
     return isGone;
   }
