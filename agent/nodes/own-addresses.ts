@@ -19,10 +19,7 @@ export interface OwnAddresses {
  * @throws {CniError} code 11 where there is none, as on a node whose network is still to come
  */
 export async function findOwnAddresses(wanted: readonly Ip[]): Promise<OwnAddresses> {
-  const all = Object.entries(networkInterfaces()).flatMap(([name, entries = []]) =>
-    entries.map(({ cidr, mac, internal }) => ({ name, internal, mac: interfaceMac(mac), cidr: parseCidr(cidr ?? "") })),
-  );
-  const held = all.flatMap(({ cidr, ...entry }) => (cidr === undefined ? [] : [{ ...entry, cidr }]));
+  const held = isWindows ? heldOnWindows() : await heldOnLinux();
   if (wanted.length > 0) {
     const found = wanted.flatMap((ip) => held.find(({ cidr }) => sameIp(cidr.ip, ip)) ?? []);
     return { addresses: wanted, linkAddresses: found.map(({ cidr }) => cidr), ...macOf(found) };
@@ -41,6 +38,38 @@ export async function findOwnAddresses(wanted: readonly Ip[]): Promise<OwnAddres
     `Cannot find this node's address: ${is}, wanted one, or "nodes.addresses" in the configuration`,
   );
 }
+
+/** An address of an interface. */
+interface Held {
+  readonly name: string;
+  readonly internal: boolean;
+  readonly mac: string | undefined;
+  readonly cidr: Cidr;
+}
+
+function heldOnWindows(): readonly Held[] {
+  return Object.entries(networkInterfaces()).flatMap(([name, entries = []]) =>
+    entries.flatMap(({ cidr: text, mac, internal }) => {
+      const cidr = parseCidr(text ?? "");
+      return cidr === undefined ? [] : [{ name, internal, mac: interfaceMac(mac), cidr }];
+    }),
+  );
+}
+
+/** Asks the kernel, since `os` leaves out interfaces without carrier, such as a bridge whose switch is only starting. */
+async function heldOnLinux(): Promise<readonly Held[]> {
+  const { Kernel, listAddresses, listLinks, readAddress, readLink } = await import("../netlink/mod.ts");
+  using kernel = new Kernel();
+  using socket = kernel.openSocket();
+  const links = new Map(socket.dump(listLinks(), readLink).map((link) => [link.index, link]));
+  return socket.dump(listAddresses(everyInterface), readAddress).flatMap(({ index, address }) => {
+    const link = links.get(index);
+    if (link === undefined) return [];
+    return [{ name: link.name, internal: link.name === "lo", mac: interfaceMac(link.mac), cidr: address }];
+  });
+}
+
+const everyInterface = 0;
 
 function macOf(entries: readonly { readonly mac: string | undefined }[]): { readonly mac?: string } {
   const mac = entries.find((entry) => entry.mac !== undefined)?.mac;
