@@ -103,6 +103,17 @@ describeWith("services of an agent", ["root", "openvswitch", "nft"], () => {
     ).toEqual([]);
   });
 
+  test("a switch that is killed and starts again has the services again, with what has changed meanwhile", async () => {
+    serve([a!.addresses]);
+    await reaches(4, "a");
+    await single.node.vswitch.stop("ovs-vswitchd", "SIGKILL");
+    serve([b!.addresses]);
+    await single.node.vswitch.startSwitch();
+    await reaches(4, "b");
+    await reaches(6, "b");
+    expect(await tally(20, () => call(client!.namespace, clusterIp[4], 80))).toEqual({ b: 20 });
+  });
+
   test("an agent that is asked to end does so, though it follows a file", async () => {
     expect(await single.node.agent.end("SIGTERM")).toBe(0);
   });

@@ -16,7 +16,7 @@ export interface Part {
  * earlier rounds go once all is there.
  */
 export interface SwitchProgram {
-  /** Number of this start of the agent, for the cookies of learned flows. */
+  /** Number of this start of the agent, in the cookies of its flows; what flows learn has 0. */
   readonly round: number;
   /**
    * Sets parts by their keys, `undefined` takes one away: all of it in one bundle, so that no packet sees half.
