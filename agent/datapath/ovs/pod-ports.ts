@@ -96,7 +96,12 @@ export class PodPorts {
       this.#leaving.delete(key);
       this.#wanted.set(key, port);
       const number = this.#rows.numberFor(port.port);
-      if (when === "later") return await this.#rows.put(port, number);
+      if (when === "later") {
+        await this.#rows.put(port, number);
+        // Its number may have come while nobody was told, as this call saw to the port.
+        this.#busy.delete(key);
+        return await this.#tell([key]);
+      }
       this.#asked.set(key, number);
       // Flows may name a port that is still to come: switch and database are at work together.
       await allOf([this.#make(port, number), this.#tell([key])]);
