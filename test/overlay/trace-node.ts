@@ -111,9 +111,10 @@ export class TraceNode implements AsyncDisposable {
     return this.traceBy(this.configuration, this.vswitch.control, ...args);
   }
 
-  /** The same with another configuration or another socket of ovs-vswitchd. */
-  traceBy(configuration: string, control: string, ...args: readonly string[]): Promise<TerminalRun> {
-    return runAt("pipette trace", traceCommand, [...args, "--config", configuration, "--control", control]);
+  /** The same with another configuration or another socket of ovs-vswitchd; with none, it is to be found. */
+  traceBy(configuration: string, control: string | undefined, ...args: readonly string[]): Promise<TerminalRun> {
+    const where = control === undefined ? [] : ["--control", control];
+    return runAt("pipette trace", traceCommand, [...args, "--config", configuration, ...where]);
   }
 
   [Symbol.asyncDispose](): Promise<void> {
