@@ -35,6 +35,11 @@ const pipette: CommandGroup = defineGroup({
       load: async () => (await import("./agent/mod.ts")).statusCommand,
     },
     {
+      name: "doctor",
+      summary: "what disagrees on this node, what to do about it, and the repair",
+      load: async () => (await import("./agent/doctor/mod.ts")).doctorCommand,
+    },
+    {
       name: "trace",
       summary: "a packet's way from pod to pod through Open vSwitch, in words",
       load: async () => (await import("./agent/trace/mod.ts")).traceCommand,

@@ -21,6 +21,7 @@ import type { NodeRegistry } from "./nodes/node-registry.ts";
 import { pause } from "./nodes/retry.ts";
 import { cniRpcs } from "./services/cni-service.ts";
 import { agentIpamRpcs } from "./services/ipam-service.ts";
+import { mendRpcs } from "./services/mend-service.ts";
 import { nodeRpcs } from "./services/node-service.ts";
 import { Janitor } from "./state/janitor.ts";
 import { ownerKey } from "./state/owner-key.ts";
@@ -171,6 +172,7 @@ export class Agent {
     const services = [
       cniRpcs(this.#parts, gate),
       nodeRpcs(this.#parts, this.#janitor, gate, info),
+      mendRpcs(this.#parts, this.#dependencies.sources, gate),
       agentIpamRpcs(this.#parts, this.#janitor, gate),
     ];
     await this.#server.listen(services, config.janitorIntervalMs, logger);

@@ -33,7 +33,7 @@ export async function restoreLost(parts: Parts, plan: ReconcilePlan): Promise<vo
 }
 
 /** Whether every address of the interface has its lease now. */
-async function restoreOne(
+export async function restoreOne(
   parts: Parts,
   network: NetworkConfig,
   { owner }: Attached,

@@ -57,6 +57,17 @@ export interface ListInterfacesResponse {
   readonly interfaces: readonly NodeInterface[];
 }
 
+export interface MendRequest {
+  readonly network: string;
+  readonly containerId: string;
+  readonly ifname: string;
+  readonly goneGeneration: number;
+}
+
+export interface MendResponse {
+  readonly done: string;
+}
+
 export const Attachment: MessageCodec<Attachment> = message<Attachment>({ containerId: text(1), ifname: text(2) });
 
 export const NodeProblem: MessageCodec<NodeProblem> = message<NodeProblem>({ code: int32(1), message: text(2) });
@@ -98,3 +109,12 @@ export const ListInterfacesRequest: MessageCodec<ListInterfacesRequest> = messag
 export const ListInterfacesResponse: MessageCodec<ListInterfacesResponse> = message<ListInterfacesResponse>({
   interfaces: repeated(1, NodeInterface),
 });
+
+export const MendRequest: MessageCodec<MendRequest> = message<MendRequest>({
+  network: text(1),
+  containerId: text(2),
+  ifname: text(3),
+  goneGeneration: int64(4),
+});
+
+export const MendResponse: MessageCodec<MendResponse> = message<MendResponse>({ done: text(1) });

@@ -33,6 +33,8 @@ const codecs: Readonly<Record<string, Codec<any>>> = {
   "pipette.v1.Interface": pipette.NodeInterface,
   "pipette.v1.ListInterfacesRequest": pipette.ListInterfacesRequest,
   "pipette.v1.ListInterfacesResponse": pipette.ListInterfacesResponse,
+  "pipette.v1.MendRequest": pipette.MendRequest,
+  "pipette.v1.MendResponse": pipette.MendResponse,
   "pipette.v1.Lease": ipam.LeaseMessage,
   "pipette.v1.AllocateRequest": ipam.AllocateRequest,
   "pipette.v1.AllocateResponse": ipam.AllocateResponse,

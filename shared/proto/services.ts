@@ -4,6 +4,8 @@ import {
   GcResponse,
   ListInterfacesRequest,
   ListInterfacesResponse,
+  MendRequest,
+  MendResponse,
   StatusRequest,
   StatusResponse,
 } from "./pipette-messages.ts";
@@ -39,4 +41,5 @@ export const nodeService = {
   gc: unary("/pipette.v1.Node/Gc", GcRequest, GcResponse),
   status: unary("/pipette.v1.Node/Status", StatusRequest, StatusResponse),
   listInterfaces: unary("/pipette.v1.Node/ListInterfaces", ListInterfacesRequest, ListInterfacesResponse),
+  mend: unary("/pipette.v1.Node/Mend", MendRequest, MendResponse),
 } as const;

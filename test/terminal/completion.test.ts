@@ -38,7 +38,19 @@ describeWith("bash", ["bash"], () => {
   test.each([
     [
       ["pipette", ""],
-      ["agent", "status", "trace", "ipam", "nodes", "tenants", "install", "uninstall", "completion", "version"],
+      [
+        "agent",
+        "status",
+        "doctor",
+        "trace",
+        "ipam",
+        "nodes",
+        "tenants",
+        "install",
+        "uninstall",
+        "completion",
+        "version",
+      ],
     ],
     [["pipette", "ipam", ""], subcommands],
     [

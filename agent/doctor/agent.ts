@@ -1,0 +1,53 @@
+import { version } from "../../shared/version.ts";
+import type { Finding } from "./finding.ts";
+import type { Sight } from "./sight.ts";
+
+/** Whether the agent serves, and what it says itself. */
+export function agentFindings({ agent, networks }: Sight, socket: string): readonly Finding[] {
+  if (agent.t === "away")
+    return [
+      {
+        severity: "error",
+        code: "agent-away",
+        what: `The agent does not answer at "${socket}"`,
+        why: `No pod can be added; DELs are noted and wait (${agent.reason})`,
+        todo: "start it, and look at its log (systemctl status pipette-agent, journalctl -u pipette-agent)",
+        evidence: "",
+      },
+    ];
+  const { problems, version: running, networks: served } = agent.status;
+  const unserved = networks.filter((name) => !served.includes(name));
+  return [
+    ...problems.map(
+      ({ message }): Finding => ({
+        severity: "error",
+        code: "agent-problem",
+        what: message,
+        why: "The agent says so itself, and fails STATUS until it is over",
+        todo: "what the sentence says; the agent goes on trying",
+        evidence: "",
+      }),
+    ),
+    ...(running === version ? [] : [otherVersion(running)]),
+    ...unserved.map(notServed),
+  ];
+}
+
+const otherVersion = (running: string): Finding => ({
+  severity: "note",
+  code: "other-version",
+  what: `The agent that runs is of version ${running}, this command of ${version}`,
+  why: "The executable was replaced since its start; they serve each other",
+  todo: "start the agent again when it suits",
+  evidence: running,
+});
+
+const notServed = (network: string): Finding => ({
+  severity: "error",
+  code: "not-served",
+  what: `agent.yaml has the network "${network}", and the agent does not serve it`,
+  trusts: "the agent",
+  why: "The file was changed since the agent's start",
+  todo: "start the agent again",
+  evidence: network,
+});

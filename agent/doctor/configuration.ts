@@ -1,0 +1,58 @@
+import { readFileSync } from "node:fs";
+import type { AgentConfig } from "../config/agent-config.ts";
+import { conflistPath, conflistText } from "../conflist.ts";
+import { foreignBefore } from "../install/runtime-configuration.ts";
+import type { Finding } from "./finding.ts";
+
+/** Whether the runtime finds our configuration, and takes it before any other plugin's. */
+export async function conflistFindings(config: AgentConfig): Promise<readonly Finding[]> {
+  const path = conflistPath(config);
+  const [network] = config.networks;
+  if (path === undefined || network === undefined) return [];
+  const first = (await foreignBefore(config)).map(
+    (what): Finding => ({
+      severity: "error",
+      code: "not-first",
+      what,
+      why: "Pods get their network from the other plugin, or none",
+      todo: "remove the other file, or give ours an earlier name",
+      evidence: "",
+    }),
+  );
+  const is = readIfThere(path);
+  // Subnets that a registry gives are known to the agent only.
+  const isKnown = network.subnets.length > 0;
+  if (is === undefined) return [...first, missing(path, isKnown)];
+  if (!isKnown || is === conflistText(config, network)) return first;
+  return [
+    ...first,
+    {
+      severity: "warning",
+      code: "conflist-differs",
+      what: `"${path}" is not what agent.yaml makes of it`,
+      trusts: "agent.yaml",
+      why: "The agent writes it at its start: somebody has changed one of the two since",
+      todo: "write it again; start the agent again where agent.yaml is the newer one",
+      repair: { t: "conflist" },
+      evidence: is,
+    },
+  ];
+}
+
+const missing = (path: string, isKnown: boolean): Finding => ({
+  severity: "error",
+  code: "conflist-missing",
+  what: `"${path}" is missing or cannot be read`,
+  why: "The runtime knows no network of ours, and stays unready or takes another plugin's",
+  todo: `start the agent${isKnown ? "" : " again"}, which writes it once it can serve`,
+  ...(isKnown ? { repair: { t: "conflist" } } : {}),
+  evidence: path,
+});
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,35 @@
+import type { Finding } from "./finding.ts";
+import type { Sight } from "./sight.ts";
+
+/** What a process that was killed left half done in the kernel and in the switch. */
+export const leftoverFindings = (sight: Sight): readonly Finding[] => [...halfMade(sight), ...strayFlows(sight)];
+
+const halfMade = ({ halfMade: links }: Sight): readonly Finding[] =>
+  links.map(({ name, index, state }) => ({
+    severity: "warning",
+    code: "half-made-interface",
+    what: `The interface "${name}" is ${state === "arriving" ? "half made" : "given up and not deleted"}`,
+    trusts: "the interface's group",
+    why:
+      state === "arriving"
+        ? "An agent was killed while it made it; it has no owner, so no DEL can name it"
+        : "An agent was killed before it could delete it, or the kernel refuses",
+    todo: "have the agent take it away, as it does at its start",
+    repair: { t: "node" },
+    evidence: String(index),
+  }));
+
+function strayFlows({ switch: seen }: Sight): readonly Finding[] {
+  if (seen?.flowPorts === undefined) return [];
+  return [...seen.flowPorts]
+    .filter((number) => !seen.numbers.has(number))
+    .map((number) => ({
+      severity: "warning",
+      code: "flows-without-port",
+      what: `The switch has flows of a pod for port ${number}, which the bridge has not`,
+      trusts: "the database of Open vSwitch",
+      why: "A later port with this number would pass for that pod",
+      todo: "start the agent again: it takes out every flow that it has not put in itself",
+      evidence: String(number),
+    }));
+}

@@ -1,0 +1,77 @@
+import { loadCheck, readBootId } from "../../ipam/mod.ts";
+import { createLogger } from "../../shared/log.ts";
+import type { AgentConfig } from "../config/agent-config.ts";
+import { openRegistry } from "../nodes/open-registry.ts";
+import { conflistFindings } from "./configuration.ts";
+import type { Finding } from "./finding.ts";
+
+/** A registry's own calls have deadlines; an answer that takes longer than this is none for a person who waits. */
+const registryMs = 8_000;
+
+/** What no call in flight changes: one look at it is enough, and it may cost more. */
+export async function standingFindings(config: AgentConfig): Promise<readonly Finding[]> {
+  return [
+    ...(await databaseFindings(config.dataDir)),
+    ...(await conflistFindings(config)),
+    ...(await registryFindings(config)),
+  ];
+}
+
+/** As `pipette ipam check` has them, rights aside, which the files' own check tells of. */
+async function databaseFindings(dataDir: string): Promise<readonly Finding[]> {
+  const { checkDatabase, databaseIn } = await loadCheck();
+  const path = databaseIn(dataDir);
+  const report = await checkDatabase(path, { nowMs: Date.now(), bootId: readBootId() });
+  if (report === undefined)
+    return [
+      {
+        severity: "note",
+        code: "no-database",
+        what: `There is no "${path}"`,
+        why: "No address was ever given out here, or the agent works in another data directory",
+        todo: 'start the agent, or compare "dataDir" in agent.yaml with where the leases are',
+        evidence: path,
+      },
+    ];
+  return report.findings
+    .filter(({ code }) => code !== "open-to-others" && code !== "earlier-boot")
+    .map(({ repairable, network: _network, ...finding }) => ({
+      ...finding,
+      evidence: "",
+      ...(repairable === true ? { repair: { t: "database" } as const } : {}),
+    }));
+}
+
+async function registryFindings({ nodes }: AgentConfig): Promise<readonly Finding[]> {
+  if (nodes === undefined) return [];
+  try {
+    await using registry = await openRegistry(
+      nodes,
+      createLogger("error", () => undefined),
+    );
+    const late = new Error(`no answer within ${registryMs / 1000} seconds`);
+    const listed = await Promise.race([registry.list(), Bun.sleep(registryMs).then(() => Promise.reject(late))]);
+    return listed.some(({ name }) => name === nodes.name) ? [] : [unlisted(nodes.name, registry.name)];
+  } catch (caught) {
+    return [
+      {
+        severity: "error",
+        code: "registry-unreachable",
+        what: "The registry of nodes does not answer",
+        why: `A node that has not joined gets no subnet, and changes of other nodes are not heard of (${caught instanceof Error ? caught.message : String(caught)})`,
+        todo: 'see that it runs and that section "nodes" of agent.yaml names it; pods of known nodes go on meanwhile',
+        evidence: nodes.name,
+      },
+    ];
+  }
+}
+
+const unlisted = (name: string, registry: string): Finding => ({
+  severity: "error",
+  code: "not-registered",
+  what: `This node, "${name}", is not in ${registry}`,
+  trusts: "the registry",
+  why: "Other nodes do not know the way to its pods, and its subnet can be given to another",
+  todo: 'start the agent, which joins; look at "pipette nodes list"',
+  evidence: name,
+});

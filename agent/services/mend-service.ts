@@ -1,0 +1,35 @@
+import { ownerIn } from "../../ipam/service/mod.ts";
+import { CniError } from "../../shared/errors.ts";
+import { nodeService } from "../../shared/proto/services.ts";
+import { type Rpc, rpc } from "../../shared/server/handlers.ts";
+import type { AgentParts } from "../agent-parts.ts";
+import { mendOwner } from "../state/mend.ts";
+import { ownerFields } from "../state/owner-key.ts";
+import type { Source } from "../state/sources.ts";
+import type { Gate } from "./cni-service.ts";
+
+/** What `pipette doctor --repair` asks of the agent, to whom leases and interfaces belong while it runs. */
+export function mendRpcs(parts: AgentParts, sources: readonly Source[], gate: Gate): readonly Rpc[] {
+  return [
+    rpc(nodeService.mend, async ({ goneGeneration, ...attachment }, call) => {
+      gate.requireReady();
+      if (Object.values(attachment).every((name) => name === "")) return { done: await mendNode(parts) };
+      const owner = ownerIn(attachment);
+      const gone = goneGeneration === 0 ? {} : { goneGeneration };
+      const done = (await mendOwner(parts, owner, { sources, ...gone })) ?? "";
+      call.log.info("mended", { ...ownerFields(owner), done });
+      return { done };
+    }),
+  ];
+}
+
+/** As the janitor does it where the data path has a problem. */
+async function mendNode({ dataPath, logger }: AgentParts): Promise<string> {
+  try {
+    await dataPath.start();
+  } catch (caught) {
+    throw CniError.from(caught, "mend the node");
+  }
+  logger.info("mended the node");
+  return "set the node up again";
+}

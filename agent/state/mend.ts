@@ -1,0 +1,65 @@
+import type { Owner } from "../../shared/cni/types.ts";
+import type { AgentParts } from "../agent-parts.ts";
+import { detachAndEnd, finishDeparted } from "./departed.ts";
+import { ownerKey, sameOwner } from "./owner-key.ts";
+import { planReconcile } from "./reconcile-plan.ts";
+import { restoreOne } from "./restore.ts";
+import { interfaceSource, type Source, unknownTo } from "./sources.ts";
+
+export interface MendOptions {
+  /** The runtime has no such pod any more: its lease of this generation ends, and its interface goes. */
+  readonly goneGeneration?: number;
+  /** Who is asked, beside the interfaces, before a lease without an interface is given back. */
+  readonly sources: readonly Source[];
+}
+
+/**
+ * Brings lease, interface and what belongs to them into agreement for one owner, while the agent serves. Everything is
+ * read inside the owner's lane: what disagreed only because a call was under way agrees then, and is left alone.
+ * @returns what was done, for people; `undefined` where nothing was to be done
+ * @throws {CniError} as the lane and the data path do
+ */
+export async function mendOwner(parts: AgentParts, owner: Owner, options: MendOptions): Promise<string | undefined> {
+  if (await finishDeparted(parts, owner)) return "finished what its DEL left";
+  return parts.lanes.run(ownerKey(owner), { what: `mending "${owner.sandboxId}"` }, () =>
+    mendInLane(parts, owner, options),
+  );
+}
+
+async function mendInLane(parts: AgentParts, owner: Owner, options: MendOptions): Promise<string | undefined> {
+  const { allocator, config, dataPath } = parts;
+  const held = allocator.find(owner);
+  if (options.goneGeneration !== undefined) {
+    // Given out anew since: then somebody wants it.
+    if (held.length > 0 && !held.some(({ generation }) => generation === options.goneGeneration)) return undefined;
+    allocator.release(owner, "releasing");
+    await detachAndEnd(parts, owner);
+    return "took its interface away, and let its addresses cool";
+  }
+  const interfaces = await dataPath.list();
+  const own = interfaces.filter((attached) => sameOwner(attached.owner, owner));
+  const plan = planReconcile({
+    leases: allocator.list(owner.network).filter((lease) => sameOwner(lease.owner, owner)),
+    interfaces: own,
+    departures: [],
+    networks: config.networks.map((network) => network.name),
+    bootId: allocator.bootId,
+  });
+  const network = config.networks.find(({ name }) => name === owner.network);
+  const [lost] = plan.restore;
+  if (lost !== undefined && network !== undefined) {
+    const standing = new Set(interfaces.map((attached) => ownerKey(attached.owner)));
+    return (await restoreOne(parts, network, lost, standing)) ? "gave its interface a lease again" : undefined;
+  }
+  if (plan.orphans.length > 0) {
+    await detachAndEnd(parts, owner);
+    return "took its interface away, whose lease had ended";
+  }
+  if (own.length > 0) return undefined;
+  const bare = [...plan.missing, ...plan.suspect];
+  if (bare.length !== (await unknownTo([interfaceSource(dataPath), ...options.sources], bare)).length) return undefined;
+  if (bare.length > 0) allocator.release(owner, "releasing");
+  // Also where nothing is held: a port of the switch can outlive the interface behind it.
+  await detachAndEnd(parts, owner);
+  return bare.length > 0 ? "let its addresses cool" : "took away what was left of its port";
+}

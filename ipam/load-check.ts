@@ -1,0 +1,2 @@
+/** The database's own check, its repair, and a look at its leases; loaded apart from the rest, as the commands are. */
+export const loadCheck = () => import("./check/mod.ts");

@@ -1,0 +1,246 @@
+import { chmodSync, existsSync, mkdirSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import type { AgentConfig } from "../../agent/config/agent-config.ts";
+import { parseAgentConfig } from "../../agent/config/parse-agent-config.ts";
+import { examine } from "../../agent/doctor/examine.ts";
+import { doctorCommand } from "../../agent/doctor/mod.ts";
+import { repair } from "../../agent/doctor/repair.ts";
+import { parseRuntimeList, type RuntimeList } from "../../agent/doctor/runtime-list.ts";
+import type { Owner } from "../../shared/cni/types.ts";
+import { formatIp } from "../../shared/ip.ts";
+import {
+  AgentHome,
+  type AgentProcess,
+  bridgeName,
+  eventually,
+  networkName,
+  resultOf,
+} from "../support/agent-process.ts";
+import { NetworkSandbox } from "../support/network-sandbox.ts";
+import { describeWith } from "../support/requires.ts";
+import { runAt } from "../support/terminal-run.ts";
+
+const ownerOf = (sandboxId: string): Owner => ({ network: networkName, sandboxId, ifname: "eth0" });
+/** No call runs while most tests look: then a short pause tells as much as a long one. */
+const pauseMs = 50;
+
+describeWith("pipette doctor on a node that each test spoils in one place", ["root", "nft"], () => {
+  let sandbox: NetworkSandbox;
+  let home: AgentHome;
+  let agent: AgentProcess;
+  let config: AgentConfig;
+  let pods: string[] = [];
+
+  beforeAll(async () => {
+    sandbox = await NetworkSandbox.enter("pt-dr-");
+  });
+  const start = async (changes: Readonly<Record<string, unknown>> = {}): Promise<void> => {
+    home = new AgentHome(changes);
+    agent = await home.start();
+    const parsed = parseAgentConfig(await readFile(home.configFile, "utf8"), home.configFile);
+    if (parsed.t === "wrong") throw new Error(parsed.problems.join("\n"));
+    config = parsed.config;
+  };
+  beforeEach(() => start());
+  afterEach(async () => {
+    await home[Symbol.asyncDispose]();
+    for (const pod of pods) await sandbox.removePod(pod);
+    pods = [];
+    await sandbox.node(`ip link del ${bridgeName}`).catch(() => undefined);
+  });
+  afterAll(async () => {
+    await sandbox?.[Symbol.asyncDispose]();
+  });
+
+  const addPod = async (name: string): Promise<string> => {
+    const path = await sandbox.addPod(name);
+    pods.push(path);
+    resultOf(await home.cmd("cmdAdd", name, { netns: path }));
+    return path;
+  };
+  const command = (...args: readonly string[]) =>
+    runAt("pipette doctor", doctorCommand, ["--config", home.configFile, ...args]);
+  const codes = async (runtime?: RuntimeList): Promise<readonly string[]> => {
+    const { findings } = await examine(config, { pauseMs, ...(runtime === undefined ? {} : { runtime }) });
+    return findings.map(({ code }) => code).sort();
+  };
+  /** What a hand in the database does, which no process of ours would. */
+  const sql = (text: string): void => {
+    const db = new DatabaseSync(join(home.dataDir, "leases.db"));
+    db.exec(text);
+    db.close();
+  };
+
+  /** Found, changed by nobody until asked, repaired, found no more. */
+  const findsAndRepairs = async (wanted: readonly string[], what: RegExp, runtime?: RuntimeList): Promise<void> => {
+    const options = { pauseMs, ...(runtime === undefined ? {} : { runtime }) };
+    const first = await examine(config, options);
+    expect(first.findings.map(({ code }) => code).sort()).toEqual(wanted);
+    expect(first.findings.map((finding) => finding.what).join("\n")).toMatch(what);
+    const second = await examine(config, options);
+    expect(second.findings).toEqual(first.findings);
+    const outcomes = await repair(config, second.findings);
+    expect(outcomes.flatMap(({ error }) => error ?? [])).toEqual([]);
+    expect(outcomes.length).toBeGreaterThan(0);
+    expect(await codes(runtime)).toEqual([]);
+  };
+
+  test("is content with pods that are in order, and says so with status 0", async () => {
+    await addPod("a");
+    await addPod("b");
+    const text = await command();
+    expect(text).toEqual({ status: 0, stdout: "4 leases, 2 interfaces of pods: all agree\n", stderr: "" });
+    const json = await command("--json");
+    expect(JSON.parse(json.stdout)).toEqual({ leases: 4, interfaces: 2, findings: [], repaired: [] });
+  });
+
+  test("a lease without its interface, by the command: what, whom it believes, what to do, done", async () => {
+    await addPod("a");
+    const pod = await addPod("b");
+    await sandbox.pod(pod, "ip link del eth0");
+    const told = await command();
+    expect(told.status).toBe(1);
+    expect(told.stdout).toMatch(/^error: "eth0" of "b" .* holds 10\.78\.0\.\d+, fd78::\w+ and has no interface\n/);
+    expect(told.stdout).toContain("  believed: the interface\n");
+    expect(told.stdout).toContain("(--repair does it)");
+    const repaired = await command("--repair");
+    expect(repaired).toMatchObject({ status: 0, stdout: expect.stringContaining("let its addresses cool") });
+    expect(await home.containers()).toEqual(["a"]);
+    expect((await command()).status).toBe(0);
+  });
+
+  test("a namespace that is gone took its interface with it", async () => {
+    const pod = await addPod("a");
+    await sandbox.removePod(pod);
+    pods = [];
+    // The kernel takes a namespace down behind our back.
+    await eventually(async () => (await home.containers()).length === 0, "the interface to go");
+    await findsAndRepairs(["lease-without-interface"], /"eth0" of "a"/);
+  });
+
+  test("an interface without its lease gets it back, and the pod keeps its network", async () => {
+    const pod = await addPod("a");
+    sql("DELETE FROM lease; DELETE FROM taken");
+    await findsAndRepairs(["interface-without-lease"], /of "eth0" of "a".* stands without a lease/);
+    using store = await home.store();
+    expect(store.find(ownerOf("a"))).toHaveLength(2);
+    expect(await sandbox.ping(pod, "10.78.0.1")).toBe(true);
+  });
+
+  test("a pod that the runtime does not know any more, once its list is young enough to tell", async () => {
+    await addPod("a");
+    await addPod("b");
+    const list = (): RuntimeList => parseRuntimeList(JSON.stringify({ items: [{ id: "a" }] }), Date.now());
+    expect(await codes(list())).toEqual(["unknown-to-runtime-yet"]);
+    sql("UPDATE lease SET allocated_at_ms = allocated_at_ms - 3600000");
+    await findsAndRepairs(["unknown-to-runtime"], /The runtime does not know "eth0" of "b"/, list());
+    expect(await home.containers()).toEqual(["a"]);
+    const exact = JSON.stringify([
+      { containerID: "a", ifname: "eth0" },
+      { containerID: "c", ifname: "eth0" },
+    ]);
+    expect(await codes(parseRuntimeList(exact, Date.now()))).toEqual(["pod-without-lease"]);
+  });
+
+  test("addresses that differ and addresses that are there twice are told, and left to a person", async () => {
+    await addPod("a");
+    const b = await addPod("b");
+    using store = await home.store();
+    const [lease] = store.find(ownerOf("a"));
+    if (lease === undefined) throw new Error("a has no lease");
+    await sandbox.pod(b, `ip addr add ${formatIp(lease.address.ip)}/16 dev eth0`);
+    const { findings } = await examine(config, { pauseMs });
+    expect(findings.map(({ code }) => code).sort()).toEqual(["address-differs", "address-twice"]);
+    expect(await repair(config, findings)).toEqual([]);
+    expect(await codes()).toEqual(["address-differs", "address-twice"]);
+  });
+
+  test("one address in two networks", async () => {
+    await addPod("a");
+    sql(`CREATE TEMP TABLE copy AS SELECT * FROM lease LIMIT 1;
+      UPDATE copy SET network = 'other', sandbox_id = 'z', generation = 900;
+      INSERT INTO lease SELECT * FROM copy;
+      INSERT INTO taken SELECT network, address, address FROM copy;
+      UPDATE mark SET value = '900' WHERE name = 'generation'`);
+    expect(await codes()).toEqual(["address-twice"]);
+  });
+
+  test("interfaces that a killed agent was making or deleting", async () => {
+    await sandbox.node("ip link add half0 type veth peer name half1");
+    await sandbox.node("ip link add half2 type veth peer name half3");
+    await sandbox.node(`ip link set half0 group ${0x70697001}`);
+    await sandbox.node(`ip link set half2 group ${0x70697002}`);
+    await findsAndRepairs(
+      ["half-made-interface", "half-made-interface"],
+      /"half0" is half made\n.*"half2" is given up/,
+    );
+  });
+
+  test("what the database says of itself", async () => {
+    await addPod("a");
+    sql("DELETE FROM taken");
+    await findsAndRepairs(["taken-run-missing", "taken-run-missing"], /./);
+  });
+
+  test("files left behind, and rights that let others in", async () => {
+    const conflist = home.conflist;
+    const [stray, young, lock] = [
+      `${conflist}.4194305.tmp`,
+      join(home.dataDir, `nodes.json.${process.pid}.tmp`),
+      join(home.dataDir, "agent.log.lock"),
+    ];
+    for (const path of [stray, young, lock]) writeFileSync(path, "", { mode: 0o600 });
+    utimesSync(lock, 0, 0);
+    writeFileSync(join(dirname(conflist), "another.tmp"), "");
+    chmodSync(home.dataDir, 0o755);
+    chmodSync(join(home.dataDir, "leases.db"), 0o644);
+    chmodSync(home.socket, 0o777);
+    const open = ["open-to-others", "open-to-others", "open-to-others"];
+    await findsAndRepairs([...open, "stale-lock", "stray-file"], /mode 0755, wanted 0700/);
+    expect([existsSync(stray), existsSync(young), existsSync(lock)]).toEqual([false, true, false]);
+    expect(statSync(home.dataDir).mode & 0o777).toBe(0o700);
+    expect(existsSync(join(dirname(conflist), "another.tmp"))).toBe(true);
+  });
+
+  test("a configuration of the runtime that is missing, changed, or comes after another's", async () => {
+    writeFileSync(home.conflist, "{}");
+    await findsAndRepairs(["conflist-differs"], /is not what agent.yaml makes of it/);
+    const text = await readFile(home.conflist, "utf8");
+    expect(text).toContain('"type": "pipette"');
+    writeFileSync(join(dirname(home.conflist), "05-other.conflist"), "{}");
+    expect(await codes()).toEqual(["not-first"]);
+  });
+
+  test("without an agent: what is in the way, and what the agent does at its start", async () => {
+    const pod = await addPod("a");
+    await agent.end("SIGKILL");
+    await sandbox.pod(pod, "ip link del eth0");
+    await sandbox.node(`ip link set ${bridgeName} down`);
+    const { status, stdout } = await command("--repair");
+    expect(status).toBe(1);
+    expect(stdout).toMatch(/not repaired: "eth0" of "a" .*\n {2}Cannot call \/pipette.v1.Node\/Mend /);
+    for (const wanted of [`The agent does not answer at "${home.socket}"`, `The bridge "${bridgeName}" is down`])
+      expect(stdout).toContain(`error: ${wanted}`);
+    await home.start();
+    expect(await codes()).toEqual(["lease-without-interface"]);
+  });
+
+  test("a bridge that was taken down, before the janitor looks", async () => {
+    await home[Symbol.asyncDispose]();
+    await start({ janitorIntervalMs: 600_000 });
+    await sandbox.node(`ip link set ${bridgeName} down`);
+    await findsAndRepairs(["gateway", "gateway"], new RegExp(`The bridge "${bridgeName}" is down`));
+  });
+
+  test("cannot look: status 2", async () => {
+    const missing = await runAt("pipette doctor", doctorCommand, ["--config", "/nowhere/agent.yaml"]);
+    expect(missing).toMatchObject({ status: 2, stderr: expect.stringContaining("/nowhere/agent.yaml") });
+    mkdirSync(join(home.directory, "list"));
+    const list = join(home.directory, "list", "pods.json");
+    writeFileSync(list, '{"items":[{}]}');
+    expect(await command("--runtime", list)).toMatchObject({ status: 2, stdout: "" });
+  });
+});
