@@ -18,7 +18,6 @@ import type { Cluster } from "./nodes/cluster.ts";
 import { type Joined, joinCluster } from "./nodes/join.ts";
 import type { Membership } from "./nodes/membership.ts";
 import type { NodeRegistry } from "./nodes/node-registry.ts";
-import { pause } from "./nodes/retry.ts";
 import { cniRpcs } from "./services/cni-service.ts";
 import { agentIpamRpcs } from "./services/ipam-service.ts";
 import { mendRpcs } from "./services/mend-service.ts";
@@ -57,9 +56,6 @@ export interface AgentDependencies {
 /** `starting`: listens, answers 11. `ready`: serves. `stopping`: finishes what is in flight. */
 type State = { t: "starting" } | { t: "ready" } | { t: "stopping" };
 
-/** How long a start waits for the node to join before it goes on in the background: nobody else's start may wait for it. */
-const joinPatienceMs = 3000;
-
 /**
  * The running agent. The order of its start is its promise: locks, store, socket, membership, data path, reconciled,
  * and only then the file that turns the runtime ready.
@@ -76,6 +72,8 @@ export class Agent {
   #state: State = { t: "starting" };
   /** Why the node has not joined yet. */
   #waiting: string | undefined;
+  /** Resolves when it is known that joining takes longer. Nobody else's start may wait for it. */
+  readonly #delayed = Promise.withResolvers<void>();
   #membership: Membership | undefined;
   /** Settles when the agent is ready; never rejects once `start` has answered. */
   #began: Promise<void> = Promise.resolve();
@@ -185,7 +183,7 @@ export class Agent {
     // Whoever waits for it hears of its failure; until then nobody does.
     this.#began.catch(() => undefined);
     const joined = joining.then(() => true);
-    if (await Promise.race([joined, pause(joinPatienceMs, this.#stopping.signal)])) return this.#began;
+    if (await Promise.race([joined, this.#delayed.promise])) return this.#began;
     this.#parts.logger.info("serving without a data path until the node has joined");
     this.#began = this.#began.catch((caught: unknown) => {
       if (!this.#stopping.signal.aborted) this.#failed.resolve(CniError.from(caught, "run the agent").message);
@@ -206,6 +204,7 @@ export class Agent {
       signal: this.#stopping.signal,
       waiting: (reason) => {
         this.#waiting = reason;
+        this.#delayed.resolve();
       },
     });
   }

@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { formatCidr, formatIp, type Ip } from "../../shared/ip.ts";
+import { formatCidr, formatIp } from "../../shared/ip.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { AgentConfig, NodesConfig } from "../config/agent-config.ts";
 import { KnownStateFile } from "./known-state.ts";
@@ -7,7 +7,7 @@ import { contradiction, Membership, type MembershipOptions, saysNo } from "./mem
 import { withSubnets } from "./network-subnets.ts";
 import type { ClusterNode, NodeRegistry } from "./node-registry.ts";
 import { nodeUid } from "./node-uid.ts";
-import { findOwnAddresses, type OwnAddresses } from "./own-addresses.ts";
+import { configuredAddresses, findOwnAddresses, type OwnAddresses } from "./own-addresses.ts";
 import { untilDone } from "./retry.ts";
 
 /** How long an answer of the registry may take: then a node that knows its subnet goes on with that, others say so. */
@@ -44,7 +44,7 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
   const known = new KnownStateFile(config.dataDir, `${nodes.registry.type} ${registry.name}`, logger);
   let own: OwnAddresses = { addresses: nodes.addresses, linkAddresses: [] };
   const register = async (): Promise<ClusterNode> => {
-    own = await findOwnAddresses(wantedAddresses(config, nodes));
+    own = await findOwnAddresses(configuredAddresses(config));
     const mac = nodes.mac ?? own.mac;
     return registry.register({
       name: nodes.name,
@@ -64,7 +64,7 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
   const attempt = async (): Promise<Joined> => {
     const before = known.state.self;
     const answer = await ask(register, ({ message }) => {
-      options.waiting(message);
+      if (before === undefined) options.waiting(message);
       return before !== undefined;
     });
     if (answer instanceof CniError) {
@@ -123,12 +123,6 @@ async function linksOf({ addresses }: ClusterNode, accepted: boolean, logger: Lo
   if (!accepted) throw new CniError(CniCode.tryAgainLater, `Cannot join: ${is} yet, wanted this node's own address`);
   logger.warn(`${is}, by which the other nodes know this one`);
   return found;
-}
-
-/** On Windows HNS needs to know it anyhow. */
-function wantedAddresses(config: AgentConfig, nodes: NodesConfig): readonly Ip[] {
-  const hns = config.dataPath === "hns" ? config.networks[0]?.hns : undefined;
-  return nodes.addresses.length === 0 && hns !== undefined ? [hns.nodeAddress] : nodes.addresses;
 }
 
 const strangers = ({ subnets }: ClusterNode): CniError =>

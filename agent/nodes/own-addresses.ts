@@ -2,6 +2,7 @@ import { networkInterfaces } from "node:os";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { type Cidr, type Ip, parseCidr, parseIp, sameIp } from "../../shared/ip.ts";
 import { isWindows } from "../../shared/platform.ts";
+import type { AgentConfig } from "../config/agent-config.ts";
 import { interfaceMac } from "../mac.ts";
 
 /** Where this node is reached, and by which of its interfaces. */
@@ -11,6 +12,13 @@ export interface OwnAddresses {
   readonly mac?: string;
   /** Of the addresses that an interface has, with the length of their network's prefix. */
   readonly linkAddresses: readonly Cidr[];
+}
+
+/** What the configuration says of them, if anything: on Windows HNS needs to know the address anyhow. */
+export function configuredAddresses({ dataPath, networks, nodes }: AgentConfig): readonly Ip[] {
+  const said = nodes?.addresses ?? [];
+  const hns = dataPath === "hns" ? networks[0]?.hns : undefined;
+  return said.length === 0 && hns !== undefined ? [hns.nodeAddress] : said;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type AgentHome, type AgentProcess, eventually, resultOf } from "../support/agent-process.ts";
+import { type AgentHome, type AgentProcess, bridgeName, eventually, resultOf } from "../support/agent-process.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
 import { registryHome } from "./registry-home.ts";
@@ -66,6 +66,7 @@ describeWith("a node that joins by a file of nodes", ["root", "nft"], () => {
     write([...others, entry("10.79.0.0/24")]);
     await agent.logged(({ message }) => message === "ready");
     expect(await addressOf("early", 0)).toMatch(/^10\.79\.0\.\d+$/);
+    await eventually(async () => (await home.status()).cluster.includes("1 others"), "the other node");
     const { problems, cluster } = await home.status();
     expect([problems, cluster]).toEqual([
       [],
@@ -81,6 +82,15 @@ describeWith("a node that joins by a file of nodes", ["root", "nft"], () => {
     expect(await agent.end()).toBe(0);
   });
 
+  test("ends, for its supervisor to start it again, where it has joined late and then cannot wire", async () => {
+    await sandbox.node(`ip link add ${bridgeName} type veth peer name other`);
+    const agent = home.spawn();
+    await agent.logged(({ message }) => message === "serving without a data path until the node has joined");
+    write([entry("10.79.0.0/24")]);
+    expect(await agent.ended()).toBe(1);
+    expect(agent.stderr).toContain(`\\"${bridgeName}\\"`);
+  });
+
   test("goes on with what it knows while the file is gone, and gives new pods addresses", async () => {
     write([...others, entry("10.79.0.0/24")]);
     const first = await home.start();
@@ -91,7 +101,12 @@ describeWith("a node that joins by a file of nodes", ["root", "nft"], () => {
     );
     await first.end("SIGKILL");
     rmSync(file);
-    const agent = await home.start();
+    // As early in a boot: the agent starts before the network does.
+    await sandbox.node("ip address del 192.0.2.1/24 dev lo");
+    const agent = home.spawn();
+    await waits(agent, "no interface has 192.0.2.1 yet");
+    await sandbox.node("ip address add 192.0.2.1/24 dev lo");
+    await agent.logged(({ message }) => message === "ready");
     expect(await addressOf("one", 0)).toBe(before);
     expect(await addressOf("two", 1)).toMatch(/^10\.79\.0\.\d+$/);
     expect((await home.status()).cluster).toContain("1 others; from what was last known, not from the file of nodes");

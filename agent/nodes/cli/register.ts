@@ -6,7 +6,7 @@ import { interfaceMac, macRule } from "../../mac.ts";
 import type { Registration } from "../node-registry.ts";
 import { textOfNode } from "../node-text.ts";
 import { nodeUid } from "../node-uid.ts";
-import { findOwnAddresses } from "../own-addresses.ts";
+import { configuredAddresses, findOwnAddresses } from "../own-addresses.ts";
 import { configOption, fail, jsonOption, type Opened, refuseName, withRegistry } from "./with-registry.ts";
 
 const action = "register the node";
@@ -68,7 +68,7 @@ async function ownRegistration(
   addresses: readonly Ip[],
   said: Partial<Registration> & { readonly name: string },
 ): Promise<Registration> {
-  const own = await findOwnAddresses(addresses.length > 0 ? addresses : nodes.addresses);
+  const own = await findOwnAddresses(addresses.length > 0 ? addresses : configuredAddresses(config));
   const mac = nodes.mac ?? own.mac;
   const uid = said.uid ?? nodeUid(config.dataDir);
   return { ...(mac === undefined ? {} : { mac }), ...said, uid, addresses: own.addresses };
