@@ -10,11 +10,10 @@ import type { PipelineContext } from "./pipeline/context.ts";
 import { type SwitchDatabase, uplinkOf } from "./switch-database.ts";
 
 /** The gateway as the options have it. @throws {CniError} 7 where a subnet has no room for one */
-export const gatewayOf = ({ gateway, bridge, podSubnets, nodeAddresses, mode, mtu }: OvsNodeOptions): Gateway => ({
+export const gatewayOf = ({ gateway, bridge, podSubnets, mode, mtu }: OvsNodeOptions): Gateway => ({
   name: gateway,
   mac: formatMac(gatewayMac(bridge, podSubnets)),
-  // Without subnets of its own, the gateway passes for the node.
-  addresses: mode === "networkPolicyOnly" ? nodeAddresses : podSubnets.map(gatewayAddress),
+  addresses: mode === "networkPolicyOnly" ? [] : podSubnets.map(gatewayAddress),
   mtu,
 });
 
@@ -46,14 +45,15 @@ export async function setUpNode(db: SwitchDatabase, options: OvsNodeOptions): Pr
     gateway: {
       ofport: await ofportOf(gateway.name),
       mac: gateway.mac,
-      addresses: gateway.addresses.map(({ ip }) => ip),
+      // Where another plugin routes, the gateway has none of its own and passes for the node.
+      addresses: (mode === "networkPolicyOnly" ? nodeAddresses : gateway.addresses).map(({ ip }) => ip),
     },
     ...(isTunnelled ? { tunnel: { ofport: await ofportOf(tunnel.name) } } : {}),
     ...(uplink === undefined || uplinkMac === undefined
       ? {}
       : { uplink: { ofport: await ofportOf(uplink), mac: uplinkMac } }),
     nodeAddresses,
-    podSubnets,
+    podSubnets: mode === "networkPolicyOnly" ? [] : podSubnets,
     multitenant: options.tenants !== undefined,
   };
 }

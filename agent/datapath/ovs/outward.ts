@@ -7,7 +7,7 @@ import { Settler } from "./settler.ts";
 
 type Options = Pick<
   OvsDataPathOptions,
-  "gateway" | "podSubnets" | "masquerade" | "clusterSubnets" | "services" | "serviceCidrs" | "peers" | "logger"
+  "gateway" | "mode" | "podSubnets" | "masquerade" | "clusterSubnets" | "services" | "serviceCidrs" | "peers" | "logger"
 >;
 
 /** Hides pods behind the node on their way to the world outside. Where the cluster ends changes with its nodes. */
@@ -37,13 +37,15 @@ export class Outward implements AsyncDisposable {
   }
 
   async #install(): Promise<void> {
-    const { gateway, podSubnets, masquerade, services, serviceCidrs } = this.#options;
+    const { gateway, podSubnets: subnets, mode, services, serviceCidrs } = this.#options;
+    // Else that is the other plugin's.
+    const masquerade = this.#options.masquerade && mode !== "networkPolicyOnly";
     const exempt = this.#cluster();
     const text = exempt.map(formatCidr).join();
     if (text === this.#installed) return;
     // The node itself is behind the virtual host where a service sends it to a host outside.
     const hidden = services === undefined ? [] : virtualHosts(serviceCidrs);
-    await installMasquerade([{ bridge: gateway, subnets: podSubnets, masquerade, exempt, hidden }]);
+    await installMasquerade([{ bridge: gateway, subnets, masquerade, exempt, hidden }]);
     this.#installed = text;
   }
 

@@ -2,9 +2,10 @@ import type { Owner } from "../../../shared/cni/types.ts";
 import { formatCidr, formatIp } from "../../../shared/ip.ts";
 import type { Followed } from "../../nodes/node-registry.ts";
 import { compareFlows } from "./compare-flows.ts";
+import { nodeRoutes } from "./node-routes.ts";
 import { gatewayOf, setUpNode } from "./node-set-up.ts";
 import type { ConnectedPod, OverlayNode, OvsNodeOptions, PodPort } from "./options.ts";
-import { PeerParts, peerRoutes } from "./peers.ts";
+import { PeerParts } from "./peers.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
 import { Category } from "./pipeline/cookie.ts";
 import { baseFlows, podFlows } from "./pipeline/mod.ts";
@@ -13,7 +14,6 @@ import { OpenFlowProgram } from "./program/mod.ts";
 import { isRelevant } from "./relevant.ts";
 import { roundsOf } from "./rounds.ts";
 import { ServiceKeeper } from "./services/service-keeper.ts";
-import { serviceRoutes } from "./services/service-routes.ts";
 import { Settler } from "./settler.ts";
 import { interfaceNamed, openDatabase, type SwitchDatabase } from "./switch-database.ts";
 import { answering } from "./switch-errors.ts";
@@ -75,6 +75,7 @@ export class OvsNode implements OverlayNode {
       await this.#db.ready(databaseMs);
       const vnid = await vnidFor(pod, this.#options.tenants, this.#vnids?.current);
       await this.#ports.connect({ ...pod, vnid }, when);
+      if (this.#options.mode === "networkPolicyOnly") await this.#setUpHost();
     });
   }
 
@@ -91,7 +92,9 @@ export class OvsNode implements OverlayNode {
   }
 
   async disconnectPod(owner: Owner): Promise<void> {
-    if (!(await this.#ports.disconnect(owner))) this.#settler.trigger();
+    const isGone = await this.#ports.disconnect(owner);
+    if (this.#options.mode === "networkPolicyOnly") this.#isHostBehind = true;
+    if (!isGone || this.#isHostBehind) this.#settler.trigger();
   }
 
   problems(): readonly string[] {
@@ -199,14 +202,13 @@ export class OvsNode implements OverlayNode {
 
   /** The gateway's addresses, and the node's way to other nodes' pods and to services. */
   async #setUpHost(): Promise<void> {
-    const { host, services, serviceCidrs } = this.#options;
+    const { host } = this.#options;
     const { context } = this.#running ?? {};
     if (context === undefined) return;
     const device = this.#gatewayDevice();
     this.#isHostBehind = true;
     await host.useGateway(gatewayOf(this.#options));
-    const toServices = services === undefined ? [] : serviceRoutes(serviceCidrs);
-    await host.setRoutes([...peerRoutes(context, this.#nodes), ...toServices]);
+    await host.setRoutes(nodeRoutes(this.#options, context, this.#nodes, this.#ports.wanted));
     this.#device = device;
     this.#isHostBehind = false;
   }

@@ -37,7 +37,9 @@ export class LinuxHost implements HostNetwork {
       if (addresses.some(({ ip }) => ip.family === 6)) useOwnAddressAtOnce(name);
       if (!link.up || link.mtu !== mtu) this.#socket.run(setLink(name, link.index, { up: true, mtu }));
       const standing = addressesOf(this.#socket, link).filter(({ ip }) => !isLinkLocal({ ip, prefix: 128 }));
-      for (const stale of missingFrom(addresses, standing)) this.#socket.run(removeAddress(name, link.index, stale));
+      // Of other subnets that the node has had; where it has none, addresses are another plugin's.
+      const stale = addresses.length === 0 ? [] : missingFrom(addresses, standing);
+      for (const address of stale) this.#socket.run(removeAddress(name, link.index, address));
       for (const address of missingFrom(standing, addresses)) addGateway(this.#socket, link, address);
       turnOnForwarding([{ subnets: addresses }]);
     });
