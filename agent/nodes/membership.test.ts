@@ -74,6 +74,23 @@ test("a burst of changes is one change of the peers, and one that says nothing n
   expect(seen).toEqual([100, 99]);
 });
 
+test("whom a registry forgets together with this node stays a peer, until another has the subnet", async () => {
+  await using at = member();
+  const { membership, live, known } = at;
+  const names = (): string[] => [...(membership.peers.current?.keys() ?? [])].sort();
+  live.set(mapOf(node(0), node(1), node(2)));
+  await eventually(() => names().length === 2, "the peers");
+  live.set(mapOf());
+  await eventually(() => membership.refused !== undefined, "the refusal");
+  expect([names(), known.state.nodes.size]).toEqual([["n1", "n2"], 3]);
+  live.set(mapOf({ ...node(1), name: "n9" }));
+  await eventually(() => names().includes("n9"), "the node that came");
+  expect(names()).toEqual(["n2", "n9"]);
+  live.set(mapOf(node(0), { ...node(1), name: "n9" }));
+  await eventually(() => names().length === 1, "the registry that has this node again");
+  expect(names()).toEqual(["n9"]);
+});
+
 test("a node that is no member any more keeps its peers, leaves what is known of itself, and goes when its pods have", async () => {
   await using at = member();
   const { membership, live, known, pods } = at;

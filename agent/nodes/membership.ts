@@ -115,10 +115,13 @@ export class Membership implements Cluster, AsyncDisposable {
 
   #take(nodes: ReadonlyMap<string, ClusterNode>): void {
     const { known } = this.#options;
-    this.#judge(nodes.get(this.self.name));
-    const peers = peersOf(this.self, nodes, this.#clashes.tell);
+    const record = nodes.get(this.self.name);
+    this.#judge(record);
+    // A registry that has lost this node may have been replaced by an empty one, for all nodes at once.
+    const believed = record === undefined ? withForgotten(nodes, known.state.nodes) : nodes;
+    const peers = peersOf(this.self, believed, this.#clashes.tell);
     if (!sameMaps(this.peers.current, peers)) this.peers.set(peers);
-    known.update({ nodes });
+    known.update({ nodes: believed });
   }
 
   /** What the registry says of this node itself. */
@@ -181,6 +184,18 @@ export class Membership implements Cluster, AsyncDisposable {
 
 /** The registry was reached, and does not take the node: its name is another machine's, or there is no subnet for it. */
 export const saysNo = ({ code }: CniError): boolean => code === CniCode.invalidConfig || code === CniCode.ipamFailure;
+
+/** With those that it has no more, unless one of their subnets is another's now. */
+function withForgotten(
+  nodes: ReadonlyMap<string, ClusterNode>,
+  before: ReadonlyMap<string, ClusterNode>,
+): ReadonlyMap<string, ClusterNode> {
+  const taken = new Set([...nodes.values()].flatMap(({ subnets }) => subnets.map(formatCidr)));
+  const forgotten = [...before].filter(
+    ([name, { subnets }]) => !nodes.has(name) && !subnets.some((subnet) => taken.has(formatCidr(subnet))),
+  );
+  return new Map([...nodes, ...forgotten]);
+}
 
 const textOf = (addresses: readonly Ip[]): string => addresses.map(formatIp).join(", ");
 

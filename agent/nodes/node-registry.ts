@@ -60,7 +60,7 @@ export interface NodeRegistry extends AsyncDisposable {
 
 /** VNIDs of projects (Kubernetes namespaces): 0 is privileged; others are from 10 to 2^24-1 (OpenShift SDN). */
 export interface TenantRegistry {
-  /** The project's VNID, allocated at the first call for it, for good. @throws {CniError} 11, 101 where none is free */
+  /** The project's VNID, allocated at the first call for it, for good; 0 for project `default`. @throws {CniError} 11, 101 where none is free */
   vnidOf(project: string): Promise<number>;
   /** Gives the project a VNID of another, 0, or a new one of its own. */
   assign(project: string, to: { join: string } | "global" | "own"): Promise<number>;

@@ -51,6 +51,14 @@ describeWith("VNIDs of projects in etcd", ["etcd"], () => {
     await expectSound();
   });
 
+  test('project "default" is privileged, until a person says otherwise', async () => {
+    expect(await tenants().vnidOf("default")).toBe(0);
+    const own = await tenants().assign("default", "own");
+    expect(own).toBeGreaterThanOrEqual(10);
+    expect(await tenants().vnidOf("default")).toBe(own);
+    await expectSound();
+  });
+
   test("projects join, become global, and have their own again; a VNID that nobody has is free", async () => {
     await using followed = tenants().follow();
     const [a, b] = [await tenants().vnidOf("a"), await tenants().vnidOf("b")];
