@@ -2,6 +2,7 @@ import { type BigIntStats, constants } from "node:fs";
 import { open, stat } from "node:fs/promises";
 import type { Logger } from "../shared/log.ts";
 import { type Live, LiveValue } from "./live-value.ts";
+import { pause } from "./pause.ts";
 
 /** What a text says, or every fault of it as a sentence with its line. */
 export type ReadText<T> =
@@ -33,9 +34,8 @@ const problemsLogged = 10;
 export class FollowedFile<T> implements Live<T>, AsyncDisposable {
   readonly #options: FollowedFileOptions<T>;
   readonly #value = new LiveValue<T>();
-  readonly #stopped = Promise.withResolvers<void>();
+  readonly #stopping = new AbortController();
   readonly #ended: Promise<void>;
-  #isStopped = false;
   /** Mark of the state that was read last. */
   #read: string | undefined;
   #said: string | undefined;
@@ -54,21 +54,16 @@ export class FollowedFile<T> implements Live<T>, AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#isStopped = true;
-    this.#stopped.resolve();
+    this.#stopping.abort();
     await this.#ended;
   }
 
   async #follow(): Promise<void> {
     let before = await this.#look("first");
-    while (!this.#isStopped) {
-      let timer: ReturnType<typeof setTimeout> | undefined;
-      const pause = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, this.#options.intervalMs ?? defaultIntervalMs);
-      });
-      await Promise.race([pause, this.#stopped.promise]);
-      clearTimeout(timer);
-      if (!this.#isStopped) before = await this.#look(before);
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      await pause(this.#options.intervalMs ?? defaultIntervalMs, signal);
+      if (!signal.aborted) before = await this.#look(before);
     }
   }
 

@@ -4,9 +4,9 @@ import { CniError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { writeAtomically, writeAtomicallySlowly } from "../atomic-file.ts";
 import { misfit, type Shape } from "../config/yaml-shape.ts";
+import { pause } from "../pause.ts";
 import type { ClusterNode } from "./node-registry.ts";
 import { type NodeText, nodeOfText, nodeTextShape, textOfNode } from "./node-text.ts";
-import { pause } from "./retry.ts";
 
 /** What was last heard of the cluster. */
 export interface KnownState {

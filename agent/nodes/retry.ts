@@ -1,4 +1,5 @@
 import { CniError } from "../../shared/errors.ts";
+import { pause } from "../pause.ts";
 
 const shortestMs = 100;
 const longestMs = 2000;
@@ -37,17 +38,4 @@ export function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> 
   signal.addEventListener("abort", onAbort, { once: true });
   if (signal.aborted) onAbort();
   return Promise.race([work, promise]).finally(() => signal.removeEventListener("abort", onAbort));
-}
-
-/** Ends early, without a word, when the signal is aborted. */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
-  const onAbort = (): void => resolve();
-  signal.addEventListener("abort", onAbort, { once: true });
-  if (signal.aborted) resolve();
-  return promise.finally(() => {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", onAbort);
-  });
 }

@@ -1,3 +1,4 @@
+import { pause } from "../pause.ts";
 import { type OvsdbAddress, parseAddress } from "./address.ts";
 import { type OpenStream, openStream } from "./byte-stream.ts";
 import { Connection } from "./connection.ts";
@@ -43,7 +44,7 @@ export class OvsdbClient<M extends Monitored> implements Disposable {
   readonly #waits = new RowWaits();
   readonly #stateListeners = new Set<(state: OvsdbState) => void>();
   readonly #changeListeners = new Set<(changes: readonly RowChange[]) => void>();
-  readonly #closing = Promise.withResolvers<undefined>();
+  readonly #closing = new AbortController();
   #state: OvsdbState = { t: "connecting" };
   #connection: Connection | undefined;
   #lastReason = "";
@@ -138,7 +139,7 @@ export class OvsdbClient<M extends Monitored> implements Disposable {
     this.#setState({ t: "closed" });
     this.#connection?.[Symbol.dispose]();
     this.#waits.failAll((action) => this.#closed(action));
-    this.#closing.resolve(undefined);
+    this.#closing.abort();
   }
 
   async #ask(method: string, params: readonly unknown[], timeoutMs: number, action: string): Promise<unknown> {
@@ -182,18 +183,9 @@ export class OvsdbClient<M extends Monitored> implements Disposable {
       // A server that takes connections and ends them at once is no better than none.
       const { retryFirstMs, retryMostMs } = this.#timing;
       if (wasReady && performance.now() - began > retryMostMs) pauseMs = retryFirstMs;
-      await this.#pause(pauseMs);
+      await pause(pauseMs, this.#closing.signal);
       pauseMs = Math.min(2 * pauseMs, retryMostMs);
     }
-  }
-
-  async #pause(pauseMs: number): Promise<void> {
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const over = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, pauseMs);
-    });
-    await Promise.race([over, this.#closing.promise]);
-    clearTimeout(timer);
   }
 
   /** From connecting to the end. Answers whether it was of use. */

@@ -1,4 +1,5 @@
 import type { Logger } from "../../../shared/log.ts";
+import { pause } from "../../pause.ts";
 
 /** What is triggered within this time is done together. */
 const gatherMs = 10;
@@ -9,11 +10,10 @@ const againMs = 1_000;
 export class Settler implements AsyncDisposable {
   readonly #job: () => Promise<void>;
   readonly #logger: Logger;
-  readonly #stopped = Promise.withResolvers<void>();
+  readonly #stopping = new AbortController();
   readonly #ended: Promise<void>;
   #triggered = Promise.withResolvers<void>();
   #next = Promise.withResolvers<void>();
-  #isStopped = false;
 
   constructor(job: () => Promise<void>, logger: Logger) {
     this.#job = job;
@@ -33,19 +33,20 @@ export class Settler implements AsyncDisposable {
 
   /** Waits for what runs; nothing is begun any more. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#isStopped = true;
-    this.#stopped.resolve();
+    this.#stopping.abort();
+    this.trigger();
     await this.#ended;
     this.#next.promise.catch(() => undefined);
     this.#next.reject(new Error("Cannot bring the switch to what it should be: the agent stops"));
   }
 
   async #run(): Promise<void> {
+    const { signal } = this.#stopping;
     let lastError = "";
     for (;;) {
-      await Promise.race([this.#triggered.promise, this.#stopped.promise]);
-      await this.#pause(gatherMs);
-      if (this.#isStopped) return;
+      await this.#triggered.promise;
+      await pause(gatherMs, signal);
+      if (signal.aborted) return;
       this.#triggered = Promise.withResolvers<void>();
       const run = this.#next;
       this.#next = Promise.withResolvers<void>();
@@ -62,17 +63,8 @@ export class Settler implements AsyncDisposable {
         if (error !== lastError) this.#logger.warn("the switch is not yet as it should be", { error });
         lastError = error;
         this.#triggered.resolve();
-        await this.#pause(againMs);
+        await pause(againMs, signal);
       }
     }
-  }
-
-  async #pause(ms: number): Promise<void> {
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const over = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, ms);
-    });
-    await Promise.race([over, this.#stopped.promise]);
-    clearTimeout(timer);
   }
 }

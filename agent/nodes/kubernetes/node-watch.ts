@@ -1,8 +1,8 @@
 import type { Logger } from "../../../shared/log.ts";
 import { LiveValue } from "../../live-value.ts";
+import { pause } from "../../pause.ts";
 import type { ClusterNode, Followed, ListedNode } from "../node-registry.ts";
 import { sameNode } from "../node-text.ts";
-import { pause } from "../retry.ts";
 import { type ApiClient, ApiRefusal } from "./api-client.ts";
 import { isGone, listNodes } from "./node-list.ts";
 import { mapIn, nodeOf } from "./node-object.ts";

@@ -1,12 +1,13 @@
 import { isWindows } from "../../../../shared/platform.ts";
 import { OpenFlowClient, parseAddress } from "../../../openflow/mod.ts";
+import { pause } from "../../../pause.ts";
 import type { ProgramBounds } from "./bounds.ts";
 
 export interface KeptConnection {
   readonly management: string;
   readonly bounds: ProgramBounds;
-  /** Resolves when there is to be no connection any more. */
-  readonly closing: Promise<undefined>;
+  /** Aborted when there is to be no connection any more. */
+  readonly closing: AbortSignal;
   /** Uses a connection until it ends, and throws then. */
   serve(client: OpenFlowClient): Promise<never>;
   /** There is none, and why. */
@@ -17,18 +18,16 @@ export interface KeptConnection {
 export async function keepConnected({ management, bounds, closing, serve, down }: KeptConnection): Promise<void> {
   const address = parseAddress(management, isWindows);
   const timing = { connectMs: bounds.answerMs, requestMs: bounds.answerMs, idleMs: bounds.idleMs };
-  let isOpen = true;
-  void closing.then(() => {
-    isOpen = false;
-  });
   let goneAt = performance.now();
   let pauseMs: number = bounds.retryFirstMs;
-  while (isOpen) {
+  while (!closing.aborted) {
     const beganAt = performance.now();
     try {
       using client = await OpenFlowClient.connect(address, timing);
-      void closing.then(() => client[Symbol.dispose]());
-      await serve(client);
+      const close = (): void => client[Symbol.dispose]();
+      closing.addEventListener("abort", close, { once: true });
+      if (closing.aborted) close();
+      await serve(client).finally(() => closing.removeEventListener("abort", close));
     } catch (caught) {
       down(caught instanceof Error ? caught.message : String(caught));
     }
@@ -36,6 +35,6 @@ export async function keepConnected({ management, bounds, closing, serve, down }
     // A switch that takes connections and ends them at once is no better than none.
     if (now - beganAt > bounds.retryMostMs) [goneAt, pauseMs] = [now, bounds.retryFirstMs];
     else if (now - goneAt > bounds.retryBriskMs) pauseMs = Math.min(2 * pauseMs, bounds.retryMostMs);
-    await Promise.race([Bun.sleep(pauseMs), closing]);
+    await pause(pauseMs, closing);
   }
 }

@@ -1,6 +1,6 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { isWindows } from "../../../../shared/platform.ts";
-import { type OpenFlowClient, parseAddress } from "../../../openflow/mod.ts";
+import { type OpenFlowClient, type OpenFlowError, parseAddress } from "../../../openflow/mod.ts";
 import { nextRound } from "../pipeline/cookie.ts";
 import type { Part, SwitchProgram } from "../switch-program.ts";
 import { type ProgramBounds, programBounds } from "./bounds.ts";
@@ -48,7 +48,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   readonly #state: SwitchState;
   readonly #objects = new StableIds();
   readonly #onStatus: ((status: ProgramStatus) => void) | undefined;
-  readonly #closing = Promise.withResolvers<undefined>();
+  readonly #closing = new AbortController();
   readonly #running: Promise<void>;
   readonly #waiting = new WaitingChanges();
   #finishing: Call | undefined;
@@ -79,7 +79,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     this.#running = keepConnected({
       management,
       bounds: this.#bounds,
-      closing: this.#closing.promise,
+      closing: this.#closing.signal,
       serve: (client) => this.#serve(client),
       down: (reason) => this.#down(reason),
     });
@@ -121,7 +121,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   /** The flows stay. What waits fails. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
-    this.#closing.resolve(undefined);
+    this.#closing.abort();
     await this.#running;
     for (const { call } of this.#waiting.take(this.#waiting.count)) call.fail(gone("finish the change of the switch"));
     this.#finishing?.fail(gone("finish the round of the switch"));
@@ -183,13 +183,18 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     await this.#state.fill(client);
     for (const { changes, call } of this.#waiting.take(before)) this.#end(changes, call);
     this.#tell(true);
-    const lost = client.closed.then((error) => Promise.reject(error));
-    for (;;) {
+    let lost: OpenFlowError | undefined;
+    void client.closed.then((error) => {
+      lost = error;
+      this.#wake.resolve();
+    });
+    while (lost === undefined) {
       this.#wake = Promise.withResolvers();
       while (this.#waiting.count > 0) await this.#putNext(client);
       await this.#finish(client);
-      await Promise.race([this.#wake.promise, lost]);
+      await this.#wake.promise;
     }
+    throw lost;
   }
 
   #end(changes: Changes, call: Call): void {
