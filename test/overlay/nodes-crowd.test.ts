@@ -35,17 +35,25 @@ describeWith("a crowd of pods on two nodes", ["root", "openvswitch", "nft", "etc
     }
   });
 
-  test("each reaches its counterpart on the other node", async () => {
-    const lost: string[] = [];
-    for (const i of numbers) {
+  /** In both directions and families; the pair's name where one ping is not answered. */
+  async function silentPairs(pairs: readonly number[]): Promise<number[]> {
+    const silent: number[] = [];
+    for (const i of pairs) {
       const [from, to] = [pods[i], pods[i + podsPerNode]] as [LabPod, LabPod];
       const all = await Promise.all([
         ...to.addresses.map((address) => answers(from.namespace, address)),
         ...from.addresses.map((address) => answers(to.namespace, address)),
       ]);
-      if (all.includes(false)) lost.push(from.name);
+      if (all.includes(false)) silent.push(i);
     }
-    expect(lost).toEqual([]);
+    return silent;
+  }
+
+  test("each reaches its counterpart on the other node", async () => {
+    // A switch in user space that has just got a hundred interfaces loses a packet now and then; nobody stays silent.
+    const silent = await silentPairs(numbers);
+    expect(silent.length).toBeLessThan(podsPerNode / 10);
+    expect(await silentPairs(silent)).toEqual([]);
   });
 
   test("all are deleted at once, and nothing is left", async () => {
