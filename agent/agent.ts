@@ -170,7 +170,7 @@ export class Agent {
     const services = [
       cniRpcs(this.#parts, gate),
       nodeRpcs(this.#parts, this.#janitor, gate, info),
-      mendRpcs(this.#parts, this.#dependencies.sources, gate),
+      mendRpcs(this.#parts, this.#dependencies.sources, gate, () => this.#writeConflist()),
       agentIpamRpcs(this.#parts, this.#janitor, gate),
     ];
     await this.#server.listen(services, config.janitorIntervalMs, logger);

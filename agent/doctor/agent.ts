@@ -15,7 +15,7 @@ export function agentFindings({ agent, networks }: Sight, socket: string): reado
         evidence: "",
       },
     ];
-  const { problems, version: running, networks: served } = agent.status;
+  const { problems, version: running, networks: served, departing } = agent.status;
   const unserved = networks.filter((name) => !served.includes(name));
   return [
     ...problems.map(
@@ -28,10 +28,20 @@ export function agentFindings({ agent, networks }: Sight, socket: string): reado
         evidence: "",
       }),
     ),
+    ...(departing === 0 ? [] : [takingAway(departing)]),
     ...(running === version ? [] : [otherVersion(running)]),
     ...unserved.map(notServed),
   ];
 }
+
+const takingAway = (count: number): Finding => ({
+  severity: "note",
+  code: "taking-away",
+  what: `The agent is taking ${count} attachments away`,
+  why: "Their DELs are on record, or could not be finished; the agent goes on with them, later each time",
+  todo: "nothing, unless it lasts: then the agent's log tells what keeps it",
+  evidence: "",
+});
 
 const otherVersion = (running: string): Finding => ({
   severity: "note",

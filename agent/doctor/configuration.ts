@@ -20,10 +20,9 @@ export async function conflistFindings(config: AgentConfig): Promise<readonly Fi
     }),
   );
   const is = readIfThere(path);
+  if (is === undefined) return [...first, missing(path)];
   // Subnets that a registry gives are known to the agent only.
-  const isKnown = network.subnets.length > 0;
-  if (is === undefined) return [...first, missing(path, isKnown)];
-  if (!isKnown || is === conflistText(config, network)) return first;
+  if (network.subnets.length === 0 || is === conflistText(config, network)) return first;
   return [
     ...first,
     {
@@ -32,20 +31,20 @@ export async function conflistFindings(config: AgentConfig): Promise<readonly Fi
       what: `"${path}" is not what agent.yaml makes of it`,
       trusts: "agent.yaml",
       why: "The agent writes it at its start: somebody has changed one of the two since",
-      todo: "write it again; start the agent again where agent.yaml is the newer one",
-      repair: { t: "conflist" },
+      todo: "have the agent write it again; start the agent again where agent.yaml is the newer one",
+      repair: { t: "node" },
       evidence: is,
     },
   ];
 }
 
-const missing = (path: string, isKnown: boolean): Finding => ({
+const missing = (path: string): Finding => ({
   severity: "error",
   code: "conflist-missing",
   what: `"${path}" is missing or cannot be read`,
   why: "The runtime knows no network of ours, and stays unready or takes another plugin's",
-  todo: `start the agent${isKnown ? "" : " again"}, which writes it once it can serve`,
-  ...(isKnown ? { repair: { t: "conflist" } } : {}),
+  todo: "have the agent write it, as it does once it can serve",
+  repair: { t: "node" },
   evidence: path,
 });
 

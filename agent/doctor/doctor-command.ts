@@ -31,6 +31,7 @@ a disagreement is told only when it stays.`,
       help: 'what the runtime has, from "crictl pods -o json", or attachments as for "pipette ipam gc" ("-": standard input)',
     },
     repair: { help: "does what can be done, pods' attachments by way of the agent; then looks again" },
+    once: { help: "looks only once, so that calls in flight can show as disagreements: for scripts that look again" },
     json: { help: "one JSON object, for programs" },
     config: { value: "FILE", of: "file", help: `the agent's configuration (default ${paths.agentConfig})` },
   },
@@ -56,12 +57,13 @@ a disagreement is told only when it stays.`,
 async function examineAndTell(
   config: AgentConfig,
   runtime: { readonly runtime?: RuntimeList },
-  options: { readonly repair: boolean; readonly json: boolean },
+  options: { readonly repair: boolean; readonly once: boolean; readonly json: boolean },
   io: TerminalIo,
 ): Promise<number> {
-  let diagnosis = await examine(config, runtime);
+  const how = { ...runtime, once: options.once };
+  let diagnosis = await examine(config, how);
   const repaired = options.repair ? await carryOut(config, diagnosis.findings) : undefined;
-  if (repaired !== undefined && repaired.length > 0) diagnosis = await examine(config, runtime);
+  if (repaired !== undefined && repaired.length > 0) diagnosis = await examine(config, how);
   io.stdout(options.json ? reportJson(diagnosis, repaired) : reportText(diagnosis, repaired));
   return diagnosis.findings.every(({ severity }) => severity === "note") ? exitStatus.done : exitStatus.failed;
 }

@@ -22,6 +22,8 @@ export interface ExamineOptions {
   readonly runtime?: RuntimeList;
   /** Between two looks. */
   readonly pauseMs?: number;
+  /** One look: what a call in flight makes look wrong is told too. */
+  readonly once?: boolean;
 }
 
 /** A call that runs changes what is seen within this many looks; on a busy node, which takes its time, within the second. */
@@ -36,7 +38,8 @@ const pauseMs = 700;
 export async function examine(config: AgentConfig, options: ExamineOptions = {}): Promise<Diagnosis> {
   const standing = await standingFindings(config);
   let found = await lookAgain(config, options.runtime);
-  for (let i = 1; i < (isBusy(found.sight) ? looks.busy : looks.idle) && found.findings.length > 0; i++) {
+  const most = ({ sight }: Look): number => (options.once ? 1 : isBusy(sight) ? looks.busy : looks.idle);
+  for (let i = 1; i < most(found) && found.findings.length > 0; i++) {
     await Bun.sleep(options.pauseMs ?? pauseMs);
     const before = new Set(found.findings.map(keyOf));
     const next = await lookAgain(config, options.runtime);
@@ -57,12 +60,12 @@ async function lookAgain(config: AgentConfig, runtime: RuntimeList | undefined):
   const { sight, findings } = await look(config, runtime);
   const host = config.dataPath === "hns" ? [] : (await import("./host.ts")).hostFindings(config);
   const own = agentFindings(sight, config.socket);
-  const told = new Set(host.map(({ evidence }) => evidence));
+  const told = new Set(host.map(({ what }) => what.toLowerCase()));
   return {
     sight,
     findings: [
       // What is seen here is not told a second time in the agent's words.
-      ...own.filter(({ what }) => !told.has(what)),
+      ...own.filter(({ what }) => !told.has(what.toLowerCase())),
       ...findings,
       ...host,
       ...attachmentFindings(sight),

@@ -54,50 +54,56 @@ function isAlive(pid: number): boolean {
   }
 }
 
+/** Bits of a mode: others may look, or nobody but the owner may. */
+const readable = 0o022;
+const own = 0o077;
+
 /** Who can write to the leases can give one pod's address to another; who can reach the socket has the node's network. */
 function rights(config: AgentConfig, data: readonly string[]): readonly Finding[] {
   const { dataDir, socket } = config;
   const conflist = conflistPath(config);
   return [
-    ...closed(dataDir, 0o077, 0o700),
+    ...closed(dataDir, readable),
     ...data
       .filter((path) => statOf(path)?.isFile())
-      .flatMap((path) => closed(path, basename(path).startsWith("leases.db") ? 0o077 : 0o022, 0o600)),
-    ...closed(socket, 0o077, 0o700),
-    // Others may read it: other programs of the node look there.
-    ...(conflist === undefined ? [] : closed(conflist, 0o022, 0o600)),
+      .flatMap((path) => closed(path, basename(path).startsWith("leases.db") ? own : readable)),
+    ...closed(socket, own),
+    ...(conflist === undefined ? [] : closed(conflist, readable)),
   ];
 }
 
 /** @param forbidden bits of the mode that must not be set */
-function closed(path: string, forbidden: number, mode: number): readonly Finding[] {
+function closed(path: string, forbidden: number): readonly Finding[] {
   const stat = statOf(path);
   if (stat === undefined || stat.isSymbolicLink()) return [];
-  const own = process.getuid?.() ?? 0;
-  const is = `0${(stat.mode & 0o777).toString(8)}`;
+  const user = process.getuid?.() ?? 0;
   const common = { why: "Whoever gets at it can take pods' addresses and their network", evidence: `${stat.ino}` };
-  if (stat.uid !== own)
+  if (stat.uid !== user)
     return [
       {
         ...common,
         severity: "error",
         code: "wrong-owner",
-        what: `"${path}" belongs to user ${stat.uid}, wanted ${own}`,
-        todo: `find out who made it; then chown ${own} "${path}"`,
+        what: `"${path}" belongs to user ${stat.uid}, wanted ${user}`,
+        todo: `find out who made it; then chown ${user} "${path}"`,
       },
     ];
-  if ((stat.mode & forbidden) === 0) return [];
+  const is = stat.mode & 0o777;
+  const mode = is & ~forbidden;
+  if (is === mode) return [];
   return [
     {
       ...common,
       severity: "warning",
       code: "open-to-others",
-      what: `"${path}" has mode ${is}, wanted 0${mode.toString(8)}`,
-      todo: `chmod 0${mode.toString(8)} "${path}"`,
+      what: `"${path}" has mode ${octal(is)}, wanted ${octal(mode)}`,
+      todo: `chmod ${octal(mode)} "${path}"`,
       repair: { t: "mode", path, mode },
     },
   ];
 }
+
+const octal = (mode: number): string => `0${mode.toString(8)}`;
 
 function entriesOf(directory: string): readonly string[] {
   try {

@@ -8,10 +8,9 @@ export type Severity = (typeof severities)[number];
 export type Repair =
   /** The agent looks at one attachment again and settles it. */
   | { readonly t: "attachment"; readonly owner: Owner; readonly goneGeneration?: number }
-  /** The agent sets up bridge or switch again, as at its start. */
+  /** The agent sets up bridge or switch and the runtime's configuration again, as at its start. */
   | { readonly t: "node" }
   | { readonly t: "database" }
-  | { readonly t: "conflist" }
   | { readonly t: "remove"; readonly path: string }
   | { readonly t: "mode"; readonly path: string; readonly mode: number };
 

@@ -18,7 +18,7 @@ export interface Look {
 export async function look(config: AgentConfig, runtime: RuntimeList | undefined): Promise<Look> {
   const { networks, janitorIntervalMs, dataPath, ovs } = config;
   // Leases first: an ADD has them before its interface, and a DEL after it.
-  const stored = await lookAtLeases(config.dataDir);
+  const { problem, ...stored } = await lookAtLeases(config.dataDir);
   const agent = await askAgent(config.socket);
   const kernel = dataPath === "hns" ? undefined : (await import("./kernel-look.ts")).lookAtKernel();
   const [network] = networks;
@@ -38,11 +38,12 @@ export async function look(config: AgentConfig, runtime: RuntimeList | undefined
     ...(seen?.seen === undefined ? {} : { switch: seen.seen }),
     ...(runtime === undefined ? {} : { runtime }),
   };
-  return { sight, findings: seen?.findings ?? [] };
+  return { sight, findings: [...(problem === undefined ? [] : [unreadable(problem)]), ...(seen?.findings ?? [])] };
 }
 
-/** A database that cannot be read is told of by its own check. */
-async function lookAtLeases(dataDir: string): Promise<Pick<Sight, "leases" | "departures">> {
+async function lookAtLeases(
+  dataDir: string,
+): Promise<Pick<Sight, "leases" | "departures"> & { readonly problem?: string }> {
   const { StoreSnapshot, databaseIn } = await loadCheck();
   try {
     using snapshot = await StoreSnapshot.open(databaseIn(dataDir));
@@ -51,10 +52,19 @@ async function lookAtLeases(dataDir: string): Promise<Pick<Sight, "leases" | "de
     const leases = Iterator.from(snapshot.leases()).filter(({ state }) => state !== "cooling");
     return { leases: [...leases], departures: snapshot.departures().map(({ owner }) => owner) };
   } catch (caught) {
-    if (caught instanceof CniError) return { leases: undefined, departures: [] };
+    if (caught instanceof CniError) return { leases: undefined, departures: [], problem: caught.message };
     throw caught;
   }
 }
+
+const unreadable = (problem: string): Finding => ({
+  severity: "error",
+  code: "leases-unreadable",
+  what: "The leases cannot be read, so that nothing was compared with them",
+  why: problem,
+  todo: 'look at "pipette ipam check"',
+  evidence: "",
+});
 
 async function askAgent(socket: string): Promise<SeenAgent> {
   try {

@@ -4,9 +4,7 @@ import { limits } from "../../shared/limits.ts";
 import type { MendRequest } from "../../shared/proto/pipette-messages.ts";
 import { nodeService } from "../../shared/proto/services.ts";
 import { callUnary } from "../../shared/rpc/call.ts";
-import { writeAtomically } from "../atomic-file.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
-import { conflistPath, conflistText } from "../conflist.ts";
 import type { Finding, Repair } from "./finding.ts";
 
 /** What became of one repair. */
@@ -46,8 +44,6 @@ async function carryOut(config: AgentConfig, wanted: Repair): Promise<string> {
       await repairStore(databaseIn(config.dataDir));
       return "derived anew what follows from the leases";
     }
-    case "conflist":
-      return writeConflist(config);
     case "remove":
       rmSync(wanted.path);
       return "removed it";
@@ -61,20 +57,4 @@ async function carryOut(config: AgentConfig, wanted: Repair): Promise<string> {
 async function mend({ socket }: AgentConfig, request: MendRequest): Promise<string> {
   const { done } = await callUnary(socket, nodeService.mend, request, { timeoutMs: limits.addTimeoutMs });
   return done;
-}
-
-/** Only where an agent serves: the file tells the runtime that pods can be added. */
-async function writeConflist(config: AgentConfig): Promise<string> {
-  const path = conflistPath(config);
-  const [network] = config.networks;
-  if (path === undefined || network === undefined) return "";
-  const { problems } = await callUnary(
-    config.socket,
-    nodeService.status,
-    { network: network.name },
-    { timeoutMs: limits.statusTimeoutMs },
-  );
-  const [problem] = problems;
-  if (problem !== undefined) throw new Error(problem.message);
-  return writeAtomically(path, conflistText(config, network)) ? "wrote it" : "";
 }

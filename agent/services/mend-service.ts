@@ -8,12 +8,24 @@ import { ownerFields } from "../state/owner-key.ts";
 import type { Source } from "../state/sources.ts";
 import type { Gate } from "./cni-service.ts";
 
-/** What `pipette doctor --repair` asks of the agent, to whom leases and interfaces belong while it runs. */
-export function mendRpcs(parts: AgentParts, sources: readonly Source[], gate: Gate): readonly Rpc[] {
+/**
+ * What `pipette doctor --repair` asks of the agent, to whom leases and interfaces belong while it runs.
+ * @param writeConflist writes the runtime's configuration again, where it is not as this agent's has it
+ */
+export function mendRpcs(
+  parts: AgentParts,
+  sources: readonly Source[],
+  gate: Gate,
+  writeConflist: () => void,
+): readonly Rpc[] {
   return [
     rpc(nodeService.mend, async ({ goneGeneration, ...attachment }, call) => {
       gate.requireReady();
-      if (Object.values(attachment).every((name) => name === "")) return { done: await mendNode(parts) };
+      if (Object.values(attachment).every((name) => name === "")) {
+        await mendNode(parts);
+        writeConflist();
+        return { done: "set the node up again" };
+      }
       const owner = ownerIn(attachment);
       const gone = goneGeneration === 0 ? {} : { goneGeneration };
       const done = (await mendOwner(parts, owner, { sources, ...gone })) ?? "";
@@ -24,12 +36,11 @@ export function mendRpcs(parts: AgentParts, sources: readonly Source[], gate: Ga
 }
 
 /** As the janitor does it where the data path has a problem. */
-async function mendNode({ dataPath, logger }: AgentParts): Promise<string> {
+async function mendNode({ dataPath, logger }: AgentParts): Promise<void> {
   try {
     await dataPath.start();
   } catch (caught) {
     throw CniError.from(caught, "mend the node");
   }
   logger.info("mended the node");
-  return "set the node up again";
 }

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, statSync, unlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -9,6 +9,7 @@ import { examine } from "../../agent/doctor/examine.ts";
 import { doctorCommand } from "../../agent/doctor/mod.ts";
 import { repair } from "../../agent/doctor/repair.ts";
 import { parseRuntimeList, type RuntimeList } from "../../agent/doctor/runtime-list.ts";
+import { standingFindings } from "../../agent/doctor/standing.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { formatIp } from "../../shared/ip.ts";
 import {
@@ -195,13 +196,16 @@ describeWith("pipette doctor on a node that each test spoils in one place", ["ro
     for (const path of [stray, young, lock]) writeFileSync(path, "", { mode: 0o600 });
     utimesSync(lock, 0, 0);
     writeFileSync(join(dirname(conflist), "another.tmp"), "");
-    chmodSync(home.dataDir, 0o755);
+    chmodSync(home.dataDir, 0o777);
     chmodSync(join(home.dataDir, "leases.db"), 0o644);
     chmodSync(home.socket, 0o777);
     const open = ["open-to-others", "open-to-others", "open-to-others"];
-    await findsAndRepairs([...open, "stale-lock", "stray-file"], /mode 0755, wanted 0700/);
+    await findsAndRepairs([...open, "stale-lock", "stray-file"], /mode 0777, wanted 0755\n/);
     expect([existsSync(stray), existsSync(young), existsSync(lock)]).toEqual([false, true, false]);
-    expect(statSync(home.dataDir).mode & 0o777).toBe(0o700);
+    const modes = [home.dataDir, join(home.dataDir, "leases.db"), home.socket].map(
+      (path) => statSync(path).mode & 0o777,
+    );
+    expect(modes).toEqual([0o755, 0o600, 0o700]);
     expect(existsSync(join(dirname(conflist), "another.tmp"))).toBe(true);
   });
 
@@ -210,6 +214,8 @@ describeWith("pipette doctor on a node that each test spoils in one place", ["ro
     await findsAndRepairs(["conflist-differs"], /is not what agent.yaml makes of it/);
     const text = await readFile(home.conflist, "utf8");
     expect(text).toContain('"type": "pipette"');
+    unlinkSync(home.conflist);
+    await findsAndRepairs(["conflist-missing"], /is missing or cannot be read/);
     writeFileSync(join(dirname(home.conflist), "05-other.conflist"), "{}");
     expect(await codes()).toEqual(["not-first"]);
   });
@@ -228,11 +234,39 @@ describeWith("pipette doctor on a node that each test spoils in one place", ["ro
     expect(await codes()).toEqual(["lease-without-interface"]);
   });
 
-  test("a bridge that was taken down, before the janitor looks", async () => {
+  test("a bridge that was taken down and forwarding that was turned off, before the janitor looks", async () => {
     await home[Symbol.asyncDispose]();
     await start({ janitorIntervalMs: 600_000 });
     await sandbox.node(`ip link set ${bridgeName} down`);
-    await findsAndRepairs(["gateway", "gateway"], new RegExp(`The bridge "${bridgeName}" is down`));
+    await sandbox.node("sysctl -q -w net.ipv4.ip_forward=0");
+    // The bridge loses its IPv6 address with it.
+    const wanted = new RegExp(`The bridge "${bridgeName}" is down\n[^]*IPv4 forwarding is off`);
+    await findsAndRepairs(["forwarding", "gateway", "gateway"], wanted);
+  });
+
+  test("pods whose packets do not fit the way out", async () => {
+    await sandbox.node("ip link add way0 mtu 1400 type veth peer name way1");
+    await sandbox.node("ip addr add 192.0.2.1/24 dev way0");
+    await sandbox.node("ip link set way0 up");
+    await sandbox.node("ip link set way1 up");
+    await sandbox.node("ip route add default via 192.0.2.2");
+    const { findings } = await examine(config, { pauseMs });
+    await sandbox.node("ip link del way0");
+    expect(findings.map(({ code, evidence }) => [code, evidence])).toEqual([["mtu", "1500 1400"]]);
+    expect(await codes()).toEqual([]);
+  });
+
+  test("a registry of nodes that cannot be read, or does not have this one", async () => {
+    const file = join(home.directory, "nodes.yaml");
+    const nodes = { name: "n1", addresses: [], registry: { type: "static", file } } as const;
+    const found = async (): Promise<readonly string[]> =>
+      (await standingFindings({ ...config, nodes })).map(({ code }) => code);
+    expect(await found()).toEqual(["registry-unreachable"]);
+    const entry = (name: string) => ({ name, addresses: ["192.0.2.9"], subnets: ["10.78.1.0/24"] });
+    writeFileSync(file, JSON.stringify({ nodes: [entry("n2")] }));
+    expect(await found()).toEqual(["not-registered"]);
+    writeFileSync(file, JSON.stringify({ nodes: [entry("n1")] }));
+    expect(await found()).toEqual([]);
   });
 
   test("cannot look: status 2", async () => {

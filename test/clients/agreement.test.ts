@@ -43,20 +43,28 @@ describeWith("the checker of agreement", ["root", "cni-plugins", "nft"], () => {
 
   test("sees a pod that the runtime does not know", async () => {
     await expect(check([])).rejects.toThrow(
-      /c0ffee eth0: lease 10\.92\..*; host interface stands; .*runtime none\nnamespace pod belongs to no pod\n/,
+      /does not know "eth0" of "c0ffee".*the address 10\.92\..*the interface "c0ffee-\w+"\nnamespace pod belongs to no pod\n/,
     );
   });
 
   test("sees a pod that only the runtime knows", async () => {
     const ghost = { ...pod, containerId: "deaf", netns: "/run/netns/ghost" };
     await expect(check([pod, ghost])).rejects.toThrow(
-      /deaf eth0: lease none; host interface none; pod interface none; runtime .*\nnamespace ghost is gone/,
+      /pod-without-lease: .*"deaf".*\ndeaf eth0: pod interface none; runtime .*\nnamespace ghost is gone/,
     );
   });
 
   test.each([
-    ["an interface that is gone", "ip -n pod link del eth0", /host interface none; pod interface none/],
-    ["another address in the pod", "ip -n pod addr add 10.92.9.9/16 dev eth0", /pod interface .*10\.92\.9\.9/],
+    [
+      "an interface that is gone",
+      "ip -n pod link del eth0",
+      /lease-without-interface: "eth0" of "c0ffee".*\nc0ffee eth0: pod interface none/,
+    ],
+    [
+      "another address in the pod",
+      "ip -n pod addr add 10.92.9.9/16 dev eth0",
+      /address-differs: .*10\.92\.9\.9.*\nc0ffee eth0: pod interface .*10\.92\.9\.9/,
+    ],
     ["a namespace of nobody", "ip netns add stray", /namespace stray belongs to no pod/],
   ])("sees %s", async (_what, command, wanted) => {
     await base.node.run(command);
@@ -66,7 +74,7 @@ describeWith("the checker of agreement", ["root", "cni-plugins", "nft"], () => {
   test("sees a lease that nobody finishes, and an interface without one", async () => {
     using store = await base.home.store();
     store.release({ network: networkName, sandboxId: "c0ffee", ifname: "eth0" }, "cooling");
-    await expect(check([pod])).rejects.toThrow(/c0ffee eth0: lease none; host interface stands/);
+    await expect(check([pod])).rejects.toThrow(/interface-without-lease: .*"c0ffee"/);
   });
 
   test("sees a port rule and an interface that stayed behind", async () => {

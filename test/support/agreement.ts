@@ -1,5 +1,6 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { execa } from "execa";
-import { parseAlias } from "../../agent/datapath/veth/alias.ts";
 import type { AgentHome } from "./agent-process.ts";
 import type { PrivateNode } from "./private-node.ts";
 
@@ -12,9 +13,6 @@ export interface RuntimePod {
   /** A path of the node's. */
   readonly netns: string;
 }
-
-/** What every source says of one attachment: addresses without prefix, sorted; `undefined` where it knows nothing of it. */
-type Claims = Map<string, string>;
 
 export interface AgreementOptions {
   readonly node: PrivateNode;
@@ -30,21 +28,16 @@ export interface AgreementOptions {
 
 interface Link {
   readonly ifname: string;
-  readonly ifalias?: string;
 }
 
-interface LeaseRow {
-  readonly network: string;
-  readonly address: string;
-  readonly state: string;
-  readonly containerId: string;
-  readonly ifname: string;
+interface Report {
+  readonly findings: readonly { readonly code: string; readonly what: string }[];
 }
 
 /**
  * Leases, kernel interfaces, namespaces, port rules and the runtime's own list: all say the same, at the latest
  * after a moment.
- * @throws with a table of who says what
+ * @throws with a line for each thing that disagrees
  */
 export async function expectAgreement(
   options: AgreementOptions,
@@ -59,28 +52,13 @@ export async function expectAgreement(
   }
 }
 
+/** What users have, `pipette doctor`, and beside it what only a test knows: everything that this node should have. */
 async function disagreements(options: AgreementOptions, pods: readonly RuntimePod[]): Promise<string[]> {
-  const { node, home } = options;
-  const leases = await leasesOf(options);
+  const { node } = options;
+  const found = [...(await diagnosis(options, pods)), ...(await differentInPods(node, pods))];
   const links: Link[] = JSON.parse(await node.run("ip -j link"));
-  const status = await home.status().catch((error: Error) => error);
   const namespaces = (await node.run("ls /run/netns")).split("\n").filter((name) => name !== "");
   const natRules = await node.run("iptables-save -t nat");
-
-  const runtime: Claims = new Map(pods.map((pod) => [keyOf(pod), addressText(pod.addresses)]));
-  const found = compare({
-    lease: claimedByLeases(leases),
-    "host interface": claimedByLinks(links),
-    "pod interface": await claimedInPods(node, pods),
-    runtime,
-  });
-  for (const { state, address, containerId } of leases)
-    if (state === "releasing") found.push(`lease ${address} of ${containerId.slice(0, 12)} is still "releasing"`);
-  if (status instanceof Error) found.push(`the agent does not say how it is: ${status.message}`);
-  else {
-    if (status.departing > 0) found.push(`the agent is still taking ${status.departing} attachments away`);
-    for (const problem of status.problems) found.push(`the agent has a problem: ${problem.message}`);
-  }
 
   const wanted = new Set([
     ...options.fixedNamespaces,
@@ -98,58 +76,37 @@ async function disagreements(options: AgreementOptions, pods: readonly RuntimePo
   return found;
 }
 
-async function leasesOf({ executables, home }: AgreementOptions): Promise<readonly LeaseRow[]> {
-  const list = await execa(`${executables}/pipette`, ["ipam", "list", "--json", "--data-dir", home.dataDir]);
-  return JSON.parse(list.stdout);
+/** Notes count as well: in the end nothing is under way any more. */
+async function diagnosis(
+  { node, home, executables }: AgreementOptions,
+  pods: readonly RuntimePod[],
+): Promise<readonly string[]> {
+  const list = join(home.directory, "runtime.json");
+  writeFileSync(list, JSON.stringify(pods.map(({ containerId, ifname }) => ({ containerID: containerId, ifname }))));
+  const words = ["doctor", "--config", home.configFile, "--runtime", list, "--once", "--json"];
+  const [file = "", ...args] = [...node.prefix, `${executables}/pipette`, ...words];
+  const { stdout, stderr } = await execa(file, args, { cwd: "/", timeout: 60_000, stdin: "ignore", reject: false });
+  if (stdout === "") return [`the doctor cannot look: ${stderr}`];
+  const report: Report = JSON.parse(stdout);
+  return report.findings.map(({ code, what }) => `${code}: ${what}`);
 }
 
-function claimedByLeases(leases: readonly LeaseRow[]): Claims {
-  const byOwner = new Map<string, string[]>();
-  for (const lease of leases) {
-    if (lease.state !== "allocated") continue;
-    byOwner.set(keyOf(lease), [...(byOwner.get(keyOf(lease)) ?? []), lease.address]);
-  }
-  return new Map([...byOwner].map(([key, addresses]) => [key, addressText(addresses)]));
-}
-
-/** The host's end has no address: that it stands is all that it says. */
-function claimedByLinks(links: readonly Link[]): Claims {
-  const aliases = links.map(({ ifalias = "" }) => parseAlias(ifalias)).filter((alias) => alias !== undefined);
-  return new Map(aliases.map(({ owner }) => [keyOf({ ...owner, containerId: owner.sandboxId }), stands] as const));
-}
-
-async function claimedInPods(node: PrivateNode, pods: readonly RuntimePod[]): Promise<Claims> {
-  const claims: Claims = new Map();
+/** The runtime's word on a pod's addresses against those in the namespace that it names. */
+async function differentInPods(node: PrivateNode, pods: readonly RuntimePod[]): Promise<readonly string[]> {
+  const found: string[] = [];
   for (const pod of pods) {
     const text = await node.runIn(pod.netns, `ip -j addr show ${pod.ifname}`).catch(() => undefined);
-    if (text === undefined) continue;
-    const [link]: { addr_info: { scope: string; local: string }[] }[] = JSON.parse(text);
+    const [link]: { addr_info: { scope: string; local: string }[] }[] = text === undefined ? [] : JSON.parse(text);
     const own = (link?.addr_info ?? []).filter(({ scope }) => scope === "global");
-    claims.set(keyOf(pod), addressText(own.map(({ local }) => local)));
+    const [there, wanted] = [addressText(own.map(({ local }) => local)), addressText(pod.addresses)];
+    if (there !== wanted)
+      found.push(`${pod.containerId.slice(0, 12)} ${pod.ifname}: pod interface ${there || "none"}; runtime ${wanted}`);
   }
-  return claims;
+  return found;
 }
-
-const stands = "stands";
-const keyOf = (of: { network: string; containerId: string; ifname: string }): string =>
-  `${of.network} ${of.containerId} ${of.ifname}`;
 
 const addressText = (addresses: readonly string[]): string =>
   addresses
     .map((address) => address.replace(/\/\d+$/, ""))
     .sort()
     .join(", ");
-
-/** One line for each attachment that the sources do not agree on. */
-function compare(sources: Readonly<Record<string, Claims>>): string[] {
-  const keys = new Set(Object.values(sources).flatMap((claims) => [...claims.keys()]));
-  return [...keys].sort().flatMap((key) => {
-    const says = Object.entries(sources).map(([source, claims]) => [source, claims.get(key)] as const);
-    const different = new Set(says.map(([, claim]) => claim).filter((claim) => claim !== stands));
-    if (different.size === 1 && !different.has(undefined)) return [];
-    const [network, id = "", ifname] = key.split(" ");
-    return [
-      `${network} ${id.slice(0, 12)} ${ifname}: ${says.map(([source, claim]) => `${source} ${claim ?? "none"}`).join("; ")}`,
-    ];
-  });
-}

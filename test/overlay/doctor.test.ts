@@ -1,0 +1,87 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { compileExecutables } from "../conformance/plugin.ts";
+import { eventually } from "../support/agent-process.ts";
+import { describeWith } from "../support/requires.ts";
+import type { LabPod } from "./lab/lab-pod.ts";
+import { answers } from "./lab/reach.ts";
+import { podPortsOf, SingleNode } from "./single-node.ts";
+
+interface Report {
+  readonly findings: readonly { readonly code: string; readonly what: string; readonly severity: string }[];
+  readonly repaired: readonly { readonly done?: string; readonly error?: string }[];
+}
+
+describeWith("pipette doctor with Open vSwitch", ["root", "openvswitch", "nft"], () => {
+  let single: SingleNode;
+  let a: LabPod;
+  let b: LabPod;
+
+  beforeAll(async () => {
+    compileExecutables();
+    single = await SingleNode.start();
+    [a, b] = await Promise.all([single.node.addPod("a"), single.node.addPod("b")]);
+  }, 180_000);
+  afterAll(() => single?.[Symbol.asyncDispose]());
+
+  const doctor = async (...args: readonly string[]): Promise<Report> => {
+    const { executables, namespace, home } = single.node;
+    const words = [`${executables}/pipette`, "doctor", "--config", home.configFile, "--json", ...args];
+    const { status, stdout, stderr } = await namespace.start(words).ended;
+    if (status !== 0 && status !== 1) throw new Error(`status ${status}: ${stderr}`);
+    return JSON.parse(stdout);
+  };
+  const codes = async (...args: readonly string[]): Promise<readonly string[]> =>
+    (await doctor(...args)).findings.map(({ code }) => code).sort();
+
+  test("is content with pods that are in order", async () => {
+    expect((await doctor()).findings).toEqual([]);
+  });
+
+  test("a port without a pod is found, and taken out by the agent with --repair", async () => {
+    const ids = { type: "pod", network: "pods", sandbox: "ghost", ifname: "eth0" };
+    const set = Object.entries(ids).map(([key, value]) => `external_ids:pipette-${key}=${value}`);
+    await single.node.vswitch.vsctl(
+      ...["add-port", "br-int", "ghost0", "--", "set", "Port", "ghost0", ...set],
+      ...["--", "set", "Interface", "ghost0", "type=internal"],
+    );
+    const { findings } = await doctor();
+    expect(findings).toMatchObject([{ code: "port-without-pod", what: expect.stringContaining('"ghost0" of "eth0"') }]);
+    const { findings: left, repaired } = await doctor("--repair");
+    expect([left, repaired]).toMatchObject([[], [{ done: "took away what was left of its port" }]]);
+    expect(await podPortsOf(single)).toHaveLength(2);
+    expect(await single.node.namespace.run("ip -br link")).not.toContain("ghost0");
+  });
+
+  test("flows that are missing, and flows of nobody: told, and right after the agent's next start", async () => {
+    const [port] = await podPortsOf(single);
+    const number = (await single.node.vswitch.vsctl("get", "Interface", port ?? "", "ofport")).trim();
+    await single.node.deleteFlows(`in_port=${number}`);
+    // Round 1, category of pods.
+    const flow = "cookie=0x1010000000000,table=30,priority=190,in_port=999,actions=drop";
+    await single.node.vswitch.run(
+      "ovs-ofctl",
+      "-OOpenFlow15",
+      "add-flow",
+      single.node.vswitch.management("br-int"),
+      flow,
+    );
+    expect(await codes()).toEqual(["flows-without-port", "port-without-flows"]);
+    await single.node.agent.end();
+    await single.node.startAgent();
+    expect((await doctor()).findings).toEqual([]);
+    expect(await answers(a.namespace, b.address(4), { seconds: 5 })).toBe(true);
+  });
+
+  test("an interface whose port was deleted while no agent ran, and a switch that is away", async () => {
+    await single.node.agent.end();
+    const [port] = await podPortsOf(single);
+    await single.node.vswitch.vsctl("del-port", "br-int", port ?? "");
+    expect(await codes()).toEqual(["agent-away", "flows-without-port", "interface-without-port"]);
+    await single.node.startAgent();
+    expect((await doctor()).findings).toEqual([]);
+    await single.node.vswitch.stop("ovs-vswitchd");
+    expect(await codes()).toContain("switch-unreachable");
+    await single.node.vswitch.startSwitch();
+    await eventually(async () => (await codes()).length === 0, "everything to be in order again");
+  });
+});
