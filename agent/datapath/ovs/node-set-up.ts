@@ -1,3 +1,4 @@
+import { formatCidr, formatIp } from "../../../shared/ip.ts";
 import { formatMac } from "../../../shared/mac.ts";
 import { waitForOfport } from "../../ovsdb/mod.ts";
 import { gatewayAddress } from "../gateway-address.ts";
@@ -57,3 +58,16 @@ export async function setUpNode(db: SwitchDatabase, options: OvsNodeOptions): Pr
     multitenant: options.tenants !== undefined,
   };
 }
+
+/** Whether flows are made of the same: the numbers of ports can change. */
+export const sameContext = (a: PipelineContext, b: PipelineContext): boolean => textOf(a) === textOf(b);
+
+const textOf = ({ gateway, tunnel, uplink, nodeAddresses, podSubnets }: PipelineContext): string =>
+  JSON.stringify([
+    gateway.ofport,
+    gateway.addresses.map(formatIp),
+    tunnel?.ofport,
+    uplink,
+    nodeAddresses.map(formatCidr),
+    podSubnets.map(formatCidr),
+  ]);

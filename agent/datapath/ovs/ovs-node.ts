@@ -1,9 +1,8 @@
 import type { Owner } from "../../../shared/cni/types.ts";
-import { formatCidr, formatIp } from "../../../shared/ip.ts";
 import type { Followed } from "../../nodes/node-registry.ts";
 import { compareFlows } from "./compare-flows.ts";
 import { nodeRoutes } from "./node-routes.ts";
-import { gatewayOf, setUpNode } from "./node-set-up.ts";
+import { gatewayOf, sameContext, setUpNode } from "./node-set-up.ts";
 import type { ConnectedPod, OverlayNode, OvsNodeOptions, PodPort } from "./options.ts";
 import { PeerParts } from "./peers.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
@@ -18,7 +17,7 @@ import { Settler } from "./settler.ts";
 import { interfaceNamed, openDatabase, type SwitchDatabase } from "./switch-database.ts";
 import { answering } from "./switch-errors.ts";
 import type { Part } from "./switch-program.ts";
-import { vnidFor } from "./tenants.ts";
+import { followVnids, vnidFor } from "./tenants.ts";
 
 /** Of a pod that is new while the database cannot be reached: short, so that the runtime hears of it and tries again. */
 const databaseMs = 3_000;
@@ -176,7 +175,7 @@ export class OvsNode implements OverlayNode {
     if (this.#running === undefined || this.#db.state.t !== "ready") return;
     const { program } = this.#running;
     const context = await setUpNode(this.#db, this.#options);
-    if (textOf(context) !== textOf(this.#running.context)) {
+    if (!sameContext(context, this.#running.context)) {
       this.#running = { context, program };
       this.#peers.forget();
       this.#ports.follow(context, (changes) => program.set(changes));
@@ -186,18 +185,10 @@ export class OvsNode implements OverlayNode {
     const isTold = told.some((outcome) => outcome.status === "rejected" || outcome.value);
     const isBehind = this.#isHostBehind || isTold || this.#gatewayDevice() !== this.#device;
     if (isBehind) await this.#setUpHost();
-    await this.#followTenants();
+    await followVnids(this.#ports, this.#vnids?.current);
     await this.#ports.settle();
     // What is wrong with one node keeps the rest from nothing, and is tried again.
     for (const outcome of told) if (outcome.status === "rejected") throw outcome.reason;
-  }
-
-  /** A VNID that is asked for later than a pod's ADD is the one that counts. */
-  async #followTenants(): Promise<void> {
-    for (const port of [...this.#ports.wanted]) {
-      const vnid = this.#vnids?.current?.get(port.pod?.namespace ?? "");
-      if (vnid !== undefined && vnid !== port.vnid) await this.#ports.retenant(port, vnid);
-    }
   }
 
   /** The gateway's addresses, and the node's way to other nodes' pods and to services. */
@@ -223,14 +214,3 @@ export class OvsNode implements OverlayNode {
 }
 
 const basePart = (context: PipelineContext): Part => ({ category: Category.base, flows: baseFlows(context) });
-
-/** What the flows are made of, to tell whether it has changed: the numbers of ports can. */
-const textOf = ({ gateway, tunnel, uplink, nodeAddresses, podSubnets }: PipelineContext): string =>
-  JSON.stringify([
-    gateway.ofport,
-    gateway.addresses.map(formatIp),
-    tunnel?.ofport,
-    uplink,
-    nodeAddresses.map(formatCidr),
-    podSubnets.map(formatCidr),
-  ]);

@@ -1,21 +1,17 @@
 import type { Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { formatIp } from "../../../shared/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { waitForOfport } from "../../ovsdb/mod.ts";
 import { ownerFields, ownerKey } from "../../state/owner-key.ts";
+import { allOf, within } from "./bounded.ts";
 import type { ConnectedPod } from "./options.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
-import { Category } from "./pipeline/cookie.ts";
-import { podFlows } from "./pipeline/mod.ts";
+import { type FlowPort, type PodParts, ToldPods } from "./pod-parts.ts";
 import { PodRows, type TenantPort } from "./pod-rows.ts";
 import type { SwitchDatabase } from "./switch-database.ts";
-import type { Part } from "./switch-program.ts";
-
-type FlowPort = Parameters<typeof podFlows>[1];
 
 /** Sets parts of the switch's program. */
-export type SetParts = (parts: ReadonlyMap<string, Part | undefined>) => Promise<void>;
+export type SetParts = (parts: PodParts) => Promise<void>;
 
 interface PodPortsOptions {
   readonly db: SwitchDatabase;
@@ -40,8 +36,7 @@ export class PodPorts {
   readonly #busy = new Set<string>();
   /** Numbers of ports that the switch is still to make. */
   readonly #asked = new Map<string, number>();
-  /** What the program has of each, as text. */
-  readonly #told = new Map<string, { readonly ofport: number; readonly text: string }>();
+  readonly #told = new ToldPods();
   #program: { readonly context: PipelineContext; readonly set: SetParts } | undefined;
 
   constructor({ db, bridge, logger }: PodPortsOptions) {
@@ -72,19 +67,19 @@ export class PodPorts {
   }
 
   /** Takes over what an earlier agent has left: `keep` says what is still wanted. Answers the parts for those. */
-  adopt(context: PipelineContext, keep: (pod: ConnectedPod) => boolean): ReadonlyMap<string, Part | undefined> {
+  adopt(context: PipelineContext, keep: (pod: ConnectedPod) => boolean): PodParts {
     for (const { owner, port, row } of this.#rows.all()) {
       const isWanted = port !== undefined && keep(port);
       if (isWanted) this.#wanted.set(ownerKey(owner), port);
       else this.#leaving.set(ownerKey(owner), owner);
       if (!isWanted) this.#logger.warn("a port that nothing stands behind is removed", { port: row.name });
     }
-    return this.#changed(context);
+    return this.#told.changed(context, this.#flowPorts(this.#wanted.keys()));
   }
 
   /** From now on changes go to the program; with another context than before, all of it at the next `settle`. */
   follow(context: PipelineContext, set: SetParts): void {
-    if (this.#program !== undefined) this.#told.clear();
+    if (this.#program !== undefined) this.#told.forget();
     this.#program = { context, set };
   }
 
@@ -163,12 +158,12 @@ export class PodPorts {
   async #remove(leaving: readonly (readonly [string, Owner])[]): Promise<boolean> {
     if (leaving.length === 0) return true;
     const owners = leaving.map(([, owner]) => owner);
-    const parts = leaving.filter(([key]) => this.#told.delete(key)).map(([key]) => [partKey(key), undefined] as const);
+    const parts = this.#told.gone(leaving.map(([key]) => key));
     // What the switch does not hear of now it hears of before anything that is set later.
-    const flows = parts.length === 0 ? undefined : within(removalMs, this.#program?.set(new Map(parts)));
-    await flows?.catch((caught: unknown) =>
-      this.#tellLate("flows of pods go once the switch can be reached", owners, caught),
-    );
+    if (parts.size > 0 && this.#program !== undefined)
+      await within(removalMs, "take pods' flows out", this.#program.set(parts)).catch((caught: unknown) =>
+        this.#tellLate("flows of pods go once the switch can be reached", owners, caught),
+      );
     const isGone = await this.#rows.remove(owners, removalMs).then(
       () => true,
       (caught: unknown) => this.#tellLate("ports of pods go once the database can be reached", owners, caught),
@@ -187,8 +182,15 @@ export class PodPorts {
   async #tell(keys: readonly string[]): Promise<void> {
     const { context, set } = this.#program ?? {};
     if (context === undefined || set === undefined) return;
-    const parts = this.#changed(context, keys);
+    const parts = this.#told.changed(context, this.#flowPorts(keys));
     if (parts.size > 0) await set(parts);
+  }
+
+  *#flowPorts(keys: Iterable<string>): Iterable<readonly [string, FlowPort]> {
+    for (const key of keys) {
+      const port = this.#flowPort(key);
+      if (port !== undefined) yield [key, port];
+    }
   }
 
   #flowPort(key: string): FlowPort | undefined {
@@ -196,52 +198,5 @@ export class PodPorts {
     if (port === undefined) return undefined;
     const ofport = this.#rows.ofportOf(port.port) ?? this.#asked.get(key);
     return ofport === undefined || ofport === 0 ? undefined : { ...port, ofport };
-  }
-
-  /** The parts of those whose flows are other than was told, told now. */
-  #changed(context: PipelineContext, keys: Iterable<string> = this.#wanted.keys()): Map<string, Part | undefined> {
-    const parts = new Map<string, Part | undefined>();
-    for (const key of keys) {
-      const port = this.#flowPort(key);
-      if (port === undefined) continue;
-      const text = [port.ofport, port.mac, port.vnid, ...port.ips.map(formatIp)].join(" ");
-      if (this.#told.get(key)?.text === text) continue;
-      this.#told.set(key, { ofport: port.ofport, text });
-      parts.set(partKey(key), { category: Category.pod, flows: podFlows(context, port) });
-    }
-    for (const key of this.#overtaken(parts)) {
-      this.#told.delete(key);
-      parts.set(partKey(key), undefined);
-    }
-    return parts;
-  }
-
-  /** Those whose port number is another's now: the switch numbers ports anew where its database was lost. */
-  #overtaken(parts: ReadonlyMap<string, unknown>): string[] {
-    const told = [...this.#told];
-    const taken = new Map(told.flatMap(([key, { ofport }]) => (parts.has(partKey(key)) ? [[ofport, key]] : [])));
-    return told.flatMap(([key, { ofport }]) => (parts.has(partKey(key)) || !taken.has(ofport) ? [] : [key]));
-  }
-}
-
-const partKey = (owner: string): string => `pod/${owner}`;
-
-/** All of them to their end; then the first error, if there is one. */
-async function allOf(work: readonly Promise<void>[]): Promise<void> {
-  const failed = (await Promise.allSettled(work)).find((result) => result.status === "rejected");
-  if (failed !== undefined) throw failed.reason;
-}
-
-/** Waits no longer than this for what goes on by itself. @throws {CniError} 11 */
-async function within(limitMs: number, work: Promise<void> | undefined): Promise<void> {
-  const late = Promise.withResolvers<void>();
-  const timer = setTimeout(() => {
-    const is = `the switch has not answered within ${limitMs} ms`;
-    late.reject(new CniError(CniCode.tryAgainLater, `Cannot take a pod's flows out: ${is}, wanted it to`));
-  }, limitMs);
-  try {
-    await Promise.race([work, late.promise]);
-  } finally {
-    clearTimeout(timer);
   }
 }

@@ -1,6 +1,7 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { TenantRegistry } from "../../nodes/node-registry.ts";
 import type { PodPort } from "./options.ts";
+import type { PodPorts } from "./pod-ports.ts";
 
 /**
  * The VNID of a pod's project: as it was heard of last, else asked for, which allocates it. 0 where projects are not
@@ -19,4 +20,13 @@ export async function vnidFor(
     CniCode.invalidConfig,
     `Cannot tell the project of sandbox "${owner.sandboxId}": CNI_ARGS has no K8S_POD_NAMESPACE, wanted one where "tenants" is "multitenant"`,
   );
+}
+
+/** A VNID that is heard of later than a pod's ADD is the one that counts. @throws {OvsdbError | CniError} */
+export async function followVnids(ports: PodPorts, known: ReadonlyMap<string, number> | undefined): Promise<void> {
+  if (known === undefined) return;
+  for (const port of [...ports.wanted]) {
+    const vnid = known.get(port.pod?.namespace ?? "");
+    if (vnid !== undefined && vnid !== port.vnid) await ports.retenant(port, vnid);
+  }
 }

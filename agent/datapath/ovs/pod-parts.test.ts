@@ -1,0 +1,54 @@
+import { expect, test } from "vitest";
+import { parseCidr, parseIp } from "../../../shared/ip.ts";
+import type { PipelineContext } from "./pipeline/context.ts";
+import { type FlowPort, ToldPods } from "./pod-parts.ts";
+
+const context: PipelineContext = {
+  mode: "encap",
+  gateway: { ofport: 32_769, mac: "02:00:00:00:00:01", addresses: [parseIp("10.1.0.1")!] },
+  tunnel: { ofport: 32_768 },
+  nodeAddresses: [parseCidr("192.168.1.5/24")!],
+  podSubnets: [parseCidr("10.1.0.0/24")!],
+  multitenant: false,
+};
+const port = (ofport: number, last = 5): FlowPort => ({
+  ofport,
+  mac: `02:00:00:00:01:0${last}`,
+  ips: [parseIp(`10.1.0.${last}`)!],
+  vnid: 0,
+});
+const told = (parts: ReadonlyMap<string, unknown>) =>
+  [...parts].map(([key, part]) => `${key} ${part === undefined ? "gone" : "set"}`);
+
+test("a pod is told once, again where it has changed, and gone only if it was told", () => {
+  const pods = new ToldPods();
+  expect(told(pods.changed(context, [["a", port(1)]]))).toEqual(["pod/a set"]);
+  expect(told(pods.changed(context, [["a", port(1)]]))).toEqual([]);
+  expect(told(pods.changed(context, [["a", port(2)]]))).toEqual(["pod/a set"]);
+  expect(told(pods.gone(["a", "b"]))).toEqual(["pod/a gone"]);
+  expect(told(pods.gone(["a"]))).toEqual([]);
+});
+
+test("where ports are numbered anew, whoever has lost its number loses its flows with it", () => {
+  const pods = new ToldPods();
+  pods.changed(context, [
+    ["a", port(1, 5)],
+    ["b", port(2, 6)],
+  ]);
+  expect(told(pods.changed(context, [["b", port(1, 6)]]))).toEqual(["pod/b set", "pod/a gone"]);
+  expect(told(pods.changed(context, [["a", port(2, 5)]]))).toEqual(["pod/a set"]);
+});
+
+test("two that change places do so together", () => {
+  const pods = new ToldPods();
+  const both = (a: number, b: number) => [["a", port(a, 5)] as const, ["b", port(b, 6)] as const];
+  pods.changed(context, both(1, 2));
+  expect(told(pods.changed(context, both(2, 1)))).toEqual(["pod/a set", "pod/b set"]);
+});
+
+test("all is told again to whom nothing was told", () => {
+  const pods = new ToldPods();
+  pods.changed(context, [["a", port(1)]]);
+  pods.forget();
+  expect(told(pods.changed(context, [["a", port(1)]]))).toEqual(["pod/a set"]);
+});

@@ -1,0 +1,45 @@
+import { formatIp } from "../../../shared/ip.ts";
+import type { PipelineContext } from "./pipeline/context.ts";
+import { Category } from "./pipeline/cookie.ts";
+import { podFlows } from "./pipeline/mod.ts";
+import type { Part } from "./switch-program.ts";
+
+/** What the flows of a pod are made of. */
+export type FlowPort = Parameters<typeof podFlows>[1];
+export type PodParts = ReadonlyMap<string, Part | undefined>;
+
+/** What the program was told of pods, by their owners' keys, to tell it only of changes. What is answered is taken for told. */
+export class ToldPods {
+  readonly #told = new Map<string, { readonly ofport: number; readonly text: string }>();
+
+  /** The parts of those whose flows are other than was told. */
+  changed(context: PipelineContext, ports: Iterable<readonly [string, FlowPort]>): PodParts {
+    const parts = new Map<string, Part | undefined>();
+    for (const [key, port] of ports) {
+      const text = [port.ofport, port.mac, port.vnid, ...port.ips.map(formatIp)].join(" ");
+      if (this.#told.get(key)?.text === text) continue;
+      this.#told.set(key, { ofport: port.ofport, text });
+      parts.set(partKey(key), { category: Category.pod, flows: podFlows(context, port) });
+    }
+    return new Map([...parts, ...this.gone(this.#overtaken(parts))]);
+  }
+
+  /** What takes these away, as far as they were told. */
+  gone(keys: readonly string[]): PodParts {
+    return new Map(keys.filter((key) => this.#told.delete(key)).map((key) => [partKey(key), undefined]));
+  }
+
+  /** All of it is to be told again. */
+  forget(): void {
+    this.#told.clear();
+  }
+
+  /** Those whose port number is another's now: the switch numbers ports anew where its database was lost. */
+  #overtaken(parts: PodParts): string[] {
+    const told = [...this.#told];
+    const taken = new Set(told.flatMap(([key, { ofport }]) => (parts.has(partKey(key)) ? [ofport] : [])));
+    return told.flatMap(([key, { ofport }]) => (parts.has(partKey(key)) || !taken.has(ofport) ? [] : [key]));
+  }
+}
+
+const partKey = (owner: string): string => `pod/${owner}`;
