@@ -93,6 +93,20 @@ describeWith("pods on one node with Open vSwitch", ["root", "openvswitch", "nft"
     expect([await single.node.flows(), await podPortsOf(single)]).toEqual(before);
   });
 
+  test("an interface that somebody deleted is made again by the next ADD, with a port of the new one", async () => {
+    const { node } = single;
+    const pod = await node.addPod("gone");
+    const [address = ""] = pod.addresses;
+    await node.namespace.ip(`link del ${pod.result.interfaces[1]?.name}`);
+    await expect(pod.check()).rejects.toThrow(/"code":103/);
+    expect(await answers(a.namespace, address, { seconds: 1 })).toBe(false);
+    await pod.add();
+    expect(pod.addresses[0]).toBe(address);
+    await eventually(() => answers(a.namespace, address, { seconds: 1 }), "an answer");
+    await pod.check();
+    await pod.remove();
+  });
+
   test("DEL leaves nothing in the database, the switch and the kernel, and comes twice as well as once", async () => {
     const { node } = single;
     const before = [await node.flows(), await podPortsOf(single), await linksOf(single)];
