@@ -120,6 +120,21 @@ const cases: readonly (readonly [string, Partial<Sight>, readonly (readonly [str
   ],
   ["unknown to the runtime", { runtime: parseRuntimeList("[]", nowMs) }, [["unknown-to-runtime", "attachment"]]],
   [
+    "unknown to the runtime and without a lease: the interface counts",
+    { leases: [], runtime: parseRuntimeList("[]", nowMs) },
+    [["interface-without-lease", "attachment"]],
+  ],
+  [
+    "a port alone that the runtime does not know",
+    { leases: [], interfaces: [], switch: { ports: [port], ...flows }, runtime: parseRuntimeList("[]", nowMs) },
+    [["port-without-pod", "attachment"]],
+  ],
+  [
+    "unknown to the runtime, with another plugin's address",
+    { leases: [], interfaces: [{ ...seen, ownLease: false }], runtime: parseRuntimeList("[]", nowMs) },
+    [["unknown-to-runtime-yet", undefined]],
+  ],
+  [
     "perhaps too young for the runtime's list",
     { runtime: parseRuntimeList("[]", nowMs - 3_590_000) },
     [["unknown-to-runtime-yet", undefined]],

@@ -23,7 +23,9 @@ function judge(sight: Sight, claims: Claims): Finding | undefined {
   const { owner, leases, seen, port } = claims;
   if (!sight.networks.includes(owner.network)) return ofNobody(claims);
   if (claims.departing) return departing(sight, claims);
-  if (sight.runtime !== undefined && !sight.runtime.knows(owner)) return unknownToRuntime(sight, claims);
+  // What has no lease at all is put right by its interface first.
+  const isHeld = leases.length > 0 || seen?.ownLease === false;
+  if (isHeld && sight.runtime !== undefined && !sight.runtime.knows(owner)) return unknownToRuntime(sight, claims);
   if (seen !== undefined && leases.length === 0 && seen.ownLease) return withoutLease(claims);
   if (seen === undefined && leases.length > 0) return withoutInterface(sight, claims);
   if (seen === undefined && port !== undefined) return portAlone(claims, port);

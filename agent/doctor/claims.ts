@@ -26,6 +26,8 @@ export function claimsIn(sight: Sight): readonly Claims[] {
   const served = leases.filter(({ owner }) => networks.includes(owner.network) && owner.ifname !== "");
   for (const { owner } of [...served, ...interfaces, ...(sight.switch?.ports ?? [])]) see(owner);
   for (const owner of departures) if (networks.includes(owner.network)) see(owner);
+  const seen = new Map(interfaces.map((one) => [ownerKey(one.owner), one]));
+  const ports = new Map(sight.switch?.ports.map((one) => [ownerKey(one.owner), one]));
   const byOwner = Map.groupBy(leases, ({ owner }) => ownerKey(owner));
   return [...owners].map(([key, owner]) => {
     const own = byOwner.get(key) ?? byOwner.get(ownerKey({ ...owner, ifname: "" })) ?? [];
@@ -36,8 +38,8 @@ export function claimsIn(sight: Sight): readonly Claims[] {
       leases: allocated,
       departing: departed.has(key) || (releasing.length > 0 && allocated.length === 0),
       releasedAtMs: Math.max(0, ...releasing.map(({ releasedAtMs = 0 }) => releasedAtMs)),
-      seen: interfaces.find((one) => ownerKey(one.owner) === key),
-      port: sight.switch?.ports.find((one) => ownerKey(one.owner) === key),
+      seen: seen.get(key),
+      port: ports.get(key),
     };
   });
 }

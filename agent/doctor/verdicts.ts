@@ -61,8 +61,8 @@ export function unknownToRuntime(sight: Sight, claims: Claims): Finding {
       ...common,
       severity: "note",
       code: "unknown-to-runtime-yet",
-      why: "It may have come while the list was being made: what has no lease, or one of the last minute, is not judged",
-      todo: "look again in a minute, with a new list",
+      why: "It may have come while the list was being made: its lease is of the last minute, or another plugin's",
+      todo: "look again in a minute, with a new list; what another plugin has the lease of, the runtime's own GC takes away",
     };
   return {
     ...common,
