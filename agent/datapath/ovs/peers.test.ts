@@ -50,7 +50,7 @@ test("the switch is told of what is new, different or gone, and of nothing else"
   expect(program.take()).toEqual(["without node/a", "with node/b", "with node/c"]);
   parts.forget();
   await tell(node("b", 9));
-  expect(program.take()).toEqual(["with node/b"]);
+  expect(program.take()).toEqual(["without node/c", "with node/b"]);
 });
 
 test("one that is refused costs the others nothing, and is told again until it is taken", async () => {
@@ -64,4 +64,19 @@ test("one that is refused costs the others nothing, and is told again until it i
   program.refused.clear();
   expect(await parts.tell(program, context, nodes)).toBe(true);
   expect(await parts.tell(program, context, nodes)).toBe(false);
+});
+
+test("one that goes is told of until the switch has heard, also where it was refused before", async () => {
+  const [parts, program] = [new PeerParts(), new Told()];
+  const tell = (...nodes: ClusterNode[]) =>
+    parts.tell(program, context, new Map(nodes.map((each) => [each.name, each])));
+  await tell(node("a", 2), node("b", 3));
+  program.take();
+  program.refused.add("node/a").add("node/b");
+  await expect(tell(node("b", 9))).rejects.toThrow("refused");
+  expect(program.take()).toEqual(["without node/a", "with node/b"]);
+  program.refused.clear();
+  await tell();
+  expect(program.take().toSorted()).toEqual(["without node/a", "without node/b"]);
+  expect(await tell()).toBe(false);
 });

@@ -9,6 +9,9 @@ import type { Part, SwitchProgram } from "./switch-program.ts";
 
 type Nodes = ReadonlyMap<string, ClusterNode>;
 
+/** Of a node that the switch may have something of: nobody knows what. */
+const unknown = "";
+
 /** What the switch was told of other nodes, to tell it only of changes. */
 export class PeerParts {
   readonly #told = new Map<string, string>();
@@ -26,7 +29,8 @@ export class PeerParts {
     );
     const refusals = outcomes.flatMap((outcome, i) => {
       if (outcome.status === "fulfilled") return [];
-      this.#told.delete(parts[i]?.[0] ?? "");
+      // Also of one that has gone: it is to be told of until the switch has heard.
+      this.#told.set(parts[i]?.[0] ?? "", unknown);
       return [outcome.reason as unknown];
     });
     if (refusals.length > 0) throw refusals[0];
@@ -52,7 +56,7 @@ export class PeerParts {
 
   /** The switch is to be told of everything again. */
   forget(): void {
-    this.#told.clear();
+    for (const name of this.#told.keys()) this.#told.set(name, unknown);
   }
 }
 

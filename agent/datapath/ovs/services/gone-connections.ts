@@ -24,7 +24,8 @@ const mostGone = 10_000;
  */
 export class GoneConnections implements AsyncDisposable {
   readonly #options: GoneConnectionsOptions;
-  #gone: GoneEndpoint[] = [];
+  /** Each with the time from which on nothing is on its way to it. */
+  #gone: (GoneEndpoint & { readonly from: number })[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
   #working: Promise<void> | undefined;
   #isEnded = false;
@@ -36,8 +37,11 @@ export class GoneConnections implements AsyncDisposable {
   /** Their flows have gone already. */
   add(gone: readonly GoneEndpoint[]): void {
     if (gone.length === 0) return;
-    this.#gone = [...this.#gone, ...gone].slice(-mostGone);
-    this.#schedule(this.#options.settleMs ?? defaultSettleMs);
+    const settleMs = this.#options.settleMs ?? defaultSettleMs;
+    const from = performance.now() + settleMs;
+    this.#gone = [...this.#gone, ...gone.map((each) => ({ ...each, from }))].slice(-mostGone);
+    // One that waits already is not put off: endpoints may go without end.
+    if (this.#timer === undefined) this.#schedule(settleMs);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -48,25 +52,35 @@ export class GoneConnections implements AsyncDisposable {
 
   #schedule(inMs: number): void {
     if (this.#isEnded) return;
-    clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
+      this.#timer = undefined;
       this.#working = (this.#working ?? Promise.resolve()).then(() => this.#forget());
     }, inMs);
     this.#timer.unref();
   }
 
   async #forget(): Promise<void> {
-    const gone = this.#gone.splice(0);
-    if (gone.length === 0) return;
+    const now = performance.now();
+    const { true: due = [], false: later = [] } = Object.groupBy(this.#gone, ({ from }) => `${from <= now}`);
+    this.#gone = later;
+    const isReached = due.length === 0 || (await this.#ask(due));
+    if (!isReached) this.#gone = [...due, ...this.#gone].slice(-mostGone);
+    const [first] = this.#gone;
+    if (first === undefined || this.#timer !== undefined) return;
+    this.#schedule(isReached ? first.from - now : retryMs);
+  }
+
+  /** `false` where the switch cannot be reached. */
+  async #ask(gone: readonly GoneEndpoint[]): Promise<boolean> {
     const { management, logger } = this.#options;
     try {
       using client = await OpenFlowClient.connect(parseAddress(management, isWindows));
       const [refusal] = await client.run(gone.map(requestOf));
       if (refusal !== undefined) logger.warn(`${refusal.message}, wanted Open vSwitch 3.1 or newer`);
+      return true;
     } catch (caught) {
       logger.warn((caught as OpenFlowError).message, { endpoints: gone.length });
-      this.#gone = [...gone, ...this.#gone].slice(-mostGone);
-      this.#schedule(retryMs);
+      return false;
     }
   }
 }

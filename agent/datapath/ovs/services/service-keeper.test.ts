@@ -27,6 +27,8 @@ class ScriptedProgram implements SwitchProgram {
   readonly parts = new Map<string, Part>();
   readonly calls: (readonly string[])[] = [];
   refuses: (parts: ReadonlyMap<string, Part | undefined>) => CniError | undefined = () => undefined;
+  /** As while the switch is away: a call fails with 11, and what it sets is kept. */
+  isAway = false;
   /** What the next calls wait for. */
   held: Promise<void> | undefined;
 
@@ -39,6 +41,7 @@ class ScriptedProgram implements SwitchProgram {
       if (part === undefined) this.parts.delete(key);
       else this.parts.set(key, part);
     }
+    if (this.isAway) throw new CniError(CniCode.tryAgainLater, "Cannot reach the switch: it is away");
   }
 
   get services(): readonly string[] {
@@ -171,6 +174,26 @@ test("while the switch is away it is asked again, and nobody is told of it", asy
   expect(program.services).toEqual([]);
   await eventually(() => program.services.length === 1, "the service");
   expect([times, log]).toEqual([4, []]);
+});
+
+test("what comes and goes again while the switch is away is not left in it", async () => {
+  const { program, keeper, have } = keeping();
+  await using _ = keeper;
+  const [a, b] = [service("a", "10.96.0.1", ["10.10.1.2"]), service("b", "10.96.0.2", ["10.10.1.3"])];
+  await have(a);
+  const first = program.parts.get("service/a");
+  program.isAway = true;
+  await have(a, b);
+  expect(program.services).toEqual(["service/a", "service/b"]);
+  await have(service("a", "10.96.0.1", ["10.10.1.9"]));
+  await have(a);
+  program.isAway = false;
+  await have(a);
+  expect([program.services, program.hairpins]).toEqual([["service/a"], ["service-hairpin/10.10.1.2"]]);
+  expect(program.parts.get("service/a")).toEqual(first);
+  const calls = program.calls.length;
+  await have(a);
+  expect(program.calls).toHaveLength(calls);
 });
 
 test("a source that says what no switch can have costs the others nothing", async () => {

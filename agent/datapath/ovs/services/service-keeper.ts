@@ -121,17 +121,18 @@ export class ServiceKeeper implements AsyncDisposable {
   /** What the switch refuses is looked for by halves, so that one service does not cost the others theirs. */
   async #apply(changes: readonly ServiceChange[]): Promise<Outcome> {
     const names = changes.length === 1 ? `service "${changes[0]?.key}"` : `${changes.length} services`;
-    let keep = (): void => undefined;
+    let step: ReturnType<ServiceParts["step"]> | undefined;
     const parts = () => {
-      const step = this.#parts.step(changes);
-      keep = step.keep;
+      step = this.#parts.step(changes);
       return step.parts;
     };
     const outcome = await this.#set(parts, names, changes.length > 1);
     if (outcome === "done") {
-      keep();
+      step?.keep();
       this.#gone.add(changes.flatMap(goneEndpoints));
     }
+    // The program keeps it for the next connection, if it has room and the switch does not refuse it then.
+    if (outcome === "away") step?.doubt();
     if (outcome !== "refused" || changes.length <= 1 || this.#isEnded) return outcome;
     const middle = changes.length >> 1;
     const first = await this.#apply(changes.slice(0, middle));

@@ -19,7 +19,10 @@ type LocalCounts = Map<string, { readonly ip: Ip; count: number }>;
 
 interface Step {
   readonly parts: ReadonlyMap<string, Part | undefined>;
+  /** The switch has it. */
   keep(): void;
+  /** It may get it, or not: all of it is a change again until it is known. */
+  doubt(): void;
 }
 
 /** What the switch has of services, and what a change of them means for it. */
@@ -31,6 +34,9 @@ export class ServiceParts {
   readonly #numbers = new StableIds();
   /** Of the kept services. */
   readonly #local = new Map<string, number>();
+  /** Services, and own pods that are endpoints, of which the switch may have something else than what is kept. */
+  readonly #doubtful = new Set<string>();
+  readonly #doubtfulLocal = new Map<string, Ip>();
 
   constructor(context: Pick<PipelineContext, "podSubnets">, logger: Logger) {
     this.#podBlocks = context.podSubnets.map((subnet) => [firstOf(subnet), lastOf(subnet)]);
@@ -48,9 +54,10 @@ export class ServiceParts {
     }
     for (const [key, given] of services) {
       const kept = this.#kept.get(key);
-      if (kept !== undefined && isSame(given, kept.given)) continue;
+      const isSure = kept !== undefined && !this.#doubtful.has(key);
+      if (isSure && isSame(given, kept.given)) continue;
       const after = normalised(given);
-      if (kept !== undefined && isSame(after, kept.service)) continue;
+      if (isSure && isSame(after, kept.service)) continue;
       if (after.endpoints.length < given.endpoints.length) this.#tellOfOthers(given, after);
       const before = kept !== undefined && isMetAlike(after, kept.service) ? kept.service : undefined;
       yield { key, given, before, after };
@@ -64,7 +71,7 @@ export class ServiceParts {
     });
   }
 
-  /** What these changes set in the switch's program; `keep` is to be called once the switch has it. */
+  /** What these changes set in the switch's program; once that has answered, `keep` or `doubt` is to be called. */
   step(changes: readonly ServiceChange[]): Step {
     const parts = new Map<string, Part | undefined>();
     for (const { key, after } of changes) {
@@ -73,17 +80,33 @@ export class ServiceParts {
     const local = this.#localAfter(changes);
     for (const [name, { ip, count }] of local) {
       const before = this.#local.get(name) ?? 0;
-      if (before === 0 && count > 0) parts.set(`service-hairpin/${name}`, hairpinPart(ip));
-      else if (before > 0 && count === 0) parts.set(`service-hairpin/${name}`, undefined);
+      const isSure = !this.#doubtfulLocal.has(name);
+      if (isSure && before > 0 === count > 0) continue;
+      parts.set(`service-hairpin/${name}`, count > 0 ? hairpinPart(ip) : undefined);
     }
-    return { parts, keep: () => this.#keep(changes, local) };
+    return { parts, keep: () => this.#keep(changes, local), doubt: () => this.#doubt(changes, local) };
   }
 
-  #keep(changes: readonly ServiceChange[], local: LocalCounts): void {
+  #doubt(changes: readonly ServiceChange[], local: LocalCounts): void {
+    // Those that are new are kept, so that they go if the source has them no more.
+    const added = changes.filter(({ key, after }) => after !== undefined && !this.#kept.has(key));
+    this.#count(this.#localAfter(added));
+    for (const { key, given, after } of added) if (after !== undefined) this.#kept.set(key, { service: after, given });
+    for (const { key } of changes) this.#doubtful.add(key);
+    for (const [name, { ip }] of local) this.#doubtfulLocal.set(name, ip);
+  }
+
+  #count(local: LocalCounts): void {
     for (const [name, { count }] of local) {
       if (count > 0) this.#local.set(name, count);
       else this.#local.delete(name);
     }
+  }
+
+  #keep(changes: readonly ServiceChange[], local: LocalCounts): void {
+    this.#count(local);
+    this.#doubtfulLocal.clear();
+    for (const { key } of changes) this.#doubtful.delete(key);
     for (const { key, given, after } of changes) {
       if (after !== undefined) this.#kept.set(key, { service: after, given });
       else this.#kept.delete(key);
@@ -92,7 +115,9 @@ export class ServiceParts {
   }
 
   #localAfter(changes: readonly ServiceChange[]): LocalCounts {
-    const counts: LocalCounts = new Map();
+    const counts: LocalCounts = new Map(
+      [...this.#doubtfulLocal].map(([name, ip]) => [name, { ip, count: this.#local.get(name) ?? 0 }]),
+    );
     const add = (service: Service | undefined, by: number): void => {
       for (const { ip } of service?.endpoints ?? []) {
         if (!this.#isLocal(ip)) continue;
