@@ -17,6 +17,8 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["{cni,ipam,agent,shared,build}/**/*.test.ts"],
+          testTimeout: 30_000,
+          expect,
           sequence: { groupOrder: 0 },
         },
       },
