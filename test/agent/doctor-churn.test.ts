@@ -10,7 +10,7 @@ import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
 
 const workers = 4;
-const lastsMs = 5_000;
+const lastsMs = 4_000;
 
 describeWith("pipette doctor beside pods that come and go", ["root", "nft"], () => {
   let sandbox: NetworkSandbox;

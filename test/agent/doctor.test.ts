@@ -107,7 +107,7 @@ describeWith("pipette doctor on a node that each test spoils in one place", ["ro
     expect(told.stdout).toMatch(/^error: "eth0" of "b" .* holds 10\.78\.0\.\d+, fd78::\w+ and has no interface\n/);
     expect(told.stdout).toContain("  believed: the interface\n");
     expect(told.stdout).toContain("(--repair does it)");
-    const repaired = await command("--repair");
+    const repaired = await command("--repair", "--once");
     expect(repaired).toMatchObject({ status: 0, stdout: expect.stringContaining("let its addresses cool") });
     expect(await home.containers()).toEqual(["a"]);
     expect((await command()).status).toBe(0);
@@ -225,7 +225,7 @@ describeWith("pipette doctor on a node that each test spoils in one place", ["ro
     await agent.end("SIGKILL");
     await sandbox.pod(pod, "ip link del eth0");
     await sandbox.node(`ip link set ${bridgeName} down`);
-    const { status, stdout } = await command("--repair");
+    const { status, stdout } = await command("--repair", "--once");
     expect(status).toBe(1);
     expect(stdout).toMatch(/not repaired: "eth0" of "a" .*\n {2}Cannot call \/pipette.v1.Node\/Mend /);
     for (const wanted of [`The agent does not answer at "${home.socket}"`, `The bridge "${bridgeName}" is down`])
