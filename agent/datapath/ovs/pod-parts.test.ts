@@ -46,9 +46,24 @@ test("two that change places do so together", () => {
   expect(told(pods.changed(context, both(2, 1)))).toEqual(["pod/a set", "pod/b set"]);
 });
 
-test("all is told again to whom nothing was told", () => {
+test("all is told again to whom nothing was told, and who has gone meanwhile is told of", () => {
   const pods = new ToldPods();
-  pods.changed(context, [["a", port(1)]]);
+  pods.changed(context, [
+    ["a", port(1, 5)],
+    ["b", port(2, 6)],
+    ["c", port(3, 7)],
+  ]);
   pods.forget();
+  expect(told(pods.gone(["b"]))).toEqual(["pod/b gone"]);
+  expect(told(pods.changed(context, [["a", port(3, 5)]]))).toEqual(["pod/a set", "pod/c gone"]);
+  expect(told(pods.changed(context, [["a", port(3, 5)]]))).toEqual([]);
+});
+
+test("what came to nothing is told again, and taken away if its pod goes", () => {
+  const pods = new ToldPods();
+  pods.doubt(pods.changed(context, [["a", port(1)]]));
   expect(told(pods.changed(context, [["a", port(1)]]))).toEqual(["pod/a set"]);
+  pods.doubt(pods.changed(context, [["a", port(2)]]));
+  expect(told(pods.gone(["a"]))).toEqual(["pod/a gone"]);
+  expect(told(pods.changed(context, []))).toEqual([]);
 });

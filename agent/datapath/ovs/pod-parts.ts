@@ -8,6 +8,9 @@ import type { Part } from "./switch-program.ts";
 export type FlowPort = Parameters<typeof podFlows>[1];
 export type PodParts = ReadonlyMap<string, Part | undefined>;
 
+/** Of a pod that the program may have something of: nobody knows what. */
+const unknown = "";
+
 /** What the program was told of pods, by their owners' keys, to tell it only of changes. What is answered is taken for told. */
 export class ToldPods {
   readonly #told = new Map<string, { readonly ofport: number; readonly text: string }>();
@@ -21,7 +24,18 @@ export class ToldPods {
       this.#told.set(key, { ofport: port.ofport, text });
       parts.set(partKey(key), { category: Category.pod, flows: podFlows(context, port) });
     }
-    return new Map([...parts, ...this.gone(this.#overtaken(parts))]);
+    for (const [key, ofport] of this.#overtaken(parts)) {
+      this.#told.set(key, { ofport, text: unknown });
+      parts.set(partKey(key), undefined);
+    }
+    return parts;
+  }
+
+  /** These may have come to nothing: they are told again. */
+  doubt(parts: PodParts): void {
+    for (const [key, { ofport }] of this.#told) {
+      if (parts.has(partKey(key))) this.#told.set(key, { ofport, text: unknown });
+    }
   }
 
   /** What takes these away, as far as they were told. */
@@ -31,14 +45,14 @@ export class ToldPods {
 
   /** All of it is to be told again. */
   forget(): void {
-    this.#told.clear();
+    for (const [key, { ofport }] of this.#told) this.#told.set(key, { ofport, text: unknown });
   }
 
   /** Those whose port number is another's now: the switch numbers ports anew where its database was lost. */
-  #overtaken(parts: PodParts): string[] {
-    const told = [...this.#told];
-    const taken = new Set(told.flatMap(([key, { ofport }]) => (parts.has(partKey(key)) ? [ofport] : [])));
-    return told.flatMap(([key, { ofport }]) => (parts.has(partKey(key)) || !taken.has(ofport) ? [] : [key]));
+  #overtaken(parts: PodParts): (readonly [string, number])[] {
+    const told = [...this.#told].map(([key, { ofport }]) => [key, ofport] as const);
+    const taken = new Set(told.flatMap(([key, ofport]) => (parts.has(partKey(key)) ? [ofport] : [])));
+    return told.filter(([key, ofport]) => !parts.has(partKey(key)) && taken.has(ofport));
   }
 }
 

@@ -164,7 +164,9 @@ export class PodPorts {
       await within(removalMs, "take pods' flows out", this.#program.set(parts)).catch((caught: unknown) =>
         this.#tellLate("flows of pods go once the switch can be reached", owners, caught),
       );
-    const isGone = await this.#rows.remove(owners, removalMs).then(
+    // One that has come back meanwhile has its port again.
+    const left = owners.filter((owner) => this.#leaving.has(ownerKey(owner)));
+    const isGone = await this.#rows.remove(left, removalMs).then(
       () => true,
       (caught: unknown) => this.#tellLate("ports of pods go once the database can be reached", owners, caught),
     );
@@ -183,7 +185,16 @@ export class PodPorts {
     const { context, set } = this.#program ?? {};
     if (context === undefined || set === undefined) return;
     const parts = this.#told.changed(context, this.#flowPorts(keys));
-    if (parts.size > 0) await set(parts);
+    if (parts.size === 0) return;
+    try {
+      await set(parts);
+    } catch (caught) {
+      this.#told.doubt(parts);
+      const isRefused = caught instanceof CniError && caught.code !== CniCode.tryAgainLater;
+      if (!isRefused || keys.length === 1) throw caught;
+      // One that is refused costs the others nothing.
+      await allOf(keys.map((key) => this.#tell([key])));
+    }
   }
 
   *#flowPorts(keys: Iterable<string>): Iterable<readonly [string, FlowPort]> {
