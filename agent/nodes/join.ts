@@ -1,9 +1,9 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { formatCidr, formatIp } from "../../shared/ip.ts";
+import { formatCidr, formatIp, type Ip } from "../../shared/ip.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { AgentConfig, NodesConfig } from "../config/agent-config.ts";
 import { KnownStateFile } from "./known-state.ts";
-import { contradiction, Membership, type MembershipOptions, saysNo } from "./membership.ts";
+import { contradiction, Membership, type MembershipOptions, type Standing, saysNo } from "./membership.ts";
 import { withSubnets } from "./network-subnets.ts";
 import type { ClusterNode, NodeRegistry } from "./node-registry.ts";
 import { nodeUid } from "./node-uid.ts";
@@ -42,40 +42,48 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
   const { config, nodes, registry, logger, signal } = options;
   const uid = nodeUid(config.dataDir);
   const known = new KnownStateFile(config.dataDir, `${nodes.registry.type} ${registry.name}`, logger);
-  let own: OwnAddresses = { addresses: nodes.addresses, linkAddresses: [] };
+  const linksUntilMs = performance.now() + linksPatienceMs;
+  // HNS looks for the node's card itself, and wants only the MAC of it here.
+  const needsLinks = config.dataPath !== "hns" || nodes.mac === undefined;
+  const linksMayMiss = (): boolean => !needsLinks || performance.now() > linksUntilMs;
   const register = async (): Promise<ClusterNode> => {
-    own = await findOwnAddresses(configuredAddresses(config));
-    const mac = nodes.mac ?? own.mac;
-    return registry.register({
-      name: nodes.name,
-      uid,
-      addresses: own.addresses,
-      ...(mac === undefined ? {} : { mac }),
-    });
+    // Without their interface the record would lose its MAC.
+    const { addresses, mac: found } = await ownAddresses(configuredAddresses(config), linksMayMiss());
+    const mac = nodes.mac ?? found;
+    return registry.register({ name: nodes.name, uid, addresses, ...(mac === undefined ? {} : { mac }) });
   };
-  const membership = (self: ClusterNode, standing: ConstructorParameters<typeof Membership>[1]): Joined => {
-    // First, since a membership that nobody has cannot be ended.
+  const membership = async (self: ClusterNode, standing: Standing): Promise<Joined> => {
     const changed = withSubnets(config, self);
+    // What the registry says, where it is the one that says where the node is.
+    const own = await ownAddresses(self.addresses, linksMayMiss());
+    if (needsLinks && own.linkAddresses.length === 0)
+      logger.warn("no interface has the address by which the other nodes know this one", {
+        addresses: self.addresses.map(formatIp),
+      });
+    // From here on nothing fails or waits: a membership that nobody has would not be ended.
+    signal.throwIfAborted();
     const podsStand = (): boolean => options.podsStand();
     const rest: MembershipOptions = { registry, self, own, known, podsStand, register, logger };
     return { config: changed, membership: new Membership(rest, standing) };
   };
-  const linksUntilMs = performance.now() + linksPatienceMs;
   const attempt = async (): Promise<Joined> => {
-    const before = known.state.self;
+    const { refused } = known.state;
+    // One that was taken out is no member any more once its pods have gone.
+    const before = refused !== undefined && !options.podsStand() ? undefined : known.state.self;
     const answer = await ask(register, ({ message }) => {
       if (before === undefined) options.waiting(message);
       return before !== undefined;
     });
     if (answer instanceof CniError) {
       if (before === undefined) throw answer;
-      if (!saysNo(answer)) {
+      const no = saysNo(answer) ? answer.message : refused;
+      if (no === undefined) {
+        const joined = await membership(before, { t: "known" });
         logger.warn("starting with what was last known of the other nodes", { error: answer.message });
-        own = await linksOf(before, performance.now() > linksUntilMs, logger);
-        return membership(before, { t: "known" });
+        return joined;
       }
       if (!options.podsStand()) throw answer;
-      return membership(before, { t: "refused", is: answer.message });
+      return membership(before, { t: "refused", is: no });
     }
     // What pods were given stays, whatever the registry says now.
     const problem = before === undefined ? undefined : contradiction(before, answer, registry.name);
@@ -113,16 +121,14 @@ async function ask(
 }
 
 /**
- * Where the addresses are that the node had.
- * @throws {CniError} 11 where none of its interfaces has them, as early in its boot, unless that is `accepted`
+ * As `findOwnAddresses`, for a node that may be early in its boot.
+ * @throws {CniError} 11 also where no interface has one of the addresses, unless that is `accepted`
  */
-async function linksOf({ addresses }: ClusterNode, accepted: boolean, logger: Logger): Promise<OwnAddresses> {
-  const found = await findOwnAddresses(addresses);
-  if (found.linkAddresses.length > 0) return found;
-  const is = `no interface has ${addresses.map(formatIp).join(", ")}`;
-  if (!accepted) throw new CniError(CniCode.tryAgainLater, `Cannot join: ${is} yet, wanted this node's own address`);
-  logger.warn(`${is}, by which the other nodes know this one`);
-  return found;
+async function ownAddresses(wanted: readonly Ip[], accepted: boolean): Promise<OwnAddresses> {
+  const found = await findOwnAddresses(wanted);
+  if (found.linkAddresses.length > 0 || accepted) return found;
+  const is = `no interface has ${wanted.map(formatIp).join(", ")} yet`;
+  throw new CniError(CniCode.tryAgainLater, `Cannot join: ${is}, wanted this node's own address`);
 }
 
 const strangers = ({ subnets }: ClusterNode): CniError =>

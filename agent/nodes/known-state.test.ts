@@ -37,8 +37,10 @@ test("who this node is counts from the moment that it is told; the others a mome
   file.update({ nodes: nodes(2) });
   await file[Symbol.asyncDispose]();
   expect(again()).toEqual({ self: node(1), nodes: nodes(2), tenants: new Map([["shop", 10]]) });
-  file.leave();
-  expect(again()).toEqual({ nodes: nodes(2), tenants: new Map([["shop", 10]]) });
+  file.leave("taken out");
+  expect(again()).toEqual({ self: node(1), refused: "taken out", nodes: nodes(2), tenants: new Map([["shop", 10]]) });
+  file.join(node(1));
+  expect(again().refused).toBeUndefined();
   expect(readdirSync(scratch.path)).toEqual(["nodes.json"]);
 });
 
@@ -47,9 +49,9 @@ test("a write that the disk delays does not undo a later one", async () => {
   const { file } = opened(scratch.path);
   file.join(node(1));
   file.update({ nodes: nodes(1, 2) });
-  file.leave();
+  file.leave("taken out");
   await Bun.sleep(200);
-  expect(opened(scratch.path).file.state).toEqual({ nodes: nodes(1, 2), tenants: new Map() });
+  expect(opened(scratch.path).file.state).toMatchObject({ refused: "taken out", nodes: nodes(1, 2) });
   expect(readdirSync(scratch.path)).toEqual(["nodes.json"]);
 });
 

@@ -10,8 +10,10 @@ import { type NodeText, nodeOfText, nodeTextShape, textOfNode } from "./node-tex
 
 /** What was last heard of the cluster. */
 export interface KnownState {
-  /** This node; absent where it is not, or no more, a member. */
+  /** This node as a member; absent where it never was one. */
   readonly self?: ClusterNode;
+  /** Why it is none any more, where that is so: its pods, which may still stand, have addresses of its subnets. */
+  readonly refused?: string;
   /** All nodes. */
   readonly nodes: ReadonlyMap<string, ClusterNode>;
   readonly tenants: ReadonlyMap<string, number>;
@@ -30,6 +32,7 @@ const fileShape: Shape = {
     version: { t: "integer", least: fileVersion, most: fileVersion },
     registry: { t: "string", wanted: "a name" },
     self: nodeTextShape,
+    refused: { t: "string", wanted: "a sentence" },
     nodes: { t: "list", of: nodeTextShape, least: 0, most: 100_000 },
     tenants: {
       t: "foreign",
@@ -42,6 +45,7 @@ const fileShape: Shape = {
 interface Content {
   readonly registry: string;
   readonly self?: NodeText;
+  readonly refused?: string;
   readonly nodes: readonly NodeText[];
   readonly tenants: Readonly<Record<string, number>>;
 }
@@ -75,7 +79,7 @@ export class KnownStateFile implements AsyncDisposable {
   }
 
   /** Counts at once, and is on the disk a moment later. */
-  update(change: Partial<Omit<KnownState, "self">>): void {
+  update(change: Partial<Pick<KnownState, "nodes" | "tenants">>): void {
     this.#state = { ...this.#state, ...change };
     this.#isChanged = true;
     this.#writing ??= this.#writeChanges();
@@ -83,14 +87,14 @@ export class KnownStateFile implements AsyncDisposable {
 
   /** This node is a member. On the disk when it returns: its pods will have addresses out of its subnets. */
   join(self: ClusterNode): void {
-    this.#state = { ...this.#state, self };
+    const { nodes, tenants } = this.#state;
+    this.#state = { self, nodes, tenants };
     this.#writeNow();
   }
 
-  /** This node is no member any more. On the disk when it returns. */
-  leave(): void {
-    const { nodes, tenants } = this.#state;
-    this.#state = { nodes, tenants };
+  /** This node is no member any more. On the disk when it returns: a start that cannot ask does not take it for one. */
+  leave(refused: string): void {
+    this.#state = { ...this.#state, refused };
     this.#writeNow();
   }
 
@@ -131,11 +135,12 @@ export class KnownStateFile implements AsyncDisposable {
 
   /** @throws {Error} where it is longer than anything that is right */
   #text(): string {
-    const { self, nodes, tenants } = this.#state;
+    const { self, refused, nodes, tenants } = this.#state;
     const text = JSON.stringify({
       version: fileVersion,
       registry: this.#registry,
       ...(self === undefined ? {} : { self: textOfNode(self) }),
+      ...(refused === undefined ? {} : { refused }),
       // One that another reader than this one let through must not cost the others.
       nodes: [...nodes.values()].map(textOfNode).filter((node) => misfit(node, nodeTextShape) === undefined),
       tenants: Object.fromEntries(tenants),
@@ -162,13 +167,14 @@ export class KnownStateFile implements AsyncDisposable {
       this.#say(`what was known of the other nodes is of no use: ${fault} is not what it should be`);
       return undefined;
     }
-    const { registry, self, nodes, tenants } = value as Content;
+    const { registry, self, refused, nodes, tenants } = value as Content;
     if (registry !== this.#registry) {
       this.#logger.info("what was known of the other nodes is of another registry", { registry });
       return undefined;
     }
     return {
       ...(self === undefined ? {} : { self: nodeOfText(self) }),
+      ...(refused === undefined ? {} : { refused }),
       nodes: new Map(nodes.map((node) => [node.name, nodeOfText(node)])),
       tenants: new Map(Object.entries(tenants)),
     };

@@ -91,7 +91,7 @@ test("whom a registry forgets together with this node stays a peer, until anothe
   expect(names()).toEqual(["n9"]);
 });
 
-test("a node that is no member any more keeps its peers, leaves what is known of itself, and goes when its pods have", async () => {
+test("a node that is no member any more keeps its peers, remembers that it is none, and goes when its pods have", async () => {
   await using at = member();
   const { membership, live, known, pods } = at;
   live.set(mapOf(node(0), node(1)));
@@ -100,13 +100,13 @@ test("a node that is no member any more keeps its peers, leaves what is known of
   live.set(mapOf(node(1), node(2)));
   await eventually(() => membership.refused !== undefined, "the refusal");
   expect(membership.refused).toBe('the test has no node "n0" any more');
-  expect(known.state.self).toBeUndefined();
+  expect(known.state.refused).toBe(membership.refused);
   await eventually(() => membership.peers.current?.size === 2, "the peers as they are now");
   live.set(mapOf(node(0, "10.0.9.0/24"), node(1)));
   await eventually(() => membership.refused?.includes("10.0.9.0/24"), "the other subnet");
   live.set(mapOf(node(0), node(1)));
   await eventually(() => membership.refused === undefined, "the recovery");
-  expect(known.state.self?.name).toBe("n0");
+  expect([known.state.self?.name, known.state.refused]).toEqual(["n0", undefined]);
   live.set(mapOf());
   pods.stand = false;
   expect(await membership.lost).toContain("no pod is left: wanted a new start, to join anew");

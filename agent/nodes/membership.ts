@@ -135,12 +135,13 @@ export class Membership implements Cluster, AsyncDisposable {
     if (this.#refused === is) return;
     this.#options.logger.error(`This node gives no pod an address any more: ${is}`);
     this.#refused = is;
-    this.#options.known.leave();
+    this.#options.known.leave(is);
     this.#leaving ??= setTimeout(() => this.#leaveIfEmpty(), leaveAfterMs);
   }
 
   #recover(): void {
     this.#refused = undefined;
+    this.#confirmed = true;
     clearTimeout(this.#leaving);
     this.#leaving = undefined;
     this.#options.logger.info("this node's record is in the registry again, and pods get addresses");

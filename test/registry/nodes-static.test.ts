@@ -76,6 +76,15 @@ describeWith("a node that joins by a file of nodes", ["root", "nft"], () => {
     expect(await agent.end()).toBe(0);
   });
 
+  test("waits for its own address, without which no other node could be reached", async () => {
+    await sandbox.node("ip address del 192.0.2.1/24 dev lo");
+    write([...others, entry("10.79.0.0/24")]);
+    const agent = home.spawn();
+    await waits(agent, "no interface has 192.0.2.1 yet");
+    await sandbox.node("ip address add 192.0.2.1/24 dev lo");
+    await agent.logged(({ message }) => message === "ready");
+  });
+
   test("stops at once while it waits", async () => {
     const agent = home.spawn();
     await waits(agent, "ENOENT");
@@ -139,6 +148,31 @@ describeWith("a node that joins by a file of nodes", ["root", "nft"], () => {
     await home.start();
     expect(await addressOf("two", 1)).toMatch(/^10\.79\.2\.\d+$/);
   });
+
+  test.each(["its entry is gone", "the file is gone too"])(
+    "a start of the agent after it was taken out, while %s: pods are still taken down, and none comes",
+    async (reason) => {
+      write([...others, entry("10.79.0.0/24")]);
+      const first = await home.start();
+      const before = await addressOf("one", 0);
+      write(others);
+      await eventually(async () => (await home.status()).problems.length > 0, "the problem");
+      await first.end();
+      if (reason === "the file is gone too") rmSync(file);
+      const agent = home.spawn();
+      await agent.logged(({ message }) => message === "ready");
+      expect(await addressOf("one", 0)).toBe(before);
+      expect((await add("two", 1)).error).toMatchObject({
+        code: 11,
+        message: expect.stringContaining('no node "here"'),
+      });
+      expect((await home.cmd("cmdDel", "one")).error).toBeUndefined();
+      expect(await agent.ended()).toBe(1);
+      expect(agent.stderr).toContain("and no pod is left: wanted a new start, to join anew");
+      const next = home.spawn();
+      await waits(next, reason === "the file is gone too" ? "ENOENT" : 'has no node "here"');
+    },
+  );
 
   test("an entry that comes back makes all good again", async () => {
     write([entry("10.79.0.0/24")]);

@@ -1,8 +1,15 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { parseAgentConfig } from "../../agent/config/parse-agent-config.ts";
+import { joinCluster } from "../../agent/nodes/join.ts";
 import { findOwnAddresses } from "../../agent/nodes/own-addresses.ts";
+import { StaticRegistry } from "../../agent/nodes/static/static-registry.ts";
 import { formatCidr, formatIp, parseIp } from "../../shared/ip.ts";
+import { createLogger } from "../../shared/log.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
+import { scratchDir } from "../support/scratch-dir.ts";
 
 describeWith("a node's own addresses", ["root"], () => {
   let sandbox: NetworkSandbox;
@@ -40,5 +47,29 @@ describeWith("a node's own addresses", ["root"], () => {
   test("those that are configured are looked up, and need no interface", async () => {
     expect(await found("198.51.100.7")).toEqual(["198.51.100.7", "198.51.100.7/24", "52:54:00:00:00:02"]);
     expect(await found("203.0.113.1")).toEqual(["203.0.113.1", "", undefined]);
+  });
+
+  test("are where the registry's record has them, whatever the default route says", async () => {
+    using scratch = scratchDir();
+    const file = join(scratch.path, "nodes.json");
+    const node = { name: "here", addresses: ["198.51.100.7"], subnets: ["10.79.0.0/24"] };
+    writeFileSync(file, JSON.stringify({ nodes: [node] }));
+    const network = "networks: [{ name: pods, bridge: b }]";
+    const text = `dataDir: ${scratch.path}\n${network}\nnodes: { name: here, registry: { type: static, file: ${file} } }\n`;
+    const parsed = parseAgentConfig(text, "agent.yaml");
+    if (parsed.t !== "ok" || parsed.config.nodes === undefined) throw new Error("no configuration");
+    const { config } = parsed;
+    const logger = createLogger("error", () => undefined);
+    const { membership } = await joinCluster({
+      config,
+      nodes: parsed.config.nodes,
+      registry: new StaticRegistry({ file, logger }),
+      podsStand: () => false,
+      logger,
+      signal: new AbortController().signal,
+      waiting: (reason) => expect.fail(reason),
+    });
+    await using _ = membership;
+    expect(membership.linkAddresses.map(formatCidr)).toEqual(["198.51.100.7/24"]);
   });
 });

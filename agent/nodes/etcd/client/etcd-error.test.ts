@@ -20,9 +20,9 @@ test.each([
   [8, "Bandwidth exhausted or memory limit exceeded", "uncertain", 11],
   [8, "etcdserver: mvcc: database space exceeded", "full", 11],
   [8, "Received message larger than max (70000000 vs 67108864)", "refused", 100],
-  [7, "etcdserver: permission denied", "denied", 7],
-  [16, "etcdserver: invalid auth token", "denied", 7],
-  [3, "etcdserver: user name is empty", "denied", 7],
+  [7, "etcdserver: permission denied", "denied", 11],
+  [16, "etcdserver: invalid auth token", "denied", 11],
+  [3, "etcdserver: user name is empty", "denied", 11],
   [3, "etcdserver: duplicate key given in txn request", "refused", 100],
   [11, "etcdserver: mvcc: required revision has been compacted", "refused", 100],
 ])("status %i, %s, is %s", (code, details, trouble, cniCode) => {

@@ -80,7 +80,8 @@ export function cniErrorOf(
         `its database is full (${is}), wanted room: compact its history, defragment each member, then disarm its alarms`,
       );
     case "denied":
-      return fail(CniCode.invalidConfig, `it refuses this client (${is}), wanted one that may read and write there`);
+      // Of rights and certificates, not of this node: what it has stays its own, as where nobody answers.
+      return fail(CniCode.tryAgainLater, `it refuses this client (${is}), wanted one that may read and write there`);
     case "refused":
       return fail(CniCode.internal, `it refuses the request (${is}), wanted an answer`);
   }
