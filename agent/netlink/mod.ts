@@ -27,4 +27,4 @@ export { declareNeighbour, forgetNeighbour, listNeighbours, readNeighbour } from
 export { isRefusal, NetlinkError } from "./netlink-error.ts";
 export type { NetlinkSocket } from "./netlink-socket.ts";
 export { addRoute, deleteRoute, listRoutes, type Route, readRoute } from "./route.ts";
-export { addRouteBy, deleteRouteBy, readWholeRoute, type WholeRoute } from "./route-move.ts";
+export { addRouteBy, deleteRouteBy, readWholeRoute, type WholeRoute, waysOf } from "./route-move.ts";

@@ -17,6 +17,8 @@ export interface WholeRoute {
 
 const headerBytes = 12;
 const flagsAt = 8;
+/** struct rtnexthop without its attributes. */
+const hopBytes = 8;
 
 /** Reads RTM_NEWROUTE whole; `undefined` for other families. @throws {MalformedMessage} */
 export function readWholeRoute(message: RawMessage): WholeRoute | undefined {
@@ -30,22 +32,50 @@ export function readWholeRoute(message: RawMessage): WholeRoute | undefined {
   return {
     dst: { ip, prefix: view.getUint8(1) },
     isConfigured: view.getUint8(5) !== Rta.PROTOCOL_KERNEL,
-    indexes: multipath === undefined ? (index === undefined ? [] : [index]) : indexesOf(multipath),
+    indexes: multipath === undefined ? (index === undefined ? [] : [index]) : hopsOf(multipath).map((hop) => hop.index),
     // The buffer that it came in is used for the next answer.
     header: message.body.slice(0, headerBytes),
     attributes: new Map([...read.entries()].map(([type, value]) => [type, value.slice()])),
   };
 }
 
+/**
+ * One route for each of its ways, where the kernel has them so: it tells IPv6 routes that differ in their next hop alone
+ * as one, and takes them one by one. An IPv4 route with several ways is one thing.
+ */
+export function waysOf(route: WholeRoute): readonly WholeRoute[] {
+  const multipath = route.attributes.get(Rta.MULTIPATH);
+  if (multipath === undefined || route.header[0] !== Family.INET6) return [route];
+  const common = [...route.attributes].filter(([type]) => type !== Rta.MULTIPATH);
+  return hopsOf(multipath).map(({ index, flags, attributes }) => {
+    const header = route.header.slice();
+    header[flagsAt] = (header[flagsAt] ?? 0) | flags;
+    return { ...route, indexes: [index], header, attributes: new Map([...common, ...attributes]) };
+  });
+}
+
+interface Hop {
+  readonly index: number;
+  readonly flags: number;
+  readonly attributes: readonly (readonly [number, Uint8Array])[];
+}
+
 /** struct rtnexthop {u16 length, u8 flags, u8 hops, i32 interface} with attributes, one behind the other. */
-function indexesOf(multipath: Uint8Array): number[] {
-  const indexes: number[] = [];
+function hopsOf(multipath: Uint8Array): Hop[] {
+  const hops: Hop[] = [];
   for (let rest = multipath; rest.length > 0; ) {
-    const { view } = fixedHeader(rest, 8);
-    indexes.push(view.getInt32(4, true));
-    rest = rest.subarray(Math.max(8, (view.getUint16(0, true) + 3) & ~3));
+    const { view } = fixedHeader(rest, hopBytes);
+    const length = Math.max(hopBytes, view.getUint16(0, true));
+    const read = new Attributes(rest.subarray(hopBytes, length));
+    const interfaceBytes = rest.slice(4, hopBytes);
+    hops.push({
+      index: view.getInt32(4, true),
+      flags: view.getUint8(2),
+      attributes: [...read.entries(), [Rta.OIF, interfaceBytes]],
+    });
+    rest = rest.subarray((length + 3) & ~3);
   }
-  return indexes;
+  return hops;
 }
 
 /** The same route by way of another interface. EEXIST: it stands. */

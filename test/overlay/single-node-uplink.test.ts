@@ -34,7 +34,7 @@ describeWith("a node whose own interface is a port of the pods' bridge", ["root"
   test("an agent that was killed over the move is finished by the next", async () => {
     single = await SingleNode.ground({}, "uplink");
     const { node, underlay } = single;
-    const [router] = routerOn("a");
+    const [router, router6] = routerOn("a");
     await node.namespace.ip(`route add 203.0.113.0/24 via ${router} dev nic0 metric 7 src ${node.addresses[0]}`);
     await node.startAgent();
     await node.agent.end("SIGKILL");
@@ -47,12 +47,18 @@ describeWith("a node whose own interface is a port of the pods' bridge", ["root"
       `addr del ${node.addresses[1]}/64 dev br-int`,
       `route add default via ${router} dev nic0 metric 1`,
       "route del default dev br-int",
+      // Beside the one by br-int, of which the kernel makes one route with two ways.
+      `route prepend default via ${router6} dev nic0`,
+    );
+    expect(await default6Of(node)).toMatch(
+      /nexthop.*dev br-int.*nexthop.*dev nic0|nexthop.*dev nic0.*nexthop.*dev br-int/s,
     );
     await node.startAgent();
     expect(await holdersOf(node)).toEqual(["br-int"]);
     expect((await routesOf(node)).filter((route) => !route.includes("metric 1"))).toEqual(
       after.filter((route) => !route.startsWith("default")),
     );
+    expect(await default6Of(node)).toMatch(new RegExp(`^default via ${router6} dev br-int [^\\n]*$`));
     for (const i of [0, 1] as const) {
       expect(await answers(underlay.namespace, node.addresses[i])).toBe(true);
       expect(await answers(node.namespace, external[i])).toBe(true);
@@ -106,6 +112,9 @@ async function routesOf({ namespace }: Node): Promise<readonly string[]> {
   const lines = (await namespace.run("ip -4 route")).split("\n").map((line) => line.trim());
   return lines.filter((line) => / dev (nic0|br-int)/.test(line)).sort();
 }
+
+const default6Of = async ({ namespace }: Node): Promise<string> =>
+  (await namespace.run("ip -6 route show default")).trim();
 
 /** Interfaces, addresses, routes and rules of the node. */
 async function hostOf({ namespace }: Node): Promise<readonly string[]> {

@@ -13,6 +13,7 @@ import {
   removeAddress,
   setLink,
   type WholeRoute,
+  waysOf,
 } from "../../../netlink/mod.ts";
 import { addGateway, addressesOf } from "../../host/gateway.ts";
 import { useOwnAddressAtOnce } from "./link-local.ts";
@@ -23,13 +24,13 @@ const linkLocal = parseCidr("fe80::/10");
  * Moves addresses and routes from one interface to another. Each is there before it goes here, and an address goes
  * last of all, since the kernel takes routes along with it: so whatever an earlier call has left is finished by the
  * next. Link-local addresses stay, as each interface has its own.
- * @throws {CniError} 102 where a route leads out by several interfaces
+ * @throws {CniError} 102 where an IPv4 route leads out by several interfaces
  * @throws {NetlinkError}
  */
 export function moveAddresses(socket: NetlinkSocket, from: Link, to: Link): void {
   const addresses = addressesOf(socket, from).filter(({ ip }) => linkLocal === undefined || !contains(linkLocal, ip));
   const routes = ([4, 6] as const)
-    .flatMap((family) => socket.dump(listRoutes(family), readWholeRoute))
+    .flatMap((family) => socket.dump(listRoutes(family), readWholeRoute).flatMap(waysOf))
     .filter(({ isConfigured, indexes }) => isConfigured && indexes.includes(from.index));
   for (const route of routes) requireSingle(route, from);
   if (addresses.some(({ ip }) => ip.family === 6)) useOwnAddressAtOnce(to.name);
