@@ -7,7 +7,7 @@ interface Tally {
 }
 
 /**
- * Says one line per file while the run goes on, then what failed, what was skipped and why, and
+ * Says one line per file while the run goes on, with what failed in it, then once more what failed, what was skipped and why, and
  * closes with `N passed, N failed, N skipped` alone on the last line.
  */
 export class ClosingReporter implements Reporter {
@@ -22,6 +22,7 @@ export class ClosingReporter implements Reporter {
   onTestModuleEnd(module: TestModule): void {
     const seconds = (module.diagnostic().duration / 1000).toFixed(1);
     const before = this.#tally.failed;
+    const listed = this.#failures.length;
     for (const test of module.children.allTests()) this.#count(test);
     // A file that cannot even be loaded has no tests, and is a failure all the same.
     for (const error of module.errors()) this.#fail(module.relativeModuleId, described(error));
@@ -32,6 +33,8 @@ export class ClosingReporter implements Reporter {
     const count = [...module.children.allTests()].length;
     const verdict = this.#tally.failed === before ? "ok  " : "FAIL";
     this.#print(`${verdict} ${module.relativeModuleId} (${count} tests, ${seconds} s)`);
+    // Here too: whoever ends the run early, or cuts its output, still sees why.
+    for (const failure of this.#failures.slice(listed)) this.#print(indented(failure));
   }
 
   #count(test: TestCase): void {
@@ -70,6 +73,8 @@ export class ClosingReporter implements Reporter {
     this.#print(`\n${passed} passed, ${failed + alsoFailed.length} failed, ${skipped.length} skipped`);
   }
 }
+
+const indented = (text: string): string => text.replace(/^/gm, "  ");
 
 function groupFailed(test: TestCase): boolean {
   for (let group = test.parent; ; group = group.parent) {

@@ -20,6 +20,8 @@ describe("the report of a run", () => {
     expect(lines.at(-1)).toBe("1 passed, 2 failed, 1 skipped");
     expect(lines).toContain("FAIL test/tidy/samples/mixed.sample.ts > fails");
     expect(lines.join("\n")).toMatch(/expected 'is' to be 'should be'/);
+    const file = lines.findIndex((line) => line.startsWith("FAIL test/tidy/samples/mixed.sample.ts ("));
+    expect(lines[file + 1]).toBe("  FAIL test/tidy/samples/mixed.sample.ts > fails");
     expect(lines.slice(-4, -1)).toEqual([
       "Skipped:",
       "  test/tidy/samples/mixed.sample.ts > cannot run: the moon is not full",
