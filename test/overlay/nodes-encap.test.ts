@@ -7,7 +7,7 @@ import { describeWith } from "../support/requires.ts";
 import { Lab } from "./lab/lab.ts";
 import type { LabPod } from "./lab/lab-pod.ts";
 import { beyond, placesOf } from "./lab/places.ts";
-import { answers, unansweredPings } from "./lab/reach.ts";
+import { answers, pingsHeard, unansweredPings } from "./lab/reach.ts";
 import { failedConnections } from "./lab/tcp.ts";
 import { type Traces, tracesOn } from "./lab/traces.ts";
 
@@ -82,17 +82,36 @@ describeWith("pods of three nodes, in Geneve", ["root", "openvswitch", "nft", "e
     const [v4, v6] = [`${near.address(4)}`.replace(/\d+$/, "200"), `${near.address(6)}`.replace(/[^:]+$/, "200")];
     await near.namespace.ip(`addr add ${v4}/24 dev eth0`, `addr add ${v6}/64 dev eth0 nodad`);
     for (const to of [sibling, far]) {
+      const before = await pingsHeard(to.namespace);
       expect(await answers(near.namespace, to.address(4), { from: v4, seconds: 1 })).toBe(false);
       expect(await answers(near.namespace, to.address(6), { from: v6, seconds: 1 })).toBe(false);
-      expect(await reaches(near, to)).toBe(true);
+      expect(await pingsHeard(to.namespace)).toBe(before);
+      for (const family of [4, 6] as const) {
+        const own = { from: near.address(family), seconds: 1 };
+        expect(await answers(near.namespace, to.address(family), own)).toBe(true);
+      }
+      expect(await pingsHeard(to.namespace)).toBe(before + 2);
     }
     await near.namespace.ip(`addr del ${v4}/24 dev eth0`, `addr del ${v6}/64 dev eth0`);
   });
 
   test("nor under a MAC that is not the pod's", async () => {
     const mac = near.result.interfaces.find(({ sandbox }) => sandbox !== undefined)?.mac;
-    await near.namespace.ip("link set eth0 address 02:00:00:00:be:ef");
-    for (const to of [sibling, far]) expect(await reaches(near, to)).toBe(false);
+    for (const to of [sibling, far]) expect(await reaches(near, to)).toBe(true);
+    const known: { dst: string; lladdr?: string }[] = JSON.parse(
+      await near.namespace.run("ip -j -4 neigh show dev eth0"),
+    );
+    const asked = known.filter(({ lladdr }) => lladdr !== undefined);
+    // Else its questions for MACs would be all that is stopped.
+    await near.namespace.ip(
+      "link set eth0 address 02:00:00:00:be:ef",
+      ...asked.map(({ dst, lladdr }) => `neigh replace ${dst} lladdr ${lladdr} dev eth0 nud permanent`),
+    );
+    for (const to of [sibling, far]) {
+      const before = await pingsHeard(to.namespace);
+      expect(await reaches(near, to)).toBe(false);
+      expect(await pingsHeard(to.namespace)).toBe(before);
+    }
     await near.namespace.ip(`link set eth0 address ${mac}`);
     for (const to of [sibling, far]) await eventually(() => reaches(near, to), "the pod under its own MAC");
   });

@@ -4,7 +4,7 @@ import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
 import { external } from "./lab/addresses.ts";
 import type { LabPod } from "./lab/lab-pod.ts";
-import { answers, unansweredPings } from "./lab/reach.ts";
+import { answers, pingsHeard, unansweredPings } from "./lab/reach.ts";
 import { failedConnections, seenBy, TcpServer } from "./lab/tcp.ts";
 import { gateways, linksOf, podPortsOf, SingleNode } from "./single-node.ts";
 
@@ -56,16 +56,23 @@ describeWith("pods on one node with Open vSwitch", ["root", "openvswitch", "nft"
     const spoofed = family === 4 ? "10.10.1.77" : "fd10:0:0:1::77";
     await a.namespace.ip(`addr add ${spoofed}/${family === 4 ? "32" : "128 nodad"} dev eth0`);
     const to = b.addresses[i] ?? "";
+    const before = await pingsHeard(b.namespace);
     expect(await answers(a.namespace, to, { from: spoofed, seconds: 1 })).toBe(false);
+    expect(await pingsHeard(b.namespace)).toBe(before);
     expect(await answers(a.namespace, to, { from: a.addresses[i] ?? "" })).toBe(true);
+    expect(await pingsHeard(b.namespace)).toBe(before + 1);
     await a.namespace.ip(`addr del ${spoofed}/${family === 4 ? "32" : "128"} dev eth0`);
   });
 
   test.each(families)("%s: from a MAC that is not its own a pod reaches nobody", async (_name, i) => {
     const to = b.addresses[i] ?? "";
     const mac = a.result.interfaces.at(-1)?.mac;
-    await a.namespace.ip("link set eth0 address 02:00:00:00:00:77");
+    // Else its question for the other's MAC would be all that is stopped.
+    const known = `neigh replace ${to} lladdr ${b.result.interfaces.at(-1)?.mac} dev eth0 nud permanent`;
+    await a.namespace.ip("link set eth0 address 02:00:00:00:00:77", known);
+    const before = await pingsHeard(b.namespace);
     expect(await answers(a.namespace, to, { seconds: 1 })).toBe(false);
+    expect(await pingsHeard(b.namespace)).toBe(before);
     await a.namespace.ip(`link set eth0 address ${mac}`);
     expect(await answers(a.namespace, to)).toBe(true);
   });

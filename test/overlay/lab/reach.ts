@@ -33,6 +33,17 @@ export async function answers(namespace: NetworkNamespace, address: string, ping
   return (await namespace.start(words(address, ping)).ended).status === 0;
 }
 
+/** How many pings have got there, answered or not: who lies about its address would hear no answer in any case. */
+export async function pingsHeard(namespace: NetworkNamespace): Promise<number> {
+  const [v4, v6] = await Promise.all(["snmp", "snmp6"].map((file) => namespace.run(`cat /proc/net/${file}`)));
+  const [names = [], values = []] = (v4 ?? "").split("\n").flatMap((line) => {
+    const words = line.split(" ");
+    return words[0] === "Icmp:" ? [words] : [];
+  });
+  const heard6 = /^Icmp6InEchos\s+(\d+)$/m.exec(v6 ?? "")?.[1];
+  return Number(values[names.indexOf("InEchos")]) + Number(heard6);
+}
+
 /**
  * Sends one ping from every place to every address of every other.
  * @returns a line for each that was not answered
