@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { parseEndpoints } from "../../agent/nodes/etcd/client/endpoint.ts";
 import { EtcdClient } from "../../agent/nodes/etcd/client/etcd-client.ts";
 import { etcdMethods } from "../../agent/nodes/etcd/client/methods.ts";
+import { etcdLimits } from "../../agent/nodes/etcd/etcd-limits.ts";
 import { KeepAlive } from "../../agent/nodes/etcd/keep-alive.ts";
 import { Keys } from "../../agent/nodes/etcd/keys.ts";
 import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/nodes/etcd/mod.ts";
@@ -95,5 +96,22 @@ describeWith("whether a node lives, in etcd", ["etcd"], () => {
     await Bun.sleep(300);
     expect(await state()).toBe("ready");
     expect(maps).toBe(1);
+  });
+
+  test("the end of all does not wait for a member that never answers", async () => {
+    await etcd.signal(0, "SIGSTOP");
+    const alive = registry.keepAlive(node);
+    const followed = registry.follow();
+    const asked = registry.list().catch((caught: Error) => caught.message);
+    const ended = async (): Promise<string> => {
+      await Bun.sleep(100);
+      await alive[Symbol.asyncDispose]();
+      await followed[Symbol.asyncDispose]();
+      await registry[Symbol.asyncDispose]();
+      return String(await asked);
+    };
+    const late = Bun.sleep(etcdLimits.onlyTryMs - 500).then(() => "late");
+    expect(await Promise.race([ended(), late])).toContain("the client is closed");
+    await etcd.signal(0, "SIGCONT");
   });
 });

@@ -1,5 +1,6 @@
 import type { Logger } from "../../../shared/log.ts";
 import type { ClusterNode } from "../node-registry.ts";
+import { abortable } from "../retry.ts";
 import type { EtcdClient } from "./client/etcd-client.ts";
 import { EtcdError } from "./client/etcd-error.ts";
 import { etcdMethods } from "./client/methods.ts";
@@ -42,7 +43,7 @@ export class KeepAlive implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#timer);
-    await this.#running;
+    await abortable(this.#running, AbortSignal.timeout(etcdLimits.farewellMs)).catch(() => undefined);
     const id = this.#lease;
     this.#lease = undefined;
     // Where nobody hears it, the lease ends by itself.

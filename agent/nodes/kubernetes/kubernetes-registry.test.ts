@@ -201,3 +201,18 @@ test("a pod finds its cluster; nobody else does without being told", () => {
   expect(new ApiClient({}, env).server).toBe("https://[fd00::1]:6443");
   expect(() => new ApiClient({}, {})).toThrow('wanted "nodes.registry.server", or a pod of the cluster');
 });
+
+test("the end of a watch does not wait for a server that never answers", async () => {
+  using silent = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    idleTimeout: 0,
+    fetch: () => new Promise(() => undefined),
+  });
+  const api = new ApiClient({ server: `http://127.0.0.1:${silent.port}` }, {});
+  const followed = new KubernetesRegistry({ api, logger, times }).follow();
+  await Bun.sleep(50);
+  const ended = followed[Symbol.asyncDispose]().then(() => "ended");
+  expect(await Promise.race([ended, Bun.sleep(4000).then(() => "late")])).toBe("ended");
+  await silent.stop(true);
+});

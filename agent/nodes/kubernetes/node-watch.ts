@@ -3,6 +3,7 @@ import { LiveValue } from "../../live-value.ts";
 import { pause } from "../../pause.ts";
 import type { ClusterNode, Followed, ListedNode } from "../node-registry.ts";
 import { sameNode } from "../node-text.ts";
+import { abortable } from "../retry.ts";
 import { type ApiClient, ApiRefusal } from "./api-client.ts";
 import { isGone, listNodes } from "./node-list.ts";
 import { mapIn, nodeOf } from "./node-object.ts";
@@ -64,7 +65,8 @@ export class NodeWatch implements Followed<ReadonlyMap<string, ClusterNode>> {
     const { retryFirstMs, retryMostMs } = this.#times;
     for (let mostMs = retryFirstMs; !signal.aborted; ) {
       try {
-        if (this.#version === undefined) await this.#list();
+        // A server that never answers must not keep whoever ends this.
+        if (this.#version === undefined) await abortable(this.#list(), signal);
         await this.#watch();
         mostMs = retryFirstMs;
         this.#said = undefined;

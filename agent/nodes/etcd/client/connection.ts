@@ -1,6 +1,7 @@
 import {
   type Client,
   type ClientDuplexStream,
+  type ClientUnaryCall,
   Metadata,
   makeGenericClientConstructor,
   type ServiceError,
@@ -15,6 +16,7 @@ import type { WatchRequest, WatchResponse } from "./watch-messages.ts";
 /** One channel to one member. It connects at the first call, and again where the connection was lost. */
 export class EtcdConnection implements Disposable {
   readonly #client: Client;
+  readonly #calls = new Set<ClientUnaryCall>();
 
   constructor({ target, credentials, options }: Endpoint) {
     const EtcdStub = makeGenericClientConstructor({}, "Etcd");
@@ -26,10 +28,20 @@ export class EtcdConnection implements Disposable {
     const { promise, resolve, reject } = Promise.withResolvers<Res>();
     const [encode, decode] = codecsOf(method);
     const deadline = { deadline: Date.now() + timeoutMs };
-    this.#client.makeUnaryRequest(method.path, encode, decode, request, needsLeader(), deadline, (error, answer) => {
-      if (answer === undefined) reject(errorOf(error));
-      else resolve(answer);
-    });
+    const call = this.#client.makeUnaryRequest(
+      method.path,
+      encode,
+      decode,
+      request,
+      needsLeader(),
+      deadline,
+      (error, answer) => {
+        this.#calls.delete(call);
+        if (answer === undefined) reject(errorOf(error));
+        else resolve(answer);
+      },
+    );
+    this.#calls.add(call);
     return promise;
   }
 
@@ -39,7 +51,9 @@ export class EtcdConnection implements Disposable {
     return this.#client.makeBidiStreamRequest(watchMethod.path, encode, decode, needsLeader());
   }
 
+  /** Calls that run end with it: the process would live as long as they do. */
   [Symbol.dispose](): void {
+    for (const call of this.#calls) call.cancel();
     this.#client.close();
   }
 }

@@ -84,7 +84,7 @@ export class EtcdClient implements Disposable {
     if (from === this.endpoint) this.#at = (this.#at + 1) % this.endpoints.length;
   }
 
-  /** Calls that run end by their own deadlines; there are no others afterwards. */
+  /** Ends the calls that run; there are no others afterwards. */
   [Symbol.dispose](): void {
     this.#closed.abort();
     for (const connection of this.#connections) connection?.[Symbol.dispose]();

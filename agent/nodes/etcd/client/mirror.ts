@@ -1,6 +1,8 @@
 import type { Logger } from "../../../../shared/log.ts";
 import { LiveValue } from "../../../live-value.ts";
+import { pause } from "../../../pause.ts";
 import type { Followed } from "../../node-registry.ts";
+import { abortable } from "../../retry.ts";
 import { etcdLimits } from "../etcd-limits.ts";
 import type { EtcdClient } from "./etcd-client.ts";
 import { EtcdError } from "./etcd-error.ts";
@@ -63,7 +65,8 @@ export class Mirror<T> extends LiveValue<ReadonlyMap<string, T>> implements Foll
     while (!this.#end.aborted) {
       const before = this.#revision;
       try {
-        await this.#list();
+        // A member that never answers must not keep whoever ends this.
+        await abortable(this.#list(), this.#end);
         await this.#watch();
       } catch (caught) {
         this.#say(caught);
@@ -145,6 +148,7 @@ export class Mirror<T> extends LiveValue<ReadonlyMap<string, T>> implements Foll
 
   /** Soon, so that a burst of changes becomes a few maps rather than thousands. */
   #publish(): void {
+    if (this.#end.aborted) return;
     this.#publishing ??= setTimeout(() => {
       this.#publishing = undefined;
       const map = new Map<string, T>();
@@ -182,14 +186,4 @@ async function listAll(client: EtcdClient, prefix: string, revision: number): Pr
 function headerOf(header: ResponseHeader | undefined): ResponseHeader {
   if (header === undefined) throw new EtcdError("uncertain", "the answer has no header");
   return header;
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
-  const stop = (): void => resolve();
-  signal.addEventListener("abort", stop);
-  await promise;
-  clearTimeout(timer);
-  signal.removeEventListener("abort", stop);
 }
