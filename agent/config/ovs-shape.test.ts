@@ -70,6 +70,7 @@ test.each([
   ["a long name", "{ gateway: pipette-gatewa0 }", undefined],
   ["a longer name", "{ gateway: pipette-gateway00 }", '"ovs.gateway" is "pipette-gateway00", wanted an interface name'],
   ["one name for two", "{ gateway: br-int }", '"ovs.gateway" is "br-int" for the second time'],
+  ["the other port's own name", "{ tunnelName: pipette-gw0 }", '"ovs.tunnelName" is "pipette-gw0" for the second time'],
   ["two addresses of one family", "{ nodeAddresses: [10.0.0.1, 10.0.0.2] }", '"ovs.nodeAddresses[1]" is "10.0.0.2" of'],
   [
     "host bits",

@@ -28,6 +28,9 @@ export interface RawOvs {
   readonly clusterSubnets?: readonly string[];
 }
 
+const defaultGateway = "pipette-gw0";
+const defaultTunnel = "pipette-tun0";
+
 export const tenantModes = ["flat", "multitenant"] as const;
 
 const defaultDatabase = isWindows
@@ -114,11 +117,11 @@ export function toOvs(raw: RawOvs, bridge: string): OvsConfig {
     mode: raw.mode ?? "encap",
     tunnel: {
       type: raw.tunnel ?? "geneve",
-      name: raw.tunnelName ?? "pipette-tun0",
+      name: raw.tunnelName ?? defaultTunnel,
       checksum: raw.tunnelChecksum ?? false,
       ...(raw.tunnelPort === undefined ? {} : { port: raw.tunnelPort }),
     },
-    gateway: raw.gateway ?? "pipette-gw0",
+    gateway: raw.gateway ?? defaultGateway,
     ...(raw.uplink === undefined ? {} : { uplink: raw.uplink }),
     nodeAddresses: addressesOf(raw.nodeAddresses ?? []),
     services: {
@@ -158,7 +161,8 @@ export function ovsContradictions(raw: RawOvs, bridge: string): (readonly [path:
   const { mode = "encap" } = raw;
   if (raw.tenants === "multitenant" && mode !== "encap")
     found.push(["tenants", `"multitenant" with mode "${mode}", wanted "encap": the tunnel carries whose a packet is`]);
-  const names = { gateway: raw.gateway, tunnelName: raw.tunnelName, uplink: raw.uplink };
+  const { gateway = defaultGateway, tunnelName = defaultTunnel, uplink } = raw;
+  const names = { gateway, tunnelName, uplink };
   const taken = new Set([bridge]);
   for (const [key, name] of Object.entries(names)) {
     if (name === undefined) continue;

@@ -119,7 +119,7 @@ it would meet in each, what that decides, and where it ends. No packet is sent. 
       verdict,
       ...(next === undefined ? {} : { next }),
     };
-    if (!given.raw) io.stdout(given.json ? formatJson(reportObject(report)) : reportText(report));
+    if (!given.raw) io.stdout(given.json ? formatJson(reportObject(report)) : printableLines(reportText(report)));
     return verdict.t === "dropped" ? exitStatus.failed : exitStatus.done;
   },
 });

@@ -69,6 +69,11 @@ test("registering sets the MAC once, and waits for the pod CIDRs", async () => {
     code: 11,
     message: expect.stringContaining('its Node has no "spec.podCIDRs" yet'),
   });
+  server.put("d", ["10.1.3.0/24"], "192.0.2.4", { status: { addresses: [] } });
+  await expect(registry.register(self("d"))).rejects.toMatchObject({
+    code: 11,
+    message: expect.stringContaining('its Node has no "InternalIP" yet'),
+  });
   await expect(registry.register(self("c"))).rejects.toMatchObject({
     code: 101,
     message: expect.stringContaining('nodes "c" not found'),

@@ -39,16 +39,15 @@ export class KubernetesRegistry implements NodeRegistry {
       let node = nodeOf(await api.get(path));
       if (self.mac !== undefined && node?.mac !== self.mac)
         node = nodeOf(await api.patch(path, { metadata: { annotations: { [macAnnotation]: self.mac } } }));
-      while (node !== undefined && node.subnets.length === 0 && performance.now() < until) {
+      while (node !== undefined && missingIn(node) !== undefined && performance.now() < until) {
         await Bun.sleep(lookMs);
         node = nodeOf(await api.get(path));
       }
       if (node === undefined) throw new Error("what the API server has under that name is no Node");
+      const missing = missingIn(node);
+      if (missing !== undefined) throw new Error(`its Node has no ${missing}`);
       const { state: _, ...record } = node;
-      if (record.subnets.length > 0) return record;
-      throw new Error(
-        'its Node has no "spec.podCIDRs" yet, wanted the controller manager to give it some (--allocate-node-cidrs)',
-      );
+      return record;
     });
   }
 
@@ -89,4 +88,13 @@ export class KubernetesRegistry implements NodeRegistry {
       throw new CniError(code, `Cannot ${action} with ${this.name}: ${is}`, { cause });
     }
   }
+}
+
+/** What others put into a new Node, and its peers cannot do without. */
+function missingIn({ subnets, addresses }: ClusterNode): string | undefined {
+  if (subnets.length === 0)
+    return '"spec.podCIDRs" yet, wanted the controller manager to give it some (--allocate-node-cidrs)';
+  return addresses.length === 0
+    ? '"InternalIP" yet, wanted the kubelet or the cloud\'s controller to tell it'
+    : undefined;
 }
