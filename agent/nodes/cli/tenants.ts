@@ -5,6 +5,7 @@ import { formatJson, printable } from "../../../shared/terminal/printable.ts";
 import { formatTable } from "../../../shared/terminal/table.ts";
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
 import type { TenantRegistry } from "../node-registry.ts";
+import { isProjectName, projectNameRule } from "../project-name.ts";
 import { configOption, fail, jsonOption, withRegistry } from "./with-registry.ts";
 
 const options = { config: configOption, json: jsonOption };
@@ -60,8 +61,8 @@ function assign(
 ): Promise<number> {
   return withTenants(options, action, io, async (tenants) => {
     for (const given of typeof to === "string" ? [name] : [name, to.join])
-      if (!/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(given))
-        return fail(io, action, `the project is "${given}"`, "the name of a namespace", exitStatus.wrongArguments);
+      if (!isProjectName(given))
+        return fail(io, action, `the project is "${given}"`, projectNameRule, exitStatus.wrongArguments);
     const vnid = await tenants.assign(name, to);
     if (options.json) io.stdout(formatJson({ project: name, vnid }));
     else io.stdout(`${printable(name)} has VNID ${vnid}\n`);

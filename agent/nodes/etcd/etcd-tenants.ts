@@ -1,5 +1,6 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Followed, TenantRegistry } from "../node-registry.ts";
+import { isProjectName, privilegedProject, projectNameRule } from "../project-name.ts";
 import { type EtcdClient, retried } from "./client/etcd-client.ts";
 import type { Compare, KeyValue, RequestOp } from "./client/messages.ts";
 import { absent, get, getAll, keyOf, put, remove, textOf, unchanged } from "./client/operations.ts";
@@ -11,9 +12,6 @@ import { takeTicket } from "./ticket.ts";
 /** OpenShift SDN: 0 is for everybody, 1 to 9 are kept back, and the tunnel's key has 24 bits. */
 const firstVnid = 10;
 const vnids = 2 ** 24 - firstVnid;
-
-/** Of this project every other uses something; it is privileged until a person says otherwise. */
-const privileged = "default";
 
 type Target = { readonly join: string } | "global" | "own";
 type Follow = <T>(
@@ -48,7 +46,7 @@ export class EtcdTenants implements TenantRegistry {
     this.#requireName(project, action);
     return await retried(this.#client, action, async () => {
       const [known] = await this.#projects(project);
-      return known?.vnid ?? (await this.#assign(project, project === privileged ? "global" : "own", true));
+      return known?.vnid ?? (await this.#assign(project, project === privilegedProject ? "global" : "own", true));
     });
   }
 
@@ -141,12 +139,9 @@ export class EtcdTenants implements TenantRegistry {
   }
 
   #requireName(project: string, action: string): void {
-    if (/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(project)) return;
+    if (isProjectName(project)) return;
     const is = `${JSON.stringify(project.slice(0, 70))} is no name of a project`;
-    throw new CniError(
-      CniCode.invalidConfig,
-      `Cannot ${action.slice(0, 120)}: ${is}, wanted letters, digits and dashes`,
-    );
+    throw new CniError(CniCode.invalidConfig, `Cannot ${action.slice(0, 120)}: ${is}, wanted ${projectNameRule}`);
   }
 
   #none(project: string, to: Target): CniError {

@@ -52,6 +52,8 @@ describe("the record of a node", () => {
     ["list of addresses", { addresses: [] }],
     ["list of addresses", { addresses: [parseIp("10.0.0.1")!, parseIp("10.0.0.2")!] }],
     ["MAC", { mac: "02-00" }],
+    ["MAC", { mac: "ff:ff:ff:ff:ff:ff" }],
+    ["MAC", { mac: "00:00:00:00:00:00" }],
   ])("is not written for a machine with a wrong %s", (what, part) => {
     expect(() => requireRegistration({ ...node, ...part })).toThrow(`its ${what} is`);
   });

@@ -1,6 +1,8 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { type Cidr, firstOf, formatCidr, formatIp, type Ip, parseCidr, parseIp } from "../../../shared/ip.ts";
 import { Fields } from "../../../shared/json-fields.ts";
+import { interfaceMac, macRule } from "../../mac.ts";
+import { nodeNameRule, wrongNodeName } from "../node-name.ts";
 import type { ClusterNode, Registration } from "../node-registry.ts";
 import { etcdLimits } from "./etcd-limits.ts";
 import type { ClusterNetwork } from "./options.ts";
@@ -40,8 +42,6 @@ export function readNode(name: string, text: string): ClusterNode {
   return node;
 }
 
-const nodeName = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
-const macText = /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/;
 const uidText = /^[\x21-\x7e]{1,128}$/;
 
 /** @throws {CniError} 7 for what no node may say of itself */
@@ -52,12 +52,12 @@ export function requireRegistration({ name, uid, addresses, mac }: Registration)
       `Cannot take node ${JSON.stringify(name.slice(0, 260))}: its ${what} is ${is}, wanted ${wanted}`,
     );
   };
-  if (!nodeName.test(name)) refuse("name", "no name of a node", "lower case letters, digits, dots and dashes");
+  const wrong = wrongNodeName(name);
+  if (wrong !== undefined) refuse("name", wrong, nodeNameRule);
   if (!uidText.test(uid)) refuse("uid", JSON.stringify(uid.slice(0, 130)), "1 to 128 visible characters");
   if (addresses.length === 0 || repeatsFamily(addresses))
     refuse("list of addresses", `"${addresses.slice(0, 8).map(formatIp).join(", ")}"`, "one per family");
-  if (mac !== undefined && !macText.test(mac))
-    refuse("MAC", JSON.stringify(mac.slice(0, 20)), "6 octets in hexadecimal");
+  if (mac !== undefined && interfaceMac(mac) !== mac) refuse("MAC", JSON.stringify(mac.slice(0, 20)), macRule);
 }
 
 const repeatsFamily = (addresses: readonly Ip[]): boolean =>

@@ -4,6 +4,7 @@ import type { ReadText } from "../../followed-file.ts";
 import { clashesAmong } from "../clashes.ts";
 import type { ClusterNode } from "../node-registry.ts";
 import { type NodeText, nodeOfText, nodeTextShape } from "../node-text.ts";
+import { isProjectName } from "../project-name.ts";
 
 /** What a file of nodes says. */
 export interface NodeFile {
@@ -21,13 +22,10 @@ const tenants: Shape = {
   t: "foreign",
   wanted: "a map from names of projects to VNIDs: 0, or 10 to 16777215, each but 0 for few projects",
   wrong: (value) => {
-    const strange = Object.entries(value).find(([project, vnid]) => !isProject(project) || !isVnid(vnid));
+    const strange = Object.entries(value).find(([project, vnid]) => !isProjectName(project) || !isVnid(vnid));
     return strange === undefined ? undefined : `"$.${strange[0]}" is ${JSON.stringify(strange[1])}`;
   },
 };
-
-/** A namespace of Kubernetes (RFC 1123, a label). */
-const isProject = (text: string): boolean => /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(text);
 
 /** 1 to 9 are kept back, as OpenShift SDN does it. */
 const isVnid = (value: unknown): boolean =>

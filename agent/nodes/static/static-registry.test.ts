@@ -59,6 +59,7 @@ test("what is missing is named, and what only a person can change", async () => 
   expect(await registry.release("c")).toBe(false);
   await expect(registry.release("a")).rejects.toThrow("is written by people, not by Pipette, wanted its entry");
   expect(await registry.tenants.vnidOf("shop")).toBe(10);
+  expect(await registry.tenants.vnidOf("default")).toBe(0);
   await expect(registry.tenants.vnidOf("new")).rejects.toThrow('wanted it under "tenants" there');
   await expect(registry.tenants.assign("shop", "own")).rejects.toThrow('wanted it changed under "tenants" there');
   writeFileSync(path, "nodes: [");

@@ -12,6 +12,7 @@ import type {
   Registration,
   TenantRegistry,
 } from "../node-registry.ts";
+import { privilegedProject } from "../project-name.ts";
 import { mostNodeFileBytes, type NodeFile, readNodeFile } from "./node-file.ts";
 
 export interface StaticRegistryOptions {
@@ -74,6 +75,7 @@ export class StaticRegistry implements NodeRegistry {
     vnidOf: async (project) => {
       const vnid = (await this.#read("find the project's VNID")).tenants?.get(project);
       if (vnid !== undefined) return vnid;
+      if (project === privilegedProject) return 0;
       throw this.#readOnly(`find the VNID of "${project}"`, 'it under "tenants" there');
     },
     assign: async (project) => {
