@@ -2,9 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { compileExecutables } from "../conformance/plugin.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
+import { sendForgedPing } from "./lab/forged-tunnel.ts";
 import { Lab } from "./lab/lab.ts";
 import type { LabPod } from "./lab/lab-pod.ts";
-import { answers } from "./lab/reach.ts";
+import { answers, pingsHeard } from "./lab/reach.ts";
 import { seenBy, TcpServer } from "./lab/tcp.ts";
 
 const system = "kube-system";
@@ -81,6 +82,17 @@ describeWith("projects on two nodes", ["root", "openvswitch", "nft", "etcd"], ()
     afterAll(() => lab?.[Symbol.asyncDispose]());
 
     test("pods reach their own project, on their node and on the other, and no other", () => expectRule(sameProject));
+
+    test("a pod that passes for the end of a tunnel is heard by nobody, unlike a node", async () => {
+      const [from, to] = [pods.at(1), pods.at(-1)] as [LabPod, LabPod];
+      const ends = [to.node.addresses[0], `${to.address(4).replace(/\d+$/, "1")}`, from.node.addresses[0]];
+      const before = await pingsHeard(to.namespace);
+      for (const end of ends) await sendForgedPing(from.namespace, end ?? "", to.address(4));
+      // What was sent before has come by now, if it comes at all.
+      await sendForgedPing(from.node.namespace, ends[0] ?? "", to.address(4));
+      await eventually(async () => (await pingsHeard(to.namespace)) > before, "the ping of the node");
+      expect(await pingsHeard(to.namespace)).toBe(before + 1);
+    });
 
     test("a project that becomes global reaches all and is reached by all", () => say(["global", system], orSystem));
 

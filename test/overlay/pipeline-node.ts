@@ -21,7 +21,7 @@ export const macs = {
 const node: PipelineContext = {
   mode: "encap",
   gateway: { ofport: ports.gw0, mac: macs.gateway, addresses: [ip("10.10.1.1"), ip("fd00:10:1::1")] },
-  tunnel: { ofport: ports.tun0 },
+  tunnel: { ofport: ports.tun0, type: "geneve" },
   nodeAddresses: [cidr("172.30.0.1/24"), cidr("fd00:30::1/64")],
   podSubnets: [cidr("10.10.1.0/24"), cidr("fd00:10:1::/64")],
   multitenant: false,

@@ -24,7 +24,7 @@ export const ip = (text: string): Ip => parseIp(text) as Ip;
 const cidr = (text: string): Cidr => parseCidr(text) as Cidr;
 
 const gateway = { ofport: 3, mac: "0e:00:0a:0a:01:01", addresses: [ip("10.10.1.1"), ip("fd00:1::1")] };
-const tunnel = { ofport: 4 };
+const tunnel = { ofport: 4, type: "geneve" } as const;
 
 /** Two pods of a node, as the agent's ports in the database name them; internal ports stand for their interfaces. */
 const pods = [

@@ -1,6 +1,6 @@
 import type { Cidr } from "../../../shared/ip.ts";
-import type { TunnelType } from "./options.ts";
-import type { TrafficMode } from "./pipeline/context.ts";
+
+import type { TrafficMode, TunnelType } from "./pipeline/context.ts";
 
 /** Bytes that a tunnel adds inside an IPv4 packet's Ethernet frame: outer IP, its own headers, the inner Ethernet header. */
 const overhead: Readonly<Record<TunnelType, number>> = { geneve: 50, vxlan: 50, gre: 42, stt: 76 };

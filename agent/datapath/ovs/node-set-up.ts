@@ -49,7 +49,7 @@ export async function setUpNode(db: SwitchDatabase, options: OvsNodeOptions): Pr
       // Where another plugin routes, the gateway has none of its own and passes for the node.
       addresses: (mode === "networkPolicyOnly" ? nodeAddresses : gateway.addresses).map(({ ip }) => ip),
     },
-    ...(isTunnelled ? { tunnel: { ofport: await ofportOf(tunnel.name) } } : {}),
+    ...(isTunnelled ? { tunnel: { ...tunnel, ofport: await ofportOf(tunnel.name) } } : {}),
     ...(uplink === undefined || uplinkMac === undefined
       ? {}
       : { uplink: { ofport: await ofportOf(uplink), mac: uplinkMac } }),

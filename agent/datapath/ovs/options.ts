@@ -4,11 +4,8 @@ import type { Logger } from "../../../shared/log.ts";
 import type { Live } from "../../live-value.ts";
 import type { ClusterNode, TenantRegistry } from "../../nodes/node-registry.ts";
 import type { HostNetwork } from "./host-network.ts";
-import type { TrafficMode } from "./pipeline/context.ts";
+import type { TrafficMode, TunnelType } from "./pipeline/context.ts";
 import type { ServiceSource } from "./services/service.ts";
-
-export const tunnelTypes = ["geneve", "vxlan", "gre", "stt"] as const;
-export type TunnelType = (typeof tunnelTypes)[number];
 
 /** Who forwards: the kernel's module (on Windows its extension), or ovs-vswitchd itself. */
 export const switchKinds = ["system", "netdev"] as const;

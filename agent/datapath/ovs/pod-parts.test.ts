@@ -6,7 +6,7 @@ import { type FlowPort, ToldPods } from "./pod-parts.ts";
 const context: PipelineContext = {
   mode: "encap",
   gateway: { ofport: 32_769, mac: "02:00:00:00:00:01", addresses: [parseIp("10.1.0.1")!] },
-  tunnel: { ofport: 32_768 },
+  tunnel: { ofport: 32_768, type: "geneve" },
   nodeAddresses: [parseCidr("192.168.1.5/24")!],
   podSubnets: [parseCidr("10.1.0.0/24")!],
   multitenant: false,

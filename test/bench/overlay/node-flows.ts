@@ -23,7 +23,7 @@ export function nodeParts({ pods, peers }: NodeSize): ReadonlyMap<string, Part> 
   const context: PipelineContext = {
     mode: "encap",
     gateway,
-    tunnel: { ofport: 32768 },
+    tunnel: { ofport: 32768, type: "geneve" },
     nodeAddresses: [block(nodeNetwork + 1n, 16)],
     podSubnets: [block(podNetwork, 23)],
     multitenant: false,

@@ -4,12 +4,22 @@ import type { Cidr, Ip } from "../../../../shared/ip.ts";
 export const trafficModes = ["encap", "noEncap", "hybrid", "networkPolicyOnly"] as const;
 export type TrafficMode = (typeof trafficModes)[number];
 
+export const tunnelTypes = ["geneve", "vxlan", "gre", "stt"] as const;
+export type TunnelType = (typeof tunnelTypes)[number];
+
+export interface Tunnel {
+  readonly ofport: number;
+  readonly type: TunnelType;
+  /** UDP or TCP port of the other end; absent: the protocol's own. */
+  readonly port?: number;
+}
+
 /** What all flows of one node are made of. */
 export interface PipelineContext {
   readonly mode: TrafficMode;
   readonly gateway: { readonly ofport: number; readonly mac: string; readonly addresses: readonly Ip[] };
   /** Absent where the mode has no tunnel. */
-  readonly tunnel?: { readonly ofport: number };
+  readonly tunnel?: Tunnel;
   /** The node's own interface as a port of the bridge, whose LOCAL port then holds the node's addresses. */
   readonly uplink?: { readonly ofport: number; readonly mac: string };
   /** Addresses of the node itself, one per family at most, with the length of their network's prefix. */

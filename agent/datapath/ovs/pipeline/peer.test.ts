@@ -11,7 +11,7 @@ const cidr = (text: string) => parseCidr(text)!;
 const encap: PipelineContext = {
   mode: "encap",
   gateway: { ofport: 2, mac: "0e:00:0a:0a:01:01", addresses: [ip("10.10.1.1")] },
-  tunnel: { ofport: 1 },
+  tunnel: { ofport: 1, type: "geneve" },
   nodeAddresses: [cidr("172.30.0.1/24")],
   podSubnets: [cidr("10.10.1.0/24")],
   multitenant: true,

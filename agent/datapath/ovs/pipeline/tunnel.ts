@@ -1,13 +1,16 @@
-import { bits, type Flow, load, match, move } from "../../../openflow/mod.ts";
+import type { Family } from "../../../../shared/ip.ts";
+import { bits, type Flow, load, type MatchBuilder, match, move } from "../../../openflow/mod.ts";
 import { Priority, sendTo, step } from "./build.ts";
-import type { PipelineContext } from "./context.ts";
+import type { PipelineContext, Tunnel } from "./context.ts";
+import { familiesOf } from "./families.ts";
 import { Destination, registers, Source, virtualMac } from "./registers.ts";
 
 /** The tunnel's key, of which VXLAN and Geneve have 24 bits. */
 export const tunnelKey = bits("tun_id", 0, 31);
 
 /** The port that all other nodes are behind. What comes out of it was checked by the node that sent it. */
-export function tunnelFlows({ tunnel, multitenant }: PipelineContext): Flow[] {
+export function tunnelFlows(context: PipelineContext): Flow[] {
+  const { tunnel, multitenant, gateway } = context;
   if (tunnel === undefined) return [];
   const classified = [load(registers.source, Source.tunnel), load(registers.rewriteMac, 1)];
   const tenant = multitenant ? [move(tunnelKey, registers.sourceTenant)] : [];
@@ -20,5 +23,20 @@ export function tunnelFlows({ tunnel, multitenant }: PipelineContext): Flow[] {
       sendTo(tunnel.ofport),
       "TenantIsolation",
     ),
+    // A pod that spoke as a tunnel's end to a node, this one or another, would be believed all that it says.
+    ...familiesOf(context).map((family) =>
+      step("L2ForwardingCalc", Priority.high, carrying(tunnel, family).set("eth_dst", gateway.mac), []),
+    ),
   ];
 }
+
+/** What the tunnel's packets look like outside. */
+function carrying({ type, port }: Tunnel, family: Family): MatchBuilder {
+  if (type === "gre") return match().family(family).set("nw_proto", 47);
+  const [protocol, own] = carriers[type];
+  return match()
+    .protocol(family === 4 ? protocol : `${protocol}6`)
+    .set(`${protocol}_dst`, port ?? own);
+}
+
+const carriers = { geneve: ["udp", 6081], vxlan: ["udp", 4789], stt: ["tcp", 7471] } as const;

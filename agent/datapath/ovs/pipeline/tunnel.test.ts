@@ -1,0 +1,33 @@
+import { expect, test } from "vitest";
+import { parseCidr, parseIp } from "../../../../shared/ip.ts";
+import { flowText } from "../../../openflow/mod.ts";
+import type { PipelineContext, Tunnel } from "./context.ts";
+import { tunnelFlows } from "./tunnel.ts";
+
+const context: PipelineContext = {
+  mode: "encap",
+  gateway: { ofport: 2, mac: "0e:00:0a:0a:01:01", addresses: [parseIp("10.10.1.1")!, parseIp("fd00:1::1")!] },
+  nodeAddresses: [parseCidr("172.30.0.1/24")!],
+  podSubnets: [parseCidr("10.10.1.0/24")!, parseCidr("fd00:1::/64")!],
+  multitenant: false,
+};
+
+test.each<readonly [Omit<Tunnel, "ofport">, readonly string[]]>([
+  [{ type: "geneve" }, ["udp,tp_dst=6081", "udp6,tp_dst=6081"]],
+  [{ type: "vxlan" }, ["udp,tp_dst=4789", "udp6,tp_dst=4789"]],
+  [{ type: "vxlan", port: 8472 }, ["udp,tp_dst=8472", "udp6,tp_dst=8472"]],
+  [{ type: "stt" }, ["tcp,tp_dst=7471", "tcp6,tp_dst=7471"]],
+  [{ type: "gre" }, ["ip,nw_proto=47", "ipv6,nw_proto=47"]],
+])("what looks like a packet of the tunnel %o goes to no node's kernel", (tunnel, wanted) => {
+  const dropped = tunnelFlows({ ...context, tunnel: { ofport: 1, ...tunnel } })
+    .map(flowText)
+    .filter((text) => text.includes("actions=drop"));
+  const parts = dropped.map((text) =>
+    text
+      .replace(/.*priority=210,/, "")
+      .replace(" actions=drop", "")
+      .split(",")
+      .sort(),
+  );
+  expect(parts).toEqual(wanted.map((text) => ["dl_dst=0e:00:0a:0a:01:01", ...text.split(",")].sort()));
+});
