@@ -67,23 +67,24 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
     return { config: changed, membership: new Membership(rest, standing) };
   };
   const attempt = async (): Promise<Joined> => {
-    const { refused } = known.state;
-    // One that was taken out is no member any more once its pods have gone.
-    const before = refused !== undefined && !options.podsStand() ? undefined : known.state.self;
+    const { self, refused } = known.state;
+    // One that was taken out takes no other subnet while its pods stand, and is no member any more once they have gone.
+    if (self !== undefined && refused !== undefined && options.podsStand())
+      return membership(self, { t: "refused", is: refused });
+    const before = refused === undefined ? self : undefined;
     const answer = await ask(register, ({ message }) => {
       if (before === undefined) options.waiting(message);
       return before !== undefined;
     });
     if (answer instanceof CniError) {
       if (before === undefined) throw answer;
-      const no = saysNo(answer) ? answer.message : refused;
-      if (no === undefined) {
+      if (!saysNo(answer)) {
         const joined = await membership(before, { t: "known" });
         logger.warn("starting with what was last known of the other nodes", { error: answer.message });
         return joined;
       }
       if (!options.podsStand()) throw answer;
-      return membership(before, { t: "refused", is: no });
+      return membership(before, { t: "refused", is: answer.message });
     }
     // What pods were given stays, whatever the registry says now.
     const problem = before === undefined ? undefined : contradiction(before, answer, registry.name);

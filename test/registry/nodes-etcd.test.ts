@@ -72,7 +72,7 @@ describeWith("a node that joins by etcd, with the compiled executable", ["root",
   });
 
   test("a node that is taken out gives no more addresses, and joins anew when its pods are gone", async () => {
-    const agent = await home.start();
+    const first = await home.start();
     const before = await addressOf("one", 0);
     await eventually(async () => (await run("nodes", "list")).stdout.includes("ready"), "its sign of life");
     expect(await run("nodes", "release", "here")).toEqual({
@@ -85,6 +85,13 @@ describeWith("a node that joins by etcd, with the compiled executable", ["root",
     const reason = await problem();
     expect(reason).toContain('has no node "here" any more, wanted this node\'s own subnet');
     expect((await add("two", 1)).error).toMatchObject({ code: 11, message: reason });
+    expect(await addressOf("one", 0)).toBe(before);
+
+    // A start does not take another subnet either: the others would send to that one only.
+    await first.end();
+    const agent = await home.start();
+    expect((await run("nodes", "list")).stdout).toMatch(/^No nodes in/);
+    expect(await problem()).toBe(reason);
     expect(await addressOf("one", 0)).toBe(before);
 
     // Its name is another machine's meanwhile, under which it must not come back.
