@@ -6,8 +6,8 @@ import { Health } from "./health.ts";
 import { ServedConnection } from "./served-connection.ts";
 import { type ListenOptions, UnixListener } from "./unix-listener.ts";
 
-/** How long clients have to take the last answers. */
-const farewellMs = 500;
+/** How long clients have to take the last answers: on a busy node one may not run for a second. */
+const farewellMs = 3_000;
 
 /** A gRPC server on a unix socket, or a Windows pipe, that tells its health besides the services it is given. */
 export class RpcServer {
