@@ -1,7 +1,7 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { formatCidr, formatIp, type Ip } from "../../shared/ip.ts";
 import type { Logger } from "../../shared/log.ts";
-import type { AgentConfig, NodesConfig } from "../config/agent-config.ts";
+import type { AgentConfig, NodesConfig, RegistryConfig } from "../config/agent-config.ts";
 import { KnownStateFile } from "./known-state.ts";
 import { contradiction, Membership, type MembershipOptions, type Standing, saysNo } from "./membership.ts";
 import { withSubnets } from "./network-subnets.ts";
@@ -41,7 +41,7 @@ export interface Joined {
 export async function joinCluster(options: JoinOptions): Promise<Joined> {
   const { config, nodes, registry, logger, signal } = options;
   const uid = nodeUid(config.dataDir);
-  const known = new KnownStateFile(config.dataDir, `${nodes.registry.type} ${registry.name}`, logger);
+  const known = new KnownStateFile(config.dataDir, identityOf(nodes.registry), logger);
   const linksUntilMs = performance.now() + linksPatienceMs;
   // HNS looks for the node's card itself, and wants only the MAC of it here.
   const needsLinks = config.dataPath !== "hns" || nodes.mac === undefined;
@@ -98,6 +98,18 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
     logger.warn("waiting to join", { error: error.message, code: error.code, details: error.details });
   };
   return untilDone(attempt, { signal, failed });
+}
+
+/** What is known stays known where only the ways to the registry change: etcd's members come and go. */
+function identityOf(registry: RegistryConfig): string {
+  switch (registry.type) {
+    case "static":
+      return `static ${registry.file}`;
+    case "etcd":
+      return `etcd ${registry.prefix}`;
+    case "kubernetes":
+      return "kubernetes";
+  }
 }
 
 /**

@@ -65,7 +65,7 @@ export class KnownStateFile implements AsyncDisposable {
 
   /**
    * What is no such file, or is another registry's, counts as nothing known.
-   * @param registry names it
+   * @param registry tells it from others
    */
   constructor(dataDir: string, registry: string, logger: Logger) {
     this.#path = join(dataDir, "nodes.json");

@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { executables } from "../conformance/plugin.ts";
 import { type AgentHome, type AgentProcess, eventually, resultOf } from "../support/agent-process.ts";
@@ -58,6 +59,10 @@ describeWith("a node that joins by etcd, with the compiled executable", ["root",
     await eventually(async () => (await home.status()).cluster.includes("1 others"), "the other node");
     await waiting.end();
     await etcd.signal(0, "SIGKILL");
+    // The cluster's members may have changed meanwhile.
+    const config = JSON.parse(readFileSync(home.configFile, "utf8"));
+    config.nodes.registry.endpoints.push("http://127.0.0.1:1");
+    writeFileSync(home.configFile, JSON.stringify(config));
     const agent = home.spawn();
     await said(agent, "starting with what was last known of the other nodes");
     await said(agent, "ready");

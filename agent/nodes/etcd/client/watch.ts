@@ -7,7 +7,7 @@ import type { WatchCreateRequest, WatchResponse } from "./watch-messages.ts";
 export interface WatchOptions {
   readonly endpoint: Endpoint;
   readonly request: WatchCreateRequest;
-  /** Everything that comes but the answers to questions for progress. An error that it throws ends the watch. */
+  /** Hears everything that comes; an answer to a question for progress has no events. An error that it throws ends the watch. */
   readonly onResponse: (response: WatchResponse) => void;
   /** Both end the watch. */
   readonly signal: AbortSignal;
