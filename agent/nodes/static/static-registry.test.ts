@@ -1,5 +1,6 @@
-import { renameSync, writeFileSync } from "node:fs";
+import { closeSync, constants, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { execa } from "execa";
 import { expect, test } from "vitest";
 import { formatCidr, parseIp } from "../../../shared/ip.ts";
 import { createLogger } from "../../../shared/log.ts";
@@ -66,6 +67,19 @@ test("what is missing is named, and what only a person can change", async () => 
   await expect(registry.list()).rejects.toMatchObject({ code: 11, details: expect.stringContaining(`${path}:1:`) });
   renameSync(path, `${path}.gone`);
   await expect(registry.list()).rejects.toMatchObject({ code: 11, message: expect.stringContaining("ENOENT") });
+});
+
+test.skipIf(process.platform === "win32")("a pipe in the file's place is said, and not waited for", async () => {
+  using file = fileOf(two);
+  const { path, registry } = file;
+  rmSync(path);
+  await execa("mkfifo", [path]);
+  const answer = registry.list().catch((caught: Error) => caught.message);
+  const late = Bun.sleep(3000).then(() => "late");
+  const said = await Promise.race([answer, late]);
+  // Lets go of whoever waits for a writer.
+  closeSync(openSync(path, constants.O_RDWR | constants.O_NONBLOCK));
+  expect(said).toContain("cannot be read: it is no file");
 });
 
 test("followers get each state of the file, and keep the last good one", async () => {

@@ -1,3 +1,4 @@
+import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { formatIp } from "../../../shared/ip.ts";
@@ -121,7 +122,8 @@ export class StaticRegistry implements NodeRegistry {
 
 async function textOf(path: string, action: string): Promise<string> {
   try {
-    await using file = await open(path);
+    // A pipe without a writer would hold the agent's start for ever.
+    await using file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     const found = await file.stat();
     if (!found.isFile()) throw new Error("it is no file");
     if (found.size > mostNodeFileBytes) throw new Error(`it has ${found.size} bytes, more than ${mostNodeFileBytes}`);
