@@ -69,7 +69,7 @@ test("what is missing is named, and what only a person can change", async () => 
   await expect(registry.list()).rejects.toMatchObject({ code: 11, message: expect.stringContaining("ENOENT") });
 });
 
-test.skipIf(process.platform === "win32")("a pipe in the file's place is said, and not waited for", async () => {
+test("a pipe in the file's place is said, and not waited for", async () => {
   using file = fileOf(two);
   const { path, registry } = file;
   rmSync(path);
