@@ -151,7 +151,8 @@ export class OvsNode implements OverlayNode {
   }
 
   /** Everything is looked at, the host's side too. */
-  #again(): Promise<void> {
+  async #again(): Promise<void> {
+    await this.#db.ready(databaseMs);
     this.#device = undefined;
     return this.#settler.run();
   }
@@ -176,10 +177,11 @@ export class OvsNode implements OverlayNode {
     const { program } = this.#running;
     const context = await setUpNode(this.#db, this.#options);
     if (!sameContext(context, this.#running.context)) {
+      // Where the switch refuses, it is another context still, and is told again.
+      await program.set(new Map([["base", basePart(context)]]));
       this.#running = { context, program };
       this.#peers.forget();
       this.#ports.follow(context, (changes) => program.set(changes));
-      await program.set(new Map([["base", basePart(context)]]));
     }
     const told = await Promise.allSettled([this.#peers.tell(program, context, this.#nodes)]);
     const isTold = told.some((outcome) => outcome.status === "rejected" || outcome.value);
