@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { parseDocument } from "yaml";
+import { parseAllDocuments, parseDocument } from "yaml";
 import { parseAgentConfig } from "../../agent/config/parse-agent-config.ts";
 import { installCommand } from "../../agent/install/mod.ts";
 import { agentCommand, statusCommand } from "../../agent/mod.ts";
@@ -129,4 +129,30 @@ test("the Linux pod has every place of the defaults from the host, at its own pa
 test("the Windows pod is a process of the host, as the user whom the plugin trusts", () => {
   const pod = manifest("windows-daemonset.yaml").spec.template.spec;
   expect(pod.securityContext?.windowsOptions).toEqual({ hostProcess: true, runAsUserName: "NT AUTHORITY\\SYSTEM" });
+});
+
+test("the rights for the registry of Kubernetes are the account's that the DaemonSet may run as, and no more than the document says", () => {
+  const text = readFileSync(new URL("../../conf/kubernetes/registry-rbac.yaml", import.meta.url), "utf8");
+  const documents = parseAllDocuments(text, { version: "1.1" });
+  const [account, role, binding] = documents.map((document) => document.toJS());
+  const { name, namespace } = account.metadata;
+  expect(documents.map((document) => document.get("kind"))).toEqual([
+    "ServiceAccount",
+    "ClusterRole",
+    "ClusterRoleBinding",
+  ]);
+  expect(binding.subjects).toEqual([{ kind: "ServiceAccount", name, namespace }]);
+  expect(binding.roleRef).toEqual({
+    apiGroup: "rbac.authorization.k8s.io",
+    kind: "ClusterRole",
+    name: role.metadata.name,
+  });
+  const daemonSet = parseDocument(
+    readFileSync(new URL("../../conf/kubernetes/linux-daemonset.yaml", import.meta.url), "utf8"),
+  ).toJS();
+  expect([name, namespace]).toEqual([daemonSet.metadata.name, daemonSet.metadata.namespace]);
+  expect(role.rules).toEqual([{ apiGroups: [""], resources: ["nodes"], verbs: ["get", "list", "watch", "patch"] }]);
+  const manual = readFileSync(new URL("../../docs/operations.md", import.meta.url), "utf8");
+  const stated = /service account may (.*) `nodes`/.exec(manual)?.[1]?.match(/[a-z]+(?=`)/g);
+  expect(stated).toEqual(role.rules[0].verbs);
 });
