@@ -50,7 +50,9 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
     // Without their interface the record would lose its MAC.
     const { addresses, mac: found } = await ownAddresses(configuredAddresses(config), linksMayMiss());
     const mac = nodes.mac ?? found;
-    return registry.register({ name: nodes.name, uid, addresses, ...(mac === undefined ? {} : { mac }) });
+    // Pods that stand would be cut off from what the others are told of a new subnet.
+    const claims = known.state.self === undefined || !options.podsStand();
+    return registry.register({ name: nodes.name, uid, addresses, ...(mac === undefined ? {} : { mac }) }, claims);
   };
   const membership = async (self: ClusterNode, standing: Standing): Promise<Joined> => {
     const changed = withSubnets(config, self);

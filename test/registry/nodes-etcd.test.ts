@@ -115,6 +115,18 @@ describeWith("a node that joins by etcd, with the compiled executable", ["root",
     expect(await addressOf("two", 1)).toMatch(/^10\.1(28|29|30|31)\.[0-9]+\.\d+\/23$/);
   });
 
+  test("a node that is taken out while its agent is down takes no other subnet as long as pods stand", async () => {
+    const first = await home.start();
+    const before = await addressOf("one", 0);
+    await first.end();
+    expect((await run("nodes", "release", "here")).status).toBe(0);
+    await home.start();
+    expect(await problem()).toContain("it has no such node any more, and pods of this one stand");
+    expect((await run("nodes", "list")).stdout).toMatch(/^No nodes in/);
+    expect(await addressOf("one", 0)).toBe(before);
+    expect((await home.cmd("cmdDel", "one")).error).toBeUndefined();
+  });
+
   test("the commands tell what there is, and what is not", async () => {
     expect((await run("nodes", "list")).stdout).toMatch(/^No nodes in the etcd registry at http/);
     expect((await run("nodes", "register", "--mac", "52:54:00:00:00:01")).stdout).toBe("here has 10.128.0.0/23");

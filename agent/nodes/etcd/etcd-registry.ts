@@ -47,9 +47,9 @@ class EtcdRegistry implements EtcdNodeRegistry {
     return this.#client.name;
   }
 
-  async register(self: Registration): Promise<ClusterNode> {
+  async register(self: Registration, claims = true): Promise<ClusterNode> {
     requireRegistration(self);
-    return await this.#retried(`register node "${self.name}"`, () => this.#join.attempt(self));
+    return await this.#retried(`register node "${self.name}"`, () => this.#join.attempt(self, claims));
   }
 
   keepAlive(self: ClusterNode): AsyncDisposable {

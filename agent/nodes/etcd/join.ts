@@ -30,9 +30,10 @@ export class Join {
   }
 
   /** One attempt, which begins by looking what others have done. @throws {EtcdError} @throws {CniError} 7, 101 */
-  async attempt(self: Registration): Promise<ClusterNode> {
+  async attempt(self: Registration, claims: boolean): Promise<ClusterNode> {
     for (let claim = 0; claim < etcdLimits.claims; claim++) {
       const { config, node } = await this.#look(self.name);
+      if (node === undefined && !claims) throw this.#gone(self);
       if (config === undefined) await this.#writeConfig();
       else {
         this.#requireSame(self, textOf(config));
@@ -139,6 +140,11 @@ export class Join {
     const holder = owner === undefined ? "somebody" : `node "${owner.node}"`;
     const is = `its subnet ${subnet} is held by ${holder} too, wanted it alone: release one of them`;
     throw new CniError(CniCode.ipamFailure, `Cannot register node "${self.name}" in ${this.#client.name}: ${is}`);
+  }
+
+  #gone({ name }: Registration): CniError {
+    const is = "it has no such node any more, and pods of this one stand, wanted its record back, or its pods gone";
+    return new CniError(CniCode.ipamFailure, `Cannot register node "${name}" in ${this.#client.name}: ${is}`);
   }
 
   #taken(self: Registration, other: ClusterNode): CniError {
