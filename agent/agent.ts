@@ -1,8 +1,7 @@
 import { join } from "node:path";
-import { type Allocator, openSound, StoreWatch } from "../ipam/mod.ts";
+import { openSound, StoreWatch } from "../ipam/mod.ts";
 import type { Owner } from "../shared/cni/types.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
-import { type Cidr, contains } from "../shared/ip.ts";
 import { limits } from "../shared/limits.ts";
 import type { Logger } from "../shared/log.ts";
 import { InstanceLock } from "../shared/server/instance-lock.ts";
@@ -13,10 +12,10 @@ import { writeAtomically } from "./atomic-file.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import { conflistPath, conflistText } from "./conflist.ts";
 import type { DataPath } from "./datapath/datapath.ts";
+import { Joining } from "./joining.ts";
 import { LateParts } from "./late-parts.ts";
 import type { Cluster } from "./nodes/cluster.ts";
-import { type Joined, joinCluster } from "./nodes/join.ts";
-import type { Membership } from "./nodes/membership.ts";
+import type { Joined } from "./nodes/join.ts";
 import type { NodeRegistry } from "./nodes/node-registry.ts";
 import { cniRpcs } from "./services/cni-service.ts";
 import { agentIpamRpcs } from "./services/ipam-service.ts";
@@ -69,12 +68,8 @@ export class Agent {
   readonly #resources: AsyncDisposableStack;
   readonly #stopping = new AbortController();
   readonly #failed = Promise.withResolvers<string>();
+  readonly #joining: Joining;
   #state: State = { t: "starting" };
-  /** Why the node has not joined yet. */
-  #waiting: string | undefined;
-  /** Resolves when it is known that joining takes longer. Nobody else's start may wait for it. */
-  readonly #delayed = Promise.withResolvers<void>();
-  #membership: Membership | undefined;
   /** Settles when the agent is ready; never rejects once `start` has answered. */
   #began: Promise<void> = Promise.resolve();
 
@@ -90,8 +85,9 @@ export class Agent {
     this.#parts = parts;
     this.#server = server;
     this.#watch = watch;
-    const { sources } = dependencies;
+    const { sources, registry } = dependencies;
     const { janitorIntervalMs: intervalMs } = parts.config;
+    this.#joining = new Joining(parts, registry, this.#stopping.signal);
     this.#janitor = new Janitor(parts, { intervalMs, suspectGraceMs: limits.suspectGraceMs, sources });
   }
 
@@ -127,7 +123,7 @@ export class Agent {
   /** Resolves, with a sentence, when only a new start helps: the socket, the store, the data path or the membership is lost. */
   get lost(): Promise<string> {
     const { dataPathLost } = this.#dependencies;
-    const ways = [this.#server.lost, this.#watch.lost, this.#failed.promise];
+    const ways = [this.#server.lost, this.#watch.lost, this.#joining.lost, this.#failed.promise];
     return Promise.race(dataPathLost === undefined ? ways : [...ways, dataPathLost]);
   }
 
@@ -156,7 +152,7 @@ export class Agent {
     const { config, logger } = this.#parts;
     const gate = {
       requireReady: () => this.#requireReady(),
-      requireAddresses: (network: string) => this.#requireAddresses(network),
+      requireAddresses: (network: string) => this.#joining.requireAddresses(network),
     };
     const info = {
       version,
@@ -164,8 +160,8 @@ export class Agent {
       startedAtMs: Date.now(),
       callsInFlight: () => this.#server.callsInFlight,
       notReady: () => this.#notReady(),
-      refused: () => this.#refused(),
-      cluster: () => this.#membership?.describe() ?? "",
+      refused: () => this.#joining.refused,
+      cluster: () => this.#joining.cluster,
     };
     const services = [
       cniRpcs(this.#parts, gate),
@@ -178,34 +174,15 @@ export class Agent {
 
   /** Answers when the agent is ready, or when it waits to join. @throws as `start` */
   async #begin(): Promise<void> {
-    const joining = this.#join();
+    const joining = this.#joining.join();
     this.#began = joining.then((joined) => this.#serve(joined));
     // Whoever waits for it hears of its failure; until then nobody does.
     this.#began.catch(() => undefined);
     const joined = joining.then(() => true);
-    if (await Promise.race([joined, this.#delayed.promise])) return this.#began;
+    if (await Promise.race([joined, this.#joining.delayed])) return this.#began;
     this.#parts.logger.info("serving without a data path until the node has joined");
     this.#began = this.#began.catch((caught: unknown) => {
       if (!this.#stopping.signal.aborted) this.#failed.resolve(CniError.from(caught, "run the agent").message);
-    });
-  }
-
-  async #join(): Promise<Joined | undefined> {
-    const { config, allocator, logger } = this.#parts;
-    const { registry } = this.#dependencies;
-    const [network] = config.networks;
-    if (registry === undefined || config.nodes === undefined || network === undefined) return undefined;
-    return joinCluster({
-      config,
-      nodes: config.nodes,
-      registry,
-      podsStand: (outside) => holdsAddresses(allocator, network.name, outside),
-      logger,
-      signal: this.#stopping.signal,
-      waiting: (reason) => {
-        this.#waiting = reason;
-        this.#delayed.resolve();
-      },
     });
   }
 
@@ -213,7 +190,7 @@ export class Agent {
   async #serve(joined: Joined | undefined): Promise<void> {
     const { logger, leftover } = this.#parts;
     const config = joined?.config ?? this.#parts.config;
-    if (joined !== undefined) this.#take(joined.membership);
+    if (joined !== undefined) this.#resources.use(joined.membership);
     const dataPath = this.#dependencies.createDataPath({
       config,
       ...(joined === undefined ? {} : { cluster: joined.membership }),
@@ -232,13 +209,6 @@ export class Agent {
     logger.info("ready", { socket: config.socket, networks: config.networks.map((network) => network.name) });
   }
 
-  #take(membership: Membership): void {
-    this.#waiting = undefined;
-    this.#membership = this.#resources.use(membership);
-    void membership.lost.then((sentence) => this.#failed.resolve(sentence));
-    this.#parts.logger.info("joined", { cluster: membership.describe() });
-  }
-
   #writeConflist(): void {
     const { config, logger } = this.#parts;
     const path = conflistPath(config);
@@ -250,8 +220,9 @@ export class Agent {
 
   #notReady(): string | undefined {
     if (this.#state.t === "ready") return undefined;
-    if (this.#state.t === "starting" && this.#waiting !== undefined)
-      return `Cannot serve the node: the agent waits to join, wanted it ready. ${this.#waiting}`;
+    const { waiting } = this.#joining;
+    if (this.#state.t === "starting" && waiting !== undefined)
+      return `Cannot serve the node: the agent waits to join, wanted it ready. ${waiting}`;
     const is = this.#state.t === "starting" ? "the agent is still starting" : "the agent stops";
     return `Cannot serve the node: ${is}, wanted it ready`;
   }
@@ -260,25 +231,4 @@ export class Agent {
     // A call that was in flight when the stop began is finished all the same.
     if (this.#state.t === "starting") throw new CniError(CniCode.tryAgainLater, this.#notReady() ?? "");
   }
-
-  #refused(): string | undefined {
-    const is = this.#membership?.refused;
-    return is === undefined ? undefined : `Cannot give a pod an address: ${is}, wanted this node's own subnet`;
-  }
-
-  /** Only the first network's come from the registry. */
-  #requireAddresses(network: string): void {
-    const refused = network === this.#parts.config.networks[0]?.name ? this.#refused() : undefined;
-    if (refused !== undefined) throw new CniError(CniCode.tryAgainLater, refused);
-  }
-}
-
-/** Whether pods of the network hold addresses, outside of these subnets where some are given. */
-function holdsAddresses(allocator: Allocator, network: string, outside: readonly Cidr[] = []): boolean {
-  return allocator
-    .list()
-    .some(
-      ({ owner, state, address }) =>
-        owner.network === network && state !== "cooling" && !outside.some((subnet) => contains(subnet, address.ip)),
-    );
 }

@@ -58,7 +58,7 @@ describeWith("a node that joins by a file of nodes", ["root", "nft"], () => {
     expect(refused?.message).toContain("ENOENT");
     expect((await home.status()).problems).toEqual([{ code: 50, message: refused?.message }]);
     write([], "nodes: [{ name: here");
-    await waits(agent, "has 2 faults, the first is");
+    await waits(agent, "has 2 faults, the first: ");
     write(others);
     await waits(agent, 'has no node "here", wanted an entry such as { name: here, addresses: [192.0.2.1]');
     const told = agent.lines.filter(({ message }) => message === "waiting to join").map(({ error }) => error);

@@ -64,7 +64,7 @@ test("what is missing is named, and what only a person can change", async () => 
   await expect(registry.tenants.vnidOf("new")).rejects.toThrow('wanted it under "tenants" there');
   await expect(registry.tenants.assign("shop", "own")).rejects.toThrow('wanted it changed under "tenants" there');
   writeFileSync(path, "nodes: [");
-  await expect(registry.list()).rejects.toMatchObject({ code: 11, details: expect.stringContaining(`${path}:1:`) });
+  await expect(registry.list()).rejects.toMatchObject({ code: 11, message: expect.stringContaining(`${path}:1:`) });
   renameSync(path, `${path}.gone`);
   await expect(registry.list()).rejects.toMatchObject({ code: 11, message: expect.stringContaining("ENOENT") });
 });

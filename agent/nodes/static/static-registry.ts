@@ -111,10 +111,10 @@ export class StaticRegistry implements NodeRegistry {
     const { file } = this.#options;
     const read = readNodeFile(await textOf(file, action), file);
     if (read.t === "ok") return read.value;
-    const details = read.problems.slice(0, 20).join("\n");
+    const details = read.problems.slice(1, 20).join("\n");
     throw new CniError(
       CniCode.tryAgainLater,
-      `Cannot ${action}: "${file}" has ${read.problems.length} faults, the first is ${read.problems[0]}`,
+      `Cannot ${action}: "${file}" has ${read.problems.length === 1 ? "a fault" : `${read.problems.length} faults, the first`}: ${read.problems[0]}`,
       { details },
     );
   }
