@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { openSound, StoreWatch } from "../ipam/mod.ts";
-import type { Owner } from "../shared/cni/types.ts";
+import type { Owner, Pod } from "../shared/cni/types.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
 import type { Logger } from "../shared/log.ts";
@@ -33,6 +33,8 @@ export interface DataPathNeeds {
   readonly config: AgentConfig;
   /** Where the node is one of many: `nodes` of the configuration. */
   readonly cluster?: Cluster;
+  /** Which pod an attachment is of, as its lease says it. */
+  podOf(owner: Owner): Pod | undefined;
   /** Hears of interfaces that stand and that nobody wants any more: the janitor goes on with them. */
   leftover(owner: Owner): void;
 }
@@ -188,12 +190,13 @@ export class Agent {
 
   /** @param joined where the node is one of many */
   async #serve(joined: Joined | undefined): Promise<void> {
-    const { logger, leftover } = this.#parts;
+    const { logger, leftover, allocator } = this.#parts;
     const config = joined?.config ?? this.#parts.config;
     if (joined !== undefined) this.#resources.use(joined.membership);
     const dataPath = this.#dependencies.createDataPath({
       config,
       ...(joined === undefined ? {} : { cluster: joined.membership }),
+      podOf: (owner) => allocator.find(owner)[0]?.pod,
       leftover: (owner) => void leftover.set(ownerKey(owner), owner),
     });
     this.#resources.use(dataPath);

@@ -83,6 +83,15 @@ describeWith("projects on two nodes", ["root", "openvswitch", "nft", "etcd"], ()
 
     test("pods reach their own project, on their node and on the other, and no other", () => expectRule(sameProject));
 
+    test("a bridge that was deleted while no agent ran has its pods again, each in its project", async () => {
+      const node = lab.node(1);
+      await node.agent.end("SIGTERM");
+      await node.vswitch.vsctl("del-br", "br-int");
+      await node.startAgent();
+      await eventually(async () => (await wrongPings(sameProject, 4)).length === 0, "the pods to have their ports");
+      await expectRule(sameProject);
+    });
+
     test("a pod that passes for the end of a tunnel is heard by nobody, unlike a node", async () => {
       const [from, to] = [pods.at(1), pods.at(-1)] as [LabPod, LabPod];
       const ends = [to.node.addresses[0], `${to.address(4).replace(/\d+$/, "1")}`, from.node.addresses[0]];

@@ -45,7 +45,10 @@ describeWith("following the nodes in etcd", ["etcd"], () => {
   async function compact(own: EtcdClient): Promise<void> {
     await retried(own, "compact the history", async () => {
       const { revision } = await own.txn({ run: [] });
-      await own.call(compactMethod, { revision });
+      await own.call(compactMethod, { revision }).catch((caught: unknown) => {
+        // The first try has done it, and its answer was lost.
+        if (!String(caught).includes("required revision has been compacted")) throw caught;
+      });
     });
   }
 

@@ -8,7 +8,7 @@ import type { OvsDataPathOptions } from "./options.ts";
 import { openServiceFile } from "./services/service-file.ts";
 
 /** What the data path is made with, as the configuration and the cluster have it. */
-export function ovsOptionsOf({ config, cluster }: DataPathNeeds, logger: Logger): OvsDataPathOptions {
+export function ovsOptionsOf({ config, cluster, podOf }: DataPathNeeds, logger: Logger): OvsDataPathOptions {
   const { ovs, networks } = config;
   const [network] = networks;
   if (ovs === undefined || network === undefined)
@@ -35,6 +35,7 @@ export function ovsOptionsOf({ config, cluster }: DataPathNeeds, logger: Logger)
     services: services.file === undefined ? undefined : openServiceFile(services.file, logger),
     serviceCidrs: services.cidrs,
     tenants: multitenant ? cluster?.tenants : undefined,
+    podOf,
     logger,
   };
 }

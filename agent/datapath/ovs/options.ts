@@ -66,6 +66,8 @@ export interface OvsDataPathOptions extends SwitchOptions {
   /** Bytes; absent: what the transport interface leaves after the tunnel's headers. */
   readonly mtu?: number;
   readonly masquerade: boolean;
+  /** Which pod an attachment is of, where the database of the switch no longer says so. */
+  podOf(owner: Owner): Pod | undefined;
   /** Where pods go under their own address; `undefined`: to the peers' subnets. */
   readonly clusterSubnets: readonly Cidr[] | undefined;
 }

@@ -156,7 +156,8 @@ class OvsDataPath implements DataPath {
       if (ips.length === 0 || mac === undefined) continue;
       const { logger } = this.#options;
       try {
-        const port = { port: link.name, device: String(link.index), netns: "" };
+        const pod = this.#options.podOf(alias.owner);
+        const port = { port: link.name, device: String(link.index), netns: "", ...(pod === undefined ? {} : { pod }) };
         await this.#node.connectPod({ ...alias, ...port, mac, ips });
         logger.warn("a pod's port was missing and is made again", { interface: link.name });
       } catch (caught) {
