@@ -6,6 +6,10 @@ import { createHostRunner, type Ended, type HostRunner, type ScriptProcess } fro
 /** A killed process that sits in a driver's call stays until the driver answers; nobody waits for that. */
 const killGraceMs = 2000;
 
+/** A node that is out of something for a moment cannot start a process. Nothing has run then, so it may be tried again. */
+const startTries = 4;
+const startAgainMs = 250;
+
 const fixedArguments = ["-NoLogo", "-NoProfile", "-NonInteractive", "-EncodedCommand"] as const;
 
 /**
@@ -24,7 +28,7 @@ async function spawn(home: string, script: string, deadlineMs: number): Promise<
   // A file that is missing is otherwise looked for by cmd.exe.
   if (!existsSync(file)) return { stdout: "", stderr: "", failure: `there is no "${file}"` };
   const encoded = Buffer.from(script, "utf16le").toString("base64");
-  const child = execa(file, [...fixedArguments, encoded], {
+  const options = {
     reject: false,
     stdin: "ignore",
     timeout: deadlineMs,
@@ -33,7 +37,10 @@ async function spawn(home: string, script: string, deadlineMs: number): Promise<
     windowsHide: true,
     // The modules of another PowerShell, whose children inherit its path, do not load in this one.
     env: { PSModulePath: `${home}\\Modules` },
-  });
+  } as const;
+  const started = await start(() => execa(file, [...fixedArguments, encoded], options));
+  if (started === undefined) return { stdout: "", stderr: "", failure: "Windows could not start its process" };
+  const { child } = started;
   const late = Promise.withResolvers<undefined>();
   const timer = setTimeout(() => late.resolve(undefined), deadlineMs + killGraceMs);
   const done = await Promise.race([child, late.promise]);
@@ -43,6 +50,21 @@ async function spawn(home: string, script: string, deadlineMs: number): Promise<
     return { stdout: "", stderr: "", failure: `it had not ended after ${deadlineMs} ms, and killing does not end it` };
   }
   return { stdout: done.stdout, stderr: done.stderr, failure: failureOf(done, deadlineMs) };
+}
+
+/**
+ * In an object, for a child is also the promise of its end. What execa throws in place of an answer does not say why:
+ * it stumbles over Bun's child without streams ("Attempted to assign to readonly property").
+ */
+async function start<T>(begin: () => T): Promise<{ readonly child: T } | undefined> {
+  for (let left = startTries; left > 0; left--) {
+    try {
+      return { child: begin() };
+    } catch {
+      await Bun.sleep(startAgainMs);
+    }
+  }
+  return undefined;
 }
 
 interface Result {

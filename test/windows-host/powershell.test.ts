@@ -83,6 +83,15 @@ describe("PowerShell's process", () => {
     expect(isAlive()).toBe(false);
   });
 
+  test("that cannot be started is a failure that says so", async () => {
+    powershell("");
+    // More than the system takes for one argument.
+    const statement = { cmdlet: "New-NetNat", args: { Name: "x".repeat(3_000_000) } };
+    await expect(openHostRunner(20_000).run("make a NetNat", [statement])).rejects.toThrow(
+      "Cannot make a NetNat: PowerShell answered nothing; Windows could not start its process, wanted",
+    );
+  });
+
   test("that is not there is a failure", async () => {
     powershell("");
     rmSync(`${systemRoot}\\System32\\WindowsPowerShell\\v1.0\\powershell.exe`);
