@@ -1,6 +1,5 @@
 import { join } from "node:path";
 import { openSound, StoreWatch } from "../ipam/mod.ts";
-import type { Owner, Pod } from "../shared/cni/types.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
 import type { Logger } from "../shared/log.ts";
@@ -12,9 +11,9 @@ import { writeAtomically } from "./atomic-file.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import { conflistPath, conflistText } from "./conflist.ts";
 import type { DataPath } from "./datapath/datapath.ts";
+import type { DataPathNeeds } from "./datapath/needs.ts";
 import { Joining } from "./joining.ts";
 import { LateParts } from "./late-parts.ts";
-import type { Cluster } from "./nodes/cluster.ts";
 import type { Joined } from "./nodes/join.ts";
 import type { NodeRegistry } from "./nodes/node-registry.ts";
 import { cniRpcs } from "./services/cni-service.ts";
@@ -26,18 +25,6 @@ import { ownerKey } from "./state/owner-key.ts";
 import { reconcile } from "./state/reconcile.ts";
 import type { Source } from "./state/sources.ts";
 import { takeNetworksOver } from "./state/take-over.ts";
-
-/** What a data path is made for. */
-export interface DataPathNeeds {
-  /** Its networks have their subnets, also where these come from a registry. */
-  readonly config: AgentConfig;
-  /** Where the node is one of many: `nodes` of the configuration. */
-  readonly cluster?: Cluster;
-  /** Which pod an attachment is of, as its lease says it. */
-  podOf(owner: Owner): Pod | undefined;
-  /** Hears of interfaces that stand and that nobody wants any more: the janitor goes on with them. */
-  leftover(owner: Owner): void;
-}
 
 export interface AgentDependencies {
   readonly logger: Logger;

@@ -1,11 +1,6 @@
-import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
+import { runBench } from "./bench-program.ts";
 import { ipamJsonLines, ipamTables } from "./ipam/ipam-report.ts";
 import { measureIpam } from "./ipam/measure-ipam.ts";
-import { versions } from "./versions.ts";
 
 const usage = `Usage: npm run bench:ipam [-- --quick] [-- --json FILE]
 
@@ -17,33 +12,17 @@ and by 1 to 64 processes at once; against Debian's host-local where that still a
   --json FILE   appends one JSON line per pool and per number of writers, with date, machine and versions
 `;
 
-const { values } = parseArgs({
-  options: {
-    quick: { type: "boolean", default: false },
-    json: { type: "string" },
-    help: { type: "boolean", short: "h" },
-  },
+await runBench({
+  usage,
+  measure: (run) =>
+    measureIpam({
+      ...run,
+      rounds: run.quick ? 10 : 60,
+      calls: run.quick ? 500 : 3_000,
+      writers: run.quick ? [1, 16] : [1, 4, 16, 64],
+      mostLeases: run.quick ? 100_000 : Number.POSITIVE_INFINITY,
+      mostLeasesWithPeer: run.quick ? 4_000 : 20_000,
+    }),
+  text: ipamTables,
+  lines: ipamJsonLines,
 });
-if (values.help === true) console.log(usage);
-else await bench(values.quick, values.json);
-
-async function bench(quick: boolean, json: string | undefined): Promise<void> {
-  const scratch = mkdtempSync(join(tmpdir(), "pipette-bench-"));
-  try {
-    const figures = await measureIpam({
-      dist: join(dirname(dirname(dirname(fileURLToPath(import.meta.url)))), "dist", "linux-x64"),
-      peers: "/usr/lib/cni",
-      scratch,
-      rounds: quick ? 10 : 60,
-      calls: quick ? 500 : 3_000,
-      writers: quick ? [1, 16] : [1, 4, 16, 64],
-      mostLeases: quick ? 100_000 : Number.POSITIVE_INFINITY,
-      mostLeasesWithPeer: quick ? 4_000 : 20_000,
-      progress: (text) => console.error(`measuring ${text}`),
-    });
-    console.log(`\n${ipamTables(figures)}`);
-    if (json !== undefined) appendFileSync(json, `${ipamJsonLines(figures, await versions())}\n`);
-  } finally {
-    rmSync(scratch, { recursive: true, force: true });
-  }
-}

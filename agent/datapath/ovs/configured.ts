@@ -2,8 +2,8 @@ import { hostname, networkInterfaces } from "node:os";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { bitsOf, type Cidr, type Ip, parseCidr, sameIp } from "../../../shared/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
-import type { DataPathNeeds } from "../../agent.ts";
 import { LiveValue } from "../../live-value.ts";
+import type { DataPathNeeds } from "../needs.ts";
 import type { OvsDataPathOptions } from "./options.ts";
 import { openServiceFile } from "./services/service-file.ts";
 

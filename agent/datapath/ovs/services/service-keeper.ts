@@ -62,8 +62,8 @@ export class ServiceKeeper implements AsyncDisposable {
 
   /** As `settled` at the agent's start, but with a bound: a source or a switch that does not answer keeps no pod waiting. */
   async begun(): Promise<void> {
-    await within(beginMs.source, this.#heard.promise);
-    if (this.#working !== undefined) await within(beginMs.switch, this.settled());
+    await atMost(beginMs.source, this.#heard.promise);
+    if (this.#working !== undefined) await atMost(beginMs.switch, this.settled());
   }
 
   /** The switch keeps what it has: pods go on while no agent runs. What it is being told now ends with its program. */
@@ -156,11 +156,15 @@ export class ServiceKeeper implements AsyncDisposable {
 const worse = (one: Outcome, other: Outcome): Outcome =>
   (["away", "refused"] as const).find((outcome) => one === outcome || other === outcome) ?? "done";
 
-async function within(ms: number, promise: Promise<void>): Promise<void> {
+/** Waits no longer than this, and then goes on. */
+async function atMost(ms: number, work: Promise<void>): Promise<void> {
   const { promise: over, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, ms);
-  await Promise.race([promise, over]);
-  clearTimeout(timer);
+  try {
+    await Promise.race([work, over]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 function* bundlesOf(changes: Iterable<ServiceChange>): Generator<readonly ServiceChange[]> {

@@ -1,0 +1,15 @@
+import type { Owner, Pod } from "../../shared/cni/types.ts";
+import type { AgentConfig } from "../config/agent-config.ts";
+import type { Cluster } from "../nodes/cluster.ts";
+
+/** What a data path is made for. */
+export interface DataPathNeeds {
+  /** Its networks have their subnets, also where these come from a registry. */
+  readonly config: AgentConfig;
+  /** Where the node is one of many: `nodes` of the configuration. */
+  readonly cluster?: Cluster;
+  /** Which pod an attachment is of, as its lease says it. */
+  podOf(owner: Owner): Pod | undefined;
+  /** Hears of interfaces that stand and that nobody wants any more: the janitor goes on with them. */
+  leftover(owner: Owner): void;
+}
