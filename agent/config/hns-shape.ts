@@ -1,5 +1,6 @@
 import { assert } from "../../shared/assert.ts";
 import { type Cidr, contains, firstOf, overlap, parseCidr, parseIp, sameIp } from "../../shared/ip.ts";
+import { parseNodeAddress } from "../node-address.ts";
 import type { HnsConfig, HnsPeer } from "./agent-config.ts";
 import type { RawOvs } from "./ovs-shape.ts";
 import type { Shape } from "./yaml-shape.ts";
@@ -31,7 +32,7 @@ const windowsName = (wanted: string, mayBeEmpty = false): Shape => ({
 const address4: Shape = {
   t: "string",
   wanted: 'an IPv4 address, such as "192.168.1.5"',
-  wrong: (text) => (parseIp(text)?.family === 4 && !text.includes(":") ? undefined : "none"),
+  wrong: (text) => (parseNodeAddress(text)?.family === 4 && !text.includes(":") ? undefined : "none"),
 };
 
 const network4: Shape = {

@@ -71,6 +71,11 @@ test.each([
   ["a longer name", "{ gateway: pipette-gateway00 }", '"ovs.gateway" is "pipette-gateway00", wanted an interface name'],
   ["one name for two", "{ gateway: br-int }", '"ovs.gateway" is "br-int" for the second time'],
   ["the other port's own name", "{ tunnelName: pipette-gw0 }", '"ovs.tunnelName" is "pipette-gw0" for the second time'],
+  [
+    "an address of nobody",
+    "{ nodeAddresses: [127.0.0.1] }",
+    '"ovs.nodeAddresses[0]" is "127.0.0.1", wanted an address that',
+  ],
   ["two addresses of one family", "{ nodeAddresses: [10.0.0.1, 10.0.0.2] }", '"ovs.nodeAddresses[1]" is "10.0.0.2" of'],
   [
     "host bits",

@@ -7,7 +7,7 @@ import { type TrafficMode, type TunnelType, trafficModes, tunnelTypes } from "..
 import { parseAddress as parseSwitchAddress } from "../openflow/mod.ts";
 import { parseAddress as parseDatabaseAddress } from "../ovsdb/mod.ts";
 import type { OvsConfig } from "./agent-config.ts";
-import { oneOf } from "./value-shapes.ts";
+import { nodeAddress, oneOf } from "./value-shapes.ts";
 import type { Shape } from "./yaml-shape.ts";
 
 /** As the `ovs` section stands in the file, its values of the right type each. */
@@ -41,12 +41,6 @@ const ifname: Shape = {
   t: "string",
   wanted: `an interface name of at most ${limits.ifnameBytes} bytes`,
   wrong: wrongIfname,
-};
-
-const address: Shape = {
-  t: "string",
-  wanted: 'an address such as "192.168.1.5" or "fd00::5"',
-  wrong: (text) => (parseIp(text) === undefined ? "none" : undefined),
 };
 
 const block: Shape = {
@@ -89,7 +83,7 @@ export const ovsShape: Shape = {
     tunnelChecksum: { t: "boolean" },
     gateway: ifname,
     uplink: ifname,
-    nodeAddresses: { t: "list", of: address, least: 1, most: 2 },
+    nodeAddresses: { t: "list", of: nodeAddress, least: 1, most: 2 },
     services: {
       t: "map",
       required: [],

@@ -99,6 +99,14 @@ describe("what is wrong is named with its place, its value and what was wanted",
       ['agent.yaml:4:9: "networks[0].subnets[0]" is "10.1.0.1/24", wanted a network such as'],
     ],
     [
+      "addresses of the node that are nobody's or everybody's",
+      `dataPath: ovs\n${least}nodes:\n  addresses: [0.0.0.0, "ff02::1"]\n  registry: { type: static, file: /n.yaml }\n`,
+      [
+        'agent.yaml:5:15: "nodes.addresses[0]" is "0.0.0.0", wanted an address that other nodes reach',
+        'agent.yaml:5:24: "nodes.addresses[1]" is "ff02::1", wanted an address that other nodes reach',
+      ],
+    ],
+    [
       "a subnet too small",
       "networks: [{ name: pods, subnets: [10.1.0.0/31], bridge: br0 }]\n",
       ['"networks[0].subnets[0]" is "10.1.0.0/31", wanted a network'],

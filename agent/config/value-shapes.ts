@@ -1,7 +1,8 @@
-import { type Cidr, firstOf, parseCidr, parseIp, sameIp } from "../../shared/ip.ts";
+import { type Cidr, firstOf, parseCidr, sameIp } from "../../shared/ip.ts";
 import { limits } from "../../shared/limits.ts";
 import { paths } from "../../shared/paths.ts";
 import { interfaceMac, macRule } from "../mac.ts";
+import { nodeAddressRule, parseNodeAddress } from "../node-address.ts";
 import type { Shape } from "./yaml-shape.ts";
 
 /** Shapes of single values that several sections have. */
@@ -33,8 +34,8 @@ export const podSubnet: Shape = {
 
 export const nodeAddress: Shape = {
   t: "string",
-  wanted: 'an address of the node, such as "192.168.1.5"',
-  wrong: (text) => (parseIp(text) === undefined ? "none" : undefined),
+  wanted: nodeAddressRule,
+  wrong: (text) => (parseNodeAddress(text) === undefined ? "none" : undefined),
 };
 
 export const nodeMac: Shape = {

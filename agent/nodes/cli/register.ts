@@ -3,6 +3,7 @@ import { defineCommand } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { formatJson, printable } from "../../../shared/terminal/printable.ts";
 import { interfaceMac, macRule } from "../../mac.ts";
+import { nodeAddressRule, parseNodeAddress } from "../../node-address.ts";
 import type { Registration } from "../node-registry.ts";
 import { textOfNode } from "../node-text.ts";
 import { nodeUid } from "../node-uid.ts";
@@ -21,7 +22,7 @@ nothing. With NAME it is another node, of which nothing can be found out here: -
       value: "ADDRESS",
       help: "where the others reach it, one of each family at most (default for this node: what the configuration or its interfaces say)",
       repeats: true,
-      rule: { wrong: (text) => (parseIp(text) === undefined ? "none" : undefined), wanted: "an address" },
+      rule: { wrong: (text) => (parseNodeAddress(text) === undefined ? "none" : undefined), wanted: nodeAddressRule },
     },
     mac: {
       value: "MAC",

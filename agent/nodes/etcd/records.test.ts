@@ -38,6 +38,11 @@ describe("the record of a node", () => {
       JSON.stringify({ ...JSON.parse(writeNode(node)), addresses: ["x"] }),
       '"addresses[0]" is "x", wanted an address',
     ],
+    [
+      "n1",
+      JSON.stringify({ ...JSON.parse(writeNode(node)), addresses: ["127.0.0.1"] }),
+      '"addresses[0]" is "127.0.0.1", wanted an address that other nodes reach',
+    ],
     ["n1", JSON.stringify({ ...JSON.parse(writeNode(node)), uid: 5 }), '"uid" is 5, wanted a string'],
     ["../n1", writeNode(node), "its name is no name of a node"],
   ])("of %s that reads %s is none", (name, text, reason) => {
@@ -51,6 +56,8 @@ describe("the record of a node", () => {
     ["uid", { uid: "a b" }],
     ["list of addresses", { addresses: [] }],
     ["list of addresses", { addresses: [parseIp("10.0.0.1")!, parseIp("10.0.0.2")!] }],
+    ["address", { addresses: [parseIp("0.0.0.0")!] }],
+    ["address", { addresses: [parseIp("10.0.0.1")!, parseIp("ff02::1")!] }],
     ["MAC", { mac: "02-00" }],
     ["MAC", { mac: "ff:ff:ff:ff:ff:ff" }],
     ["MAC", { mac: "00:00:00:00:00:00" }],

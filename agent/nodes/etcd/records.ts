@@ -1,7 +1,8 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { type Cidr, firstOf, formatCidr, formatIp, type Ip, parseCidr, parseIp } from "../../../shared/ip.ts";
+import { type Cidr, firstOf, formatCidr, formatIp, type Ip, parseCidr } from "../../../shared/ip.ts";
 import { Fields } from "../../../shared/json-fields.ts";
 import { interfaceMac, macRule } from "../../mac.ts";
+import { isNodeAddress, nodeAddressRule, parseNodeAddress } from "../../node-address.ts";
 import { nodeNameRule, wrongNodeName } from "../node-name.ts";
 import type { ClusterNode, Registration } from "../node-registry.ts";
 import { etcdLimits } from "./etcd-limits.ts";
@@ -32,7 +33,7 @@ export function readNode(name: string, text: string): ClusterNode {
   const node: ClusterNode = {
     name,
     uid: fields.string("uid") ?? "",
-    addresses: each("addresses", parseIp, "an address"),
+    addresses: each("addresses", parseNodeAddress, nodeAddressRule),
     ...(mac === undefined ? {} : { mac }),
     subnets: each("subnets", subnetOf, "a subnet"),
   };
@@ -57,6 +58,8 @@ export function requireRegistration({ name, uid, addresses, mac }: Registration)
   if (!uidText.test(uid)) refuse("uid", JSON.stringify(uid.slice(0, 130)), "1 to 128 visible characters");
   if (addresses.length === 0 || repeatsFamily(addresses))
     refuse("list of addresses", `"${addresses.slice(0, 8).map(formatIp).join(", ")}"`, "one per family");
+  const strange = addresses.find((ip) => !isNodeAddress(ip));
+  if (strange !== undefined) refuse("address", `"${formatIp(strange)}"`, nodeAddressRule);
   if (mac !== undefined && interfaceMac(mac) !== mac) refuse("MAC", JSON.stringify(mac.slice(0, 20)), macRule);
 }
 

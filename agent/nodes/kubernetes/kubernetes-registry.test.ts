@@ -36,6 +36,8 @@ describe("a Node is read", () => {
   test("with one address and one block of each family, and what is strange left out", () => {
     const status = {
       addresses: [
+        { type: "InternalIP", address: "0.0.0.0" },
+        { type: "InternalIP", address: "::1" },
         { type: "InternalIP", address: "192.0.2.1" },
         { type: "InternalIP", address: "192.0.2.7" },
         { type: "InternalIP", address: "fd00::1" },

@@ -1,7 +1,8 @@
-import { type Cidr, type Family, type Ip, parseCidr, parseIp } from "../../../shared/ip.ts";
+import { type Cidr, type Family, type Ip, parseCidr } from "../../../shared/ip.ts";
 import { isObject } from "../../../shared/json-fields.ts";
 import { isPodSubnet } from "../../config/value-shapes.ts";
 import { interfaceMac } from "../../mac.ts";
+import { parseNodeAddress } from "../../node-address.ts";
 import { wrongNodeName } from "../node-name.ts";
 import type { ListedNode, NodeState } from "../node-registry.ts";
 
@@ -35,7 +36,7 @@ const subnetOf = (value: unknown): Cidr | undefined => (typeof value === "string
 function internalAddresses(status: Record<string, unknown>): Ip[] {
   return listIn(status, "addresses").flatMap((entry) => {
     const { type, address } = isObject(entry) ? entry : {};
-    return (type === "InternalIP" && typeof address === "string" ? parseIp(address) : undefined) ?? [];
+    return (type === "InternalIP" && typeof address === "string" ? parseNodeAddress(address) : undefined) ?? [];
   });
 }
 

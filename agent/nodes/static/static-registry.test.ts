@@ -113,6 +113,11 @@ test.each([
     ['nodes.yaml:3:5: "nodes[1]" is with "192.168.1.1", the address of "a", wanted its own'],
   ],
   [
+    "an address that every machine has",
+    two.replace("192.168.1.2", "127.0.0.1"),
+    ['nodes.yaml:3:39: "nodes[1].addresses[0]" is "127.0.0.1", wanted an address that other nodes reach'],
+  ],
+  [
     "a subnet around another's",
     two.replace("10.1.1.0/24", "10.1.0.0/16"),
     ['"nodes[1]" is with "10.1.0.0/16", which overlaps with "10.1.0.0/24" of "a"'],
