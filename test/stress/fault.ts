@@ -19,6 +19,10 @@ export interface Fault {
    * failure is a defect, and so is a pod that loses its network without standing in `lost`.
    */
   readonly refusals: Readonly<Partial<Record<"ADD" | "DEL" | "CHECK" | "GC" | "STATUS", readonly number[]>>>;
+  /** Packets may be lost while it is in force: the switch itself is down. Pods have their network again afterwards. */
+  readonly interrupts?: true;
+  /** Plugins are killed: a call may end without an answer. Its runtime goes on as after an error. */
+  readonly killsPlugins?: true;
   /** @param random whole numbers from 0 to below its argument, the same for the same seed */
   strike(node: StressNode, pods: readonly StressPod[], random: (bound: number) => number): Promise<Struck>;
 }

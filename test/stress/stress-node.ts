@@ -60,4 +60,8 @@ export interface StressNode extends AsyncDisposable {
   disagreements(pods: readonly StressPod[]): Promise<readonly string[]>;
   /** Of the running agent. */
   holdings(): Holdings;
+  /** Of the lease database with its log. */
+  databaseBytes(): Promise<number>;
+  /** The last lines of the agent that runs, or ran last: to be printed where something is wrong. */
+  agentLog(): readonly string[];
 }

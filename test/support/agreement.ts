@@ -16,7 +16,7 @@ export interface RuntimePod {
 
 export interface AgreementOptions {
   readonly node: PrivateNode;
-  readonly home: AgentHome;
+  readonly home: Pick<AgentHome, "directory" | "configFile">;
   readonly executables: string;
   /** Interfaces of the node that are nobody's pod. */
   readonly fixedLinks: readonly string[];
@@ -52,8 +52,11 @@ export async function expectAgreement(
   }
 }
 
-/** What users have, `pipette doctor`, and beside it what only a test knows: everything that this node should have. */
-async function disagreements(options: AgreementOptions, pods: readonly RuntimePod[]): Promise<string[]> {
+/**
+ * What users have, `pipette doctor`, and beside it what only a test knows: everything that this node should have.
+ * @returns a line for each thing that disagrees at this moment
+ */
+export async function disagreements(options: AgreementOptions, pods: readonly RuntimePod[]): Promise<string[]> {
   const { node } = options;
   const found = [...(await diagnosis(options, pods)), ...(await differentInPods(node, pods))];
   const links: Link[] = JSON.parse(await node.run("ip -j link"));

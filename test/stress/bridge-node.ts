@@ -1,0 +1,213 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { compileExecutables, executables } from "../conformance/plugin.ts";
+import { AgentHome, type AgentProcess, networkName } from "../support/agent-process.ts";
+import { type AgreementOptions, disagreements } from "../support/agreement.ts";
+import { type Running, startCommand } from "../support/cni-call.ts";
+import { PrivateNode } from "../support/private-node.ts";
+import { strayFiles, strayLinks } from "./leftovers.ts";
+import {
+  ConfigurationList,
+  configurationFor,
+  deadlinesOf,
+  gatewaysOf,
+  outcomeOf,
+  type PodVerb,
+  podVariables,
+  previousOf,
+  validAttachments,
+} from "./runtime-call.ts";
+import type { Holdings, StressNode, StressOutcome, StressPod, StressVerb } from "./stress-node.ts";
+
+const bridge = "pipette0";
+
+/** Sweeping goes on behind the answers, and what an agent finds at its start takes a moment too. */
+const agreesWithinMs = 20_000;
+const logLines = 60;
+
+export interface BridgeNodeOptions {
+  /** Of the network "pods". Default: room for 65,000 pods in both families. */
+  readonly subnets?: readonly string[];
+  /** Keys of agent.yaml, to add or to replace. */
+  readonly agent?: Readonly<Record<string, unknown>>;
+  /** Keys that an administrator adds to the plugin's configuration. */
+  readonly plugin?: { readonly addTimeoutMs?: number; readonly delTimeoutMs?: number };
+  /** Where the executables lie. Default: those of this tree, compiled where they are not. */
+  readonly executables?: string;
+}
+
+/** A machine inside the machine with the kernel bridge, whose runtime is the test itself. */
+export class BridgeNode implements StressNode {
+  readonly kind = "bridge";
+  readonly deadlineMs: Readonly<Record<StressVerb, number>>;
+  readonly machine: PrivateNode;
+  readonly home: AgentHome;
+  readonly #executables: string;
+  readonly #plugin: Readonly<Record<string, unknown>>;
+  readonly #list: ConfigurationList;
+  readonly #agreement: AgreementOptions;
+  #agent: AgentProcess | undefined;
+  #running = false;
+  #made = 0;
+  /** As they are after the agent's first start: nothing may come to them later. */
+  #tables: string | undefined;
+
+  private constructor(machine: PrivateNode, options: BridgeNodeOptions) {
+    const { subnets = ["10.92.0.0/16", "fd92::/64"], agent = {}, plugin = {} } = options;
+    this.machine = machine;
+    this.#executables = options.executables ?? executables;
+    this.#plugin = plugin;
+    this.deadlineMs = deadlinesOf(plugin);
+    const networks = [{ name: networkName, subnets, bridge, masquerade: true, hairpin: true }];
+    this.home = new AgentHome({ networks, ...agent }, this.#executables, machine.prefix, machine.directory);
+    this.#list = new ConfigurationList(this.home.conflist);
+    const fixed = { fixedLinks: ["lo", bridge], fixedNamespaces: [] };
+    this.#agreement = { node: machine, home: this.home, executables: this.#executables, ...fixed };
+  }
+
+  /** The agent does not run yet. */
+  static async make(options: BridgeNodeOptions = {}): Promise<BridgeNode> {
+    if (options.executables === undefined) compileExecutables();
+    return new BridgeNode(await PrivateNode.start(), options);
+  }
+
+  /** With an agent that is ready. */
+  static async start(options: BridgeNodeOptions = {}): Promise<BridgeNode> {
+    const node = await BridgeNode.make(options);
+    try {
+      await node.startAgent();
+      return node;
+    } catch (caught) {
+      await node[Symbol.asyncDispose]();
+      throw caught;
+    }
+  }
+
+  async makePod(): Promise<StressPod> {
+    const number = ++this.#made;
+    const name = `cni-${number}`;
+    await this.machine.run(`ip netns add ${name}`);
+    // As long as containerd's, and each another one from its first letter on: interfaces are named after the start.
+    const containerId = Bun.SHA256.hash(`${process.pid} ${number}`, "hex");
+    const netns = `/run/netns/${name}`;
+    return { network: networkName, containerId, ifname: "eth0", netns, addresses: [], result: undefined };
+  }
+
+  async removePod({ netns }: StressPod): Promise<void> {
+    // A fault may have taken it already.
+    const name = netns.slice(netns.lastIndexOf("/") + 1);
+    await this.machine.run(`ip netns del ${name}`).catch(() => this.machine.runWords(["rm", "-f", netns]));
+  }
+
+  async call(verb: PodVerb, pod: StressPod): Promise<StressOutcome> {
+    return outcomeOf(await this.startCall(verb, pod).ended);
+  }
+
+  /** The same for those who have something to do to the plugin while it runs. */
+  startCall(verb: PodVerb, pod: StressPod): Running {
+    return this.#start(podVariables(verb, pod, this.#executables), previousOf(verb, pod));
+  }
+
+  async gc(keep: readonly StressPod[]): Promise<StressOutcome> {
+    const variables = { CNI_COMMAND: "GC", CNI_PATH: this.#executables };
+    return outcomeOf(await this.#start(variables, validAttachments(keep)).ended);
+  }
+
+  async status(): Promise<StressOutcome> {
+    return outcomeOf(await this.#start({ CNI_COMMAND: "STATUS", CNI_PATH: this.#executables }, {}).ended);
+  }
+
+  #start(variables: Readonly<Record<string, string>>, keys: Readonly<Record<string, unknown>>): Running {
+    const configuration = configurationFor(this.#list.read(), { ...this.#plugin, ...keys });
+    const command = [...this.machine.prefix, join(this.#executables, "pipette")];
+    return startCommand(command, variables, JSON.stringify(configuration));
+  }
+
+  async startAgent(): Promise<void> {
+    const agent = this.home.spawn();
+    this.#agent = agent;
+    this.#running = true;
+    void agent.ended().then(() => {
+      if (this.#agent === agent) this.#running = false;
+    });
+    await agent.logged((line) => line["message"] === "ready");
+    this.#tables ??= await this.#rules();
+  }
+
+  async endAgent(signal: "SIGTERM" | "SIGKILL"): Promise<void> {
+    if (this.#running) await this.agent.end(signal);
+    this.#running = false;
+  }
+
+  freezeAgent(): void {
+    this.agent.signal("SIGSTOP");
+  }
+
+  thawAgent(): void {
+    this.agent.signal("SIGCONT");
+  }
+
+  agentRuns(): boolean {
+    return this.#running;
+  }
+
+  /** The one that runs, or ran last. */
+  get agent(): AgentProcess {
+    if (this.#agent === undefined) throw new Error("Cannot ask the agent: none has been started, wanted one");
+    return this.#agent;
+  }
+
+  /** Both families, at the same time. */
+  async reaches({ netns, result }: StressPod): Promise<boolean> {
+    const answers = await Promise.all(gatewaysOf(result).map((gateway) => this.machine.ping(netns, gateway)));
+    return answers.length > 0 && answers.every(Boolean);
+  }
+
+  async disagreements(pods: readonly StressPod[]): Promise<readonly string[]> {
+    const until = performance.now() + agreesWithinMs;
+    for (;;) {
+      const found = [...(await disagreements(this.#agreement, pods)), ...(await this.#leftovers(pods))];
+      if (found.length === 0 || performance.now() > until) return found;
+      await Bun.sleep(100);
+    }
+  }
+
+  async #leftovers(pods: readonly StressPod[]): Promise<readonly string[]> {
+    const lines = async (command: string): Promise<readonly string[]> => (await this.machine.run(command)).split("\n");
+    const links: { readonly ifname: string }[] = JSON.parse(await this.machine.run("ip -j link"));
+    const names = links.map(({ ifname }) => ifname);
+    const rules = await this.#rules();
+    return [
+      // Through the node: something may be mounted over it there.
+      ...strayFiles(await lines(`ls -A ${this.home.dataDir}`)),
+      ...strayLinks(names, this.#agreement.fixedLinks, pods.length),
+      ...(rules === this.#tables ? [] : [`the node's packet rules are ${rules}, wanted ${this.#tables}`]),
+    ];
+  }
+
+  #rules(): Promise<string> {
+    return this.machine.run("nft --stateless list ruleset");
+  }
+
+  holdings(): Holdings {
+    const { pid } = this.agent;
+    const status = readFileSync(`/proc/${pid}/status`, "utf8");
+    const field = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(status)?.[1]);
+    const descriptors = readdirSync(`/proc/${pid}/fd`).length;
+    return { residentMb: field("VmRSS") / 1024, descriptors, threads: field("Threads") };
+  }
+
+  async databaseBytes(): Promise<number> {
+    const sizes = await this.machine.run(`find ${this.home.dataDir} -name leases.db* -printf %s\\n`);
+    return sizes.split("\n").reduce((sum, size) => sum + Number(size), 0);
+  }
+
+  agentLog(): readonly string[] {
+    return (this.#agent?.stderr ?? "").trimEnd().split("\n").slice(-logLines);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.home[Symbol.asyncDispose]();
+    await this.machine[Symbol.asyncDispose]();
+  }
+}
