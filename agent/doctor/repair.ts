@@ -4,6 +4,7 @@ import { limits } from "../../shared/limits.ts";
 import type { MendRequest } from "../../shared/proto/pipette-messages.ts";
 import { nodeService } from "../../shared/proto/services.ts";
 import { callUnary } from "../../shared/rpc/call.ts";
+import { GrpcCode, RpcError } from "../../shared/rpc/rpc-error.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import type { Finding, Repair } from "./finding.ts";
 
@@ -55,6 +56,13 @@ async function carryOut(config: AgentConfig, wanted: Repair): Promise<string> {
 
 /** Leases and interfaces are the agent's while it runs; while it does not, its start does the same. */
 async function mend({ socket }: AgentConfig, request: MendRequest): Promise<string> {
-  const { done } = await callUnary(socket, nodeService.mend, request, { timeoutMs: limits.addTimeoutMs });
-  return done;
+  try {
+    const { done } = await callUnary(socket, nodeService.mend, request, { timeoutMs: limits.addTimeoutMs });
+    return done;
+  } catch (caught) {
+    if (!(caught instanceof RpcError && caught.grpcCode === GrpcCode.unimplemented)) throw caught;
+    throw new Error(
+      "Cannot have the agent repair it: the one that runs is of an earlier release, wanted it started again from this executable",
+    );
+  }
 }

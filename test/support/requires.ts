@@ -1,6 +1,7 @@
 import { accessSync, constants } from "node:fs";
 import { describe, test } from "vitest";
 import { isWindows } from "../../shared/platform.ts";
+import { whyNoEarlierRelease } from "../upgrade/earlier-release.ts";
 
 /** What a system test may need of the machine, and the sentence that its absence gives. */
 const needs = {
@@ -25,6 +26,7 @@ const needs = {
   openssl: () => missingFile("/usr/bin/openssl", "openssl"),
   etcd: () => missingFile("/usr/bin/etcd", "etcd-server"),
   nft: () => missingFile("/usr/sbin/nft", "nftables"),
+  "earlier-release": whyNoEarlierRelease,
 } as const;
 
 export type Need = keyof typeof needs;

@@ -1,0 +1,56 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync, readFileSync, symlinkSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { isObject } from "../../shared/json-fields.ts";
+import { madeOnce } from "../support/made-once.ts";
+
+/** The last commit before faults and storms were gone through: what nodes may have that are upgraded to this one. */
+const commit = "be1cae1";
+
+const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+/** Sources and executables of that commit, kept like the executables of this one. */
+const home = join(root, "dist", `earlier-${commit}`);
+const lockfile = "package-lock.json";
+
+const git = (...args: readonly string[]) => spawnSync("git", ["-C", root, ...args], { maxBuffer: 64 << 20 });
+
+/** Why the earlier release cannot be had here; `undefined` where it can. */
+export function whyNoEarlierRelease(): string | undefined {
+  if (git("cat-file", "-e", `${commit}^{commit}`).status !== 0)
+    return `the commit ${commit} is not in this clone's history (a shallow one, or no clone at all)`;
+  const then = lockedPackages(git("show", `${commit}:${lockfile}`).stdout.toString());
+  const now = lockedPackages(readFileSync(join(root, lockfile), "utf8"));
+  for (const [path, version] of then)
+    if (now.get(path) !== version)
+      return `the commit ${commit} wants "${path}" ${version}, and ${now.get(path) ?? "none"} is locked now`;
+  return undefined;
+}
+
+/**
+ * Directory with that commit's executables, made of the packages that are installed; quick where they are there already.
+ * For a `beforeAll`, behind `describeWith(…, ["earlier-release"], …)`.
+ */
+export async function earlierExecutables(target: "linux" | "windows"): Promise<string> {
+  await madeOnce(home, async (making) => {
+    mkdirSync(making);
+    const unpacked = spawnSync("tar", ["-x", "-C", making], { input: git("archive", commit).stdout });
+    if (unpacked.status !== 0) throw new Error(`Cannot unpack the commit ${commit}: ${unpacked.stderr}`);
+    symlinkSync(join(root, "node_modules"), join(making, "node_modules"));
+  });
+  const built = spawnSync(process.execPath, ["run", join(home, "build", "compile.ts"), target], { encoding: "utf8" });
+  if (built.status !== 0) throw new Error(`Cannot compile the commit ${commit}: ${built.stdout}${built.stderr}`);
+  return join(home, "dist", `${target}-x64`);
+}
+
+/** Versions of what an executable is made of, by place: its dependencies and the compiler. */
+function lockedPackages(lock: string): ReadonlyMap<string, string> {
+  const read: unknown = JSON.parse(lock);
+  const packages = isObject(read) && isObject(read["packages"]) ? Object.entries(read["packages"]) : [];
+  return new Map(
+    packages.flatMap(([path, entry]) => {
+      const isUsed = path !== "" && isObject(entry) && (entry["dev"] !== true || path === "node_modules/bun");
+      return isUsed ? [[path, String(entry["version"])]] : [];
+    }),
+  );
+}
