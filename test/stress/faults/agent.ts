@@ -1,0 +1,44 @@
+import type { Fault } from "../fault.ts";
+import type { StressNode } from "../stress-node.ts";
+
+/** While nobody answers: an ADD is to come again, a DEL is done later, nobody can tell how a pod is. */
+const unanswered = { ADD: [11], CHECK: [11], STATUS: [50] } as const;
+const everywhere = ["bridge", "ovs", "hns"] as const;
+
+const killed: Fault = {
+  name: "the agent is killed",
+  on: everywhere,
+  refusals: unanswered,
+  strike: async (node) => {
+    await node.endAgent("SIGKILL");
+    return startedAgain(node, "the agent");
+  },
+};
+
+const restarted: Fault = {
+  name: "the agent is stopped and started again",
+  on: everywhere,
+  refusals: unanswered,
+  strike: async (node) => {
+    await node.endAgent("SIGTERM");
+    return startedAgain(node, "the agent");
+  },
+};
+
+const frozen: Fault = {
+  name: "the agent is frozen",
+  on: everywhere,
+  refusals: unanswered,
+  strike: async (node) => {
+    node.freezeAgent();
+    return { what: "the agent", lost: [], [Symbol.asyncDispose]: async () => node.thawAgent() };
+  },
+};
+
+const startedAgain = (node: StressNode, what: string) => ({
+  what,
+  lost: [],
+  [Symbol.asyncDispose]: () => node.startAgent(),
+});
+
+export const agentFaults: readonly Fault[] = [killed, restarted, frozen];
