@@ -99,7 +99,7 @@ export const limits = {
   resolvConfBytes: 64 * 1024,
   /** A lease of an earlier boot may be taken away after this long without any sign of its owner. */
   suspectGraceMs: 5 * 60_000,
-  /** One PowerShell command: starting it and loading the Hyper-V module takes seconds on a busy node. */
+  /** One command of the system, `nft` or PowerShell's: starting that and loading the Hyper-V module takes seconds on a busy node. */
   hostCommandMs: 60_000,
   /** What such a command may say: the routes of a thousand nodes are a tenth of this. */
   hostAnswerBytes: 4 * 1024 * 1024,

@@ -19,6 +19,8 @@ test.each(["windows-host", "hns"])(
     const [step] = planHostCleanUp(scratch.path, join(scratch.path, "agent.yaml"));
     expect(step?.detail).toContain("pipette agent --cleanup --config");
     // What runs here is Bun itself, which has no such command.
-    await expect(step?.run?.()).rejects.toThrow(/Cannot take the host's network set-up back: .* ends with 1, wanted 0/);
+    await expect(step?.run?.()).rejects.toThrow(
+      /Cannot take the host's network set-up back: .* did not succeed: its exit status was 1, wanted status 0/,
+    );
   },
 );

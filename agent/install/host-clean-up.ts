@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
-import { execa } from "execa";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { endpointRecords } from "../datapath/hns/endpoint-records.ts";
+import { runProgram } from "../run-program.ts";
 import { hostRecords } from "../windows-host/mod.ts";
 import type { Step } from "./step.ts";
 
@@ -17,11 +17,11 @@ export function planHostCleanUp(dataDir: string, configFile: string): readonly S
   if (record === undefined) return [];
   const args = ["agent", "--cleanup", "--config", configFile];
   const run = async (): Promise<undefined> => {
-    const ended = await execa(process.execPath, args, { reject: false, stdin: "ignore", timeout: cleanUpMs });
-    if (ended.exitCode === 0) return;
+    const ended = await runProgram(process.execPath, args, { deadlineMs: cleanUpMs });
+    if (ended.failure === "") return;
     throw new CniError(
       CniCode.io,
-      `Cannot take the host's network set-up back: "pipette ${args.join(" ")}" ends with ${ended.exitCode ?? "a signal"}, wanted 0`,
+      `Cannot take the host's network set-up back: "pipette ${args.join(" ")}" did not succeed: ${ended.failure}, wanted status 0`,
       { details: ended.stderr },
     );
   };

@@ -1,6 +1,7 @@
 import { mkdir, open, readFile, rename, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { CniCode, CniError } from "../../shared/errors.ts";
+import { runProgram } from "../run-program.ts";
 import { codeOf, failed, isMissing } from "./executable-file.ts";
 import { nameBeside, removeFile, syncDirectory } from "./place-file.ts";
 import type { ServiceDefinition, ServiceKeeper, ServiceWish } from "./service-steps.ts";
@@ -34,9 +35,8 @@ const ofThisMachine: SystemdOptions = {
     return (await import("node:fs")).existsSync("/run/systemd/system");
   },
   async systemctl(args) {
-    const { execa } = await import("execa");
-    const ended = await execa("systemctl", args, { reject: false, stdin: "ignore", cwd: "/", timeout: systemctlMs });
-    return { status: ended.exitCode ?? -1, stdout: ended.stdout, stderr: ended.stderr || (ended.shortMessage ?? "") };
+    const { status = -1, stdout, stderr, failure } = await runProgram("systemctl", args, { deadlineMs: systemctlMs });
+    return { status, stdout, stderr: stderr || failure };
   },
 };
 

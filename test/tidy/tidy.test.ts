@@ -56,7 +56,7 @@ const bans: readonly Ban[] = [
   },
   {
     pattern: /\bexecSync\(|child_process/,
-    instead: "execa, or Bun.spawn on the exec'd path",
+    instead: "runProgram, or Bun.spawn on the exec'd path",
     within: ["cni/", "ipam/", "agent/", "shared/"],
   },
   {

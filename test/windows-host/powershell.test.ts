@@ -88,7 +88,7 @@ describe("PowerShell's process", () => {
     // More than the system takes for one argument.
     const statement = { cmdlet: "New-NetNat", args: { Name: "x".repeat(3_000_000) } };
     await expect(openHostRunner(20_000).run("make a NetNat", [statement])).rejects.toThrow(
-      "Cannot make a NetNat: PowerShell answered nothing; Windows could not start its process, wanted",
+      "Cannot make a NetNat: PowerShell answered nothing; the system could not start its process (E2BIG), wanted",
     );
   });
 

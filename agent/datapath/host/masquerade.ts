@@ -1,6 +1,7 @@
-import { execa } from "execa";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { type Cidr, contains, firstOf, formatIp, type Ip, ipOf } from "../../../shared/ip.ts";
+import { limits } from "../../../shared/limits.ts";
+import { runProgram } from "../../run-program.ts";
 
 /** A network whose pods may be hidden behind the node. */
 export interface MasqueradedNetwork {
@@ -69,11 +70,10 @@ export function masqueradeRules(network: MasqueradedNetwork): string {
  */
 export async function installMasquerade(networks: readonly MasqueradedNetwork[]): Promise<void> {
   const input = networks.map(masqueradeRules).join("");
-  const done = await execa("nft", ["-f", "-"], { input, reject: false });
-  if (!done.failed) return;
-  const isAbsent = done.code === "ENOENT";
+  const done = await runProgram("nft", ["-f", "-"], { input, deadlineMs: limits.hostCommandMs });
+  if (done.failure === "") return;
   // Without the program there are no rules of ours that could be in the way.
-  if (isAbsent && networks.every(({ masquerade, hidden = [] }) => !masquerade && hidden.length === 0)) return;
-  const reason = isAbsent ? '"nft" is not installed' : done.stderr.trim() || (done.shortMessage ?? "nft failed");
+  if (done.isAbsent && networks.every(({ masquerade, hidden = [] }) => !masquerade && hidden.length === 0)) return;
+  const reason = [done.failure, done.stderr.trim()].filter((text) => text !== "").join(": ");
   throw new CniError(CniCode.interfaceFailure, `Cannot install the masquerade rules: ${reason}, wanted nftables`);
 }
