@@ -4,6 +4,9 @@ import { defineConfig } from "vitest/config";
 // processes, namespaces and clocks of this machine runs one file at a time.
 const windows = ["test/windows/**/*.test.ts", "test/windows-host/**/*.test.ts"];
 
+// Works on a machine of its own, has deadlines of its own, and lasts two minutes whoever else runs.
+const soak = ["test/soak/soak.test.ts"];
+
 // Waiting longer costs nothing where it works; a busy machine needs more than the second that polls have by default.
 const expect = { poll: { timeout: 20_000 } };
 
@@ -31,7 +34,7 @@ export default defineConfig({
         test: {
           name: "system",
           include: ["test/**/*.test.ts"],
-          exclude: windows,
+          exclude: [...windows, ...soak],
           fileParallelism: false,
           maxWorkers: 1,
           testTimeout: 60_000,
@@ -52,6 +55,16 @@ export default defineConfig({
           hookTimeout: 240_000,
           expect,
           retry,
+          sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "soak",
+          include: soak,
+          testTimeout: 60_000,
+          expect,
           sequence: { groupOrder: 2 },
         },
       },

@@ -2,7 +2,7 @@
 # Brings a machine to where it can build, demonstrate or test Pipette.
 #
 #   sh build/setup.sh npm          npm packages only
-#   sh build/setup.sh demo|overlay|bench|test   npm packages, and the Debian packages of that use
+#   sh build/setup.sh demo|overlay|bench|soak|test   npm packages, and the Debian packages of that use
 #
 # Says nothing when there is nothing to do. Debian packages are installed when root; otherwise, or
 # with PIPETTE_NO_APT=1, the missing ones are named and the script ends with status 1.
@@ -42,6 +42,9 @@ overlay="$demo
   openvswitch-switch                                  # a database and a switch of each node's own; its service may run or not
   etcd-server                                         # the registry of nodes, a cluster of each run's own"
 bench="$demo containernetworking-plugins"             # the peer
+soak="$overlay
+  iptables                                            # port rules are among what must not stay behind
+  wine64 gcc-mingw-w64-x86-64                         # with the data path of Windows"
 test="$bench $overlay
   containerd runc podman                              # the runtimes
   iptables                                            # portmap and podman call it
@@ -57,8 +60,9 @@ case $use in
   demo) wanted=$demo ;;
   overlay) wanted=$overlay ;;
   bench) wanted=$bench ;;
+  soak) wanted=$soak ;;
   test) wanted=$test ;;
-  *) say "Cannot set up: the use is \"$use\", wanted npm, demo, overlay, bench or test"; exit 2 ;;
+  *) say "Cannot set up: the use is \"$use\", wanted npm, demo, overlay, bench, soak or test"; exit 2 ;;
 esac
 wanted=$(printf '%s\n' "$wanted" | sed 's/#.*//')
 

@@ -194,7 +194,7 @@ export class BridgeNode implements StressNode {
     const status = readFileSync(`/proc/${pid}/status`, "utf8");
     const field = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(status)?.[1]);
     const descriptors = readdirSync(`/proc/${pid}/fd`).length;
-    return { residentMb: field("VmRSS") / 1024, descriptors, threads: field("Threads") };
+    return { pid, residentMb: field("VmRSS") / 1024, descriptors, threads: field("Threads") };
   }
 
   async databaseBytes(): Promise<number> {

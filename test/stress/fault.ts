@@ -21,6 +21,8 @@ export interface Fault {
   readonly refusals: Readonly<Partial<Record<"ADD" | "DEL" | "CHECK" | "GC" | "STATUS", readonly number[]>>>;
   /** Packets may be lost while it is in force: the switch itself is down. Pods have their network again afterwards. */
   readonly interrupts?: true;
+  /** The agent is another process afterwards. One that ends under any other fault is a defect. */
+  readonly endsAgent?: true;
   /** Plugins are killed: a call may end without an answer. Its runtime goes on as after an error. */
   readonly killsPlugins?: true;
   /** @param random whole numbers from 0 to below its argument, the same for the same seed */

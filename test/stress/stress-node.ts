@@ -25,6 +25,8 @@ export type StressOutcome =
 
 /** What a process holds: each of them must be flat over time. */
 export interface Holdings {
+  /** Another one says that the agent was started again. */
+  readonly pid: number;
   readonly residentMb: number;
   readonly descriptors: number;
   readonly threads: number;

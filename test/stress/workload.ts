@@ -84,6 +84,7 @@ export class Workload {
   /** Lets `fault` strike, last, end and settle, whether or not the lanes run. */
   async endure(fault: Fault, chance: (bound: number) => number, lastsMs: number): Promise<void> {
     this.events.add(`FAULT ${fault.name}`);
+    const { pid } = this.node.holdings();
     const striking = fault.strike(this.node, this.pods, chance);
     const trouble = this.#troubles.begin(fault, striking);
     try {
@@ -93,6 +94,8 @@ export class Workload {
       this.events.add(`HEAL ${fault.name}`);
       await struck[Symbol.asyncDispose]();
       await this.#settle(fault);
+      if (fault.endsAgent !== true && this.node.holdings().pid !== pid)
+        this.violate(`${fault.name}: the agent is another process, wanted it to outlive that`);
       this.events.add(`SETTLED ${fault.name}`);
     } catch (caught) {
       this.violate(`${fault.name}, and did not end: ${textOf(caught)}`);

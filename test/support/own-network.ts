@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -13,12 +13,14 @@ export const isInside = (): boolean => process.env[marker] !== undefined;
  * Runs this program once more in namespaces of its own, where it is the node: the machine's interfaces, rules and
  * files under /run stay untouched, and when this process ends or is asked to end, everything that it started ends. Its
  * temporary directory goes too. Without root a user namespace gives the rights.
+ * @param endEarly what the program does when it is asked to end; asked twice, or without this, it ends at once
  * @returns the exit status of that run; `undefined` when this already is that run
  */
-export async function runInside(): Promise<number | undefined> {
+export async function runInside(endEarly?: () => void): Promise<number | undefined> {
   if (isInside()) {
     // The first process of a namespace hears no signal that it has not asked for.
-    for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(statusAfter(signal)));
+    for (const signal of ["SIGINT", "SIGTERM"] as const)
+      process.on(signal, endEarly ?? (() => process.exit(statusAfter(signal))));
     return undefined;
   }
   const asRoot = process.getuid?.() === 0;
@@ -33,26 +35,32 @@ export async function runInside(): Promise<number | undefined> {
   }
   const scratch = mkdtempSync(join(tmpdir(), "pipette-"));
   try {
-    return await runIn(namespaces, scratch);
+    return await runIn(namespaces, scratch, endEarly === undefined ? "at once" : "by itself");
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
 }
 
-async function runIn(namespaces: readonly string[], scratch: string): Promise<number> {
+async function runIn(namespaces: readonly string[], scratch: string, ends: "at once" | "by itself"): Promise<number> {
   // Names of network namespaces are mounts below /run/netns: a file system of its own forgets them.
   const inner = 'mount -t tmpfs tmpfs /run && mkdir /run/netns && exec "$@"';
   const path = `${process.env["PATH"] ?? ""}:/usr/sbin:/sbin`;
-  const run = Bun.spawn(
-    ["unshare", ...namespaces, "sh", "-c", inner, "sh", process.execPath, ...process.argv.slice(1)],
-    {
-      stdio: ["inherit", "inherit", "inherit"],
-      env: { ...process.env, PATH: path, TMPDIR: scratch, [marker]: "1" },
-    },
-  );
+  // A terminal's Ctrl-C goes to everything that runs in its session: one that is to end by itself needs what it has started.
+  const apart = ends === "by itself" ? ["setsid"] : [];
+  const program = [...apart, process.execPath, ...process.argv.slice(1)];
+  const run = Bun.spawn(["unshare", ...namespaces, "sh", "-c", inner, "sh", ...program], {
+    stdio: ["inherit", "inherit", "inherit"],
+    env: { ...process.env, PATH: path, TMPDIR: scratch, [marker]: "1" },
+  });
+  let asked = false;
   let stopped: number | undefined;
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     process.on(signal, () => {
+      if (ends === "by itself" && !asked) {
+        asked = true;
+        process.kill(firstInside(run.pid), signal);
+        return;
+      }
       stopped ??= statusAfter(signal);
       run.kill("SIGKILL");
     });
@@ -60,6 +68,9 @@ async function runIn(namespaces: readonly string[], scratch: string): Promise<nu
   const status = await run.exited;
   return stopped ?? status;
 }
+
+/** `unshare` waits for its child and passes no signal on. */
+const firstInside = (pid: number): number => Number(readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim());
 
 /** As a shell says that a signal ended a program. */
 const statusAfter = (signal: "SIGINT" | "SIGTERM"): number => 128 + constants.signals[signal];

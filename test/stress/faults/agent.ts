@@ -7,6 +7,7 @@ const everywhere = ["bridge", "ovs", "hns"] as const;
 
 const killed: Fault = {
   name: "the agent is killed",
+  endsAgent: true,
   on: everywhere,
   refusals: unanswered,
   strike: async (node) => {
@@ -17,6 +18,7 @@ const killed: Fault = {
 
 const restarted: Fault = {
   name: "the agent is stopped and started again",
+  endsAgent: true,
   on: everywhere,
   refusals: unanswered,
   strike: async (node) => {

@@ -1,0 +1,10 @@
+import { BridgeNode } from "../stress/bridge-node.ts";
+import type { StressNode } from "../stress/stress-node.ts";
+
+/** Shorter than by default: a fault is to last longer than a call waits, within seconds. */
+const plugin = { addTimeoutMs: 5_000, delTimeoutMs: 2_000 };
+
+/** The nodes that can be soaked, by data path; each starts with an agent that is ready. */
+export const soakNodes: Readonly<Record<string, () => Promise<StressNode>>> = {
+  bridge: () => BridgeNode.start({ plugin }),
+};
