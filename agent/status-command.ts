@@ -27,7 +27,7 @@ export const statusCommand = defineCommand({
     socket: { value: "PATH", of: "file", help: `where it listens (default ${paths.agentSocket})` },
     json: { help: "everything, as one JSON object" },
   },
-  exits: { 0: "no problem", 1: "problems, or no agent" },
+  exits: { 0: "no problem; shortcomings of single pods or other nodes are none", 1: "problems, or no agent" },
   run: async ({ options: { socket = paths.agentSocket, json } }, io) => {
     try {
       const report = await ask(socket);
@@ -71,6 +71,7 @@ function asText({ status: answer, leases, interfaces }: NodeReport, nowMs: numbe
     ...(answer.problems.length === 0
       ? ["no problems"]
       : answer.problems.map((problem) => `problem ${problem.code}: ${problem.message}`)),
+    ...answer.shortcomings.map((sentence) => `shortcoming: ${printable(sentence)}`),
   ];
   return `${out.join("\n")}\n`;
 }

@@ -82,4 +82,9 @@ export interface DataPath extends AsyncDisposable {
   held(owner: Owner): readonly Ip[];
   /** What is wrong now; nothing when ADD can work. */
   problems(): Promise<readonly Problem[]>;
+  /**
+   * What single pods or other nodes go without although ADD can work, in sentences. It looks at everything there is, so
+   * it is for people, who ask seldom, and not for a runtime that polls.
+   */
+  shortcomings(): Promise<readonly string[]>;
 }

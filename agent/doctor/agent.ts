@@ -15,7 +15,7 @@ export function agentFindings({ agent, networks }: Sight, socket: string): reado
         evidence: "",
       },
     ];
-  const { problems, version: running, networks: served, departing } = agent.status;
+  const { problems, shortcomings, version: running, networks: served, departing } = agent.status;
   const unserved = networks.filter((name) => !served.includes(name));
   return [
     ...problems.map(
@@ -28,11 +28,23 @@ export function agentFindings({ agent, networks }: Sight, socket: string): reado
         evidence: "",
       }),
     ),
+    ...shortcomings.map(lacking),
     ...(departing === 0 ? [] : [takingAway(departing)]),
     ...(running === version ? [] : [otherVersion(running)]),
     ...unserved.map(notServed),
   ];
 }
+
+const lacking = (what: string): Finding => ({
+  severity: "error",
+  code: "shortcoming",
+  what: `${what.charAt(0).toUpperCase()}${what.slice(1)}`,
+  trusts: "the agent",
+  why: "The agent has compared what is with what it had asked for; pods, or the way to another node, go without it",
+  todo: "have the agent put it right, as it does once a minute; what comes again and again is somebody else's work, or a record of a node that cannot be right",
+  repair: { t: "node" },
+  evidence: what,
+});
 
 const takingAway = (count: number): Finding => ({
   severity: "note",

@@ -36,6 +36,7 @@ const answering = (callsInFlight = 0): Sight["agent"] => ({
     callsInFlight,
     departing: 0,
     cluster: "",
+    shortcomings: [],
   },
 });
 const sight: Sight = {
@@ -110,7 +111,7 @@ const cases: readonly (readonly [string, Partial<Sight>, readonly (readonly [str
   [
     "no flows",
     { switch: { ports: [port], numbers: new Set([3]), flowPorts: new Set() } },
-    [["port-without-flows", undefined]],
+    [["port-without-flows", "node"]],
   ],
   ["no word of flows", { switch: { ports: [port], numbers: new Set([3]), flowPorts: undefined } }, []],
   [

@@ -29,7 +29,8 @@ function strayFlows({ switch: seen }: Sight): readonly Finding[] {
       what: `The switch has flows of a pod for port ${number}, which the bridge has not`,
       trusts: "the database of Open vSwitch",
       why: "A later port with this number would pass for that pod",
-      todo: "start the agent again: it takes out every flow that it has not put in itself",
+      todo: "have the agent take out every flow that it has not put in itself",
+      repair: { t: "node" },
       evidence: String(number),
     }));
 }

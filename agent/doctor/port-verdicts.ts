@@ -41,7 +41,8 @@ export function differentPort(sight: Sight, { owner, leases, seen, port }: Claim
       code: "port-without-flows",
       what: `The port "${port.name}" of ${nameOf(owner)} has no flows in the switch`,
       why: "The switch drops what the pod sends",
-      todo: "start the agent again: it puts every flow in anew",
+      todo: "have the agent put them in again",
+      repair: { t: "node" },
     };
   const [known, leased] = [textOf(port.ips), textOf(leases.map(({ address }) => address.ip))];
   if (!seen.ownLease || known === leased) return undefined;

@@ -53,6 +53,9 @@ export function nodeRpcs(parts: AgentParts, janitor: Janitor, gate: Gate, info: 
         callsInFlight: Math.max(0, info.callsInFlight() - 1),
         departing: janitor.departing(),
         cluster: info.cluster(),
+        // Of a person: who asks for one network is a runtime, every few seconds.
+        shortcomings:
+          request.network === "" && info.notReady() === undefined ? await parts.dataPath.shortcomings() : [],
       };
     }),
     rpc(nodeService.listInterfaces, async () => {

@@ -77,6 +77,10 @@ export class DataPathInMemory implements DataPath {
     return this.wrong;
   }
 
+  async shortcomings(): Promise<readonly string[]> {
+    return [];
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {}
 
   containers(): string[] {

@@ -40,6 +40,7 @@ export interface StatusResponse {
   readonly callsInFlight: number;
   readonly departing: number;
   readonly cluster: string;
+  readonly shortcomings: readonly string[];
 }
 
 /** `Interface` in the proto. */
@@ -94,6 +95,7 @@ export const StatusResponse: MessageCodec<StatusResponse> = message<StatusRespon
   callsInFlight: int64(7),
   departing: int64(8),
   cluster: text(9),
+  shortcomings: texts(10),
 });
 
 export const NodeInterface: MessageCodec<NodeInterface> = message<NodeInterface>({

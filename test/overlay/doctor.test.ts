@@ -53,23 +53,35 @@ describeWith("pipette doctor with Open vSwitch", ["root", "openvswitch", "nft"],
     expect(await single.node.namespace.run("ip -br link")).not.toContain("ghost0");
   });
 
-  test("flows that are missing, and flows of nobody: told, and right after the agent's next start", async () => {
+  const ofctl = (...args: readonly string[]): Promise<string> =>
+    single.node.vswitch.run("ovs-ofctl", "-OOpenFlow15", ...args);
+  const addFlow = (flow: string) => ofctl("add-flow", single.node.vswitch.management("br-int"), flow);
+
+  test("flows that somebody deleted, changed or added are told, and put right by the agent with --repair", async () => {
+    const before = await single.node.flows();
     const [port] = await podPortsOf(single);
     const number = (await single.node.vswitch.vsctl("get", "Interface", port ?? "", "ofport")).trim();
     await single.node.deleteFlows(`in_port=${number}`);
     // Round 1, category of pods.
-    const flow = "cookie=0x1010000000000,table=30,priority=190,in_port=999,actions=drop";
-    await single.node.vswitch.run(
-      "ovs-ofctl",
-      "-OOpenFlow15",
-      "add-flow",
-      single.node.vswitch.management("br-int"),
-      flow,
+    await addFlow("cookie=0x1010000000000,table=30,priority=190,in_port=999,actions=drop");
+    expect(await codes()).toEqual(["flows-without-port", "port-without-flows", "shortcoming", "shortcoming"]);
+    expect(await single.node.pipette("status", "--socket", single.node.home.socket)).toMatch(
+      /no problems\nshortcoming: the switch lacks \d+ flows.*\nshortcoming: the switch has 1 flow of somebody else/,
     );
-    expect(await codes()).toEqual(["flows-without-port", "port-without-flows"]);
-    await single.node.agent.end();
-    await single.node.startAgent();
-    expect((await doctor()).findings).toEqual([]);
+    const { findings, repaired } = await doctor("--repair");
+    expect([findings, repaired]).toMatchObject([[], [{ done: "set the node up again" }]]);
+    expect(await single.node.flows()).toEqual(before);
+    expect(await answers(a.namespace, b.address(4), { seconds: 5 })).toBe(true);
+  });
+
+  test("a flow that drops everything, and those of the node itself lost: the same", async () => {
+    const before = await single.node.flows();
+    await addFlow("table=0,priority=65535,actions=drop");
+    await single.node.deleteFlows("table=240");
+    expect(await answers(a.namespace, b.address(4), { seconds: 1 })).toBe(false);
+    expect(await codes()).toEqual(["shortcoming", "shortcoming"]);
+    expect((await doctor("--repair")).findings).toEqual([]);
+    expect(await single.node.flows()).toEqual(before);
     expect(await answers(a.namespace, b.address(4), { seconds: 5 })).toBe(true);
   });
 

@@ -136,6 +136,10 @@ class BridgeDataPath implements DataPath {
     }
   }
 
+  async shortcomings(): Promise<readonly string[]> {
+    return [];
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#pairs[Symbol.asyncDispose]();
   }

@@ -176,6 +176,10 @@ class HnsDataPath implements DataPath {
     return [...this.#trouble.values()].map((message) => ({ code: CniCode.notAvailable, message }));
   }
 
+  async shortcomings(): Promise<readonly string[]> {
+    return [];
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#disposed) return;
     this.#disposed = true;

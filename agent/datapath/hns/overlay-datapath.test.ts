@@ -31,6 +31,7 @@ const node: OverlayNode = {
     for (const [port, pod] of ports) if (pod.owner.sandboxId === sandboxId) ports.delete(port);
   },
   problems: () => [],
+  shortcomings: async () => [],
   [Symbol.asyncDispose]: async () => undefined,
 };
 

@@ -125,6 +125,10 @@ export class OverlayDataPath implements DataPath {
     ];
   }
 
+  async shortcomings(): Promise<readonly string[]> {
+    return [...(await this.#options.hns.shortcomings()), ...((await this.#standing?.node.shortcomings()) ?? [])];
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#standing?.starts[Symbol.dispose]();
     await this.#standing?.node[Symbol.asyncDispose]();

@@ -11,14 +11,14 @@ export async function allOf(work: readonly Promise<void>[]): Promise<void> {
  * @param action continues "Cannot …"
  * @throws {CniError} 11
  */
-export async function within(limitMs: number, action: string, work: Promise<void>): Promise<void> {
-  const late = Promise.withResolvers<void>();
+export async function within<T>(limitMs: number, action: string, work: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
     const is = `the switch has not answered within ${limitMs} ms`;
     late.reject(new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}, wanted it to`));
   }, limitMs);
   try {
-    await Promise.race([work, late.promise]);
+    return await Promise.race([work, late.promise]);
   } finally {
     clearTimeout(timer);
   }

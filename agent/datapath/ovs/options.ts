@@ -115,4 +115,6 @@ export interface OverlayNode extends AsyncDisposable {
   disconnectPod(owner: Owner): Promise<void>;
   /** What keeps pods from being connected now, in sentences. */
   problems(): readonly string[];
+  /** What single pods or other nodes lack, and what others have made of the switch: looks at all of it. Sentences. */
+  shortcomings(): Promise<readonly string[]>;
 }

@@ -135,6 +135,10 @@ class OvsDataPath implements DataPath {
     }
   }
 
+  shortcomings(): Promise<readonly string[]> {
+    return this.#node.shortcomings();
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#resources.disposeAsync();
   }

@@ -1,6 +1,9 @@
 import type { Owner } from "../../../shared/cni/types.ts";
+import { CniError } from "../../../shared/errors.ts";
 import type { Followed } from "../../nodes/node-registry.ts";
+import { within } from "./bounded.ts";
 import { compareFlows } from "./compare-flows.ts";
+import { FlowWatch } from "./flow-watch.ts";
 import { nodeRoutes } from "./node-routes.ts";
 import { gatewayOf, sameContext, setUpNode } from "./node-set-up.ts";
 import type { ConnectedPod, OverlayNode, OvsNodeOptions, PodPort } from "./options.ts";
@@ -21,6 +24,8 @@ import { followVnids, vnidFor } from "./tenants.ts";
 
 /** Of a pod that is new while the database cannot be reached: short, so that the runtime hears of it and tries again. */
 const databaseMs = 3_000;
+/** Whoever waits for the look wants the rest of the answer all the same. */
+const lookMs = 2_000;
 
 /** What there is once the node has been started. */
 interface Running {
@@ -104,8 +109,20 @@ export class OvsNode implements OverlayNode {
       return [`the database of Open vSwitch at "${database}" cannot be reached${why}`];
     }
     const { connected = false, lastError = "", leftOut = [] } = this.#running?.program.status ?? {};
-    if (connected) return [...leftOut].map(([key, why]) => `the switch lacks "${key}" (${why})`);
+    const why = new Map(leftOut).get(basePartKey);
+    if (connected) return why === undefined ? [] : [`the switch refuses the node's own flows (${why})`];
     return [`the switch at "${management}" cannot be reached${lastError === "" ? "" : ` (${lastError})`}`];
+  }
+
+  async shortcomings(): Promise<readonly string[]> {
+    if (this.#running === undefined) return [];
+    const { program } = this.#running;
+    const refused = new Map([...program.status.leftOut, ...this.#peers.refused, ...this.#ports.refused]);
+    refused.delete(basePartKey);
+    const drift = await within(lookMs, "compare the switch with what it should have", program.look(false)).catch(
+      (caught: unknown) => [CniError.from(caught).message],
+    );
+    return [...[...refused].map(([key, why]) => `the switch refuses "${key}" (${why})`), ...drift];
   }
 
   /** The switch goes on as it is. */
@@ -129,7 +146,7 @@ export class OvsNode implements OverlayNode {
         },
       }),
     );
-    const parts = new Map([["base", basePart(context)], ...this.#ports.adopt(context, keep)]);
+    const parts = new Map([[basePartKey, basePart(context)], ...this.#ports.adopt(context, keep)]);
     await program.set(parts);
     await this.#peers.tell(program, context, this.#nodes).catch((error: unknown) => {
       logger.warn("not every other node is reached", { error: Error.isError(error) ? error.message : String(error) });
@@ -147,6 +164,7 @@ export class OvsNode implements OverlayNode {
       await keeper.begun();
     }
     await program.finishRound();
+    this.#resources.use(new FlowWatch({ look: () => program.look(true), logger }));
     this.#follow();
   }
 
@@ -154,7 +172,9 @@ export class OvsNode implements OverlayNode {
   async #again(): Promise<void> {
     await this.#db.ready(databaseMs);
     this.#device = undefined;
-    return this.#settler.run();
+    await this.#settler.run();
+    const found = await this.#running?.program.look(true);
+    if (found !== undefined && found.length > 0) this.#options.logger.warn("the switch was put right", { found });
   }
 
   #follow(): void {
@@ -178,7 +198,7 @@ export class OvsNode implements OverlayNode {
     const context = await setUpNode(this.#db, this.#options);
     if (!sameContext(context, this.#running.context)) {
       // Where the switch refuses, it is another context still, and is told again.
-      await program.set(new Map([["base", basePart(context)]]));
+      await program.set(new Map([[basePartKey, basePart(context)]]));
       this.#running = { context, program };
       this.#peers.forget();
       this.#ports.follow(context, (changes) => program.set(changes));
@@ -214,5 +234,8 @@ export class OvsNode implements OverlayNode {
     return interfaceNamed(this.#db.view, this.#options.gateway)?.ifindex;
   }
 }
+
+/** Without it no pod has a network. */
+const basePartKey = "base";
 
 const basePart = (context: PipelineContext): Part => ({ category: Category.base, flows: baseFlows(context) });

@@ -61,8 +61,10 @@ test("one that is refused costs the others nothing, and is told again until it i
   expect(program.take()).toEqual(["with node/a", "with node/b", "with node/c"]);
   await expect(parts.tell(program, context, nodes)).rejects.toThrow("refused");
   expect(program.take()).toEqual(["with node/b"]);
+  expect([...parts.refused]).toEqual([["node/b", "refused"]]);
   program.refused.clear();
   expect(await parts.tell(program, context, nodes)).toBe(true);
+  expect(parts.refused.size).toBe(0);
   expect(await parts.tell(program, context, nodes)).toBe(false);
 });
 

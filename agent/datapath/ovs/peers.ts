@@ -5,7 +5,7 @@ import type { PipelineContext } from "./pipeline/context.ts";
 import { Category } from "./pipeline/cookie.ts";
 import { addressOnLink, gatewayAddressOf, peerFlows, wayTo } from "./pipeline/mod.ts";
 import { virtualMac } from "./pipeline/registers.ts";
-import type { Part, SwitchProgram } from "./switch-program.ts";
+import { isRefusal, type Part, type SwitchProgram } from "./switch-program.ts";
 
 type Nodes = ReadonlyMap<string, ClusterNode>;
 
@@ -15,6 +15,8 @@ const unknown = "";
 /** What the switch was told of other nodes, to tell it only of changes. */
 export class PeerParts {
   readonly #told = new Map<string, string>();
+  /** Why the switch does not take a node's flows, by the part's key. */
+  readonly refused = new Map<string, string>();
 
   /**
    * Tells the switch what it does not know of these nodes yet, of each by itself: one whose flows are refused, such as
@@ -28,9 +30,12 @@ export class PeerParts {
       parts.map(([name, part]) => program.set(new Map([[partKey(name), part]]))),
     );
     const refusals = outcomes.flatMap((outcome, i) => {
+      const name = parts[i]?.[0] ?? "";
+      this.refused.delete(partKey(name));
       if (outcome.status === "fulfilled") return [];
       // Also of one that has gone: it is to be told of until the switch has heard.
-      this.#told.set(parts[i]?.[0] ?? "", unknown);
+      this.#told.set(name, unknown);
+      if (isRefusal(outcome.reason)) this.refused.set(partKey(name), outcome.reason.message);
       return [outcome.reason as unknown];
     });
     if (refusals.length > 0) throw refusals[0];

@@ -56,4 +56,4 @@ export class ToldPods {
   }
 }
 
-const partKey = (owner: string): string => `pod/${owner}`;
+export const partKey = (owner: string): string => `pod/${owner}`;

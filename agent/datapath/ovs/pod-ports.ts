@@ -6,9 +6,10 @@ import { ownerFields, ownerKey } from "../../state/owner-key.ts";
 import { allOf, within } from "./bounded.ts";
 import type { ConnectedPod } from "./options.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
-import { type FlowPort, type PodParts, ToldPods } from "./pod-parts.ts";
+import { type FlowPort, type PodParts, partKey, ToldPods } from "./pod-parts.ts";
 import { PodRows, type TenantPort } from "./pod-rows.ts";
 import type { SwitchDatabase } from "./switch-database.ts";
+import { isRefusal } from "./switch-program.ts";
 
 /** Sets parts of the switch's program. */
 export type SetParts = (parts: PodParts) => Promise<void>;
@@ -37,6 +38,8 @@ export class PodPorts {
   /** Numbers of ports that the switch is still to make. */
   readonly #asked = new Map<string, number>();
   readonly #told = new ToldPods();
+  /** Why the switch does not take a pod's flows, by its key. */
+  readonly #refused = new Map<string, string>();
   #program: { readonly context: PipelineContext; readonly set: SetParts } | undefined;
 
   constructor({ db, bridge, logger }: PodPortsOptions) {
@@ -51,6 +54,16 @@ export class PodPorts {
       const [ofport, problem] = [this.#rows.ofportOf(port.port), this.#rows.problemOf(port.port)];
       return [{ ...port, ...(ofport === undefined ? {} : { ofport }), ...(problem === undefined ? {} : { problem }) }];
     });
+  }
+
+  /** Pods that the switch has no port or no flows for, and why, by their parts' keys. */
+  get refused(): ReadonlyMap<string, string> {
+    const portless = [...this.#wanted].flatMap(([key, { port, device }]) => {
+      // One without a device yet is to get it later, and has no port until then.
+      const problem = device === undefined ? undefined : this.#rows.problemOf(port);
+      return problem === undefined ? [] : [[partKey(key), problem] as const];
+    });
+    return new Map([...[...this.#refused].map(([key, why]) => [partKey(key), why] as const), ...portless]);
   }
 
   get wanted(): Iterable<TenantPort> {
@@ -118,6 +131,7 @@ export class PodPorts {
   async disconnect(owner: Owner): Promise<boolean> {
     const key = ownerKey(owner);
     this.#wanted.delete(key);
+    this.#refused.delete(key);
     this.#leaving.set(key, owner);
     return this.#remove([[key, owner]]);
   }
@@ -188,10 +202,12 @@ export class PodPorts {
     if (parts.size === 0) return;
     try {
       await set(parts);
+      for (const key of keys) this.#refused.delete(key);
     } catch (caught) {
       this.#told.doubt(parts);
-      const isRefused = caught instanceof CniError && caught.code !== CniCode.tryAgainLater;
-      if (!isRefused || keys.length === 1) throw caught;
+      const [only] = keys.length === 1 ? keys : [];
+      if (only !== undefined && isRefusal(caught) && this.#wanted.has(only)) this.#refused.set(only, caught.message);
+      if (!isRefusal(caught) || only !== undefined) throw caught;
       // One that is refused costs the others nothing.
       await allOf(keys.map((key) => this.#tell([key])));
     }

@@ -1,3 +1,4 @@
+import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Flow, OpenFlowGroup } from "../../openflow/mod.ts";
 import type { Category } from "./pipeline/cookie.ts";
 
@@ -25,3 +26,7 @@ export interface SwitchProgram {
    */
   set(parts: ReadonlyMap<string, Part | undefined>): Promise<void>;
 }
+
+/** Whether the switch will have none of it, rather than not now. */
+export const isRefusal = (caught: unknown): caught is CniError =>
+  caught instanceof CniError && caught.code !== CniCode.tryAgainLater;

@@ -1,15 +1,16 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { isWindows } from "../../../../shared/platform.ts";
-import { type OpenFlowClient, type OpenFlowError, parseAddress } from "../../../openflow/mod.ts";
+import { type OpenFlowClient, OpenFlowError, parseAddress } from "../../../openflow/mod.ts";
 import { nextRound } from "../pipeline/cookie.ts";
 import type { Part, SwitchProgram } from "../switch-program.ts";
 import { type ProgramBounds, programBounds } from "./bounds.ts";
 import { Call } from "./calls.ts";
+import { type Drift, driftText } from "./drift.ts";
 import { keepConnected } from "./keep-connected.ts";
 import type { Changes } from "./parts.ts";
 import { messagesOf, type PlacedPart, placePart } from "./placed-part.ts";
 import { StableIds } from "./stable-ids.ts";
-import { SwitchState } from "./switch-state.ts";
+import { isRefusal, SwitchState } from "./switch-state.ts";
 import { type Change, WaitingChanges } from "./waiting-changes.ts";
 
 /** Keeps the number of the last round that has begun, where it outlives the agent as long as the flows do. */
@@ -52,6 +53,10 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   readonly #running: Promise<void>;
   readonly #waiting = new WaitingChanges();
   #finishing: Call | undefined;
+  /** Those that wait for a look at the switch. */
+  #looking: Look[] = [];
+  /** The flows of earlier rounds have gone: what is not this round's is somebody else's since. */
+  #isFinished = false;
   #wake = Promise.withResolvers<void>();
   /** A connection is in use: what waits is put in by it. */
   #isUp = false;
@@ -118,6 +123,20 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     return this.#finishing.done;
   }
 
+  /**
+   * What others have changed in the switch, in sentences; nothing while it is away, or while the flows of earlier rounds
+   * may still be there. It reads every flow; no change goes in meanwhile, which with ten thousand is for a second on a busy machine.
+   * @param repair puts it right too
+   * @throws {CniError} 11 where the connection ends meanwhile, 102 where the switch refuses the repair
+   */
+  async look(repair: boolean): Promise<readonly string[]> {
+    if (!this.#isFilled || !this.#isFinished || this.#isClosed) return [];
+    const look = { repair, ...Promise.withResolvers<Drift>() };
+    this.#looking.push(look);
+    this.#wake.resolve();
+    return driftText(await look.promise);
+  }
+
   /** The flows stay. What waits fails. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
@@ -125,6 +144,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     await this.#running;
     for (const { call } of this.#waiting.take(this.#waiting.count)) call.fail(gone("finish the change of the switch"));
     this.#finishing?.fail(gone("finish the round of the switch"));
+    this.#endLooks("the agent stops");
   }
 
   get #problem(): string {
@@ -160,6 +180,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     this.#isUp = false;
     if (this.#isClosed) return;
     this.#lastError = reason;
+    this.#endLooks(reason);
     for (const change of this.#waiting) {
       if (change.isKept) continue;
       const kept = this.#state.keep(change.changes);
@@ -192,6 +213,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
       this.#wake = Promise.withResolvers();
       while (this.#waiting.count > 0) await this.#putNext(client);
       await this.#finish(client);
+      await this.#look(client);
       await this.#wake.promise;
     }
     throw lost;
@@ -229,9 +251,36 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   async #finish(client: OpenFlowClient): Promise<void> {
     if (this.#finishing === undefined) return;
     await this.#state.finish(client);
+    this.#isFinished = true;
     this.#finishing.end();
     this.#finishing = undefined;
   }
+
+  /** One look answers all that wait for one: none of them began before they came. */
+  async #look(client: OpenFlowClient): Promise<void> {
+    const looks = this.#looking.splice(0);
+    if (looks.length === 0) return;
+    try {
+      const drift = await this.#state.compare(client);
+      if (looks.some(({ repair }) => repair) && driftText(drift).length > 0) await this.#state.undo(client, drift);
+      for (const { resolve } of looks) resolve(drift);
+    } catch (caught) {
+      const action = "compare the switch with what it should have";
+      const error = caught instanceof OpenFlowError ? caught.message : String(caught);
+      for (const { reject } of looks)
+        reject(new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${error}`, { cause: caught }));
+      if (!isRefusal(caught)) throw caught;
+    }
+  }
+
+  #endLooks(reason: string): void {
+    const is = `Cannot compare the switch with what it should have: ${reason}, wanted it to answer`;
+    for (const { reject } of this.#looking.splice(0)) reject(new CniError(CniCode.tryAgainLater, is));
+  }
+}
+
+interface Look extends PromiseWithResolvers<Drift> {
+  readonly repair: boolean;
 }
 
 const gone = (action: string): CniError =>

@@ -1,6 +1,7 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { deleteGroup, type OpenFlowClient, OpenFlowError, type OpenFlowRequest } from "../../../openflow/mod.ts";
 import type { ProgramBounds } from "./bounds.ts";
+import { type Drift, driftOf } from "./drift.ts";
 import { type Changes, type Difference, Parts } from "./parts.ts";
 import { messagesOf, type PlacedPart } from "./placed-part.ts";
 import { changeRequests, forgetOtherRounds, forgetRound, wholeRequests } from "./requests.ts";
@@ -73,6 +74,19 @@ export class SwitchState {
     await client.bundle(requests, this.#bounds.bundleMs);
   }
 
+  /** Looks what others have made of the switch. What flows have learned is nobody's work. @throws {OpenFlowError} */
+  async compare(client: OpenFlowClient): Promise<Drift> {
+    const [flows, groups] = await Promise.all([client.flows(), client.groups()]);
+    const standing = flows.map(({ flow }) => flow);
+    return driftOf(this.parts, this.#round, standing, groups);
+  }
+
+  /** Puts that right, and touches nothing else: what goes on by other flows goes on. @throws {OpenFlowError} */
+  async undo(client: OpenFlowClient, { missing, foreign, groups, foreignGroups }: Drift): Promise<void> {
+    const changes = { setGroups: groups, deletedFlows: foreign, addedFlows: missing, deletedGroups: foreignGroups };
+    await client.bundle(changeRequests(changes), this.#bounds.bundleMs);
+  }
+
   /** Parts that go into one bundle, one after the other. */
   #pieces(): readonly ReadonlyMap<string, PlacedPart>[] {
     const pieces: Map<string, PlacedPart>[] = [new Map()];
@@ -114,11 +128,12 @@ export class SwitchState {
       await client.bundle(requests, this.#bounds.bundleMs);
       return undefined;
     } catch (caught) {
-      if (!(caught instanceof OpenFlowError) || !ofTheRequest.includes(caught.kind)) throw caught;
+      if (!isRefusal(caught)) throw caught;
       return new CniError(CniCode.interfaceFailure, caught.message, { cause: caught });
     }
   }
 }
 
-/** Errors that say something of what was asked for; the others, of the connection. */
-const ofTheRequest: readonly OpenFlowError["kind"][] = ["refused", "unsupported", "full"];
+/** Whether it says something of what was asked for, and not of the connection. */
+export const isRefusal = (caught: unknown): caught is OpenFlowError =>
+  caught instanceof OpenFlowError && ["refused", "unsupported", "full"].includes(caught.kind);

@@ -1,0 +1,61 @@
+import { type Flow, flowText, groupText, type OpenFlowGroup } from "../../../openflow/mod.ts";
+import { learnedBit, readCookie } from "../pipeline/cookie.ts";
+import type { Parts } from "./parts.ts";
+import { placeOf } from "./placed-part.ts";
+
+/** How a switch differs from its program: somebody else has been at work on it. */
+export interface Drift {
+  /** Flows that are not there, or are others in their place. */
+  readonly missing: readonly Flow[];
+  /** Flows that nothing of the program is in the place of. */
+  readonly foreign: readonly Flow[];
+  /** That are not there, or have other buckets. */
+  readonly groups: readonly OpenFlowGroup[];
+  /** Numbers of those that no part has. */
+  readonly foreignGroups: readonly number[];
+}
+
+export function driftOf(parts: Parts, round: number, flows: readonly Flow[], groups: readonly OpenFlowGroup[]): Drift {
+  const missing = new Map([...parts.all.values()].flatMap((part) => [...part.flows]));
+  const missingGroups = new Map([...parts.all.values()].flatMap((part) => [...part.groups]));
+  const foreign: Flow[] = [];
+  for (const flow of flows) {
+    if (isLearned(flow)) continue;
+    const place = placeOf(flow);
+    const wanted = missing.get(place);
+    if (wanted === undefined) foreign.push(flow);
+    else if (readCookie(flow.cookie).round === round && textOf(flow) === textOf(wanted)) missing.delete(place);
+  }
+  const foreignGroups: number[] = [];
+  for (const group of groups) {
+    const wanted = missingGroups.get(group.id);
+    if (wanted === undefined) foreignGroups.push(group.id);
+    else if (groupText(wanted) === groupText(group)) missingGroups.delete(group.id);
+  }
+  return { missing: [...missing.values()], foreign, groups: [...missingGroups.values()], foreignGroups };
+}
+
+/** For people. */
+export function driftText({ missing, foreign, groups, foreignGroups }: Drift): readonly string[] {
+  const [lost] = missing;
+  const [strange] = foreign;
+  return [
+    ...(lost === undefined ? [] : [`the switch lacks ${count(missing, "flow")}, the first "${flowText(lost)}"`]),
+    ...(strange === undefined
+      ? []
+      : [`the switch has ${count(foreign, "flow")} of somebody else, the first "${flowText(strange)}"`]),
+    ...(groups.length === 0 ? [] : [`the switch lacks ${count(groups, "group")}, the first ${groups[0]?.id}`]),
+    ...(foreignGroups.length === 0
+      ? []
+      : [`the switch has ${count(foreignGroups, "group")} of somebody else, the first ${foreignGroups[0]}`]),
+  ];
+}
+
+const count = (all: readonly unknown[], what: string): string => `${all.length} ${what}${all.length === 1 ? "" : "s"}`;
+
+function isLearned({ cookie }: Flow): boolean {
+  return readCookie(cookie).round === 0 && (cookie & learnedBit) !== 0n;
+}
+
+/** Flows that several parts share are there once, with the cookie of one of them. */
+const textOf = (flow: Flow): string => flowText({ ...flow, cookie: 0n, flags: [] });
