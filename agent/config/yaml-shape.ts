@@ -41,8 +41,14 @@ export function readShape(doc: Document, shape: Shape): Shaped {
 /**
  * As `readShape` for a plain value, which knows no places: a hundred times faster where all is in order. Answers the
  * path of the first fault, or nothing.
+ * @param strangers what keys are that the shape does not have: in what a program has written a later release may have more
  */
-export function misfit(value: unknown, shape: Shape, path = ""): string | undefined {
+export function misfit(
+  value: unknown,
+  shape: Shape,
+  strangers: "faults" | "ignored" = "faults",
+  path = "",
+): string | undefined {
   switch (shape.t) {
     case "map": {
       if (!isObject(value)) return name(path);
@@ -51,12 +57,13 @@ export function misfit(value: unknown, shape: Shape, path = ""): string | undefi
       if (missing !== undefined) return name(inner(missing));
       return firstOf(Object.entries(value), ([key, of]) => {
         const wanted = Object.hasOwn(shape.keys, key) ? shape.keys[key] : undefined;
-        return wanted === undefined ? name(inner(key)) : misfit(of, wanted, inner(key));
+        if (wanted !== undefined) return misfit(of, wanted, strangers, inner(key));
+        return strangers === "faults" ? name(inner(key)) : undefined;
       });
     }
     case "list":
       if (!Array.isArray(value) || value.length < shape.least || value.length > shape.most) return name(path);
-      return firstOf(value, (of, i) => misfit(of, shape.of, `${path}[${i}]`));
+      return firstOf(value, (of, i) => misfit(of, shape.of, strangers, `${path}[${i}]`));
     case "foreign":
       return isObject(value) && shape.wrong(value) === undefined ? undefined : name(path);
     default:

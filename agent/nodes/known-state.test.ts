@@ -55,6 +55,17 @@ test("a write that the disk delays does not undo a later one", async () => {
   expect(readdirSync(scratch.path)).toEqual(["nodes.json"]);
 });
 
+test("what a later release has more in the file costs its earlier one nothing on the way back", () => {
+  using scratch = scratchDir();
+  opened(scratch.path).file.join(node(1));
+  const path = join(scratch.path, "nodes.json");
+  const later = (text: string) =>
+    text.replace('"version"', '"later":{"a":1},"version"').replace('"uid"', '"zone":"x","uid"');
+  writeFileSync(path, later(readFileSync(path, "utf8")));
+  const { file, log } = opened(scratch.path);
+  expect([file.state.self, log]).toEqual([node(1), []]);
+});
+
 test.each([
   ["half of it", (text: string) => text.slice(0, text.length / 2)],
   ["another version", (text: string) => text.replace('"version":1', '"version":2')],

@@ -162,7 +162,7 @@ export class KnownStateFile implements AsyncDisposable {
         );
       return undefined;
     }
-    const fault = misfit(value, fileShape);
+    const fault = misfit(value, fileShape, "ignored");
     if (fault !== undefined) {
       this.#say(`what was known of the other nodes is of no use: ${fault} is not what it should be`);
       return undefined;

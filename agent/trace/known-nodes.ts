@@ -39,7 +39,9 @@ async function readContent(path: string) {
 }
 
 const nodeOf = (value: unknown) =>
-  value === undefined || misfit(value, nodeTextShape) !== undefined ? undefined : nodeOfText(value as NodeText);
+  value === undefined || misfit(value, nodeTextShape, "ignored") !== undefined
+    ? undefined
+    : nodeOfText(value as NodeText);
 
 async function readJson(path: string): Promise<unknown> {
   try {

@@ -43,6 +43,9 @@ export async function earlierExecutables(target: "linux" | "windows"): Promise<s
   return join(home, "dist", `${target}-x64`);
 }
 
+/** Path of a file of that commit's sources; behind `earlierExecutables`. */
+export const earlierModule = (path: string): string => join(home, path);
+
 /** Versions of what an executable is made of, by place: its dependencies and the compiler. */
 function lockedPackages(lock: string): ReadonlyMap<string, string> {
   const read: unknown = JSON.parse(lock);

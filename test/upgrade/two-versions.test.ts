@@ -3,7 +3,7 @@ import { IpamClient } from "../../ipam/service/ipam-client.ts";
 import { compileExecutables, executables } from "../conformance/plugin.ts";
 import { networkName } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
-import { earlierExecutables } from "./earlier-release.ts";
+import { earlierExecutables, earlierModule } from "./earlier-release.ts";
 import { UpgradeNode } from "./upgrade-node.ts";
 
 /** An upgrade replaces the plugin before the agent, a way back may do it the other way round; either lasts a moment, or long. */
@@ -75,9 +75,14 @@ describeWith("plugin and agent of different releases", ["root", "earlier-release
     expect(await client.check()).toEqual([]);
   });
 
-  test("the earlier commands ask the agent of now", async () => {
+  test("the earlier commands and the earlier client ask the agent of now", async () => {
     await node.runAgent(executables);
-    await node.addPod(executables, "a");
+    const pod = await node.addPod(executables, "a");
+    const earlierClient: typeof IpamClient = (await import(earlierModule("ipam/service/ipam-client.ts"))).IpamClient;
+    using client = new earlierClient(node.home.socket);
+    const held = await client.get({ network: networkName, containerId: pod.containerId, ifname: "eth0" });
+    expect(held.map(({ address }) => address)).toEqual(pod.result.ips.map(({ address }) => address));
+    expect(await Array.fromAsync(client.list(networkName))).toEqual(held);
     const { status, stdout } = await node.pipette(earlier, "status", "--socket", node.home.socket, "--json");
     expect([status, JSON.parse(stdout)]).toMatchObject([0, { leases: [{}, {}], status: { problems: [] } }]);
     for (const command of ["list", "stats", "check"]) {

@@ -1,7 +1,11 @@
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync } from "node:fs";
+import { mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { nodeOn } from "../overlay/lab/addresses.ts";
+import { LabNode } from "../overlay/lab/lab-node.ts";
+import { scratchUntilEnd } from "../overlay/lab/scratch-until-end.ts";
+import { Underlay } from "../overlay/lab/underlay.ts";
 import { AgentHome, type AgentProcess } from "../support/agent-process.ts";
 import { type CniEnded, callPlugin, runPlugin } from "../support/cni-call.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";
@@ -51,10 +55,12 @@ export class UpgradeNode implements AsyncDisposable {
   readonly #bin: BinDirectory;
   readonly #machine: AsyncDisposable;
   readonly #pods = new Set<UpgradePod>();
+  readonly #switch: LabNode | undefined;
   #agent: AgentProcess | undefined;
 
   /** @param machine its agent has its executable in `bin`; ends with this node, and with it whatever is its own */
-  constructor(machine: Machine & AsyncDisposable, bin: BinDirectory) {
+  private constructor(machine: Machine & AsyncDisposable, bin: BinDirectory, ovs?: LabNode) {
+    this.#switch = ovs;
     this.namespace = machine.namespace;
     this.home = machine.home;
     this.#machine = machine;
@@ -75,6 +81,48 @@ export class UpgradeNode implements AsyncDisposable {
     return new UpgradeNode({ namespace, home, [Symbol.asyncDispose]: dispose }, bin);
   }
 
+  /**
+   * One of two nodes with Open vSwitch, out of a file; the other one is not there. Projects are kept apart, and that of
+   * the pods has its number from the file.
+   */
+  static async withOpenVswitch(): Promise<UpgradeNode> {
+    await using made = new AsyncDisposableStack();
+    const parent = made.use(scratchUntilEnd("pt-up-")).path;
+    const underlay = made.use(Underlay.create());
+    await underlay.start();
+    const file = join(parent, "nodes.json");
+    const nodes = ([1, 2] as const).map((number) => ({
+      name: `n${number}`,
+      addresses: nodeOn("a", number),
+      subnets: [`10.10.${number}.0/24`, `fd10:0:0:${number}::/64`],
+    }));
+    writeFileSync(file, JSON.stringify({ nodes, tenants: { default: 17 } }));
+    const bin = new BinDirectory();
+    const config = { ovs: { tenants: "multitenant" }, nodes: { registry: { type: "static", file } } };
+    const spec = { number: 1, link: "a", nic: "outer-bridge", executables: bin.path, parent, config } as const;
+    const node = made.use(await LabNode.start(spec, underlay));
+    const stack = made.move();
+    const dispose = () => stack.disposeAsync();
+    return new UpgradeNode({ namespace: node.namespace, home: node.home, [Symbol.asyncDispose]: dispose }, bin, node);
+  }
+
+  /** With Open vSwitch: the flows, without the round of the agent that told the switch. */
+  async flows(): Promise<{ readonly ofPods: readonly string[]; readonly others: readonly string[] }> {
+    const lines = (await this.#switch?.flows()) ?? [];
+    const flows = lines.map((flow) => flow.replace(/cookie=0x[0-9a-f]{1,4}(?=[0-9a-f]{12},)/, "")).sort();
+    const isOfPod = (flow: string): boolean => flow.startsWith("01");
+    return { ofPods: flows.filter(isOfPod), others: flows.filter((flow) => !isOfPod(flow)) };
+  }
+
+  /** With Open vSwitch: names, numbers and owners of the pods' ports. */
+  async ports(): Promise<string> {
+    const { vswitch } = this.#switch ?? {};
+    if (vswitch === undefined) return "";
+    const interfaces = await vswitch.vsctl("--bare", "--columns=name,ofport,mac_in_use", "list", "Interface");
+    const ports = await vswitch.vsctl("--columns=name,external_ids", "list", "Port");
+    return [interfaces, ports].map((text) => text.split("\n\n").sort().join("\n\n")).join("\n");
+  }
+
   /** The running agent's process. */
   get agent(): AgentProcess {
     if (this.#agent === undefined) throw new Error("The agent has not been started");
@@ -86,6 +134,11 @@ export class UpgradeNode implements AsyncDisposable {
     this.#bin.put(release);
     const status = await this.#agent?.end();
     if (status !== undefined && status !== 0) throw new Error(`The agent ended with ${status}: ${this.agent.stderr}`);
+    await this.startAgain();
+  }
+
+  /** Starts the agent of the release that is in place, where none runs. */
+  async startAgain(): Promise<void> {
     this.#agent = await this.home.start();
   }
 
