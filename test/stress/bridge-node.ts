@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { compileExecutables, executables } from "../conformance/plugin.ts";
 import { AgentHome, type AgentProcess, networkName } from "../support/agent-process.ts";
@@ -32,6 +32,8 @@ export interface BridgeNodeOptions {
   readonly agent?: Readonly<Record<string, unknown>>;
   /** Keys that an administrator adds to the plugin's configuration. */
   readonly plugin?: { readonly addTimeoutMs?: number; readonly delTimeoutMs?: number };
+  /** Gives the data directory a file system of its own, of this size, as the node sees it. */
+  readonly dataDirMb?: number;
   /** Where the executables lie. Default: those of this tree, compiled where they are not. */
   readonly executables?: string;
 }
@@ -42,7 +44,9 @@ export class BridgeNode implements StressNode {
   readonly deadlineMs: Readonly<Record<StressVerb, number>>;
   readonly machine: PrivateNode;
   readonly home: AgentHome;
-  readonly #executables: string;
+  readonly executables: string;
+  /** More variables for the agents and plugins that are started from now on. */
+  readonly env: Record<string, string> = {};
   readonly #plugin: Readonly<Record<string, unknown>>;
   readonly #list: ConfigurationList;
   readonly #agreement: AgreementOptions;
@@ -55,20 +59,25 @@ export class BridgeNode implements StressNode {
   private constructor(machine: PrivateNode, options: BridgeNodeOptions) {
     const { subnets = ["10.92.0.0/16", "fd92::/64"], agent = {}, plugin = {} } = options;
     this.machine = machine;
-    this.#executables = options.executables ?? executables;
+    this.executables = options.executables ?? executables;
     this.#plugin = plugin;
     this.deadlineMs = deadlinesOf(plugin);
     const networks = [{ name: networkName, subnets, bridge, masquerade: true, hairpin: true }];
-    this.home = new AgentHome({ networks, ...agent }, this.#executables, machine.prefix, machine.directory);
+    this.home = new AgentHome({ networks, ...agent }, this.executables, machine.prefix, machine.directory);
     this.#list = new ConfigurationList(this.home.conflist);
     const fixed = { fixedLinks: ["lo", bridge], fixedNamespaces: [] };
-    this.#agreement = { node: machine, home: this.home, executables: this.#executables, ...fixed };
+    this.#agreement = { node: machine, home: this.home, executables: this.executables, ...fixed };
   }
 
   /** The agent does not run yet. */
   static async make(options: BridgeNodeOptions = {}): Promise<BridgeNode> {
     if (options.executables === undefined) compileExecutables();
-    return new BridgeNode(await PrivateNode.start(), options);
+    const node = new BridgeNode(await PrivateNode.start(), options);
+    if (options.dataDirMb === undefined) return node;
+    const { dataDir } = node.home;
+    mkdirSync(dataDir, { mode: 0o700 });
+    await node.machine.run(`mount -t tmpfs -o mode=700,size=${options.dataDirMb}m data ${dataDir}`);
+    return node;
   }
 
   /** With an agent that is ready. */
@@ -103,28 +112,35 @@ export class BridgeNode implements StressNode {
     return outcomeOf(await this.startCall(verb, pod).ended);
   }
 
-  /** The same for those who have something to do to the plugin while it runs. */
-  startCall(verb: PodVerb, pod: StressPod): Running {
-    return this.#start(podVariables(verb, pod, this.#executables), previousOf(verb, pod));
+  /**
+   * The same for those who have something to do to the plugin while it runs.
+   * @param prefix what stands before the plugin on its command line, as `strace` does
+   */
+  startCall(verb: PodVerb, pod: StressPod, prefix: readonly string[] = []): Running {
+    return this.#start(podVariables(verb, pod, this.executables), previousOf(verb, pod), prefix);
   }
 
   async gc(keep: readonly StressPod[]): Promise<StressOutcome> {
-    const variables = { CNI_COMMAND: "GC", CNI_PATH: this.#executables };
+    const variables = { CNI_COMMAND: "GC", CNI_PATH: this.executables };
     return outcomeOf(await this.#start(variables, validAttachments(keep)).ended);
   }
 
   async status(): Promise<StressOutcome> {
-    return outcomeOf(await this.#start({ CNI_COMMAND: "STATUS", CNI_PATH: this.#executables }, {}).ended);
+    return outcomeOf(await this.#start({ CNI_COMMAND: "STATUS", CNI_PATH: this.executables }, {}).ended);
   }
 
-  #start(variables: Readonly<Record<string, string>>, keys: Readonly<Record<string, unknown>>): Running {
+  #start(
+    variables: Readonly<Record<string, string>>,
+    keys: Readonly<Record<string, unknown>>,
+    prefix: readonly string[] = [],
+  ): Running {
     const configuration = configurationFor(this.#list.read(), { ...this.#plugin, ...keys });
-    const command = [...this.machine.prefix, join(this.#executables, "pipette")];
-    return startCommand(command, variables, JSON.stringify(configuration));
+    const command = [...this.machine.prefix, ...prefix, join(this.executables, "pipette")];
+    return startCommand(command, { ...variables, ...this.env }, JSON.stringify(configuration));
   }
 
   async startAgent(): Promise<void> {
-    const agent = this.home.spawn();
+    const agent = this.home.spawn(this.env);
     this.#agent = agent;
     this.#running = true;
     void agent.ended().then(() => {
