@@ -51,6 +51,7 @@ async function ask(socket: string): Promise<NodeReport> {
 
 function explain(caught: unknown, socket: string): string {
   const { grpcCode, message } = caught instanceof RpcError ? caught : { grpcCode: undefined, message: String(caught) };
+  if (grpcCode === GrpcCode.unauthenticated) return message;
   if (caught instanceof RpcError && caught.unreachable)
     return `Cannot reach the agent: nobody serves "${socket}", wanted a running "pipette agent"`;
   if (grpcCode === GrpcCode.deadlineExceeded)

@@ -43,7 +43,7 @@ export const connectTransport: Connect = (address, listener) => {
  */
 export async function requireTrusted(address: OpenFlowAddress): Promise<void> {
   if (!isWindows || !isPipe(address)) return;
-  const { requireTrustedPipe } = await import("../ovsdb/pipe-server.windows.ts");
+  const { requireTrustedPipe } = await import("../../shared/windows/pipe-trust.windows.ts");
   requireTrustedPipe(address.path);
 }
 

@@ -25,7 +25,7 @@ export type OpenStream = (address: OvsdbAddress, events: StreamEvents, timeoutMs
  */
 export const openStream: OpenStream = async (address, events, timeoutMs) => {
   if (isWindows && address.t === "pipe") {
-    const { requireTrustedPipe } = await import("./pipe-server.windows.ts");
+    const { requireTrustedPipe } = await import("../../shared/windows/pipe-trust.windows.ts");
     requireTrustedPipe(address.name);
   }
   let over = false;

@@ -3,7 +3,7 @@ import type { Statement } from "./script.ts";
 import { type IpInterface, sameName, Tables } from "./tables.ts";
 
 const action = "look for the pods' adapters";
-/** Of one look: what Windows takes as one command line has room for so many. */
+/** Of one process: what Windows takes as one command line has room for so many. */
 const mostAtOnce = 20;
 
 /** What Windows calls the adapter of an HNS endpoint, or of an internal port. */
@@ -11,9 +11,9 @@ export const podAdapter = (endpoint: string): string => `vEthernet (${endpoint})
 
 /**
  * Which of these endpoints have their adapter by now, in whatever compartment: it comes when the first container
- * starts. Each one that is answered has the MTU.
+ * starts. Each one that is answered has the MTU; one that does not take it is in nobody's way.
  * @param mtu bytes
- * @throws {CniError} 102 where PowerShell says no; what is missing is none
+ * @throws {CniError} 102 where PowerShell says no to all of them; what is missing is none
  */
 export async function startedPods(
   run: HostRunner,
@@ -22,10 +22,19 @@ export async function startedPods(
 ): Promise<ReadonlySet<string>> {
   const look = (first?: readonly Statement[]): Promise<Tables> => Tables.list(run, action, ["podInterfaces"], first);
   let seen = await look();
-  const there = endpoints.filter((name) => interfacesOf(seen, name).length > 0).slice(0, mostAtOnce);
-  const wrong = there.filter((name) => !hasMtu(seen, name, mtu));
-  if (wrong.length > 0) seen = await look(wrong.map((name) => setMtu(podAdapter(name), mtu)));
-  return new Set(there.filter((name) => hasMtu(seen, name, mtu)));
+  const wrong = endpoints.filter((name) => interfacesOf(seen, name).length > 0 && !hasMtu(seen, name, mtu));
+  let failure: unknown;
+  for (let at = 0; at < wrong.length; at += mostAtOnce) {
+    const batch = wrong.slice(at, at + mostAtOnce).map((name) => setMtu(podAdapter(name), mtu));
+    try {
+      seen = await look(batch);
+    } catch (caught) {
+      failure = caught;
+    }
+  }
+  const started = endpoints.filter((name) => hasMtu(seen, name, mtu));
+  if (started.length === 0 && failure !== undefined) throw failure;
+  return new Set(started);
 }
 
 const interfacesOf = (seen: Tables, endpoint: string): readonly IpInterface[] =>
@@ -40,5 +49,6 @@ const setMtu = (alias: string, mtu: number): Statement => ({
   cmdlet: "Get-NetIPInterface",
   args: { IncludeAllCompartments: true },
   where: { InterfaceAlias: alias, AddressFamily: "IPv4" },
-  into: { cmdlet: "Set-NetIPInterface", args: { NlMtuBytes: mtu } },
+  // An adapter that goes meanwhile, or refuses, must not stop the others: who has the MTU is looked at afterwards.
+  into: { cmdlet: "Set-NetIPInterface", args: { NlMtuBytes: mtu, ErrorAction: "SilentlyContinue" } },
 });

@@ -1,7 +1,6 @@
 import {
   type CallOptions,
   type Client,
-  credentials,
   Metadata,
   makeGenericClientConstructor,
   type ServiceError,
@@ -9,6 +8,7 @@ import {
 import { limits } from "../limits.ts";
 import type { Method } from "../proto/services.ts";
 import { GrpcCode, RpcError } from "../rpc/rpc-error.ts";
+import { ServerCredentials } from "./server-credentials.ts";
 
 export interface ChannelCallOptions {
   /** Until the answer; of a stream until the next response, counted while somebody waits for it. */
@@ -25,13 +25,15 @@ export interface ChannelCallOptions {
 export class RpcChannel implements Disposable {
   readonly #address: string;
   readonly #client: Client;
+  readonly #credentials: ServerCredentials;
   readonly #running = new Set<{ cancel(): void }>();
   #closed = false;
 
-  /** @param address path of a unix socket */
+  /** @param address path of a unix socket, or name of a pipe, whose server must be an administrator's */
   constructor(address: string) {
     this.#address = address;
-    this.#client = new (makeGenericClientConstructor({}, "Pipette"))(`unix:${address}`, credentials.createInsecure(), {
+    this.#credentials = new ServerCredentials(address);
+    this.#client = new (makeGenericClientConstructor({}, "Pipette"))(`unix:${address}`, this.#credentials, {
       "grpc.max_receive_message_length": limits.messageBytes,
       "grpc.max_send_message_length": limits.messageBytes,
       // Another channel's failure to connect is not this one's.
@@ -126,6 +128,11 @@ export class RpcChannel implements Disposable {
     const { code, details } = caught as Partial<ServiceError>;
     if (code === undefined || details === undefined) return caught;
     const unreachable = code === GrpcCode.unavailable && details.startsWith("No connection established");
+    const { refused } = this.#credentials;
+    if (unreachable && refused !== undefined) {
+      const message = `Cannot call ${method.path} at "${this.#address}": ${refused}`;
+      return new RpcError(GrpcCode.unauthenticated, message, { unreachable, cause: caught });
+    }
     // What the server says is a whole sentence; what grpc-js says of its own is not.
     const is = unreachable ? "nobody listens" : details;
     const message = details.startsWith("Cannot ")

@@ -1,6 +1,6 @@
-import { type Account, accountOfProcess } from "../windows/account.windows.ts";
 import { isPipeName, openPipes, type Pipes, pipeAccess } from "../windows/pipe.windows.ts";
 import { PipeStream } from "../windows/pipe-stream.windows.ts";
+import { trustedServer, whyNotTrusted } from "../windows/pipe-trust.windows.ts";
 import { winError } from "../windows/win32.windows.ts";
 import type { H2Call } from "./h2-client.ts";
 import { GrpcCode, RpcError } from "./rpc-error.ts";
@@ -74,20 +74,15 @@ function connect(pipes: Pipes, name: string, timeoutMs: number, what: string): n
   }
 }
 
-/** Any program may make a pipe of a name that is free: what a runtime hands us is not for every program. */
+/** What a runtime hands us is not for every program. */
 function requireAdministrator(pid: number | undefined, what: string): void {
-  const wanted = "one that runs as SYSTEM or as an administrator";
-  const refusal = (is: string, cause?: unknown): RpcError =>
-    new RpcError(GrpcCode.unauthenticated, `${what}: ${is}, wanted ${wanted}`, { unreachable: true, cause });
-  if (pid === undefined) throw refusal("Windows does not say which process serves the pipe");
-  let account: Account;
+  const refusal = (code: GrpcCode, is: string, wanted: string): RpcError =>
+    new RpcError(code, `${what}: ${is}, wanted ${wanted}`, { unreachable: true });
+  let is: string | undefined;
   try {
-    account = accountOfProcess(pid);
-  } catch (cause) {
-    const is = cause instanceof Error ? cause.message : String(cause);
-    throw refusal(`process ${pid}, which serves the pipe, cannot be looked at (${is})`, cause);
+    is = whyNotTrusted(pid);
+  } catch (caught) {
+    throw refusal(GrpcCode.unavailable, caught instanceof Error ? caught.message : String(caught), "an agent");
   }
-  if (account.isAdministrator) return;
-  const who = account.name === "" ? account.sid : `"${account.name}" (${account.sid})`;
-  throw refusal(`process ${pid}, which serves the pipe, runs as ${who} without the rights of an administrator`);
+  if (is !== undefined) throw refusal(GrpcCode.unauthenticated, is, trustedServer);
 }

@@ -1,6 +1,11 @@
 import { dlopen, FFIType, ptr } from "bun:ffi";
 import { readFileSync, writeFileSync } from "node:fs";
-import { administratorsOnly, openDescriptors } from "../windows/descriptor.windows.ts";
+import {
+  administratorsOnly,
+  type Descriptors,
+  isAdministratorsOnly,
+  openDescriptors,
+} from "../windows/descriptor.windows.ts";
 import { disposition, openLockableFile } from "../windows/lockable-file.windows.ts";
 import { isPipeName, openPipes, pipeAccess } from "../windows/pipe.windows.ts";
 import { systemLibrary, wide, winError } from "../windows/win32.windows.ts";
@@ -28,18 +33,35 @@ export function openWindowsSystem(): System {
 /**
  * A mutex of this name for the whole machine, whichever session the process is in. That it exists is the lock: it
  * ends with its last handle. Names of pipes know neither case nor a difference between the slashes, those of a mutex do.
+ *
+ * Any user may make a mutex of that name first. One that is not an administrator's holds nobody up: then the pipe itself
+ * keeps a second process away, whose first instance nobody can make twice.
  */
 function tryLockName(path: string): LockAttempt {
   const k = dlopen(systemLibrary("kernel32.dll"), symbols).symbols;
+  const descriptors = openDescriptors();
   const name = `Global\\pipette:${path.slice(pipePrefix.length).toLowerCase().replaceAll("\\", "/")}`;
-  using descriptor = openDescriptors().parse(administratorsOnly);
+  using descriptor = descriptors.parse(`O:${administrators}${administratorsOnly}`);
   const handle = k.CreateMutexW(ptr(descriptor.attributes()), 0, ptr(wide(name)));
   const error = k.GetLastError();
-  // One that we may not even open is there as well.
-  if (handle === 0 && error !== winError.accessDenied) throw new Error(`CreateMutex answers error ${error}`);
-  if (handle !== 0 && error !== winError.alreadyExists) return { t: "ours", release: () => void k.CloseHandle(handle) };
-  if (handle !== 0) k.CloseHandle(handle);
+  if (handle === 0 && error !== winError.accessDenied && error !== winError.invalidHandle)
+    throw new Error(`CreateMutex answers error ${error}`);
+  const release = (): void => {
+    if (handle !== 0) k.CloseHandle(handle);
+  };
+  if (handle !== 0 && error !== winError.alreadyExists) return { t: "ours", release };
+  // What shuts administrators out, or is no mutex at all, was made by none of ours.
+  const isOurs = handle !== 0 && isOfAdministrators(descriptors, Number(handle));
+  release();
+  if (!isOurs) return { t: "ours", release: () => undefined };
   return { t: "held", holder: serverOf(path.slice(0, -lockSuffix.length)) };
+}
+
+const administrators = "BA";
+
+/** Only an administrator can make them the owners of what he makes; a list of rights anybody can copy. */
+function isOfAdministrators(descriptors: Descriptors, handle: number): boolean {
+  return descriptors.ownerOf(handle) === administrators && isAdministratorsOnly(descriptors.accessOf(handle));
 }
 
 const pipePrefix = "\\\\.\\pipe\\";

@@ -1,5 +1,5 @@
 import { dlopen, FFIType, type Pointer, ptr } from "bun:ffi";
-import { systemLibrary, wide } from "./win32.windows.ts";
+import { systemLibrary, wide, winError } from "./win32.windows.ts";
 
 const symbols = {
   OpenProcess: { args: ["u32", "i32", "u32"], returns: FFIType.i64_fast },
@@ -39,16 +39,17 @@ export interface Account {
 }
 
 /**
- * @param pid of a process that runs
+ * @returns `undefined` where there is no such process (any more)
  * @throws {Error} naming the call of Windows that refuses to tell, and its error
  */
-export function accountOfProcess(pid: number): Account {
+export function accountOfProcess(pid: number): Account | undefined {
   const k = dlopen(systemLibrary("kernel32.dll"), symbols).symbols;
   const a = dlopen(systemLibrary("advapi32.dll"), tokenSymbols).symbols;
   const failure = (call: string): Error => new Error(`${call} answers error ${k.GetLastError()}`);
   const handles: (number | bigint)[] = [];
   try {
     const process = k.OpenProcess(queryProcess, 0, pid);
+    if (process === 0 && k.GetLastError() === winError.invalidParameter) return undefined;
     if (process === 0) throw failure("OpenProcess");
     handles.push(process);
     const out = new BigUint64Array(1);

@@ -37,7 +37,9 @@ export const invalidHandle = -1;
 export const winError = {
   fileNotFound: 2,
   accessDenied: 5,
+  invalidHandle: 6,
   lockViolation: 33,
+  invalidParameter: 87,
   semTimeout: 121,
   brokenPipe: 109,
   alreadyExists: 183,

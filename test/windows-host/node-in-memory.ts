@@ -20,6 +20,8 @@ export class NodeInMemory {
   longestScript = 0;
   /** Cmdlets that say they have done it and have not. */
   readonly lying = new Set<string>();
+  /** Interfaces, by their alias, for which a cmdlet that is to change them fails. */
+  readonly refusing = new Set<string>();
   /** Called after each cmdlet that acts. */
   afterwards: (cmdlet: string) => void = () => undefined;
   #livesFor = Number.POSITIVE_INFINITY;
@@ -75,7 +77,8 @@ export class NodeInMemory {
     return fields === undefined ? [] : (items ?? []).map((item) => this.#row(item, fields));
   }
 
-  #call({ cmdlet: name, args }: ReadCall, input: readonly Item[] | undefined): readonly Item[] {
+  #call({ cmdlet: name, args: all }: ReadCall, input: readonly Item[] | undefined): readonly Item[] {
+    const { ErrorAction, ...args } = all;
     const cmdlet = cmdlets[name];
     if (cmdlet === undefined) throw new CmdletError(`The term '${name}' is not recognized`, "CommandNotFoundException");
     const unknown = Object.keys(args).find((key) => !cmdlet.parameters.includes(key));
@@ -87,6 +90,10 @@ export class NodeInMemory {
       throw new Killed("the agent is dead");
     }
     this.done.push(name);
+    if (input?.some((item) => this.refusing.has(asText(item["InterfaceAlias"]))) === true) {
+      if (ErrorAction === "SilentlyContinue") return [];
+      throw new CmdletError("The parameter is incorrect. ", `Windows System Error 87,${name}`);
+    }
     if (!this.lying.has(name)) cmdlet.run(this.state, args, input);
     this.afterwards(name);
     this.#livesFor--;

@@ -1,7 +1,10 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
-import { expect, test } from "vitest";
+import { expect, inject, test } from "vitest";
 import { describeWine } from "./wine/describe-wine.ts";
-import { executables, onDriveZ } from "./wine/prefix.ts";
+import { executables, onDriveZ, WinePrefix } from "./wine/prefix.ts";
+import { processesOf } from "./wine/wine-server.ts";
 
 describeWine("a Windows under Wine", (wine) => {
   test("runs our executable, which says on standard output what its version is", async () => {
@@ -20,6 +23,17 @@ describeWine("a Windows under Wine", (wine) => {
     await using program = wine.prefix.start("cmd", { ...options, stdin: 0 });
     await expect(program.ended).rejects.toThrow(/not over after 4000 ms\nso far/);
     expect(existsSync(`/proc/${program.pid}`)).toBe(false);
+  });
+
+  test("takes every process along when it ends, one that its server knows nothing of yet too", async () => {
+    const other = await WinePrefix.make(inject("wineDirectory"));
+    const unknown = spawn("sleep", ["60"], { env: { PATH: "/usr/bin:/bin", WINEPREFIX: other.directory } });
+    await once(unknown, "spawn");
+    expect(processesOf(other.directory)).toContain(unknown.pid);
+    const ended = once(unknown, "exit");
+    await other[Symbol.asyncDispose]();
+    expect(await ended).toEqual([null, "SIGKILL"]);
+    expect(processesOf(other.directory)).toEqual([]);
   });
 
   test("shares its files with this side, on both drives", async () => {

@@ -47,8 +47,7 @@ describeWine("the plugin at a pipe", (wine) => {
   });
 
   test("of a process without an administrator's rights sends nothing, and names process and account", async () => {
-    const server = lab.tool("restricted", "C:\\pipe-tool.exe", "serve", pipe, lab.file("answer", whole), "2000", "0");
-    await server.saying("serving as process");
+    const server = await lab.restrictedServer();
     const pid = /process (\d+)/.exec(server.stdout)?.[1];
     const { code, msg } = errorOf(await lab.plugin("ADD"));
     expect(code).toBe(11);

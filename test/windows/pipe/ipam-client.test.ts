@@ -14,6 +14,7 @@ describeWine("the exported client at the allocator's pipe", (wine) => {
   const lab = new PipeLab(wine);
   let program = "";
   beforeAll(async () => {
+    await lab.compileTool();
     program = wine.prefix.unixPath("C:\\ipam-calls.exe");
     await compileExecutable({ entry: source, base: "bun-windows-x64", outfile: program });
   });
@@ -50,6 +51,20 @@ describeWine("the exported client at the allocator's pipe", (wine) => {
     expect(ends.map(({ status, stderr }) => ({ status, stderr }))).toEqual(ends.map(() => ({ status: 0, stderr: "" })));
     expect(new Set(ends.map(({ stdout }) => JSON.parse(stdout).address)).size).toBe(parallel);
     expect(broken("C:\\killed")).toEqual([]);
+  });
+
+  test("sends nothing to a process without an administrator's rights, nor to one that takes the pipe of its server", async () => {
+    const first = await lab.serve({ dataDir: "C:\\taken" });
+    const client = call("client", 80);
+    await Bun.sleep(1_000);
+    first.kill("SIGKILL");
+    const taker = await lab.restrictedServer();
+    const refusal =
+      /process \d+, which serves the pipe, runs as ".+" \(S-1-5-21-[\d-]+\) without the rights of an administrator, wanted one that/;
+    expect(await client.ended).toMatchObject({ status: 1, stderr: expect.stringMatching(refusal) });
+    const command = await wine.prefix.start(lab.pipette, { args: ["status", "--socket", pipe] }).ended;
+    expect(command).toMatchObject({ status: 1, stderr: expect.stringMatching(refusal) });
+    expect(taker.stdout).not.toContain("heard");
   });
 
   test("reads a list of 20000 leases", async () => {

@@ -7,12 +7,12 @@ import type { Ended, Program } from "../wine/program.ts";
 
 export const pipe = "\\\\.\\pipe\\pipette-test";
 
-const pipette = join(executables, "pipette.exe");
 const compiler = "x86_64-w64-mingw32-gcc";
 const flags = ["-O2", "-s", "-Wall", "-Werror", "-municode"];
 
 /** Programs on both ends of one pipe: ours, and one that does what ours never do (`pipe-tool.c` lists it). */
 export class PipeLab {
+  readonly pipette = join(executables, "pipette.exe");
   readonly #wine: Wine;
   readonly #running: Program[] = [];
 
@@ -55,12 +55,20 @@ export class PipeLab {
     return server;
   }
 
+  /** The same in a process without an administrator's rights, which takes the pipe as soon as it is free. */
+  async restrictedServer(): Promise<Program> {
+    const words = ["serve", pipe, this.file("answer", new Uint8Array(0)), "2000", "0"];
+    const server = this.tool("restricted", "C:\\pipe-tool.exe", ...words);
+    await server.saying("serving as process");
+    return server;
+  }
+
   /** Starts `pipette ipam serve`, and does not wait for it. */
   begin({ socket = pipe, dataDir = "C:\\data", restricted = false } = {}): Program {
     const args = ["ipam", "serve", "--socket", socket, "--data-dir", dataDir];
     const started = restricted
-      ? this.#wine.prefix.start(this.#toolPath, { args: ["restricted", pipette, ...args] })
-      : this.#wine.prefix.start(pipette, { args });
+      ? this.#wine.prefix.start(this.#toolPath, { args: ["restricted", this.pipette, ...args] })
+      : this.#wine.prefix.start(this.pipette, { args });
     return this.#keep(started);
   }
 
@@ -77,7 +85,7 @@ export class PipeLab {
     const whole = { cniVersion: "1.1.0", name: "pods", type: "pipette", socket: pipe, ipam, ...conf };
     const sandbox = { CNI_CONTAINERID: "sandbox", CNI_NETNS: "none", CNI_IFNAME: "eth0" };
     const env = { CNI_COMMAND: verb, CNI_PATH: "C:\\", ...(verb === "ADD" ? sandbox : {}) };
-    return this.#wine.prefix.run(pipette, { env, stdin: JSON.stringify(whole) });
+    return this.#wine.prefix.run(this.pipette, { env, stdin: JSON.stringify(whole) });
   }
 
   /** Ends whatever was started. For `afterEach`. */

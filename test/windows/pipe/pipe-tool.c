@@ -136,11 +136,24 @@ static int open_to_all(wchar_t **words) {
   return 0;
 }
 
+/* mutex NAME [SDDL]: has the mutex, and lets use it whom the text names */
+static int mutex(wchar_t **words, int count) {
+  SECURITY_ATTRIBUTES attributes = {sizeof attributes};
+  if (count > 1 && !ConvertStringSecurityDescriptorToSecurityDescriptorW(words[1], 1, &attributes.lpSecurityDescriptor, NULL))
+    return failed("ConvertStringSecurityDescriptorToSecurityDescriptor");
+  if (CreateMutexW(&attributes, FALSE, words[0]) == NULL) return failed("CreateMutex");
+  printf("has the mutex\n");
+  fflush(stdout);
+  Sleep(INFINITE);
+  return 0;
+}
+
 int wmain(int count, wchar_t **words) {
   if (count > 2 && !wcscmp(words[1], L"access")) return access_of(words + 2);
   if (count > 4 && !wcscmp(words[1], L"crowd")) return crowd(words + 2, count - 2);
   if (count > 5 && !wcscmp(words[1], L"serve")) return serve(words + 2);
   if (count > 2 && !wcscmp(words[1], L"restricted")) return restricted();
   if (count > 2 && !wcscmp(words[1], L"open")) return open_to_all(words + 2);
+  if (count > 2 && !wcscmp(words[1], L"mutex")) return mutex(words + 2, count - 2);
   return 2;
 }

@@ -56,6 +56,21 @@ describeWine("a daemon's pipe", (wine) => {
     });
   });
 
+  test.each([
+    ["that lets everybody in", []],
+    ["that has our rights", [administratorsOnly]],
+    ["that shuts everybody out", ["D:P"]],
+  ])("is served although a user has a mutex of its lock's name %s, and by one process only", async (_, rights) => {
+    const user = lab.tool("restricted", "C:\\pipe-tool.exe", "mutex", "Global\\pipette:pipette-test.lock", ...rights);
+    await user.saying("has the mutex");
+    await lab.serve();
+    const second = await lab.begin().ended;
+    expect(second.status).toBe(1);
+    expect(JSON.parse(second.stderr)).toMatchObject({ code: 5, message: expect.stringContaining(await serverOf()) });
+    expect(await lab.plugin("STATUS")).toMatchObject({ status: 0 });
+    expect(user.hasEnded).toBe(false);
+  });
+
   test("has a name of a pipe", async () => {
     const { status, stderr } = await lab.begin({ socket: "C:\\data\\socket" }).ended;
     expect(status).toBe(1);

@@ -69,8 +69,41 @@ export class WineServer implements AsyncDisposable {
       await ended;
       clearTimeout(timer);
     }
+    await endProcesses(this.#prefix);
     removeServerDirectory(this.#prefix);
   }
+}
+
+/**
+ * Processes end with their server, which they notice at their next call of it; one that was being started meanwhile may
+ * never make one. So who has the prefix in its environment is waited for, and killed.
+ */
+async function endProcesses(prefix: string): Promise<void> {
+  for (const until = performance.now() + patienceMs; ; await Bun.sleep(10)) {
+    const left = processesOf(prefix);
+    if (left.length === 0) return;
+    if (performance.now() < until) continue;
+    for (const pid of left) process.kill(pid, "SIGKILL");
+    return;
+  }
+}
+
+/** Unix processes of the prefix, the server aside. */
+export function processesOf(prefix: string): readonly number[] {
+  const wanted = `WINEPREFIX=${prefix}`;
+  return readdirSync("/proc").flatMap((name) => {
+    if (!/^\d+$/.test(name) || Number(name) === process.pid) return [];
+    try {
+      return readFileSync(join("/proc", name, "environ"), "utf8")
+        .split("\0")
+        .includes(wanted)
+        ? [Number(name)]
+        : [];
+    } catch {
+      // It has ended.
+      return [];
+    }
+  });
 }
 
 /** Debian's server keeps its socket in a directory under /tmp, whose name it leaves in the prefix, and removes neither. */
