@@ -1,18 +1,12 @@
-import {
-  closeSync,
-  fsyncSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  unlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, renameSync, unlinkSync, writeFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { CniCode, CniError } from "../shared/errors.ts";
+import { readSmallFile } from "../shared/plain-file.ts";
 import { isWindows } from "../shared/platform.ts";
+
+/** What is written here is at most what is known of ten thousand nodes; what is longer is another text. */
+const mostBytes = 16 * 1024 * 1024;
 
 /** CIS Kubernetes Benchmark 1.1.9; every runtime that reads it is root. */
 const fileMode = 0o600;
@@ -46,7 +40,7 @@ export function writeOnce(path: string, text: string): string {
     }
     unlinkSync(temporary);
   });
-  return readFileSync(path, "utf8");
+  return readSmallFile(path, mostBytes);
 }
 
 /**
@@ -57,7 +51,8 @@ export async function writeAtomicallySlowly(path: string, text: string, isWanted
   const temporary = `${path}.${process.pid}.later.tmp`;
   try {
     {
-      await using file = await open(temporary, "w", fileMode);
+      unlinkIfThere(temporary);
+      await using file = await open(temporary, "wx", fileMode);
       await file.writeFile(text);
       await file.sync();
     }
@@ -80,7 +75,7 @@ function write(path: string, text: string, place: (temporary: string, path: stri
   const temporary = `${path}.${process.pid}.tmp`;
   try {
     mkdirSync(directory, { recursive: true, mode: 0o755 });
-    const fd = openSync(temporary, "w", fileMode);
+    const fd = openNew(temporary);
     try {
       writeFileSync(fd, text);
       fsyncSync(fd);
@@ -94,6 +89,12 @@ function write(path: string, text: string, place: (temporary: string, path: stri
     unlinkIfThere(temporary);
     throw cannotWrite(path, cause);
   }
+}
+
+/** Never what somebody has put there: one of an earlier process with this id goes first. */
+function openNew(temporary: string): number {
+  unlinkIfThere(temporary);
+  return openSync(temporary, "wx", fileMode);
 }
 
 function cannotWrite(path: string, cause: unknown): CniError {
@@ -115,7 +116,7 @@ function syncDirectory(directory: string): void {
 
 function readIfThere(path: string): string | undefined {
   try {
-    return readFileSync(path, "utf8");
+    return readSmallFile(path, mostBytes);
   } catch {
     return undefined;
   }

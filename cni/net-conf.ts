@@ -85,7 +85,17 @@ function requireHarmless(conf: Fields): void {
     throw runtime.wrong("mac", mac, 'a hardware address, such as "0a:58:0a:f4:01:02"');
 }
 
-export const logFileOf = (conf: Fields): string | undefined => absolutePath(conf, "logFile");
+/**
+ * Whoever may write a network configuration has root append to a file of his choice: no other program's must be among
+ * them, and none reads a file of this name (`/etc/ld.so.preload`, `/etc/cron.d/x`).
+ */
+export function logFileOf(conf: Fields): string | undefined {
+  const path = absolutePath(conf, "logFile");
+  if (path === undefined || path === "" || path.endsWith(logSuffix)) return path;
+  throw conf.wrong("logFile", path, `the absolute path of a file whose name ends in "${logSuffix}"`);
+}
+
+const logSuffix = ".log";
 
 export function logLevelOf(conf: Fields): LogLevel | undefined {
   const text = conf.string("logLevel");

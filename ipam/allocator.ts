@@ -92,7 +92,7 @@ export class Allocator implements Disposable {
    * leases it made would be of an unknown one.
    */
   static async openExisting(dataDir: string): Promise<Allocator | undefined> {
-    const store = await SqliteStore.openExisting(databaseIn(dataDir));
+    const store = await SqliteStore.openExisting(databaseIn(dataDir), dataDir);
     return store === undefined ? undefined : new Allocator(store, { bootId: "", now: Date.now, dataDir });
   }
 

@@ -14,23 +14,15 @@ export async function readDns(config: IpamConfig): Promise<CniDns> {
 }
 
 async function readText(path: string): Promise<string> {
-  const most = limits.resolvConfBytes;
-  let bytes: Uint8Array;
+  // Only those who have the file pay for this.
+  const { readSmallFile } = await import("../shared/plain-file.ts");
   try {
-    // One byte more than is allowed, so that an endless file shows.
-    bytes = await Bun.file(path)
-      .slice(0, most + 1)
-      .bytes();
+    return readSmallFile(path, limits.resolvConfBytes);
   } catch (cause) {
     const is = cause instanceof Error ? cause.message : String(cause);
-    throw unreadable(path, is, "a readable file", cause);
+    const wanted = "a readable file in resolv.conf format";
+    throw new CniError(CniCode.io, `Cannot read "ipam.resolvConf" "${path}": ${is}, wanted ${wanted}`, { cause });
   }
-  if (bytes.length > most) throw unreadable(path, `it is longer than ${most} bytes`, "a file in resolv.conf format");
-  return new TextDecoder().decode(bytes);
-}
-
-function unreadable(path: string, is: string, wanted: string, cause?: unknown): CniError {
-  return new CniError(CniCode.io, `Cannot read "ipam.resolvConf" "${path}": ${is}, wanted ${wanted}`, { cause });
 }
 
 /** resolv.conf(5) as host-local reads it: servers, searches and options add up, the last domain counts, nothing is validated. */

@@ -27,7 +27,7 @@ describe("Fields", () => {
   test.each([
     ["", "it is empty"],
     ["{", "wanted one JSON object"],
-    ["[]", "it is []"],
+    ["[]", "it is an array"],
     ["null", "it is null"],
     ['{"a":1} {"b":2}', "wanted one JSON object"],
   ])("refuses the document %j with code 6", (text, part) => {

@@ -32,11 +32,11 @@ export class Fields {
     try {
       value = JSON.parse(text);
     } catch (cause) {
-      const reason = text.trim() === "" ? "it is empty" : cause instanceof Error ? cause.message : String(cause);
+      const reason = text.trim() === "" ? "it is empty" : reasonOf(cause);
       throw new CniError(CniCode.decode, `Cannot read the ${what}: ${reason}, wanted one JSON object`, { cause });
     }
     if (!isObject(value))
-      throw new CniError(CniCode.decode, `Cannot read the ${what}: it is ${show(value)}, wanted one JSON object`);
+      throw new CniError(CniCode.decode, `Cannot read the ${what}: it is ${kindOf(value)}, wanted one JSON object`);
     return new Fields(value, "", what, code);
   }
 
@@ -126,6 +126,16 @@ export class Fields {
     return new CniError(this.#code, `Cannot read the ${this.#what}: "${path}" is ${is}, wanted ${wanted}`);
   }
 }
+
+/** Of a text that is no JSON any word may be a secret: the parser's reason ends before it cites one. */
+function reasonOf(cause: unknown): string {
+  const text = cause instanceof Error ? cause.message : String(cause);
+  const quote = text.indexOf('"');
+  return quote < 0 ? text : text.slice(0, quote).trimEnd();
+}
+
+const kindOf = (value: unknown): string =>
+  value === null ? "null" : Array.isArray(value) ? "an array" : `a ${typeof value}`;
 
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);

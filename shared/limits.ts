@@ -2,6 +2,8 @@
 export const limits = {
   /** A network configuration is a few kB; 1 MiB leaves room for long `runtimeConfig` and `prevResult`. */
   stdinBytes: 1024 * 1024,
+  /** A file's name, with room for a suffix. */
+  pluginTypeChars: 240,
   /** Linux: IFNAMSIZ less the final zero. */
   ifnameBytes: 15,
   /** Both go into one interface alias (256 bytes in the kernel) beside the interface name. */

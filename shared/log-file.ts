@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
 import { limits } from "./limits.ts";
+import { openOwnFile } from "./plain-file.ts";
 
 /**
  * Appends one line to a log that many processes may write at once, and that takes up twice
@@ -18,9 +19,7 @@ export function appendToLog(file: string, line: string, mostBytes: number = limi
 
 /** One write in append mode: lines of several processes do not mix. Answers the file's length before it. */
 function append(file: string, line: string): number {
-  // A link could lead root's writes elsewhere. Windows knows no such flag.
-  const noFollow = constants.O_NOFOLLOW ?? 0;
-  const fd = openSync(file, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | noFollow, 0o600);
+  const fd = openOwnFile(file, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT);
   try {
     const { size } = fstatSync(fd);
     writeSync(fd, `${line}\n`);

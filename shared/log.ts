@@ -49,13 +49,15 @@ export function redactConf(value: unknown): unknown {
   );
 }
 
+const harmlessArgs = " IgnoreUnknown IP K8S_POD_NAMESPACE K8S_POD_NAME K8S_POD_UID K8S_POD_INFRA_CONTAINER_ID ";
+
 /** CNI_ARGS for the log: the keys that Kubernetes defines with their values, of the others the name only. */
 export function redactArgs(args: string): string {
   return args
     .split(";")
     .map((pair) => {
       const key = pair.slice(0, Math.max(0, pair.indexOf("=")));
-      return key.startsWith("K8S_POD_") || key === "IgnoreUnknown" || key === "IP" ? pair : `${key}=…`;
+      return key !== "" && harmlessArgs.includes(` ${key} `) ? pair : `${key}=…`;
     })
     .join(";");
 }

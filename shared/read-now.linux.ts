@@ -1,4 +1,5 @@
 import { intAt, openLibrary } from "./native.linux.ts";
+import type { Ownership } from "./ownership.ts";
 
 /**
  * Reading by the system's own calls, for what a plugin needs before it can do anything else: Bun's ways to read go
@@ -10,11 +11,17 @@ const symbols = {
   open: { args: ["ptr", "i32"], returns: "i32" },
   close: { args: ["i32"], returns: "i32" },
   access: { args: ["ptr", "i32"], returns: "i32" },
+  statx: { args: ["i32", "ptr", "i32", "u32", "ptr"], returns: "i32" },
   __errno_location: { args: [], returns: "ptr" },
 } as const;
 /** open(2): read-only, closed when another program is executed. */
 const readOnly = 0o2000000;
 const noSuchFile = 2;
+/** statx(2): from the working directory, and links are followed. */
+const fromHere = -100;
+const basicStats = 0x7ff;
+/** `struct statx` in words of 32 bits: the sixth is the uid, the lower half of the eighth the mode. */
+const statxWords = 64;
 const notDirectory = 20;
 
 type Calls = ReturnType<typeof openLibrary<typeof symbols>>;
@@ -60,6 +67,16 @@ export function isAbsentNow(path: string): boolean {
   if (c === undefined || c.access(cString(path), 0) === 0) return false;
   const errno = intAt(c.__errno_location());
   return errno === noSuchFile || errno === notDirectory;
+}
+
+/** Who may change a file or directory, through links; `undefined` where there is none, or it cannot be seen. */
+export function ownershipNow(path: string): Ownership | undefined {
+  const c = calls();
+  if (c === undefined) return process.getBuiltinModule("node:fs").statSync(path, { throwIfNoEntry: false });
+  const found = new Uint32Array(statxWords);
+  if (c.statx(fromHere, cString(path), 0, basicStats, found) !== 0) return undefined;
+  const [uid = 0, mode = 0] = [found[5], found[7]];
+  return { uid, mode: mode & 0xffff };
 }
 
 const cString = (text: string): Uint8Array => new TextEncoder().encode(`${text}\0`);

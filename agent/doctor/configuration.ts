@@ -1,4 +1,5 @@
-import { readFileSync } from "node:fs";
+import { limits } from "../../shared/limits.ts";
+import { readSmallFile } from "../../shared/plain-file.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import { conflistPath, conflistText } from "../conflist.ts";
 import { foreignBefore } from "../install/runtime-configuration.ts";
@@ -50,7 +51,7 @@ const missing = (path: string): Finding => ({
 
 function readIfThere(path: string): string | undefined {
   try {
-    return readFileSync(path, "utf8");
+    return readSmallFile(path, limits.stdinBytes);
   } catch {
     return undefined;
   }

@@ -1,7 +1,7 @@
-import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { CniError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
+import { readSmallFile } from "../../shared/plain-file.ts";
 import { writeAtomically, writeAtomicallySlowly } from "../atomic-file.ts";
 import { misfit, type Shape } from "../config/yaml-shape.ts";
 import { pause } from "../pause.ts";
@@ -152,9 +152,7 @@ export class KnownStateFile implements AsyncDisposable {
   #read(): KnownState | undefined {
     let value: unknown;
     try {
-      const { size } = statSync(this.#path);
-      if (size > mostBytes) throw new Error(`it has ${size} bytes, more than ${mostBytes}`);
-      value = JSON.parse(readFileSync(this.#path, "utf8"));
+      value = JSON.parse(readSmallFile(this.#path, mostBytes));
     } catch (caught) {
       if (!(caught instanceof Error && "code" in caught && caught.code === "ENOENT"))
         this.#say(

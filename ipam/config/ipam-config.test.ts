@@ -192,8 +192,8 @@ describe("requested addresses", () => {
     ["K8S_POD_NAME=a", 4, '"K8S_POD_NAME" is unknown, wanted IgnoreUnknown=1'],
     ["IgnoreUnknown=0;A=1;B=2", 4, '"A", "B" is unknown'],
     ["IgnoreUnknown=maybe;A=1", 4, 'IgnoreUnknown is "maybe", wanted 1, true, 0 or false'],
-    ["IP=10.1.2.7;", 4, '"" is one of its parts'],
-    ["IP=a=b", 4, "one of its parts, wanted KEY=VALUE"],
+    ["IP=10.1.2.7;", 4, "part 2 has no KEY=, wanted KEY=VALUE"],
+    ["IP=a=b", 4, 'part 1 has more than one "=" (key "IP"), wanted KEY=VALUE'],
     ["IP=10.1.2.300", 4, 'IP is "10.1.2.300", wanted an IPv4 or IPv6 address'],
     ["IP=10.1.2.3/33", 4, 'IP is "10.1.2.3/33"'],
   ])("CNI_ARGS %j is refused", (args, code, wanted) => {

@@ -1,4 +1,5 @@
 import { Allocator, databaseIn, type OpenOptions } from "../allocator.ts";
+import { requireOwnPlace } from "../store/own-place.ts";
 import { damageError } from "../store/sqlite-errors.ts";
 import { StoreSnapshot } from "../store/store-snapshot.ts";
 import { mending, workSuffix } from "./mend.ts";
@@ -14,6 +15,8 @@ export async function openSound(
   log: (line: string) => void,
   options: OpenOptions = {},
 ): Promise<Allocator> {
+  // What another user has put there is not set aside as damaged either.
+  requireOwnPlace(databaseIn(dataDir), dataDir);
   // Of a process that was killed while it rebuilt, also in its last moment, when all was done but the clearing away.
   if (await exists(databaseIn(dataDir) + workSuffix)) {
     const { rebuildDatabase } = await import("./rebuild.ts");

@@ -2,6 +2,7 @@ import { DatabaseSync } from "node:sqlite";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { limits } from "../../shared/limits.ts";
 import { isWindows } from "../../shared/platform.ts";
+import { requireOwnPlace } from "./own-place.ts";
 import { applicationId, migrations } from "./schema.ts";
 import { sqliteCode, storeError } from "./sqlite-errors.ts";
 
@@ -37,6 +38,15 @@ export async function openDatabase(path: string): Promise<DatabaseSync | undefin
   }
 }
 
+/**
+ * As `openDatabase`, for who goes by what stands in it.
+ * @throws {CniError} as `openDatabase` and `requireOwnPlace`
+ */
+export async function openOwnDatabase(path: string, directory: string): Promise<DatabaseSync | undefined> {
+  requireOwnPlace(path, directory);
+  return openDatabase(path);
+}
+
 /** SQLite has one code for "is not there" and for "may not", and a DEL must not take the second for the first. */
 async function isMissing(path: string): Promise<boolean> {
   try {
@@ -50,10 +60,10 @@ async function isMissing(path: string): Promise<boolean> {
 
 /**
  * Opens the database, and makes it and its directory when missing: both for this user alone.
- * @throws {CniError} as `openDatabase`
+ * @throws {CniError} as `openOwnDatabase`
  */
 export async function openOrCreateDatabase(path: string, directory: string): Promise<DatabaseSync> {
-  const existing = await openDatabase(path);
+  const existing = await openOwnDatabase(path, directory);
   if (existing !== undefined) return existing;
   await makeDirectory(directory, path);
   (await strangeFiles()).refuseLink(path);
@@ -120,7 +130,8 @@ function upgrade(db: DatabaseSync, path: string): void {
     for (const step of migrations.slice(versionOf(db))) db.exec(step);
     db.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${migrations.length}; COMMIT`);
   } catch (caught) {
-    db.exec("ROLLBACK");
+    // SQLite may have done so by itself, and what was caught is what matters.
+    if (db.isTransaction) db.exec("ROLLBACK");
     throw caught;
   }
 }

@@ -16,7 +16,7 @@ import {
 } from "./address-key.ts";
 import { columnsOf, type LeaseRow, leaseOf } from "./lease-row.ts";
 import { isDamage, storeError } from "./sqlite-errors.ts";
-import { closeDatabase, openDatabase, openOrCreateDatabase, retryBusy } from "./sqlite-open.ts";
+import { closeDatabase, openOrCreateDatabase, openOwnDatabase, retryBusy } from "./sqlite-open.ts";
 import {
   type LeaseQuery,
   type PodPlace,
@@ -75,8 +75,8 @@ export class SqliteStore implements Store {
   }
 
   /** `undefined` where there is no file. */
-  static async openExisting(path: string): Promise<SqliteStore | undefined> {
-    const db = await openDatabase(path);
+  static async openExisting(path: string, directory: string): Promise<SqliteStore | undefined> {
+    const db = await openOwnDatabase(path, directory);
     return db === undefined ? undefined : new SqliteStore(db, path, "process");
   }
 

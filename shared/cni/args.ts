@@ -8,12 +8,13 @@ import type { Pod } from "./types.ts";
 export function parseArgs(text: string): ReadonlyMap<string, string> {
   const args = new Map<string, string>();
   if (text === "") return args;
-  for (const pair of text.split(";")) {
+  for (const [i, pair] of text.split(";").entries()) {
     const equals = pair.indexOf("=");
     if (equals < 1 || pair.indexOf("=", equals + 1) >= 0) {
       throw new CniError(
         CniCode.invalidEnvironment,
-        `Cannot read CNI_ARGS: "${pair}" is one of its parts, wanted KEY=VALUE`,
+        // Without the text, which may be a secret's: one that is encoded likes to end in "=".
+        `Cannot read CNI_ARGS: part ${i + 1} has ${equals < 1 ? "no KEY=" : `more than one "=" (key "${pair.slice(0, equals)}")`}, wanted KEY=VALUE`,
       );
     }
     args.set(pair.slice(0, equals), pair.slice(equals + 1));

@@ -26,7 +26,7 @@ const identifierRule = (mostChars: number): string =>
 export const containerIdRule = identifierRule(limits.containerIdChars);
 export const networkNameRule = identifierRule(limits.networkNameChars);
 export const ifnameRule = `1 to ${limits.ifnameBytes} bytes without "/", ":" or blanks, and neither "." nor ".."`;
-export const pluginTypeRule = 'the name of an executable without "/", "\\" or ".."';
+export const pluginTypeRule = `the name of an executable: 1 to ${limits.pluginTypeChars} printable ASCII characters without "/", "\\" or ":", and no dot or blank at its end`;
 
 export const wrongContainerId = (text: string): string | undefined => wrongIdentifier(text, limits.containerIdChars);
 
@@ -43,10 +43,17 @@ export function wrongIfname(text: string): string | undefined {
   return undefined;
 }
 
-/** `type` and `ipam.type` name an executable inside CNI_PATH and must not lead out of it (CVE-2021-20206). */
+/**
+ * `type` and `ipam.type` name an executable inside CNI_PATH and must not lead out of it (CVE-2021-20206). On Windows a
+ * colon leads to a drive or to another stream of a file, and a dot or a blank at the end is no part of the name.
+ */
 export function wrongPluginType(text: string): string | undefined {
   if (text === "") return "empty";
-  if (text.includes("/") || text.includes("\\") || text.includes("\0") || text === "." || text === "..")
-    return `"${text}"`;
+  if (text.length > limits.pluginTypeChars) return `${text.length} characters long`;
+  const last = text.at(-1);
+  if (last === "." || last === " " || [...text].some(cannotBeInType)) return JSON.stringify(text);
   return undefined;
 }
+
+const cannotBeInType = (char: string): boolean =>
+  char < " " || char > "~" || char === "/" || char === "\\" || char === ":";

@@ -5,6 +5,7 @@ import { GrpcCode, RpcError } from "./rpc-error.ts";
 const symbols = {
   socket: { args: ["i32", "i32", "i32"], returns: "i32" },
   setsockopt: { args: ["i32", "i32", "i32", "ptr", "u32"], returns: "i32" },
+  getsockopt: { args: ["i32", "i32", "i32", "ptr", "ptr"], returns: "i32" },
   connect: { args: ["i32", "ptr", "u32"], returns: "i32" },
   poll: { args: ["ptr", "u64", "i32"], returns: "i32" },
   send: { args: ["i32", "ptr", "usize", "i32"], returns: "i32" },
@@ -18,6 +19,8 @@ const unixFamily = 1;
 const streamCloseOnExec = 1 | 0o2000000;
 const socketLevel = 1;
 const sendTimeout = 21;
+/** SO_PEERCRED: `struct ucred`, pid, uid and gid of whoever made the listener. */
+const peerCredentials = 17;
 const noSignalNoWait = 0x4000 | 0x40;
 const readable = 1;
 const writable = 4;
@@ -57,6 +60,7 @@ export function exchangeAlone(
   const fd = c.socket(unixFamily, streamCloseOnExec, 0);
   try {
     connect(c, fd, address, timeoutMs, what);
+    requireOwnServer(c, fd, what);
     // `struct pollfd`: the descriptor, then what is waited for beside what has come.
     const wait = new Int32Array([fd, readable]);
     const part = new Uint8Array(partBytes);
@@ -114,6 +118,21 @@ function connect(c: Calls, fd: number, address: string, timeoutMs: number, what:
       `${nobody ? `nobody listens (${code})` : `connecting fails with ${code}`}, wanted an agent`,
     );
   }
+}
+
+/**
+ * What a pod's network is to be is nobody's business but root's, and nobody else may say what it is: where the agent is
+ * not there yet, another user may have put a socket at its place.
+ * @throws {RpcError} `unreachable`
+ */
+function requireOwnServer(c: Calls, fd: number, what: string): void {
+  const credentials = new Uint32Array(3);
+  const length = new Uint32Array([credentials.byteLength]);
+  const known = c.getsockopt(fd, socketLevel, peerCredentials, credentials, length) === 0;
+  const uid = known ? credentials[1] : undefined;
+  if (uid === 0 || (known && uid === process.geteuid?.())) return;
+  const is = `user ${uid ?? "unknown"} listens there, wanted root`;
+  throw new RpcError(GrpcCode.unavailable, `${what}: ${is}`, { unreachable: true });
 }
 
 /** Of the call that just failed. */

@@ -1,7 +1,8 @@
-import { lstatSync, mkdirSync, unlinkSync } from "node:fs";
+import { lstatSync, mkdirSync, statSync, unlinkSync } from "node:fs";
 import { connect } from "node:net";
 import { dirname } from "node:path";
 import { CniCode, CniError } from "../errors.ts";
+import { letsOthersIn, ownershipRule } from "../ownership.ts";
 import type { SocketPlace } from "./system.ts";
 
 /** Long enough for a listener that is there to accept; a frozen one's kernel accepts for it. */
@@ -35,10 +36,16 @@ export class UnixSocketPlace implements SocketPlace {
   }
 }
 
-/** Makes the socket's directory, 0750, where it is missing; one that is there keeps its rights. */
+/**
+ * Makes the socket's directory, 0750, where it is missing; one that is there keeps its rights. In one of somebody else
+ * the socket could be replaced by his, and plugins would take their pods' network from him.
+ */
 function makeSocketDirectory(socket: string): void {
+  const directory = dirname(socket);
+  let is: string | undefined;
   try {
-    mkdirSync(dirname(socket), { recursive: true, mode: 0o750 });
+    mkdirSync(directory, { recursive: true, mode: 0o750 });
+    is = letsOthersIn(statSync(directory));
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new CniError(
@@ -49,6 +56,10 @@ function makeSocketDirectory(socket: string): void {
       },
     );
   }
+  if (is === undefined) return;
+  throw new CniError(CniCode.io, `Cannot listen on "${socket}": its directory ${is}, wanted ${ownershipRule}`, {
+    details: `chown and chmod "${directory}", or name another socket`,
+  });
 }
 
 /** No other server of ours can be listening; another program's socket (a real antrea-agent's) is still asked for first. */

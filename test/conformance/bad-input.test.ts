@@ -25,7 +25,7 @@ const configuration: readonly Bad[] = [
   { is: "/dev/null as stdin", code: 6, redirect: "</dev/null", says: ["it is empty"] },
   { is: "a directory as stdin", code: 5, redirect: "</", says: ["Cannot read standard input", "wanted"] },
   { is: "half a JSON object", code: 6, conf: '{"cniVersion":"1.1.0",', says: ["wanted one JSON object"] },
-  { is: "a JSON array", code: 6, conf: "[1,2]", says: ["[1,2]", "wanted one JSON object"] },
+  { is: "a JSON array", code: 6, conf: "[1,2]", says: ["an array", "wanted one JSON object"] },
   { is: "two JSON objects", code: 6, conf: "{}{}", says: ["wanted one JSON object"] },
   { is: "half a million brackets", code: 6, conf: "[".repeat(500_000), says: ["wanted one JSON object"] },
   {
@@ -161,7 +161,7 @@ const environment: readonly Bad[] = [
     is: "CNI_ARGS without a value",
     code: 4,
     env: { CNI_ARGS: "IP" },
-    says: ['"IP"', "wanted KEY=VALUE"],
+    says: ["part 1 has no KEY=", "wanted KEY=VALUE"],
     byAgent: true,
   },
   { is: "GC without CNI_PATH", verb: "GC", code: 4, env: { CNI_PATH: "" }, says: ["CNI_PATH is missing", "GC"] },

@@ -284,9 +284,9 @@ const rules: readonly Rule[] = [
         ["IgnoreUnknown=0;K=V", '"K" is unknown'],
         ["IgnoreUnknown=", 'IgnoreUnknown is "", wanted 1, true, 0 or false'],
         ["IgnoreUnknown=yes", 'IgnoreUnknown is "yes"'],
-        ["IgnoreUnknown=1;", '"" is one of its parts, wanted KEY=VALUE'],
-        ["IgnoreUnknown=1;a=b=c", '"a=b=c" is one of its parts'],
-        ["IgnoreUnknown=1;a", '"a" is one of its parts'],
+        ["IgnoreUnknown=1;", "part 2 has no KEY=, wanted KEY=VALUE"],
+        ["IgnoreUnknown=1;a=b=c", 'part 2 has more than one "=" (key "a")'],
+        ["IgnoreUnknown=1;a", "part 2 has no KEY="],
         ["IP=x", 'IP is "x", wanted an IPv4 or IPv6 address'],
       ] as const)
         expect(await node.refused("ADD", five, { args })).toContain(`4: Cannot read CNI_ARGS: ${wanted}`);

@@ -64,7 +64,14 @@ const bans: readonly Ban[] = [
     instead: "a Bun call, or await import() where it is needed",
     within: execPath,
     // Loaded by await import() only.
-    except: ["shared/log-file.ts", "shared/windows/directory.windows.ts", ...hostLocal, ...recovery, ...services],
+    except: [
+      "shared/log-file.ts",
+      "shared/plain-file.ts",
+      "shared/windows/directory.windows.ts",
+      ...hostLocal,
+      ...recovery,
+      ...services,
+    ],
   },
   {
     pattern: /\bBuffer\b/,
