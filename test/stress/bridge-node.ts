@@ -20,9 +20,8 @@ import {
 import type { Holdings, StressNode, StressOutcome, StressPod, StressVerb } from "./stress-node.ts";
 
 const bridge = "pipette0";
+const leasesProgram = new URL("leases-program.ts", import.meta.url).pathname;
 
-/** Sweeping goes on behind the answers, and what an agent finds at its start takes a moment too. */
-const agreesWithinMs = 20_000;
 const logLines = 60;
 
 export interface BridgeNodeOptions {
@@ -34,6 +33,8 @@ export interface BridgeNodeOptions {
   readonly plugin?: { readonly addTimeoutMs?: number; readonly delTimeoutMs?: number };
   /** Gives the data directory a file system of its own, of this size, as the node sees it. */
   readonly dataDirMb?: number;
+  /** Sweeping goes on behind the answers, and what an agent finds at its start takes a moment too. Default: 20 seconds. */
+  readonly agreesWithinMs?: number;
   /** Where the executables lie. Default: those of this tree, compiled where they are not. */
   readonly executables?: string;
 }
@@ -50,6 +51,7 @@ export class BridgeNode implements StressNode {
   readonly #plugin: Readonly<Record<string, unknown>>;
   readonly #list: ConfigurationList;
   readonly #agreement: AgreementOptions;
+  readonly #agreesWithinMs: number;
   #agent: AgentProcess | undefined;
   #running = false;
   #made = 0;
@@ -59,6 +61,7 @@ export class BridgeNode implements StressNode {
   private constructor(machine: PrivateNode, options: BridgeNodeOptions) {
     const { subnets = ["10.92.0.0/16", "fd92::/64"], agent = {}, plugin = {} } = options;
     this.machine = machine;
+    this.#agreesWithinMs = options.agreesWithinMs ?? 20_000;
     this.executables = options.executables ?? executables;
     this.#plugin = plugin;
     this.deadlineMs = deadlinesOf(plugin);
@@ -180,7 +183,7 @@ export class BridgeNode implements StressNode {
   }
 
   async disagreements(pods: readonly StressPod[]): Promise<readonly string[]> {
-    const until = performance.now() + agreesWithinMs;
+    const until = performance.now() + this.#agreesWithinMs;
     for (;;) {
       const found = [...(await disagreements(this.#agreement, pods)), ...(await this.#leftovers(pods))];
       if (found.length === 0 || performance.now() > until) return found;
@@ -194,11 +197,21 @@ export class BridgeNode implements StressNode {
     const names = links.map(({ ifname }) => ifname);
     const rules = await this.#rules();
     return [
+      ...(await this.#brokenLeases()),
       // Through the node: something may be mounted over it there.
       ...strayFiles(await lines(`ls -A ${this.home.dataDir}`)),
       ...strayLinks(names, this.#agreement.fixedLinks, pods.length),
       ...(rules === this.#tables ? [] : [`the node's packet rules are ${rules}, wanted ${this.#tables}`]),
     ];
+  }
+
+  /** Read without the product, whose own check would share its mistakes. */
+  async #brokenLeases(): Promise<readonly string[]> {
+    const words = [process.execPath, leasesProgram, join(this.home.dataDir, "leases.db")];
+    // Locked for a moment, or for good: whoever asks looks again.
+    return this.machine
+      .runWords(words)
+      .then(JSON.parse, (caught: Error) => [`the leases cannot be read: ${caught.message}`]);
   }
 
   #rules(): Promise<string> {
