@@ -13,8 +13,7 @@ export interface AgentParts {
   readonly lanes: Lanes;
   /**
    * `ownerKey`s of the attachments that stood at the start or were made since. It only ever decides
-   * what a *failed ADD* may take away, and by the value, when its last ADD began (milliseconds since 1970, 0 where nobody
-   * said), which DEL came before that one.
+   * what a *failed ADD* may take away, and by the value, when its last ADD began (`uptimeMs`, 0 where nobody said), which DEL came before that one.
    */
   readonly attached: Map<string, number>;
   /** Interfaces that this agent could not take away, by `ownerKey`: the janitor goes on with them. A restart finds them again. */

@@ -5,6 +5,7 @@ import type { CmdError } from "../shared/proto/cni-messages.ts";
 import { callTimes, cniService, type Method } from "../shared/proto/services.ts";
 import { callUnary } from "../shared/rpc/call.ts";
 import { RpcError } from "../shared/rpc/rpc-error.ts";
+import { uptimeMs } from "../shared/uptime.ts";
 import type { Call } from "./call.ts";
 import { fromRpcError } from "./rpc-errors.ts";
 
@@ -53,15 +54,17 @@ export async function callAgent<Req, Res>(
   request: Req,
   timeoutMs: number,
 ): Promise<Res> {
-  const metadata = {
-    ...traceOf(call.request.io.env),
-    [callTimes.startedMs]: String(call.startedAtMs),
-    [callTimes.untilMs]: String(Date.now() + timeoutMs),
-  };
   const started = performance.now();
+  const metadata = { ...traceOf(call.request.io.env), ...timesOf(started - call.startedMs, timeoutMs) };
   const response = await callUnary(call.conf.socket, method, request, { timeoutMs, metadata, alone: true });
   call.log.debug("The agent answered", { method: method.path, ms: performance.now() - started });
   return response;
+}
+
+function timesOf(elapsedMs: number, timeoutMs: number): Record<string, string> {
+  const now = uptimeMs();
+  if (now === undefined) return {};
+  return { [callTimes.startedMs]: String(now - elapsedMs), [callTimes.untilMs]: String(now + timeoutMs) };
 }
 
 /** The runtime's library names its trace in these variables; W3C Trace Context and Baggage name the headers. */

@@ -9,8 +9,10 @@ export interface Call {
   readonly request: CniRequest;
   readonly conf: NetConf;
   readonly log: Logger;
-  /** Milliseconds since 1970. */
+  /** Of the wall clock, in milliseconds since 1970: it may have been set since. */
   readonly startedAtMs: number;
+  /** The same moment by `performance.now`. */
+  readonly startedMs: number;
 }
 
 /** Whose leases and interface a call is about. */

@@ -15,8 +15,17 @@ export async function leaveWord(call: Call): Promise<void> {
 /** Gives up what an ADD without an answer has allocated, if it came so far; older leases of the owner stay. */
 export async function giveUp(call: Call): Promise<void> {
   using allocator = await openStore(call);
-  const leases = allocator.find(ownerOf(call)).filter((lease) => lease.allocatedAtMs >= call.startedAtMs);
+  const leases = allocator.find(ownerOf(call)).filter(({ allocatedAtMs }) => isDuring(call, allocatedAtMs));
   allocator.undo({ leases, created: true }, "releasing");
+}
+
+/**
+ * Whether that was while the call ran, by the clock as it was at its start or as it is now: somebody may have set it.
+ * A lease whose time lies ahead is from before the clock was set back, and its pod may live.
+ */
+function isDuring({ startedAtMs, startedMs }: Call, timeMs: number): boolean {
+  const lastedMs = Math.ceil(performance.now() - startedMs);
+  return [startedAtMs, Date.now() - lastedMs].some((from) => timeMs >= from && timeMs <= from + lastedMs + 1);
 }
 
 /** The store that the agent has open too. Most calls never need it, so its code is loaded here. */

@@ -36,7 +36,7 @@ function handler(run: Run, manner: "strictly" | "leniently"): VerbHandler {
         manner === "strictly"
           ? parseNetConf(request.conf)
           : parseNetConfLeniently(request.conf, (problem) => log.warn(problem));
-      const text = await run({ request, conf, log, startedAtMs });
+      const text = await run({ request, conf, log, startedAtMs, startedMs: started });
       log.info("Done", { ms: sinceMs() });
       return text;
     } catch (caught) {

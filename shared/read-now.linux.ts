@@ -12,6 +12,7 @@ const symbols = {
   close: { args: ["i32"], returns: "i32" },
   access: { args: ["ptr", "i32"], returns: "i32" },
   statx: { args: ["i32", "ptr", "i32", "u32", "ptr"], returns: "i32" },
+  clock_gettime: { args: ["i32", "ptr"], returns: "i32" },
   __errno_location: { args: [], returns: "ptr" },
 } as const;
 /** open(2): read-only, closed when another program is executed. */
@@ -77,6 +78,24 @@ export function ownershipNow(path: string): Ownership | undefined {
   if (c.statx(fromHere, cString(path), 0, basicStats, found) !== 0) return undefined;
   const [uid = 0, mode = 0] = [found[5], found[7]];
   return { uid, mode: mode & 0xffff };
+}
+
+/** clock_gettime(2): what runs since the boot, also while the machine sleeps. */
+const sinceBoot = 7;
+
+/** As `uptimeMs`. */
+export function uptimeNow(): number | undefined {
+  const c = calls();
+  if (c === undefined) return uptimeByNode();
+  // `struct timespec`: seconds and nanoseconds.
+  const time = new BigInt64Array(2);
+  return c.clock_gettime(sinceBoot, time) === 0 ? Number(time[0]) * 1000 + Number(time[1]) / 1_000_000 : undefined;
+}
+
+/** The same clock, to a hundredth of a second. */
+function uptimeByNode(): number | undefined {
+  const seconds = Number.parseFloat(new TextDecoder().decode(readByNode("/proc/uptime", 64)));
+  return Number.isNaN(seconds) ? undefined : seconds * 1000;
 }
 
 const cString = (text: string): Uint8Array => new TextEncoder().encode(`${text}\0`);

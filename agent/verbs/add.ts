@@ -3,6 +3,7 @@ import type { CniResult, Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { limits } from "../../shared/limits.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
+import { uptimeMs } from "../../shared/uptime.ts";
 import type { AgentParts } from "../agent-parts.ts";
 import { ownerFields, ownerKey, sameOwner } from "../state/owner-key.ts";
 import { type AddressClaim, claimAddresses, givenUp, stillClaimed } from "./address-claim.ts";
@@ -59,14 +60,17 @@ export async function runAdd(parts: AgentParts, request: CmdRequest, call: CallC
       throw nobodyWaits(owner);
     }
     // A DEL of the sandbox is overtaken by an ADD of the sandbox only.
-    parts.attached.set(ownerKey(owner), joins ? (parts.attached.get(ownerKey(owner)) ?? 0) : (call.startedAtMs ?? 0));
+    parts.attached.set(
+      ownerKey(owner),
+      joins ? (parts.attached.get(ownerKey(owner)) ?? 0) : (call.startedUptimeMs ?? 0),
+    );
     parts.leftover.delete(ownerKey(owner));
     return encodeResult(result, request.version);
   });
 }
 
-const callerHasGone = ({ signal, untilMs }: CallContext): boolean =>
-  signal.aborted || (untilMs !== undefined && Date.now() > untilMs);
+const callerHasGone = ({ signal, untilUptimeMs = Number.POSITIVE_INFINITY }: CallContext): boolean =>
+  signal.aborted || (uptimeMs() ?? 0) > untilUptimeMs;
 
 const nobodyWaits = ({ sandboxId }: Owner): CniError =>
   new CniError(

@@ -91,9 +91,9 @@ describe("a workload container", () => {
   });
 
   test("does not make a DEL of its sandbox an overtaken one", async () => {
-    await cni("ADD", "s", guid, {}, { startedAtMs: 1_000 });
-    await cni("ADD", "w", joins, {}, { startedAtMs: 3_000 });
-    expect(await cni("DEL", "s", guid, {}, { startedAtMs: 2_000 })).toMatchObject({ t: "ok" });
+    await cni("ADD", "s", guid, {}, { startedUptimeMs: 1_000 });
+    await cni("ADD", "w", joins, {}, { startedUptimeMs: 3_000 });
+    expect(await cni("DEL", "s", guid, {}, { startedUptimeMs: 2_000 })).toMatchObject({ t: "ok" });
     expect(await state()).toEqual({ leases: [], interfaces: [] });
   });
 

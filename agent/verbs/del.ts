@@ -35,8 +35,8 @@ export async function runDel(parts: AgentParts, request: CmdRequest, call: CallC
  * A DEL that waited in a frozen agent until its plugin gave up, while the runtime added the same sandbox again, must not
  * end that new life.
  */
-function requireNotOvertaken(parts: AgentParts, owner: Owner, { startedAtMs }: CallContext): void {
-  if (startedAtMs === undefined || (parts.attached.get(ownerKey(owner)) ?? 0) <= startedAtMs) return;
+function requireNotOvertaken(parts: AgentParts, owner: Owner, { startedUptimeMs: began }: CallContext): void {
+  if (began === undefined || (parts.attached.get(ownerKey(owner)) ?? 0) <= began) return;
   throw new CniError(
     CniCode.overtaken,
     `Cannot unwire "${owner.sandboxId}": it has been added again since the DEL began, wanted a DEL of that`,

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createLogger } from "../../shared/log.ts";
+import { uptimeMs } from "../../shared/uptime.ts";
 import { Janitor } from "../state/janitor.ts";
 import { ownerKey } from "../state/owner-key.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "../state/parts-in-memory.ts";
@@ -126,11 +127,11 @@ describe("ADD", () => {
   });
 
   test("that nobody waits for any more touches nothing", async () => {
-    const late = { ...call(), untilMs: Date.now() - 1 };
+    const late = { ...call(), untilUptimeMs: (uptimeMs() ?? 0) - 1 };
     await expect(runAdd(parts, ownRequest("a"), late)).rejects.toMatchObject({ code: 11 });
     await expect(runAdd(parts, ownRequest("a"), call(AbortSignal.abort()))).rejects.toMatchObject({ code: 11 });
     expect([parts.dataPath.containers(), states("a")]).toEqual([[], []]);
-    await runAdd(parts, ownRequest("a"), { ...call(), untilMs: Date.now() + 60_000 });
+    await runAdd(parts, ownRequest("a"), { ...call(), untilUptimeMs: (uptimeMs() ?? 0) + 60_000 });
     expect(states("a")).toEqual(["allocated"]);
   });
 
@@ -177,7 +178,7 @@ describe("DEL", () => {
   });
 
   test("that an ADD has overtaken leaves the new life alone, one that came after the ADD does not", async () => {
-    const began = (startedAtMs: number) => ({ ...call(), startedAtMs });
+    const began = (startedUptimeMs: number) => ({ ...call(), startedUptimeMs });
     const del = request("DEL", "a", parts.conf);
     await runAdd(parts, ownRequest("a"), began(2_000));
     await expect(runDel(parts, del, began(1_000))).rejects.toMatchObject({ code: 104 });

@@ -30,8 +30,8 @@ export const unary = <Req, Res>(
 const cni = (name: string): Method<CniCmdRequest, CniCmdResponse> =>
   unary(`/antrea_io.antrea.pkg.apis.cni.v1beta1.Cni/${name}`, CniCmdRequest, CniCmdResponse);
 
-/** Metadata that our plugin sends along, milliseconds since 1970; another make's lacks them. */
-export const callTimes = { startedMs: "pipette-started-ms", untilMs: "pipette-until-ms" } as const;
+/** Metadata that our plugin sends along, by `uptimeMs`, since the time of day may be set meanwhile; another make's lacks them. */
+export const callTimes = { startedMs: "pipette-started-uptime-ms", untilMs: "pipette-until-uptime-ms" } as const;
 
 /** The reference system's service (`cni.proto`). */
 export const cniService = { cmdAdd: cni("CmdAdd"), cmdCheck: cni("CmdCheck"), cmdDel: cni("CmdDel") } as const;

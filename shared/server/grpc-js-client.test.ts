@@ -195,8 +195,8 @@ describe("a client of grpc-js", () => {
     const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     const metadata = { traceparent, [callTimes.startedMs]: "17", [callTimes.untilMs]: "soon", other: "x" };
     await add(new Uint8Array(0), { metadata });
-    expect(contexts[0]).toMatchObject({ startedAtMs: 17 });
-    expect(contexts[0]?.untilMs).toBeUndefined();
+    expect(contexts[0]).toMatchObject({ startedUptimeMs: 17 });
+    expect(contexts[0]?.untilUptimeMs).toBeUndefined();
     expect(JSON.parse(lines[0] ?? "{}")).toMatchObject({ message: "called", trace: traceparent });
   });
 

@@ -14,10 +14,10 @@ import { rpcStatus } from "./rpc-status.ts";
 export interface CallContext {
   /** Aborted when the caller has gone or its deadline has passed. */
   readonly signal: AbortSignal;
-  /** When our plugin began the call, in milliseconds since 1970; another make's client does not say. */
-  readonly startedAtMs?: number;
+  /** When our plugin began the call, by `uptimeMs`; another make's client does not say. */
+  readonly startedUptimeMs?: number;
   /** Until when it waits for the answer. */
-  readonly untilMs?: number;
+  readonly untilUptimeMs?: number;
   /** Carries the id of the request on every line. */
   readonly log: Logger;
 }
@@ -163,13 +163,13 @@ function decode({ path, request }: Rpc["method"], message: Uint8Array): unknown 
 
 function contextOf(head: RequestHead, signal: AbortSignal, logger: Logger): CallContext {
   const trace = head.metadata("traceparent");
-  const startedAtMs = timeOf(head, callTimes.startedMs);
-  const untilMs = timeOf(head, callTimes.untilMs);
+  const startedUptimeMs = timeOf(head, callTimes.startedMs);
+  const untilUptimeMs = timeOf(head, callTimes.untilMs);
   return {
     signal,
     log: logger.with({ request: randomUUID(), ...(trace === undefined ? {} : { trace }) }),
-    ...(startedAtMs === undefined ? {} : { startedAtMs }),
-    ...(untilMs === undefined ? {} : { untilMs }),
+    ...(startedUptimeMs === undefined ? {} : { startedUptimeMs }),
+    ...(untilUptimeMs === undefined ? {} : { untilUptimeMs }),
   };
 }
 

@@ -7,6 +7,7 @@ import type { CniCmdResponse } from "../../shared/proto/cni-messages.ts";
 import type { StatusResponse } from "../../shared/proto/pipette-messages.ts";
 import { callTimes, cniService, type Method, nodeService } from "../../shared/proto/services.ts";
 import { callUnary } from "../../shared/rpc/call.ts";
+import { uptimeMs } from "../../shared/uptime.ts";
 import { innerProcess } from "./inner-process.ts";
 
 /** The bridge of every agent under test: each has a network namespace of its own. */
@@ -99,7 +100,7 @@ export class AgentHome implements AsyncDisposable {
 
   /** As our plugin calls. */
   call<Req, Res>(method: Method<Req, Res>, request: Req, timeoutMs = 20_000): Promise<Res> {
-    const now = Date.now();
+    const now = uptimeMs() ?? 0;
     const metadata = { [callTimes.startedMs]: String(now), [callTimes.untilMs]: String(now + timeoutMs) };
     return callUnary(this.socket, method, request, { timeoutMs, metadata });
   }

@@ -22,6 +22,8 @@ export interface AgreementOptions {
   readonly fixedLinks: readonly string[];
   /** Names in /run/netns that are nobody's pod. */
   readonly fixedNamespaces: readonly string[];
+  /** Of the doctor's process, beside this one's. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Sweeping goes on after the answer; whatever still disagrees after this long is a fault. Default: ten seconds. */
   readonly withinMs?: number;
 }
@@ -81,14 +83,20 @@ export async function disagreements(options: AgreementOptions, pods: readonly Ru
 
 /** Notes count as well: in the end nothing is under way any more. */
 async function diagnosis(
-  { node, home, executables }: AgreementOptions,
+  { node, home, executables, env = {} }: AgreementOptions,
   pods: readonly RuntimePod[],
 ): Promise<readonly string[]> {
   const list = join(home.directory, "runtime.json");
   writeFileSync(list, JSON.stringify(pods.map(({ containerId, ifname }) => ({ containerID: containerId, ifname }))));
   const words = ["doctor", "--config", home.configFile, "--runtime", list, "--once", "--json"];
   const [file = "", ...args] = [...node.prefix, `${executables}/pipette`, ...words];
-  const { stdout, stderr } = await execa(file, args, { cwd: "/", timeout: 60_000, stdin: "ignore", reject: false });
+  const { stdout, stderr } = await execa(file, args, {
+    cwd: "/",
+    env,
+    timeout: 60_000,
+    stdin: "ignore",
+    reject: false,
+  });
   if (stdout === "") return [`the doctor cannot look: ${stderr}`];
   const report: Report = JSON.parse(stdout);
   return report.findings.map(({ code, what }) => `${code}: ${what}`);

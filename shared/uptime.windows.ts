@@ -1,0 +1,13 @@
+import { openLibrary } from "./native.linux.ts";
+
+const symbols = { GetTickCount64: { args: [], returns: "u64" } } as const;
+
+let opened: { readonly calls: ReturnType<typeof openLibrary<typeof symbols>> } | undefined;
+
+/** As `uptimeMs`, in steps of some 16 ms. */
+export function uptimeNow(): number | undefined {
+  // Every process has it from its start on, so that its name alone finds no other.
+  opened ??= { calls: openLibrary("kernel32.dll", symbols) };
+  const { calls } = opened;
+  return calls === undefined ? undefined : Number(calls.GetTickCount64());
+}
