@@ -30,7 +30,8 @@ const restarted: Fault = {
 const frozen: Fault = {
   name: "the agent is frozen",
   on: everywhere,
-  refusals: unanswered,
+  // It may hold the database's lock meanwhile, so that nothing can be written down: then the runtime has to come again.
+  refusals: { ...unanswered, DEL: [11], GC: [11] },
   strike: async (node) => {
     node.freezeAgent();
     return { what: "the agent", lost: [], [Symbol.asyncDispose]: async () => node.thawAgent() };
