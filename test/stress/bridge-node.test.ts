@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { startCommand } from "../support/cni-call.ts";
 import { describeWith } from "../support/requires.ts";
 import { BridgeNode } from "./bridge-node.ts";
 import { addressesOf } from "./runtime-call.ts";
@@ -60,10 +61,20 @@ describeWith("a bridge node under stress", ["root", "nft"], () => {
     expect(await node.disagreements([pod])).toEqual([]);
   });
 
+  test("sees a plugin that hangs", async () => {
+    await node.machine.run("cp /bin/sleep /run/pipette");
+    const { ended } = startCommand([...node.machine.prefix, "/run/pipette", "60"], {}, "");
+    await expect.poll(() => node.machine.run("pgrep -c pipette")).toBe("2");
+    expect(await node.disagreements([pod])).toEqual(["1 plugins still run, wanted none"]);
+    await node.machine.run("pkill -f ^/run/pipette");
+    await ended;
+    expect(await node.disagreements([pod])).toEqual([]);
+  });
+
   test("says what a call came to when its plugin is killed, and when nobody answers", async () => {
     node.freezeAgent();
     const running = node.startCall("CHECK", pod);
-    await Bun.sleep(200);
+    await expect.poll(() => node.machine.run("pgrep -c pipette")).toBe("2");
     await node.machine.run(`kill -9 ${await node.machine.run("pgrep -n pipette")}`);
     expect((await running.ended).status).not.toBe(0);
     node.thawAgent();

@@ -214,6 +214,7 @@ export class BridgeNode implements StressNode {
     const rules = await this.#rules();
     return [
       ...(await this.#brokenLeases()),
+      ...(await this.#strayPlugins()),
       // Through the node: something may be mounted over it there.
       ...strayFiles(await lines(`ls -A ${this.home.dataDir}`)),
       ...strayLinks(names, this.#agreement.fixedLinks, pods.length),
@@ -228,6 +229,13 @@ export class BridgeNode implements StressNode {
     return this.machine
       .runWords(words)
       .then(JSON.parse, (caught: Error) => [`the leases cannot be read: ${caught.message}`]);
+  }
+
+  /** Their runtime waits for none at the moment: one that still runs was left, or hangs. */
+  async #strayPlugins(): Promise<readonly string[]> {
+    const names = await this.machine.runWords(["sh", "-c", "cat /proc/[0-9]*/comm 2>/dev/null || true"]);
+    const plugins = names.split("\n").filter((name) => name === "pipette").length - (this.#running ? 1 : 0);
+    return plugins === 0 ? [] : [`${plugins} plugins still run, wanted none`];
   }
 
   #rules(): Promise<string> {
