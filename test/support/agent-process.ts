@@ -179,7 +179,8 @@ export class AgentProcess {
   async logged(wanted: (line: LogLine) => boolean): Promise<LogLine> {
     return eventually(() => {
       const line = this.lines.find(wanted);
-      if (line === undefined && this.#child.exitCode !== null) throw new Error(`The agent has ended: ${this.stderr}`);
+      const hasEnded = this.#child.exitCode !== null || this.#child.signalCode !== null;
+      if (line === undefined && hasEnded) throw new Error(`The agent has ended: ${this.stderr}`);
       return line;
     }, "the line in the agent's log");
   }
