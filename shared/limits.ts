@@ -50,6 +50,8 @@ export const limits = {
   controlFrames: 1000,
   /** Calls on one connection at a time: a node has a tenth of that in pods, and each may cost a handler. */
   concurrentStreams: 1000,
+  /** Of one server: as many as may wait to be accepted. Beyond, the longest idle ones end. */
+  connections: 4096,
   /** Requests in a server's memory, over all its connections: sixteen of the longest. */
   requestBytesHeld: 64 * 1024 * 1024,
   /** Answers that one connection's peer does not read: sixteen of the longest. Beyond, the connection ends. */

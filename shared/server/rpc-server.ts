@@ -1,6 +1,7 @@
 import { limits } from "../limits.ts";
 import type { Logger } from "../log.ts";
 import type { CallTracker } from "./call-tracker.ts";
+import { Crowd } from "./crowd.ts";
 import { openCalls, type Rpc } from "./handlers.ts";
 import { Health } from "./health.ts";
 import { ServedConnection } from "./served-connection.ts";
@@ -14,24 +15,16 @@ export class RpcServer {
   /** Not serving, until somebody says so. */
   readonly health: Health;
   readonly #tracker: CallTracker;
-  readonly #connections: Set<ServedConnection>;
+  readonly #connections: Crowd;
   readonly #listener: UnixListener;
   readonly #sweep: ReturnType<typeof setInterval>;
 
-  private constructor(
-    health: Health,
-    tracker: CallTracker,
-    connections: Set<ServedConnection>,
-    listener: UnixListener,
-  ) {
+  private constructor(health: Health, tracker: CallTracker, connections: Crowd, listener: UnixListener) {
     this.health = health;
     this.#tracker = tracker;
     this.#connections = connections;
     this.#listener = listener;
-    this.#sweep = setInterval(() => {
-      const nowMs = performance.now();
-      for (const connection of connections) connection.sweep(nowMs);
-    }, limits.idleConnectionMs / 10);
+    this.#sweep = setInterval(() => connections.sweep(), limits.idleConnectionMs / 10);
   }
 
   /** @throws {NodeJS.ErrnoException} where the socket cannot be made; EADDRINUSE where its path is not free */
@@ -44,17 +37,16 @@ export class RpcServer {
   ): Promise<RpcServer> {
     const health = new Health(services.flat().map(({ method }) => serviceOf(method.path)));
     const open = openCalls([...services.flat(), ...health.rpcs], tracker, logger);
-    const memory = { heldBytes: 0 };
-    const connections = new Set<ServedConnection>();
+    const connections = new Crowd(logger, options.connections);
     const listener = await UnixListener.listen<ServedConnection>(socket, options, {
       open(client) {
-        client.data = new ServedConnection(client, { open, memory });
-        connections.add(client.data);
+        client.data = new ServedConnection(client, { open, memory: connections });
+        connections.enter(client.data);
       },
       data: ({ data }, chunk) => data.receive(chunk),
       drain: ({ data }) => data.flush(),
       close({ data }) {
-        connections.delete(data);
+        connections.leave(data);
         data.closed();
       },
       error(client, error) {

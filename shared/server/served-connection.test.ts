@@ -101,6 +101,16 @@ describe("a connection on its socket", () => {
     expect(socket.types).toEqual([4, 8, 4, 1, 0, 1]);
   });
 
+  test("whose bytes carry nothing on is given up, however often they come", async () => {
+    connection.receive(concat([opening, headers(1)]));
+    for (let i = 0; i < 40; i++) {
+      await vi.advanceTimersByTimeAsync(limits.idleConnectionMs / 20);
+      connection.receive(new Uint8Array([0]));
+      connection.sweep(performance.now());
+    }
+    expect(socket.events).toContain("terminate");
+  });
+
   test("that takes no bytes for long is given up", async () => {
     socket.takes = 10;
     connection.receive(opening);

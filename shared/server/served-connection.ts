@@ -20,7 +20,7 @@ export class ServedConnection {
   #flushDue = false;
   #opening: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
-  /** When something came or went last. */
+  /** When a whole request came last, or something of an answer went: single bytes carry nothing on. */
   #activeMs = performance.now();
   #leaving = false;
 
@@ -29,9 +29,20 @@ export class ServedConnection {
     this.#protocol = new ServerConnection({ ...options, wake: () => this.#wake() });
   }
 
+  /** Whether a call is at work. */
+  get isHandling(): boolean {
+    return this.#protocol.isHandling;
+  }
+
+  /** What it has of the memory for requests. */
+  get heldBytes(): number {
+    return this.#protocol.heldBytes;
+  }
+
   receive(chunk: Uint8Array): void {
-    this.#activeMs = performance.now();
+    const { requests } = this.#protocol;
     this.#protocol.receive(chunk);
+    if (this.#protocol.requests > requests) this.#activeMs = performance.now();
     if (this.#protocol.canWait) this.#opening ??= setTimeout(() => this.flush(), limits.openingMs);
     else this.flush();
   }
@@ -85,6 +96,7 @@ export class ServedConnection {
 
   /** The socket is closed. */
   closed(): void {
+    if (this.#closed) return;
     this.#closed = true;
     clearTimeout(this.#opening);
     this.#protocol.ended();

@@ -7,6 +7,8 @@ import { socketIdentity } from "./socket-place.linux.ts";
 export interface ListenOptions {
   /** Connections that may wait to be accepted; the kernel may allow less. */
   readonly backlog?: number;
+  /** Connections at a time; absent: as many as the process can well have. */
+  readonly connections?: number;
 }
 
 /** One connection, and what belongs to it. */

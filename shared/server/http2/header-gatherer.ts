@@ -2,6 +2,7 @@ import { limits } from "../../limits.ts";
 import { concat, type Frame, FrameType, flags, unpadded } from "../../rpc/h2-frames.ts";
 import { type Header, HpackDecoder, HpackError } from "../../rpc/hpack.ts";
 import { type Fault, H2Code } from "./fault.ts";
+import { HeldBytes, type RequestMemory } from "./request-memory.ts";
 
 export interface HeaderList {
   readonly stream: number;
@@ -22,7 +23,23 @@ interface OpenBlock {
  */
 export class HeaderGatherer {
   readonly #hpack = new HpackDecoder(limits.headerTableBytes, limits.headerBlockBytes);
+  readonly #held: HeldBytes;
   #open: OpenBlock | undefined;
+
+  constructor(memory: RequestMemory) {
+    this.#held = new HeldBytes(memory);
+  }
+
+  /** Of a block that is not whole yet. */
+  get heldBytes(): number {
+    return this.#held.bytes;
+  }
+
+  /** The connection is over. */
+  close(): void {
+    this.#held.giveBack();
+    this.#open = undefined;
+  }
 
   /** While a block is open nothing else may come, on any stream. */
   isInterruptedBy(frame: Frame): boolean {
@@ -53,6 +70,8 @@ export class HeaderGatherer {
       return { code: H2Code.enhanceYourCalm, is };
     }
     const whole = (frameFlags & flags.endHeaders) !== 0;
+    if (!whole && !this.#held.take(part.length)) return { code: H2Code.enhanceYourCalm, is: this.#held.problem };
+    if (whole) this.#held.giveBack();
     // A copy where it waits for the next frame: the bytes are the caller's.
     block.parts.push(whole ? part : new Uint8Array(part));
     this.#open = whole ? undefined : block;

@@ -12,8 +12,9 @@ import {
 } from "../../rpc/h2-frames.ts";
 import { encodeHeaders, type Header, HpackDecoder } from "../../rpc/hpack.ts";
 import { prefixed } from "../../rpc/message-frame.ts";
+import type { RequestMemory } from "./request-memory.ts";
 import { ServerConnection } from "./server-connection.ts";
-import { type RequestMemory, type ServerCall, ServerStream } from "./server-stream.ts";
+import { type ServerCall, ServerStream } from "./server-stream.ts";
 
 /** For tests: what a client sends, frame by frame, right or wrong as asked, and what it gets. */
 

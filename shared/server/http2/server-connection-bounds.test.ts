@@ -27,6 +27,11 @@ import {
   wholeCall,
 } from "./scripted-client.ts";
 
+/** What the headers of a call as `headers` sends it take. */
+const headBytes = requestHeaders().reduce((sum, [name, value]) => sum + name.length + value.length, 0);
+
+const bytes32 = (value: number): Uint8Array => new Uint8Array([0, 0, 0, value]);
+
 const dataBytes = (frames: readonly Frame[], stream?: number): number =>
   frames
     .filter((frame) => frame.type === FrameType.data && (stream === undefined || frame.stream === stream))
@@ -157,12 +162,37 @@ describe("requests come as the windows allow", () => {
 
   test("all requests together are held within a bound, and room comes back", async () => {
     const client = new ScriptedClient(() => new Promise(() => undefined));
-    client.memory.heldBytes = limits.requestBytesHeld - 15;
+    const others = limits.requestBytesHeld - 2 * headBytes - 15;
+    client.memory.heldBytes = others;
     await client.send(concat([opening, wholeCall(1), wholeCall(3)]));
     expect(client.events).toEqual(["open 1", "request 1", "open 3", "gone 3"]);
     expect(client.answers().get(3)?.trailers).toContainEqual(["grpc-status", "8"]);
     await client.send(encodeReset(1, 8));
-    expect(client.memory.heldBytes).toBe(limits.requestBytesHeld - 15 + prefixed(ascii("hello")).length);
+    expect(client.memory.heldBytes).toBe(others + headBytes + prefixed(ascii("hello")).length);
+  });
+
+  test("headers count too: of calls whose request does not come, and those that are not whole", async () => {
+    const client = new ScriptedClient();
+    await client.send(concat([opening, headers(1)]));
+    expect(client.memory.heldBytes).toBe(headBytes);
+    const part = encodeFrame(FrameType.headers, 0, 3, new Uint8Array(1000));
+    await client.send(part);
+    expect([client.memory.heldBytes, client.connection.heldBytes]).toEqual([headBytes + 1000, headBytes + 1000]);
+    client.connection.ended();
+    expect([client.memory.heldBytes, client.connection.heldBytes]).toEqual([0, 0]);
+  });
+
+  test("where there is no room for headers their call is turned away, unless somebody makes room", async () => {
+    const client = new ScriptedClient();
+    client.memory.heldBytes = limits.requestBytesHeld;
+    expect(await client.send(concat([opening, wholeCall(1)]))).toContainEqual(
+      expect.objectContaining({ type: FrameType.rstStream, stream: 1, payload: bytes32(H2Code.refusedStream) }),
+    );
+    client.memory.makeRoom = () => {
+      client.memory.heldBytes = 0;
+    };
+    await client.send(wholeCall(3));
+    expect(client.events).toEqual(["open 3", "request 3"]);
   });
 });
 

@@ -21,13 +21,8 @@ import { FrameReader } from "./frame-reader.ts";
 import { HeaderGatherer, type HeaderList } from "./header-gatherer.ts";
 import { Outbox } from "./outbox.ts";
 import { readHead } from "./request-head.ts";
-import {
-  type CallListener,
-  type RequestMemory,
-  type ServerCall,
-  ServerStream,
-  type StreamOwner,
-} from "./server-stream.ts";
+import { HeldBytes, type RequestMemory } from "./request-memory.ts";
+import { type CallListener, type ServerCall, ServerStream, type StreamOwner } from "./server-stream.ts";
 
 export interface ConnectionOptions {
   /** Told of each call when its headers have been read. */
@@ -52,10 +47,9 @@ type State =
  * breaks the protocol or a bound ends a stream by RST_STREAM or the connection by GOAWAY; nothing is thrown.
  */
 export class ServerConnection implements StreamOwner {
-  readonly memory: RequestMemory;
   readonly #options: ConnectionOptions;
   readonly #reader = new FrameReader();
-  readonly #headers = new HeaderGatherer();
+  readonly #headers: HeaderGatherer;
   readonly #outbox: Outbox;
   readonly #streams = new Map<number, ServerStream>();
   #state: State = { t: "preface", matched: 0 };
@@ -63,6 +57,7 @@ export class ServerConnection implements StreamOwner {
   /** Calls that the peer or a handler still has to do with; a stream that was reset counts until its handler has ended. */
   #calls = 0;
   #lastStream = 0;
+  #requests = 0;
   /** Bytes of DATA that the peer has not been given back: what comes is taken at once, and bounded otherwise. */
   #consumed = 0;
   #controlFrames = 0;
@@ -71,7 +66,7 @@ export class ServerConnection implements StreamOwner {
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
-    this.memory = options.memory;
+    this.#headers = new HeaderGatherer(options.memory);
     this.#outbox = new Outbox([
       encodeSettings([
         [settingIds.maxConcurrentStreams, limits.concurrentStreams],
@@ -86,6 +81,18 @@ export class ServerConnection implements StreamOwner {
   get isHandling(): boolean {
     for (const stream of this.#streams.values()) if (stream.isHandling) return true;
     return false;
+  }
+
+  /** What it has of `RequestMemory`. */
+  get heldBytes(): number {
+    let bytes = this.#headers.heldBytes;
+    for (const stream of this.#streams.values()) bytes += stream.heldBytes;
+    return bytes;
+  }
+
+  /** How many requests have come as a whole. */
+  get requests(): number {
+    return this.#requests;
   }
 
   /** Whether nothing will follow what `take` gives now. */
@@ -142,6 +149,7 @@ export class ServerConnection implements StreamOwner {
   /** The peer has gone, or is to go. */
   ended(): void {
     this.#state = { t: "closed" };
+    this.#headers.close();
     for (const stream of [...this.#streams.values()]) this.#close(stream);
   }
 
@@ -239,19 +247,21 @@ export class ServerConnection implements StreamOwner {
       this.#outbox.push(encodeFrame(FrameType.headers, flags.endHeaders | flags.endStream, id, block));
       return endStream ? this.#count() : this.#reset(id, H2Code.noError);
     }
-    const stream = new ServerStream(id, outcome.head, this.#outbox.peer.windowBytes, this);
+    const held = new HeldBytes(this.#options.memory);
+    if (!held.take(bytesOf(headers))) return this.#reset(id, H2Code.refusedStream);
+    const stream = new ServerStream(id, outcome.head, this.#outbox.peer.windowBytes, this, held);
     this.#streams.set(id, stream);
     this.#calls++;
     if (outcome.t === "call") stream.listener = this.#options.open(stream);
     else stream.refuse(outcome.problem);
-    if (endStream) stream.endRequest();
+    if (endStream) this.#endRequest(stream);
     return undefined;
   }
 
   #onTrailers(stream: ServerStream, endStream: boolean): Fault | undefined {
     if (stream.requestEnded) return this.#reset(stream.id, H2Code.streamClosed);
     if (!endStream) return this.#reset(stream.id, H2Code.protocolError);
-    stream.endRequest();
+    this.#endRequest(stream);
     return undefined;
   }
 
@@ -277,7 +287,7 @@ export class ServerConnection implements StreamOwner {
     stream.receive(part);
     stream.consumed += length;
     if (endStream) {
-      stream.endRequest();
+      this.#endRequest(stream);
       return undefined;
     }
     if (stream.consumed >= limits.receiveWindowBytes / 2) {
@@ -287,6 +297,11 @@ export class ServerConnection implements StreamOwner {
     if (part.length === 0) return this.#count();
     this.#controlFrames = 0;
     return undefined;
+  }
+
+  #endRequest(stream: ServerStream): void {
+    this.#requests++;
+    stream.endRequest();
   }
 
   #onReset(frame: Frame): Fault | undefined {
@@ -347,6 +362,9 @@ export class ServerConnection implements StreamOwner {
     stream.close();
   }
 }
+
+const bytesOf = (headers: HeaderList["headers"]): number =>
+  headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
 
 const nothing = new Uint8Array(0);
 const broken = (is: string): Fault => ({ code: H2Code.protocolError, is: `${is}, wanted HTTP/2` });

@@ -5,6 +5,7 @@ import { GrpcCode } from "../../rpc/rpc-error.ts";
 import { answerHeadBlock, trailersBlock, trailersOnlyBlock } from "./answer-headers.ts";
 import { AnswerSender } from "./answer-sender.ts";
 import type { RequestHead } from "./request-head.ts";
+import type { HeldBytes } from "./request-memory.ts";
 
 /** One call, as whoever serves it sees it. Nothing here throws; what comes behind the end of a call is dropped. */
 export interface ServerCall {
@@ -26,14 +27,8 @@ export interface CallListener {
   gone(): void;
 }
 
-/** What requests may take of the memory, counted over all connections of a server. */
-export interface RequestMemory {
-  heldBytes: number;
-}
-
 /** What a stream tells its connection. */
 export interface StreamOwner {
-  readonly memory: RequestMemory;
   /** It has something to send: `bytes` more of messages. */
   wrote(stream: ServerStream, bytes: number): void;
   /** Neither the peer nor a handler has anything to do with it any more. */
@@ -52,22 +47,28 @@ export class ServerStream implements ServerCall {
   consumed = 0;
   readonly #owner: StreamOwner;
   readonly #request = new MessageReader(limits.messageBytes, "request");
-  #heldBytes = 0;
+  readonly #held: HeldBytes;
   #begun = false;
   #finished = false;
   #requestEnded = false;
   #handling = false;
   #closed = false;
 
-  constructor(id: number, head: RequestHead, windowBytes: number, owner: StreamOwner) {
+  /** @param held what its headers take already */
+  constructor(id: number, head: RequestHead, windowBytes: number, owner: StreamOwner, held: HeldBytes) {
     this.id = id;
     this.head = head;
+    this.#held = held;
     this.answer = new AnswerSender(id, windowBytes);
     this.#owner = owner;
   }
 
   get hasRoom(): boolean {
     return this.answer.waiting <= limits.streamRoomBytes;
+  }
+
+  get heldBytes(): number {
+    return this.#held.bytes;
   }
 
   /** Whether the peer has said all. */
@@ -106,14 +107,10 @@ export class ServerStream implements ServerCall {
   /** A part of the request. */
   receive(part: Uint8Array): void {
     if (this.#finished || part.length === 0) return;
-    const { memory } = this.#owner;
-    if (memory.heldBytes + part.length > limits.requestBytesHeld) {
-      const is = `${memory.heldBytes} bytes of requests are held, wanted at most ${limits.requestBytesHeld}`;
-      this.refuse({ code: GrpcCode.resourceExhausted, is });
+    if (!this.#held.take(part.length)) {
+      this.refuse({ code: GrpcCode.resourceExhausted, is: this.#held.problem });
       return;
     }
-    memory.heldBytes += part.length;
-    this.#heldBytes += part.length;
     const problem = this.#request.push(part);
     if (problem !== undefined) this.refuse(problem);
   }
@@ -144,8 +141,7 @@ export class ServerStream implements ServerCall {
 
   #leave(): void {
     if (this.#handling || !this.#closed) return;
-    this.#owner.memory.heldBytes -= this.#heldBytes;
-    this.#heldBytes = 0;
+    this.#held.giveBack();
     this.#owner.left(this);
   }
 }

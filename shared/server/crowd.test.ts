@@ -1,0 +1,105 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createLogger } from "../log.ts";
+import { nodeService } from "../proto/services.ts";
+import { callUnary } from "../rpc/call.ts";
+import { concat, encodeFrame, encodeSettings, FrameType, preface } from "../rpc/h2-frames.ts";
+import { CallTracker } from "./call-tracker.ts";
+import { Crowd } from "./crowd.ts";
+import { rpc } from "./handlers.ts";
+import { RpcServer } from "./rpc-server.ts";
+import { ServedConnection } from "./served-connection.ts";
+
+const answer = { problems: [], version: "0", pid: 1, startedAtMs: 1, dataPath: "none", networks: ["pods"] };
+const status = { ...answer, callsInFlight: 0, departing: 0, cluster: "", shortcomings: [] };
+const most = 4;
+
+describe("a server with more clients than it can have", () => {
+  let directory: string;
+  let socket: string;
+  let server: RpcServer;
+  let release: () => void;
+  const held = { calls: 0 };
+
+  beforeEach(async () => {
+    directory = mkdtempSync(join(tmpdir(), "pipette-crowd-"));
+    socket = join(directory, "s");
+    held.calls = 0;
+    const gate = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const handle = async ({ network }: { network: string }) => {
+      if (network === "wait") {
+        held.calls++;
+        await gate;
+      }
+      return status;
+    };
+    const services = [[rpc(nodeService.status, handle)]];
+    const logger = createLogger("error", () => undefined);
+    server = await RpcServer.listen(socket, services, new CallTracker(), logger, { connections: most });
+  });
+  afterEach(async () => {
+    release();
+    await server.close(0);
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  const ask = (network: string) => callUnary(socket, nodeService.status, { network }, { timeoutMs: 10_000 });
+
+  /** One that connects, says this, and nothing more. */
+  async function connect(says: Uint8Array): Promise<{ closed: boolean }> {
+    const state = { closed: false };
+    const close = (): void => {
+      state.closed = true;
+    };
+    const socketHandlers = { data: () => undefined, close, end: close, error: () => undefined };
+    const client = await Bun.connect({ unix: socket, socket: socketHandlers });
+    client.write(says);
+    return state;
+  }
+
+  test("ends those that have been idle longest, and serves all that call", async () => {
+    const waiting = ask("wait");
+    await expect.poll(() => held.calls).toBe(1);
+    const idle: { closed: boolean }[] = [];
+    for (let i = 0; i < 10; i++) {
+      idle.push(await connect(new TextEncoder().encode(preface.slice(0, i))));
+      expect((await ask("")).version).toBe("0");
+    }
+    // The last ones, one of them for whoever asked, and the call at work, which is the oldest of all.
+    await expect.poll(() => idle.map(({ closed }) => closed)).toEqual([...Array(8).fill(true), false, false]);
+    release();
+    expect((await waiting).version).toBe("0");
+  });
+});
+
+describe("connections that hold the memory for requests", () => {
+  const logger = createLogger("error", () => undefined);
+  const opening = concat([new TextEncoder().encode(preface), encodeSettings([])]);
+  const beginning = (bytes: number): Uint8Array => encodeFrame(FrameType.headers, 0, 1, new Uint8Array(bytes));
+
+  test("go where there is no more of it, who holds the most first, and nobody else", () => {
+    const crowd = new Crowd(logger, 10);
+    const ended: number[] = [];
+    const connect = (bytes: number): ServedConnection => {
+      const terminate = (): void => void ended.push(bytes);
+      const nothing = (): void => undefined;
+      const socket = { write: (sent: Uint8Array) => sent.length, pause: nothing, resume: nothing, end: nothing };
+      const connection = new ServedConnection({ ...socket, terminate }, { memory: crowd, open: () => expect.fail() });
+      crowd.enter(connection);
+      connection.receive(concat([opening, beginning(bytes)]));
+      return connection;
+    };
+    for (const bytes of [0, 20, 10_000, 300]) connect(bytes);
+    expect(crowd.heldBytes).toBe(10_320);
+    crowd.makeRoom();
+    crowd.makeRoom();
+    expect([ended, crowd.heldBytes, crowd.size]).toEqual([[10_000, 300], 20, 2]);
+    crowd.makeRoom();
+    crowd.makeRoom();
+    expect([ended, crowd.heldBytes, crowd.size]).toEqual([[10_000, 300, 20], 0, 1]);
+  });
+});
