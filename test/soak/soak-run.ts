@@ -71,8 +71,11 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
       if (steady) steadyFrom = Math.min(steadyFrom, elapsed());
       const fault = deck.next((each) => !steady || each.endsAgent !== true);
       if (fault !== undefined && goesOn()) {
-        struck.set(fault.name, (struck.get(fault.name) ?? 0) + 1);
-        await workload.endure(fault, chance, chance(faultMs));
+        const joining = options.faults.filter((each) => each.joinsOthers === true && each !== fault);
+        const second = chance(4) === 0 ? joining[chance(Math.max(1, joining.length))] : undefined;
+        const together = second === undefined ? [fault] : [fault, second];
+        for (const { name } of together) struck.set(name, (struck.get(name) ?? 0) + 1);
+        await Promise.all(together.map((each) => workload.endure(each, chance, chance(faultMs))));
       }
       await workload.judge();
       if (!workload.failed) samples.push(await look(node, elapsed()));

@@ -25,6 +25,8 @@ export interface Fault {
   readonly endsAgent?: true;
   /** Plugins are killed: a call may end without an answer. Its runtime goes on as after an error. */
   readonly killsPlugins?: true;
+  /** May strike while another fault is in force, whatever that is. */
+  readonly joinsOthers?: true;
   /** @param random whole numbers from 0 to below its argument, the same for the same seed */
   strike(node: StressNode, pods: readonly StressPod[], random: (bound: number) => number): Promise<Struck>;
 }

@@ -84,7 +84,7 @@ export class Workload {
   /** Lets `fault` strike, last, end and settle, whether or not the lanes run. */
   async endure(fault: Fault, chance: (bound: number) => number, lastsMs: number): Promise<void> {
     this.events.add(`FAULT ${fault.name}`);
-    const { pid } = this.node.holdings();
+    const pid = this.node.agentRuns() ? this.node.holdings().pid : undefined;
     const striking = fault.strike(this.node, this.pods, chance);
     const trouble = this.#troubles.begin(fault, striking);
     try {
@@ -94,7 +94,8 @@ export class Workload {
       this.events.add(`HEAL ${fault.name}`);
       await struck[Symbol.asyncDispose]();
       await this.#settle(fault);
-      if (fault.endsAgent !== true && this.node.holdings().pid !== pid)
+      const together = this.#troubles.during(trouble.from, performance.now());
+      if (!together.some((each) => each.fault.endsAgent === true) && this.node.holdings().pid !== pid)
         this.violate(`${fault.name}: the agent is another process, wanted it to outlive that`);
       this.events.add(`SETTLED ${fault.name}`);
     } catch (caught) {
@@ -114,7 +115,8 @@ export class Workload {
 
   async #settle(fault: Fault): Promise<void> {
     const until = performance.now() + settlesWithinMs;
-    if (!this.node.agentRuns()) await this.node.startAgent();
+    const alone = this.#troubles.during(performance.now(), performance.now()).length === 1;
+    if (alone && !this.node.agentRuns()) await this.node.startAgent();
     for (;;) {
       const outcome = await this.#judged("STATUS", "", () => this.node.status());
       if (outcome.t === "ok" || this.failed) return;
@@ -222,8 +224,9 @@ export class Workload {
     const during = this.#troubles.during(from, performance.now());
     const words = `${verb} ${about} ${said(outcome)}, ${Math.round(outcome.ms)} ms`;
     this.events.add(words);
-    this.latencies.add(verb, outcome.ms, during[0]?.fault.name);
-    const under = during.length === 0 ? "" : ` (under: ${during.map(({ fault }) => fault.name).join(", ")})`;
+    const names = during.map(({ fault }) => fault.name).join(", ");
+    this.latencies.add(verb, outcome.ms, during.length === 0 ? undefined : names);
+    const under = during.length === 0 ? "" : ` (under: ${names})`;
     if (!this.#troubles.excuse(verb, outcome, during)) this.violate(`${words}${under}`);
     if (outcome.ms > this.node.deadlineMs[verb])
       this.violate(`${words}${under}, wanted ${this.node.deadlineMs[verb]} ms at most`);

@@ -27,6 +27,7 @@ export class PrivateNode implements AsyncDisposable {
   readonly cgroup = `/${basename(this.directory)}`;
   readonly #holder: Bun.Subprocess<"pipe", "pipe", "inherit">;
   #prefix: readonly string[] = [];
+  #firstPid = 0;
 
   private constructor() {
     const own = ["--mount", "--propagation", "private", "--net", "--pid", "--fork", "--mount-proc"];
@@ -43,6 +44,7 @@ export class PrivateNode implements AsyncDisposable {
       if (!new TextDecoder().decode(chunk).includes("ready")) continue;
       const { pid } = node.#holder;
       const first = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim();
+      node.#firstPid = Number(first);
       node.#prefix = ["nsenter", "--target", first, "--mount", "--net", "--pid", "--"];
       return node;
     }
@@ -53,6 +55,11 @@ export class PrivateNode implements AsyncDisposable {
   /** What to put before a command so that it runs in the node. */
   get prefix(): readonly string[] {
     return this.#prefix;
+  }
+
+  /** The process that holds the node's namespaces, as it is numbered outside. */
+  get firstPid(): number {
+    return this.#firstPid;
   }
 
   /** Runs a command line, split at blanks, in the node; answers its output. @throws where it fails */

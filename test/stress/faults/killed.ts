@@ -1,4 +1,4 @@
-import { readdirSync, readlinkSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { BridgeNode } from "../bridge-node.ts";
 import type { Fault } from "../fault.ts";
@@ -33,6 +33,7 @@ const pluginsKilled: Fault = {
   name: "plugins are killed at any moment",
   on: ["bridge"],
   killsPlugins: true,
+  joinsOthers: true,
   refusals: {},
   strike: async (node, _pods, random) => {
     if (!(node instanceof BridgeNode)) throw new Error(`Cannot find plugins: the node is ${node.kind}, wanted bridge`);
@@ -56,11 +57,20 @@ const pluginsKilled: Fault = {
 
 /** Processes of the executable, in the node's namespaces, that are not its agent. */
 function pluginsOf(node: BridgeNode): readonly number[] {
-  const place = namespaceOf(node.agent.pid);
+  const place = namespaceOf(node.machine.firstPid);
   const file = join(node.executables, "pipette");
   return readdirSync("/proc")
     .map(Number)
-    .filter((pid) => pid > 0 && pid !== node.agent.pid && exeOf(pid) === file && namespaceOf(pid) === place);
+    .filter((pid) => pid > 0 && exeOf(pid) === file && namespaceOf(pid) === place && !isAgent(pid));
+}
+
+/** By its arguments: another fault may start a new one at any moment. */
+function isAgent(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0")[1] === "agent";
+  } catch {
+    return false; // Has ended.
+  }
 }
 
 const exeOf = (pid: number): string | undefined => linkOf(`/proc/${pid}/exe`);
