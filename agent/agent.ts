@@ -75,9 +75,16 @@ export class Agent {
     this.#server = server;
     this.#watch = watch;
     const { sources, registry } = dependencies;
-    const { janitorIntervalMs: intervalMs } = parts.config;
+    const { janitorIntervalMs: intervalMs, dataPath } = parts.config;
+    // An endpoint of Windows outlives its sandbox, and HNS can lose those of pods that run.
+    const vanishing = dataPath === "hns" ? {} : { vanishedGraceMs: limits.vanishedLooks * intervalMs };
     this.#joining = new Joining(parts, registry, this.#stopping.signal);
-    this.#janitor = new Janitor(parts, { intervalMs, suspectGraceMs: limits.suspectGraceMs, sources });
+    this.#janitor = new Janitor(parts, {
+      intervalMs,
+      suspectGraceMs: limits.suspectGraceMs,
+      ...vanishing,
+      sources,
+    });
   }
 
   /**

@@ -34,7 +34,7 @@ export async function gc(call: Call): Promise<undefined> {
 
 async function retainLeases(call: Call, valid: readonly ValidAttachment[]): Promise<void> {
   using allocator = await openStore(call);
-  const given = allocator.retain(call.request.network, valid, "releasing");
+  const given = allocator.retain(call.request.network, valid, "releasing", performance.now() - call.startedMs);
   if (given.length > 0) call.log.info("Gave up attachments that the runtime does not know", { attachments: given });
 }
 

@@ -5,6 +5,7 @@ import { type Ip, sameIp } from "../shared/ip.ts";
 import { limits } from "../shared/limits.ts";
 import { paths } from "../shared/paths.ts";
 import { type Applicant, assignRequests, chooseAddress } from "./allocate/choose.ts";
+import { allocatedOf, leasesOf } from "./allocate/held.ts";
 import { generationMark } from "./allocate/marks.ts";
 import { hasAddress } from "./allocate/pick.ts";
 import { holdsOthers } from "./allocate/refusals.ts";
@@ -12,16 +13,18 @@ import { noteAddress } from "./allocate/sticky.ts";
 import { hasSubnet, subnetOf } from "./allocate/subnet.ts";
 import { attachmentName, unclaimedTest } from "./allocate/unclaimed.ts";
 import { type RangeUsage, usageOf } from "./allocate/usage.ts";
+import { forgetWired, isWired, noteWired } from "./allocate/wired.ts";
 import { readBootId } from "./boot-id.ts";
 import type { IpamConfig } from "./config/ipam-config.ts";
 import { type RangeSet, rangeOf } from "./config/ranges.ts";
 import { isSettled } from "./host-local/record.ts";
 import type { Lease, LeaseState } from "./lease.ts";
-import { firstAddress, lastAddress, leasePages, networksIn } from "./pages.ts";
+import { countsIn, leasePages, type NetworkCounts } from "./pages.ts";
 import { completeByList, declareComplete, missingSince, requireComplete } from "./recovery/hold.ts";
 import { type Restored, restoreLeases, type Standing } from "./recovery/restore.ts";
 import { SqliteStore, type StoreLifetime } from "./store/sqlite-store.ts";
 import type { Store, Synchronous } from "./store/store.ts";
+import type { Surroundings } from "./surroundings.ts";
 
 /** Where a lease goes that its owner leaves: `releasing` while an interface may stand, else `cooling`. */
 export type LeftState = Exclude<LeaseState, "allocated">;
@@ -33,28 +36,10 @@ export interface Allocation {
   readonly created: boolean;
 }
 
-/** How many leases of a network are in which state. */
-export interface NetworkCounts {
-  readonly network: string;
-  readonly allocated: number;
-  readonly releasing: number;
-  readonly cooling: number;
-}
-
 /** An attachment by the names that the CNI specification has for it. */
 export interface Attachment {
   readonly containerId: string;
   readonly ifname: string;
-}
-
-/** What the allocator knows of the world around it. */
-export interface Surroundings {
-  /** Empty: unknown. */
-  readonly bootId: string;
-  /** Milliseconds since 1970. */
-  now(): number;
-  /** Where host-local may have kept leases before; absent: nowhere. */
-  readonly dataDir?: string;
 }
 
 export interface OpenOptions {
@@ -124,26 +109,33 @@ export class Allocator implements Disposable {
   /**
    * Gives the owner one address per range set, or those that it holds already. A lease that it left and that
    * nobody got since is taken up again.
+   * @param wired an interface of the agent's is about to stand on them, and its end is theirs (`vanished`)
    * @throws {CniError} code 101 where a range set is exhausted or a requested address cannot be given, 11 where
    * that one is about to be free
    */
-  allocate(owner: Owner, config: IpamConfig, pod?: Pod): Allocation {
+  allocate(owner: Owner, config: IpamConfig, pod?: Pod, wired = false): Allocation {
     return this.#store.transaction((): Allocation => {
-      const known = this.#leasesOf(owner);
-      const held = allocatedOf(known);
-      if (held.length > 0) return { leases: this.#confirm(owner, held, config), created: false };
-      requireComplete(this.#store, owner.network);
-      const requested = assignRequests(config);
-      const cooledByMs = this.#surroundings.now() - config.cooldownMs;
-      this.#clearCooled(owner.network, cooledByMs);
-      const left = known.filter((lease) => lease.state !== "cooling" || (lease.releasedAtMs ?? 0) > cooledByMs);
-      const applicant = { owner, pod, left };
-      const leases = config.rangeSets.map((set, i) => {
-        const ip = chooseAddress(this.#store, applicant, set, config, requested.get(set));
-        return this.#give(applicant, set, i, ip, config);
-      });
-      return { leases, created: true };
+      const allocation = this.#allocate(owner, config, pod);
+      if (wired) noteWired(this.#store, owner, allocation.leases);
+      return allocation;
     });
+  }
+
+  #allocate(owner: Owner, config: IpamConfig, pod: Pod | undefined): Allocation {
+    const known = leasesOf(this.#store, owner);
+    const held = allocatedOf(known);
+    if (held.length > 0) return { leases: this.#confirm(owner, held, config), created: false };
+    requireComplete(this.#store, owner.network);
+    const requested = assignRequests(config);
+    const cooledByMs = this.#surroundings.now() - config.cooldownMs;
+    this.#clearCooled(owner.network, cooledByMs);
+    const left = known.filter((lease) => lease.state !== "cooling" || (lease.releasedAtMs ?? 0) > cooledByMs);
+    const applicant = { owner, pod, left };
+    const leases = config.rangeSets.map((set, i) => {
+      const ip = chooseAddress(this.#store, applicant, set, config, requested.get(set));
+      return this.#give(applicant, set, i, ip, config);
+    });
+    return { leases, created: true };
   }
 
   /** The lease stays as it is, but belongs to this boot now: its owner has just been heard of. */
@@ -202,18 +194,12 @@ export class Allocator implements Disposable {
 
   /** The owner's allocated leases in the order of their range sets. */
   find(owner: Owner): readonly Lease[] {
-    return allocatedOf(this.#leasesOf(owner));
-  }
-
-  /** Where it has none, those that host-local noted without an interface's name: they are any interface's of the sandbox. */
-  #leasesOf(owner: Owner): readonly Lease[] {
-    const own = this.#store.select({ by: "owner", owner });
-    return own.length > 0 ? own : this.#store.select({ by: "owner", owner: { ...owner, ifname: "" } });
+    return allocatedOf(leasesOf(this.#store, owner));
   }
 
   /** The owner's leases that wait for its interface to go. */
   releasing(owner: Owner): readonly Lease[] {
-    return this.#leasesOf(owner).filter((lease) => lease.state === "releasing");
+    return leasesOf(this.#store, owner).filter((lease) => lease.state === "releasing");
   }
 
   /** Ends the owner's allocated leases; answers them as they are now. Nothing to release is no error. */
@@ -232,7 +218,7 @@ export class Allocator implements Disposable {
 
   /** The owner's leases that do not cool yet. */
   standing(owner: Owner): readonly Lease[] {
-    return this.#leasesOf(owner).filter((lease) => lease.state !== "cooling");
+    return leasesOf(this.#store, owner).filter((lease) => lease.state !== "cooling");
   }
 
   /**
@@ -269,18 +255,22 @@ export class Allocator implements Disposable {
   #leave(lease: Lease, state: LeftState): Lease {
     const left: Lease = { ...lease, state, releasedAtMs: this.#surroundings.now() };
     this.#store.put(left);
-    if (lease.state === "allocated") noteAddress(this.#store, lease);
+    if (lease.state === "allocated") {
+      noteAddress(this.#store, lease);
+      forgetWired(this.#store, lease);
+    }
     return left;
   }
 
   /**
    * Ends every allocated lease of the network whose attachment is not in `keep`; answers their owners. Each page of
    * leases is a transaction of its own: where there are very many, other processes wait for a page and not for all.
+   * @param listAgeMs since when `keep` is known: whoever got a lease since then cannot be on it, and keeps it
    */
-  retain(network: string, keep: readonly Attachment[], to: LeftState): readonly Owner[] {
+  retain(network: string, keep: readonly Attachment[], to: LeftState, listAgeMs?: number): readonly Owner[] {
     this.#store.transaction((): void => completeByList(this.#store, network, keep));
     const owners = new Map<string, Owner>();
-    for (const page of this.#unclaimedPages(network, keep)) {
+    for (const page of this.#unclaimedPages(network, keep, listAgeMs)) {
       this.#store.transaction((): void => {
         for (const lease of page) {
           if (this.#same(lease, "allocated") === undefined) continue;
@@ -297,12 +287,29 @@ export class Allocator implements Disposable {
     return [...this.#unclaimedPages(network, keep)].flat();
   }
 
-  *#unclaimedPages(network: string, keep: readonly Attachment[]): Generator<readonly Lease[], void> {
-    const isUnclaimed = unclaimedTest(this.#store, network, keep);
+  *#unclaimedPages(
+    network: string,
+    keep: readonly Attachment[],
+    listAgeMs?: number,
+  ): Generator<readonly Lease[], void> {
+    const times = { listAgeMs, nowMs: this.#surroundings.now() };
+    const isUnclaimed = unclaimedTest(this.#store, network, keep, times);
     for (const page of this.pages(network)) {
       const unclaimed = page.filter(isUnclaimed);
       if (unclaimed.length > 0) yield unclaimed;
     }
+  }
+
+  /** Interfaces of the agent's stand on the leases of these owners; for those that it has not wired itself. */
+  noteWired(owners: readonly Owner[]): void {
+    this.#store.transaction((): void => {
+      for (const owner of owners) noteWired(this.#store, owner, this.find(owner));
+    });
+  }
+
+  /** Whether the agent made an interface for this very lease, or was about to. */
+  isWired(lease: Lease): boolean {
+    return isWired(this.#store, lease);
   }
 
   /** Leases in any state, by network and address. */
@@ -317,10 +324,7 @@ export class Allocator implements Disposable {
 
   /** Every network that has a lease, and how many in each state. */
   counts(): readonly NetworkCounts[] {
-    return networksIn(this.#store).map((network) => {
-      const { taken, releasing, cooling } = this.#store.count(network, firstAddress, lastAddress);
-      return { network, allocated: Number(taken) - releasing - cooling, releasing, cooling };
-    });
+    return countsIn(this.#store);
   }
 
   /** One entry per range set. */
@@ -390,9 +394,3 @@ export class Allocator implements Disposable {
 
 /** Where the database of a data directory lies. */
 export const databaseIn = (dataDir: string): string => `${dataDir}${paths.directorySeparator}leases.db`;
-
-/** In the order of their range sets. */
-const allocatedOf = (leases: readonly Lease[]): readonly Lease[] =>
-  leases
-    .filter(({ state }) => state === "allocated")
-    .sort((a, b) => a.rangeSet - b.rangeSet || a.generation - b.generation);

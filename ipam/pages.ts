@@ -6,8 +6,8 @@ import type { Store } from "./store/store.ts";
 const pageLeases = 500;
 
 /** Before and behind all addresses of both families, in the store's order. */
-export const firstAddress = ipOf(6, 0n);
-export const lastAddress = ipOf(6, (1n << 128n) - 1n);
+const firstAddress = ipOf(6, 0n);
+const lastAddress = ipOf(6, (1n << 128n) - 1n);
 
 /**
  * All leases of a network, or of every network, by network and address, a page at a time. Each page is read when it
@@ -23,6 +23,22 @@ export function* leasePages(store: Store, network?: string): Generator<readonly 
     if (end === undefined || wanted.length < pageLeases) return;
     after = { network: end.owner.network, ip: end.address.ip };
   }
+}
+
+/** How many leases of a network are in which state. */
+export interface NetworkCounts {
+  readonly network: string;
+  readonly allocated: number;
+  readonly releasing: number;
+  readonly cooling: number;
+}
+
+/** Of every network that has a lease. */
+export function countsIn(store: Store): readonly NetworkCounts[] {
+  return networksIn(store).map((network) => {
+    const { taken, releasing, cooling } = store.count(network, firstAddress, lastAddress);
+    return { network, allocated: Number(taken) - releasing - cooling, releasing, cooling };
+  });
 }
 
 /** Every network that has a lease, in order: one look-up for each, however many leases it has. */

@@ -103,6 +103,8 @@ export const limits = {
   resolvConfBytes: 64 * 1024,
   /** A lease of an earlier boot may be taken away after this long without any sign of its owner. */
   suspectGraceMs: 5 * 60_000,
+  /** Looks of the janitor for which an interface has to be missing before its lease is given back: some minutes, in which a DEL comes. */
+  vanishedLooks: 30,
   /** One command of the system, `nft` or PowerShell's: starting that and loading the Hyper-V module takes seconds on a busy node. */
   hostCommandMs: 60_000,
   /** What such a command may say: the routes of a thousand nodes are a tenth of this. */

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { createLogger } from "../../shared/log.ts";
 import type { GcResponse, StatusResponse } from "../../shared/proto/pipette-messages.ts";
 import { nodeService } from "../../shared/proto/services.ts";
+import { uptimeMs } from "../../shared/uptime.ts";
 import { Janitor } from "../state/janitor.ts";
 import { ownerKey } from "../state/owner-key.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "../state/parts-in-memory.ts";
@@ -18,19 +19,30 @@ beforeEach(async () => {
 });
 afterEach(() => parts[Symbol.dispose]());
 
-async function call(path: string, request: unknown, signal = new AbortController().signal): Promise<unknown> {
+async function call(
+  path: string,
+  request: unknown,
+  signal = new AbortController().signal,
+  startedUptimeMs?: number,
+): Promise<unknown> {
   const janitor = new Janitor(parts, { intervalMs: 1_000, suspectGraceMs: 1_000 });
   const about = { version: "0", dataPath: "memory", startedAtMs: 0, callsInFlight: () => 1, notReady: () => notReady };
   const info = { ...about, refused: () => refused, cluster: () => "" };
   const rpcs = nodeRpcs(parts, janitor, { requireReady: () => undefined, requireAddresses: () => undefined }, info);
   const found = rpcs.find((candidate) => candidate.method.path === path);
   if (found === undefined) throw new Error(`No method ${path}`);
-  return await found.handle(request, { signal, log: createLogger("error", () => undefined) });
+  const since = startedUptimeMs === undefined ? {} : { startedUptimeMs };
+  return await found.handle(request, { signal, log: createLogger("error", () => undefined), ...since });
 }
 
-const gc = (valid: readonly string[], signal?: AbortSignal): Promise<GcResponse> => {
+const gc = (valid: readonly string[], signal?: AbortSignal, startedUptimeMs?: number): Promise<GcResponse> => {
   const attachments = valid.map((containerId) => ({ containerId, ifname: "eth0" }));
-  return call(nodeService.gc.path, { network: "pods", valid: attachments }, signal) as Promise<GcResponse>;
+  return call(
+    nodeService.gc.path,
+    { network: "pods", valid: attachments },
+    signal,
+    startedUptimeMs,
+  ) as Promise<GcResponse>;
 };
 
 function wire(sandboxId: string, ownLease = true): void {
@@ -49,6 +61,21 @@ test("GC of a caller that has gone takes nothing away", async () => {
   wire("a");
   await expect(gc([], AbortSignal.abort())).rejects.toMatchObject({ code: 11 });
   expect([parts.dataPath.containers(), allocated()]).toEqual([["a"], ["a"]]);
+});
+
+test("peers 2: GC leaves who came since its caller made the list, whoever keeps the address", async () => {
+  wire("stale");
+  wire("stale-delegated", false);
+  await Bun.sleep(2);
+  const began = uptimeMs();
+  await Bun.sleep(2);
+  wire("young");
+  wire("young-delegated", false);
+  for (const id of ["young", "young-delegated"]) parts.attached.set(ownerKey(ownerOf(id)), uptimeMs() ?? 0);
+  const { removed } = await gc([], undefined, began);
+  expect(removed.map(({ containerId }) => containerId).sort()).toEqual(["stale", "stale-delegated"]);
+  expect(parts.dataPath.containers()).toEqual(["young", "young-delegated"]);
+  expect(allocated()).toEqual(["young"]);
 });
 
 test("GC goes on past what fails, names it, and leaves it to the janitor", async () => {

@@ -7,6 +7,7 @@ import { Fields, show } from "../../shared/json-fields.ts";
 import type { GcRequest, GcResponse, NodeProblem } from "../../shared/proto/pipette-messages.ts";
 import { nodeService } from "../../shared/proto/services.ts";
 import { type CallContext, type Rpc, rpc } from "../../shared/server/handlers.ts";
+import { uptimeMs } from "../../shared/uptime.ts";
 import type { AgentParts } from "../agent-parts.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
 import { departedOwners, detachAndEnd, finishDeparted } from "../state/departed.ts";
@@ -89,9 +90,11 @@ export async function collect(parts: AgentParts, request: GcRequest, call: CallC
   if (call.signal.aborted)
     throw new CniError(CniCode.tryAgainLater, "Cannot run GC: its caller has gone, wanted it to wait for the answer");
   const valid = request.valid.map(({ containerId, ifname }) => ({ containerId, ifname }));
-  parts.allocator.retain(network, valid, "releasing");
+  const { startedUptimeMs: began = Number.POSITIVE_INFINITY } = call;
+  parts.allocator.retain(network, valid, "releasing", (uptimeMs() ?? began) - began);
+  const cameSince = (owner: Owner): boolean => (parts.attached.get(ownerKey(owner)) ?? 0) > began;
   const stale = (await parts.dataPath.list())
-    .filter(({ owner }) => owner.network === network && !keep.has(ownerKey(owner)))
+    .filter(({ owner }) => owner.network === network && !keep.has(ownerKey(owner)) && !cameSince(owner))
     .map(({ owner }) => owner);
   const removed: Owner[] = [];
   const failures = new Map<string, string>();

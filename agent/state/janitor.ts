@@ -4,12 +4,15 @@ import { departedOwners, finishDeparted } from "./departed.ts";
 import { ownerFields, ownerKey, sameOwner } from "./owner-key.ts";
 import { ofAnotherBoot } from "./reconcile-plan.ts";
 import { interfaceSource, type Source, unknownTo } from "./sources.ts";
+import { endVanished, VanishedAttachments } from "./vanished.ts";
 
 export interface JanitorOptions {
   readonly intervalMs: number;
   /** How long a lease of an earlier boot is left to its owner after the agent's start. */
   readonly suspectGraceMs: number;
-  /** Who is asked, beside the interfaces, before such a lease is given back. */
+  /** How long an interface that ended without a DEL is missed before its addresses are given back; absent: for ever. */
+  readonly vanishedGraceMs?: number;
+  /** Who is asked, beside the interfaces, before a lease is given back. */
   readonly sources?: readonly Source[];
 }
 
@@ -28,13 +31,14 @@ const mostPerRound = 256;
 
 /**
  * Finishes what plugins could not: leases left in `releasing`, departures of delegated attachments,
- * leases of an earlier boot that nobody claims; and mends the data path. It looks at the store again and again, because the
+ * leases of an earlier boot that nobody claims, and of this one whose interface has gone; and mends the data path. It looks at the store again and again, because the
  * plugin's processes write there without asking the agent, and at once when it is told to.
  */
 export class Janitor {
   readonly #parts: AgentParts;
   readonly #options: JanitorOptions;
   readonly #sources: readonly Source[];
+  readonly #vanished: VanishedAttachments | undefined;
   readonly #startedAtMs = performance.now();
   readonly #failures = new Map<string, Failure>();
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -50,6 +54,8 @@ export class Janitor {
     // The data path may come later than its janitor.
     const interfaces = interfaceSource({ list: () => parts.dataPath.list() });
     this.#sources = [interfaces, ...(options.sources ?? [])];
+    const { vanishedGraceMs } = options;
+    if (vanishedGraceMs !== undefined) this.#vanished = new VanishedAttachments(this.#sources, vanishedGraceMs);
   }
 
   start(): void {
@@ -96,8 +102,14 @@ export class Janitor {
         await this.#attempt(owner, () => finishDeparted(this.#parts, owner));
       }
       const abandoned = await this.#abandoned();
-      this.#reportPlan(abandoned);
+      this.#report("leases of an earlier boot are given back: no source knows their owners", abandoned);
       for (const owner of abandoned) await this.#attempt(owner, () => this.#giveBack(owner));
+      const vanished = (await this.#vanished?.due(this.#parts)) ?? [];
+      this.#report(
+        "leases whose interface has gone without a DEL are given back",
+        vanished.map(({ owner }) => owner),
+      );
+      for (const gone of vanished) await this.#attempt(gone.owner, () => endVanished(this.#parts, gone));
     } catch (caught) {
       this.#parts.logger.error("the janitor could not look at the store", { error: String(caught) });
     }
@@ -168,11 +180,11 @@ export class Janitor {
   }
 
   /** Before anything happens, so that it can be told afterwards why an address was free. */
-  #reportPlan(abandoned: readonly Owner[]): void {
-    if (abandoned.length === 0) return;
-    this.#parts.logger.warn("leases of an earlier boot are given back: no source knows their owners", {
-      owners: abandoned.length,
-      first: abandoned.slice(0, mostInLog).map(ownerFields),
+  #report(plan: string, owners: readonly Owner[]): void {
+    if (owners.length === 0) return;
+    this.#parts.logger.warn(plan, {
+      owners: owners.length,
+      first: owners.slice(0, mostInLog).map(ownerFields),
       sources: this.#sources.map(({ name }) => name),
     });
   }

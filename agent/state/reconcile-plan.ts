@@ -25,7 +25,7 @@ export interface ReconcilePlan {
   readonly restore: readonly Attached[];
   /** Interfaces that are left alone, with the reason, because nobody can be sure. */
   readonly doubtful: readonly { readonly attached: Attached; readonly reason: string }[];
-  /** Allocated in this boot, without an interface: their runtime will send DEL. */
+  /** Allocated in this boot, without an interface: their runtime will send DEL, or the janitor sees that none comes. */
   readonly missing: readonly Lease[];
   /** Allocated in an earlier boot, without an interface: given back when nobody claims them for a while. */
   readonly suspect: readonly Lease[];

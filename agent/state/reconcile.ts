@@ -22,6 +22,8 @@ export async function reconcile(parts: AgentParts): Promise<ReconcilePlan> {
     bootId: parts.allocator.bootId,
   });
   for (const attached of plan.adopt) parts.attached.set(ownerKey(attached.owner), 0);
+  // An earlier release has not noted it.
+  parts.allocator.noteWired(plan.adopt.filter(({ ownLease }) => ownLease).map(({ owner }) => owner));
   report(parts, plan);
   await restoreLost(parts, plan);
   const jobs: (() => Promise<unknown>)[] = [
@@ -56,8 +58,9 @@ function report(parts: AgentParts, plan: ReconcilePlan): void {
       reason,
     });
   for (const lease of plan.missing)
-    logger.warn("a lease has no interface and is kept until its runtime sends DEL", {
+    logger.warn("a lease has no interface", {
       ...ownerFields(lease.owner),
+      wired: parts.allocator.isWired(lease),
       address: formatCidr(lease.address),
     });
   for (const lease of plan.suspect)

@@ -60,6 +60,7 @@ export async function restoreOne(
       address: formatCidr(clash.address),
       holder: clash.owner.sandboxId,
     });
+  allocator.noteWired([owner]);
   if (clashes.length === 0) parts.attached.set(ownerKey(owner), 0);
   return clashes.length === 0;
 }

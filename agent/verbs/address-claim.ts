@@ -45,7 +45,7 @@ export async function claimAddresses(
 async function allocate(parts: AgentParts, request: CmdRequest, config: IpamConfig): Promise<AddressClaim> {
   await parts.allocator.takeOver(request.owner.network, (line) => parts.logger.info(line), config);
   const free = withholding(config, parts.dataPath.held(request.owner));
-  const allocation = parts.allocator.allocate(request.owner, free, request.pod);
+  const allocation = parts.allocator.allocate(request.owner, free, request.pod, true);
   return {
     ipam: withRequestedDns(request, await ipamResult(config, allocation.leases)),
     leases: allocation.leases,

@@ -1,3 +1,4 @@
+import type { Owner } from "../../shared/cni/types.ts";
 import { formatRangeSet, type RangeSet } from "../config/ranges.ts";
 
 /** Under which names the store keeps what the allocator goes on from. */
@@ -10,3 +11,6 @@ export const cursorMark = (network: string, set: RangeSet): string => `last ${ne
 
 /** The same as it came along from host-local, which knows sets by their places: counts while the set has no cursor of its own. */
 export const inheritedCursorMark = (network: string, rangeSet: number): string => `last ${network} #${rangeSet}`;
+
+/** That an interface of the agent's stands on the owner's leases, or was about to. */
+export const wiredMark = ({ network, sandboxId, ifname }: Owner): string => `wired ${network} ${sandboxId} ${ifname}`;

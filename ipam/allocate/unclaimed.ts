@@ -8,8 +8,26 @@ import type { Store } from "../store/store.ts";
 export const attachmentName = ({ sandboxId, ifname }: Pick<Owner, "sandboxId" | "ifname">): string =>
   `${sandboxId} ${ifname}`;
 
-/** Tells the allocated leases of a network that none of the attachments to keep claims. */
-export function unclaimedTest(store: Store, network: string, keep: readonly Attachment[]): (lease: Lease) => boolean {
+/** Since when a list of attachments is known. */
+interface ListTimes {
+  /** Absent: it has just been made. */
+  readonly listAgeMs: number | undefined;
+  /** The time of day, in milliseconds since 1970. */
+  readonly nowMs: number;
+}
+
+/**
+ * Tells the allocated leases of a network that none of the attachments to keep claims. A lease that is younger than the
+ * list cannot be on it, so nothing is known of its owner.
+ */
+export function unclaimedTest(
+  store: Store,
+  network: string,
+  keep: readonly Attachment[],
+  { listAgeMs, nowMs }: ListTimes,
+): (lease: Lease) => boolean {
+  // Where the clock was set back leases of long ago lie ahead.
+  const cameSince = ({ allocatedAtMs: at }: Lease): boolean => at >= nowMs - (listAgeMs ?? -1) && at <= nowMs;
   // Without an interface's name a lease stays as long as any of the sandbox does.
   const names = keep.flatMap(({ containerId, ifname }) =>
     [ifname, ""].map((name) => attachmentName({ sandboxId: containerId, ifname: name })),
@@ -20,6 +38,9 @@ export function unclaimedTest(store: Store, network: string, keep: readonly Atta
     complete ??= haveLeases(store, network, keep);
     return complete;
   };
-  return ({ state, owner }) =>
-    state === "allocated" && !kept.has(attachmentName(owner)) && (!isNameless(owner) || isEverybodyKnown());
+  return (lease) => {
+    const { state, owner } = lease;
+    if (state !== "allocated" || kept.has(attachmentName(owner)) || cameSince(lease)) return false;
+    return !isNameless(owner) || isEverybodyKnown();
+  };
 }

@@ -103,9 +103,10 @@ export class MemoryStore implements Store {
     return this.#marks.get(name);
   }
 
-  setMark(name: string, value: string): void {
+  setMark(name: string, value: string | undefined): void {
     assert(this.#inTransaction, "marks change inside a transaction");
-    this.#marks.set(name, value);
+    if (value === undefined) this.#marks.delete(name);
+    else this.#marks.set(name, value);
   }
 
   remembered(place: PodPlace): readonly Ip[] {

@@ -201,9 +201,10 @@ export class SqliteStore implements Store {
     return this.#all<{ value: string }>("SELECT value FROM mark WHERE name = ?", name)[0]?.value;
   }
 
-  setMark(name: string, value: string): void {
+  setMark(name: string, value: string | undefined): void {
     assert(this.#inTransaction, "marks change inside a transaction");
-    this.#changes("INSERT OR REPLACE INTO mark VALUES (?, ?)", name, value);
+    if (value === undefined) this.#changes("DELETE FROM mark WHERE name = ?", name);
+    else this.#changes("INSERT OR REPLACE INTO mark VALUES (?, ?)", name, value);
   }
 
   remembered({ network, namespace, name, ifname }: PodPlace): readonly Ip[] {

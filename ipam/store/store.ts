@@ -59,7 +59,8 @@ export interface Store extends Disposable {
   count(network: string, from: Ip, to: Ip): TakenCount;
   /** A small text under a name, such as the address given out last. */
   mark(name: string): string | undefined;
-  setMark(name: string, value: string): void;
+  /** `undefined` takes the text away. */
+  setMark(name: string, value: string | undefined): void;
   /** The addresses that the pod had last: one for each range set at most, the latest first. */
   remembered(place: PodPlace): readonly Ip[];
   /** Notes the pod's address of this range set, and forgets the oldest notes of all pods until `most` are left. */

@@ -1,0 +1,111 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { formatIp } from "../../shared/ip.ts";
+import { Janitor } from "./janitor.ts";
+import { ownerKey } from "./owner-key.ts";
+import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
+import { namespaceSource } from "./sources.ts";
+
+let parts: PartsInMemory;
+
+beforeEach(async () => {
+  parts = await partsInMemory();
+});
+afterEach(() => parts[Symbol.dispose]());
+
+const janitorWith = (vanishedGraceMs: number, addresses: () => Promise<ReadonlySet<string>> = async () => new Set()) =>
+  new Janitor(parts, {
+    intervalMs: 1,
+    suspectGraceMs: 60_000,
+    vanishedGraceMs,
+    sources: [namespaceSource(addresses)],
+  });
+
+/** A pod as an ADD leaves it. */
+function wire(sandboxId: string): void {
+  const owner = ownerOf(sandboxId);
+  parts.allocator.allocate(owner, parts.ipam, undefined, true);
+  stand(sandboxId);
+}
+
+function stand(sandboxId: string): void {
+  const owner = ownerOf(sandboxId);
+  parts.dataPath.standing.set(ownerKey(owner), { owner, ownLease: true, hostIfname: `ve-${sandboxId}` });
+}
+
+/** Its namespace has ended, and the interface with it. */
+const end = (sandboxId: string): boolean => parts.dataPath.standing.delete(ownerKey(ownerOf(sandboxId)));
+
+const states = (sandboxId: string): string[] =>
+  parts.allocator
+    .list()
+    .filter((lease) => lease.owner.sandboxId === sandboxId)
+    .map((lease) => lease.state);
+
+test("an interface that is gone for longer than the grace gives its addresses back, the others keep theirs", async () => {
+  for (const id of ["gone", "stays"]) wire(id);
+  end("gone");
+  const janitor = janitorWith(20);
+  await janitor.round();
+  expect(states("gone")).toEqual(["allocated"]);
+  await Bun.sleep(25);
+  await janitor.round();
+  expect([states("gone"), states("stays")]).toEqual([["cooling"], ["allocated"]]);
+  expect(parts.lines.join()).toContain("whose interface has gone without a DEL");
+});
+
+test("one that comes back within the grace is missed anew from then on", async () => {
+  wire("again");
+  end("again");
+  const janitor = janitorWith(20);
+  await janitor.round();
+  await Bun.sleep(25);
+  stand("again");
+  await janitor.round();
+  end("again");
+  await janitor.round();
+  expect(states("again")).toEqual(["allocated"]);
+});
+
+test("a lease that nobody wired is nobody's to take back, also where one of its owner was wired before", async () => {
+  parts.allocator.allocate(ownerOf("program"), parts.ipam);
+  wire("before");
+  parts.allocator.release(ownerOf("before"), "cooling");
+  end("before");
+  parts.allocator.allocate(ownerOf("before"), parts.ipam);
+  const janitor = janitorWith(0);
+  for (let i = 0; i < 2; i++) await janitor.round();
+  expect([states("program"), states("before")]).toEqual([["allocated"], ["allocated"]]);
+});
+
+test("an address that a source still knows stays, also where the source cannot be asked", async () => {
+  wire("moved");
+  end("moved");
+  const [address] = parts.allocator.find(ownerOf("moved")).map((lease) => formatIp(lease.address.ip));
+  await janitorWith(0, () => Promise.reject(new Error("no answer"))).round();
+  await janitorWith(0, async () => new Set([address ?? ""])).round();
+  expect(states("moved")).toEqual(["allocated"]);
+  await janitorWith(0).round();
+  expect(states("moved")).toEqual(["cooling"]);
+});
+
+test("an ADD that waits in the lane with the round has its interface made, and keeps what it was given", async () => {
+  wire("again");
+  end("again");
+  const holding = Promise.withResolvers<void>();
+  const add = parts.lanes.run(ownerKey(ownerOf("again")), { what: "ADD" }, async () => {
+    await holding.promise;
+    stand("again");
+  });
+  const round = janitorWith(0).round();
+  await Bun.sleep(1);
+  holding.resolve();
+  await Promise.all([add, round]);
+  expect(states("again")).toEqual(["allocated"]);
+});
+
+test("without a grace nothing is given back: an endpoint of Windows may be lost while its pod runs", async () => {
+  wire("lost");
+  end("lost");
+  await new Janitor(parts, { intervalMs: 1, suspectGraceMs: 0 }).round();
+  expect(states("lost")).toEqual(["allocated"]);
+});
