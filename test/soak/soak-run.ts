@@ -56,12 +56,16 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
   const from = performance.now();
   const elapsed = (): number => (performance.now() - from) / 1000;
   const goesOn = (): boolean => elapsed() < seconds && !workload.failed && signal?.aborted !== true;
-  const wait = (ms: number): Promise<void> => Bun.sleep(Math.min(ms, Math.max(0, seconds - elapsed()) * 1000));
-  const telling = setInterval(() => {
+  const stopped = new Promise<void>((resolve) => signal?.addEventListener("abort", () => resolve(), { once: true }));
+  const wait = (ms: number): Promise<void> =>
+    Promise.race([stopped, Bun.sleep(Math.min(ms, Math.max(0, seconds - elapsed()) * 1000))]);
+  const tell = (): void => {
     const faults = [...struck.values()].reduce((sum, n) => sum + n, 0);
     const words = `${workload.latencies.calls} calls, ${faults} faults, ${workload.pods.length} pods`;
     progress(`${clock(elapsed())} of ${clock(seconds)}: ${words}`);
-  }, progressMs);
+  };
+  tell();
+  const telling = setInterval(tell, progressMs);
   let steadyFrom = Number.POSITIVE_INFINITY;
   try {
     while (goesOn()) {
