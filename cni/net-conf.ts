@@ -51,11 +51,11 @@ type Reader = <T>(field: () => T | undefined, otherwise: T) => T;
 function read(conf: Fields, reader: Reader): NetConf {
   const timeout = (key: string): number | undefined => conf.integer(key, 1, limits.longestTimeoutMs);
   return {
-    socket: reader(() => absolutePath(conf, "socket"), paths.agentSocket as string),
+    socket: reader(() => socketPath(conf), paths.agentSocket as string),
     addTimeoutMs: reader(() => timeout("addTimeoutMs"), limits.addTimeoutMs as number),
     delTimeoutMs: reader(() => timeout("delTimeoutMs"), limits.delTimeoutMs as number),
     ipam: reader((): IpamChoice => ipamChoice(conf), { kind: "own" }),
-    dataDir: reader(() => absolutePath(conf, "dataDir"), paths.dataDir as string),
+    dataDir: reader(() => localPath(conf, "dataDir"), paths.dataDir as string),
   };
 }
 
@@ -90,7 +90,7 @@ function requireHarmless(conf: Fields): void {
  * them, and none reads a file of this name (`/etc/ld.so.preload`, `/etc/cron.d/x`).
  */
 export function logFileOf(conf: Fields): string | undefined {
-  const path = absolutePath(conf, "logFile");
+  const path = localPath(conf, "logFile");
   if (path === undefined || path === "" || path.endsWith(logSuffix)) return path;
   throw conf.wrong("logFile", path, `the absolute path of a file whose name ends in "${logSuffix}"`);
 }
@@ -106,8 +106,15 @@ export function logLevelOf(conf: Fields): LogLevel | undefined {
 }
 
 /** A relative path would mean something else in every runtime's working directory. */
-function absolutePath(conf: Fields, key: string): string | undefined {
+function localPath(conf: Fields, key: string): string | undefined {
   const text = conf.string(key);
+  if (text === undefined || paths.isLocal(text)) return text;
+  throw conf.wrong(key, text, paths.localRule);
+}
+
+/** On Windows a pipe; whether it is one of this machine is looked at before it is opened. */
+function socketPath(conf: Fields): string | undefined {
+  const text = conf.string("socket");
   if (text === undefined || (paths.isAbsolute(text) && !text.includes("\0"))) return text;
-  throw conf.wrong(key, text, "an absolute path");
+  throw conf.wrong("socket", text, "an absolute path");
 }

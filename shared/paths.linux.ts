@@ -14,4 +14,9 @@ export const linuxPaths = {
   pathListSeparator: ":",
   directorySeparator: "/",
   isAbsolute: (path: string): boolean => path.startsWith("/"),
+  /** What a network configuration may name for root to write to, or to read. */
+  isLocal: (path: string): boolean => path.startsWith("/") && !path.includes("\0"),
+  localRule: "an absolute path",
+  /** Of a name without separators: whether a file can have it. */
+  isFileName: (_name: string): boolean => true,
 } as const;

@@ -1,3 +1,7 @@
+/** Devices of DOS, whatever the directory and whatever follows a dot, also on systems before Windows 11. */
+const device = /^(con|prn|aux|nul|com[0-9\u00b9\u00b2\u00b3]|lpt[0-9\u00b9\u00b2\u00b3]|conin\$|conout\$)(\..*)?$/i;
+const isFileName = (name: string): boolean => !device.test(name) && !/[. ]$/.test(name);
+
 export const windowsPaths = {
   agentSocket: "\\\\.\\pipe\\pipette-cni",
   ipamSocket: "\\\\.\\pipe\\pipette-ipam",
@@ -13,4 +17,16 @@ export const windowsPaths = {
   directorySeparator: "\\",
   /** With a drive or a share; `\dir` would mean another place on every drive. */
   isAbsolute: (path: string): boolean => /^[A-Za-z]:[\\/]|^\\\\[^\\]/.test(path),
+  /**
+   * On a drive: to open a share is to log in there with the machine's account. No stream of a file (`a:b`), which no
+   * listing shows, and no device.
+   */
+  isLocal: (path: string): boolean =>
+    /^[A-Za-z]:[\\/][^:\0]*$/.test(path) &&
+    path
+      .slice(3)
+      .split(/[\\/]/)
+      .every((name) => name === "" || name === "." || name === ".." || isFileName(name)),
+  localRule: "an absolute path on a drive, without streams or devices",
+  isFileName,
 } as const;

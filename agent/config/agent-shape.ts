@@ -1,7 +1,8 @@
 import {
+  deviceNameRule,
   networkNameRule,
   pluginTypeRule,
-  wrongIfname,
+  wrongDeviceName,
   wrongNetworkName,
   wrongPluginType,
 } from "../../shared/cni/names.ts";
@@ -9,6 +10,7 @@ import { supportedVersions } from "../../shared/cni/versions.ts";
 import { firstOf, parseCidr, parseIp, sameIp } from "../../shared/ip.ts";
 import { limits } from "../../shared/limits.ts";
 import { logLevels } from "../../shared/log.ts";
+import { paths } from "../../shared/paths.ts";
 import { dataPathNames } from "./agent-config.ts";
 import { hnsShape } from "./hns-shape.ts";
 import { nodesShape } from "./nodes-shape.ts";
@@ -21,8 +23,11 @@ const milliseconds = (least: number, most: number): Shape => ({ t: "integer", le
 const fileName: Shape = {
   t: "string",
   wanted: 'a file name ending in ".conflist", or "" for none',
-  wrong: (text) => (text === "" || /^[A-Za-z0-9][A-Za-z0-9_.-]*\.conflist$/.test(text) ? undefined : "another"),
+  wrong: (text) => (text === "" || isConflistName(text) ? undefined : "another"),
 };
+
+const isConflistName = (text: string): boolean =>
+  text.length <= 255 && /^[A-Za-z0-9][A-Za-z0-9_.-]*\.conflist$/.test(text) && paths.isFileName(text);
 
 /** An address is a block of one. */
 const exclusion: Shape = {
@@ -43,8 +48,8 @@ const network: Shape = {
     subnets: { t: "list", of: podSubnet, least: 1, most: 2 },
     bridge: {
       t: "string",
-      wanted: `an interface name of at most ${limits.ifnameBytes} bytes`,
-      wrong: wrongIfname,
+      wanted: deviceNameRule,
+      wrong: wrongDeviceName,
     },
     // RFC 791 asks 576 of every IPv4 host, RFC 8200 asks 1280 of every IPv6 link; 65535 is the kernel's most.
     mtu: { t: "integer", least: 576, most: limits.largestMtu },

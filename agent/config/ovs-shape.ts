@@ -1,13 +1,12 @@
-import { wrongIfname } from "../../shared/cni/names.ts";
+import { deviceNameRule, wrongDeviceName } from "../../shared/cni/names.ts";
 import { type Cidr, firstOf, type Ip, parseCidr, parseIp, sameIp } from "../../shared/ip.ts";
-import { limits } from "../../shared/limits.ts";
 import { isWindows } from "../../shared/platform.ts";
 import { type SwitchKind, switchKinds } from "../datapath/ovs/options.ts";
 import { type TrafficMode, type TunnelType, trafficModes, tunnelTypes } from "../datapath/ovs/pipeline/context.ts";
 import { parseAddress as parseSwitchAddress } from "../openflow/mod.ts";
 import { parseAddress as parseDatabaseAddress } from "../ovsdb/mod.ts";
 import type { OvsConfig } from "./agent-config.ts";
-import { nodeAddress, oneOf } from "./value-shapes.ts";
+import { nodeAddress, oneOf, path } from "./value-shapes.ts";
 import type { Shape } from "./yaml-shape.ts";
 
 /** As the `ovs` section stands in the file, its values of the right type each. */
@@ -39,8 +38,8 @@ const defaultDatabase = isWindows
 
 const ifname: Shape = {
   t: "string",
-  wanted: `an interface name of at most ${limits.ifnameBytes} bytes`,
-  wrong: wrongIfname,
+  wanted: deviceNameRule,
+  wrong: wrongDeviceName,
 };
 
 const block: Shape = {
@@ -88,11 +87,7 @@ export const ovsShape: Shape = {
       t: "map",
       required: [],
       keys: {
-        file: {
-          t: "string",
-          wanted: "an absolute path",
-          wrong: (text) => (text.startsWith("/") || /^[A-Za-z]:[\\/]/.test(text) ? undefined : "relative"),
-        },
+        file: path,
         cidrs: { t: "list", of: block, least: 0, most: 2 },
       },
     },

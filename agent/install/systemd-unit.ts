@@ -54,5 +54,9 @@ WantedBy=multi-user.target
 /** A word of a command line of systemd (systemd.service(5), systemd.unit(5)): `%` and `$` would stand for something. */
 function word(text: string): string {
   const escaped = text.replaceAll("%", "%%").replaceAll("$", "$$$$");
-  return /^[\w/.:=%$@+-]+$/.test(escaped) ? escaped : `"${escaped.replace(/[\\"]/g, "\\$&")}"`;
+  return /^[\w/.:=%$@+-]+$/.test(escaped) ? escaped : `"${escaped.replace(/[\\"]|\p{Cc}/gu, quoted)}"`;
 }
+
+/** A line's end would end the assignment, and begin the next one. */
+const quoted = (char: string): string =>
+  char === "\\" || char === '"' ? `\\${char}` : `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`;

@@ -73,6 +73,6 @@ function parseListedRange(fields: Fields): Range {
 export function absolutePath(fields: Fields, key: string): string | undefined {
   const text = fields.string(key);
   if (text === undefined || text === "") return undefined;
-  if (paths.isAbsolute(text) && !text.includes("\0")) return text;
-  throw fields.wrong(key, text, "an absolute path");
+  if (paths.isLocal(text)) return text;
+  throw fields.wrong(key, text, paths.localRule);
 }

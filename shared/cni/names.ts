@@ -1,4 +1,5 @@
 import { limits } from "../limits.ts";
+import { paths } from "../paths.ts";
 
 /**
  * Names that end up in paths, interface aliases and the data base. Each check answers what is
@@ -25,15 +26,24 @@ const identifierRule = (mostChars: number): string =>
 
 export const containerIdRule = identifierRule(limits.containerIdChars);
 export const networkNameRule = identifierRule(limits.networkNameChars);
-export const ifnameRule = `1 to ${limits.ifnameBytes} bytes without "/", ":" or blanks, and neither "." nor ".."`;
+export const ifnameRule = `1 to ${limits.ifnameBytes} bytes without "/", ":", "%", blanks or control characters, and neither "." nor ".."`;
+export const deviceNameRule = `an interface name of at most ${limits.ifnameBytes} letters, digits, "_", "." or "-"`;
 export const pluginTypeRule = `the name of an executable: 1 to ${limits.pluginTypeChars} printable ASCII characters without "/", "\\" or ":", and no dot or blank at its end`;
 
 export const wrongContainerId = (text: string): string | undefined => wrongIdentifier(text, limits.containerIdChars);
 
-export const wrongNetworkName = (text: string): string | undefined => wrongIdentifier(text, limits.networkNameChars);
+/** It is the name of files and directories too: on Windows some of those are devices, and a dot at the end is dropped. */
+export function wrongNetworkName(text: string): string | undefined {
+  const problem = wrongIdentifier(text, limits.networkNameChars);
+  return problem ?? (paths.isFileName(text) ? undefined : `"${text}", which this system keeps for something else`);
+}
 
-/** As the kernel and the reference library have it. */
-const cannotBeInIfname = (char: string): boolean => char === "/" || char === ":" || char === "\0" || char.trim() === "";
+/**
+ * As the kernel and the reference library have it. Besides, no control characters: the name is in logs and tables, and
+ * no "%", since the kernel makes a name of its own of "eth%d".
+ */
+const cannotBeInIfname = (char: string): boolean =>
+  char === "/" || char === ":" || char === "%" || char < " " || char === "\x7f" || char.trim() === "";
 
 export function wrongIfname(text: string): string | undefined {
   if (text === "") return "empty";
@@ -42,6 +52,10 @@ export function wrongIfname(text: string): string | undefined {
   if (text === "." || text === ".." || [...text].some(cannotBeInIfname)) return `"${text}"`;
   return undefined;
 }
+
+/** Of an interface of the node's own: it goes into the rules of nftables and below /proc/sys, too. */
+export const wrongDeviceName = (text: string): string | undefined =>
+  wrongIfname(text) ?? (/^[A-Za-z0-9_.-]+$/.test(text) ? undefined : JSON.stringify(text));
 
 /**
  * `type` and `ipam.type` name an executable inside CNI_PATH and must not lead out of it (CVE-2021-20206). On Windows a

@@ -1,0 +1,45 @@
+/** Names that lead elsewhere where a name is taken for a path, a command, a pattern or a line. */
+export const hostileNames: readonly string[] = [
+  "..",
+  ".",
+  "../evil",
+  "../../evil",
+  "a/../../evil",
+  "/evil",
+  "evil/",
+  "a\nevil",
+  "a\revil",
+  "a\u001b[2Jevil",
+  "a\u0085evil",
+  "\u202elive",
+  // Slashes and dots that some file systems and libraries fold.
+  "\uff0e\uff0e\uff0fevil",
+  "\u2025\u2215evil",
+  "%2e%2e%2fevil",
+  "..%c0%afevil",
+  "$(touch evil)",
+  "`touch evil`",
+  "';touch evil;'",
+  '";touch evil;"',
+  "a;flush",
+  "--evil",
+  "-",
+  "*",
+  "evil*",
+  "~/evil",
+  "x".repeat(300),
+  "x".repeat(70_000),
+  // Of Windows.
+  "..\\evil",
+  "\\\\host\\share\\evil",
+  "\\\\.\\pipe\\evil",
+  "C:evil",
+  "C:\\evil",
+  "evil:stream",
+  "evil::$DATA",
+  "evil.",
+  "evil ",
+];
+
+/** The same where a text may hold them: no environment variable does. */
+export const withZeros: readonly string[] = ["\0", "a\0", "a\0/../evil", "/tmp\0/evil"];
