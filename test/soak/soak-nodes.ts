@@ -6,5 +6,5 @@ const plugin = { addTimeoutMs: 5_000, delTimeoutMs: 2_000 };
 
 /** The nodes that can be soaked, by data path; each starts with an agent that is ready. */
 export const soakNodes: Readonly<Record<string, () => Promise<StressNode>>> = {
-  bridge: () => BridgeNode.start({ plugin }),
+  bridge: () => BridgeNode.start({ plugin, clock: true, dataDirMb: 64 }),
 };

@@ -1,5 +1,7 @@
 import type { Fault } from "../fault.ts";
+import { injecting, Watched } from "../steps.ts";
 import type { StressNode } from "../stress-node.ts";
+import { bridgeNode } from "./on-bridge.ts";
 
 /** While nobody answers: an ADD is to come again, a DEL is done later, nobody can tell how a pod is. */
 const unanswered = { ADD: [11], CHECK: [11], STATUS: [50] } as const;
@@ -38,10 +40,31 @@ const frozen: Fault = {
   },
 };
 
+/** Calls by which the agent changes something, or lets go of it. */
+const changing = ["sendto", "pwrite64", "setns", "openat", "close", "recvfrom"] as const;
+
+const killedInside: Fault = {
+  name: "the agent is killed in the middle of a call",
+  endsAgent: true,
+  on: ["bridge"],
+  refusals: unanswered,
+  strike: async (node, _pods, random) => {
+    const point = { name: changing[random(changing.length)] ?? "sendto", nth: 1 + random(40) };
+    const watched = await Watched.watch(bridgeNode(node).agent.pid, injecting(point, "KILL"));
+    const end = async (): Promise<void> => {
+      await watched[Symbol.asyncDispose]();
+      // Where so much was not to be done.
+      await node.endAgent("SIGKILL");
+      await node.startAgent();
+    };
+    return { what: `the agent at ${point.name} ${point.nth}`, lost: [], [Symbol.asyncDispose]: end };
+  },
+};
+
 const startedAgain = (node: StressNode, what: string) => ({
   what,
   lost: [],
   [Symbol.asyncDispose]: () => node.startAgent(),
 });
 
-export const agentFaults: readonly Fault[] = [killed, restarted, frozen];
+export const agentFaults: readonly Fault[] = [killed, killedInside, restarted, frozen];

@@ -1,6 +1,17 @@
 import type { Fault } from "../fault.ts";
 import { agentFaults } from "./agent.ts";
+import { behindOurBack } from "./behind-our-back.ts";
+import { clockFaults } from "./clock.ts";
+import { diskFaults } from "./disk.ts";
 import { killedFaults } from "./killed.ts";
+import { nodeFaults } from "./node.ts";
 
 /** Everything that can go wrong on a node, as docs/reliability.md lists it; one file a family. */
-export const faults: readonly Fault[] = [...agentFaults, ...killedFaults];
+export const faults: readonly Fault[] = [
+  ...agentFaults,
+  ...killedFaults,
+  ...diskFaults,
+  ...clockFaults,
+  ...nodeFaults,
+  ...behindOurBack,
+];

@@ -1,0 +1,60 @@
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { BridgeNode } from "../stress/bridge-node.ts";
+import type { Fault } from "../stress/fault.ts";
+import { faults } from "../stress/faults/index.ts";
+import { Workload } from "../stress/workload.ts";
+import { random } from "../support/random.ts";
+import { describeWith } from "../support/requires.ts";
+
+/** With `all`, each of them both with load and without; else the seed says which. */
+const all = process.env["PIPETTE_FAULTS"] === "all";
+const seed = Number(process.env["PIPETTE_SEED"] ?? Date.now() % 1_000_000);
+const lastsMs = 700;
+
+const needs = ["root", "nft", "strace", "gcc"] as const;
+
+describeWith(`faults: each by itself on a kernel bridge, seed ${seed}`, needs, () => {
+  let node: BridgeNode;
+  const pick = random(seed);
+
+  const begin = async (): Promise<void> => {
+    const plugin = { addTimeoutMs: 3_000, delTimeoutMs: 2_000 };
+    node = await BridgeNode.start({ clock: true, dataDirMb: 24, plugin });
+  };
+  beforeAll(begin, 60_000);
+  afterEach(async ({ task }) => {
+    // What one test has left is no fault of the next.
+    if (task.result?.state !== "fail") return;
+    await node[Symbol.asyncDispose]();
+    await begin();
+  });
+  afterAll(async () => node?.[Symbol.asyncDispose]());
+
+  for (const fault of faults.filter(({ on }) => on.includes("bridge"))) {
+    const underLoad = pick(2) === 0;
+    for (const load of all ? [false, true] : [underLoad])
+      test(`${fault.name}, ${load ? "while pods come and go" : "while nothing else happens"}`, async () => {
+        const chance = random(seed);
+        const workload = new Workload(node, { seed, lanes: 3, podsPerLane: 3 });
+        await prepare(workload);
+        if (load) workload.begin();
+        await workload.endure(fault, chance, lastsMs);
+        // Whoever has lost its network is made anew.
+        workload.begin();
+        await workload.judge();
+        await workload.end();
+        expect(workload.violations, `${explain(fault, workload)}`).toEqual([]);
+        expect(await node.disagreements([])).toEqual([]);
+      }, 120_000);
+  }
+
+  /** Some pods stand, and nothing is under way. */
+  async function prepare(workload: Workload): Promise<void> {
+    workload.begin();
+    await Bun.sleep(250);
+    await workload.rest();
+  }
+
+  const explain = ({ name }: Fault, { events }: Workload): string =>
+    `${name}, seed ${seed}\n${events.last().slice(-60).join("\n")}\n${node.agentLog().slice(-15).join("\n")}`;
+});
