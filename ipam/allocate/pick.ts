@@ -50,21 +50,44 @@ function windowsAfter(set: RangeSet, last: Ip | undefined): readonly Window[] {
   ];
 }
 
-/** Enough where nothing was reserved since it was given out, which is nearly always. */
+/** Enough where an address of each set was released with each pod, which is nearly always. */
 const firstLook = 8;
+/** Leases that are looked at one by one before the store has to look through all of them. */
+const mostLooked = 4096;
 
 /** The lease of the set that cools longest. */
 export function longestCooling(store: Store, network: string, set: RangeSet, reserved: Intervals): Lease | undefined {
   const oldest = set.flatMap((range) => longestIn(store, network, { from: range.start, to: range.end }, reserved));
-  return oldest.sort((a, b) => (a.releasedAtMs ?? 0) - (b.releasedAtMs ?? 0) || a.generation - b.generation)[0];
+  return oldest.sort(byAge)[0];
 }
 
+/**
+ * Among all that cool in the network the oldest may be another range set's, very many of them; and a window may have
+ * very many leases of which none cools. So both are looked at, a few first, then more: the shorter way ends it.
+ */
 function longestIn(store: Store, network: string, within: Window, reserved: Intervals): readonly Lease[] {
+  const releasedByMs = Number.MAX_SAFE_INTEGER;
+  const isOpen = ({ state, address: { ip } }: Lease): boolean =>
+    state === "cooling" && isIn(within, ip) && intervalAt(reserved, ip) === undefined;
+  for (let limit = firstLook; limit <= mostLooked; limit *= firstLook) {
+    const oldest = store.select({ by: "cooling", network, releasedByMs, limit });
+    const open = oldest.find(isOpen);
+    if (open !== undefined) return [open];
+    if (oldest.length < limit) return [];
+    const own = store.select({ by: "window", network, ...within, limit });
+    if (own.length < limit) return own.filter(isOpen).sort(byAge).slice(0, 1);
+  }
   for (let limit = firstLook; ; limit *= firstLook) {
-    const releasedByMs = Number.MAX_SAFE_INTEGER;
     const found = store.select({ by: "cooling", network, releasedByMs, within, limit });
-    const open = found.find((lease) => intervalAt(reserved, lease.address.ip) === undefined);
+    const open = found.find(isOpen);
     if (open !== undefined) return [open];
     if (found.length < limit) return [];
   }
 }
+
+const isIn = ({ from, to }: Window, ip: Ip): boolean =>
+  ip.family === from.family && ip.value >= from.value && ip.value <= to.value;
+
+/** The longest released first. */
+const byAge = (a: Lease, b: Lease): number =>
+  (a.releasedAtMs ?? 0) - (b.releasedAtMs ?? 0) || a.generation - b.generation;

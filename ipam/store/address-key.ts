@@ -1,3 +1,4 @@
+import { assert } from "../../shared/assert.ts";
 import { type Ip, ipOf } from "../../shared/ip.ts";
 
 /**
@@ -14,7 +15,11 @@ export const keyOf = (ip: Ip): AddressKey => keyOfNumber(numberOf(ip));
 /** The 128-bit number behind a key. */
 export const numberOf = (ip: Ip): bigint => (ip.family === 4 ? ip.value + mapped : ip.value);
 
+/** The last address of IPv6, behind which there is no key. */
+export const lastNumber = (1n << 128n) - 1n;
+
 export function keyOfNumber(number: bigint): AddressKey {
+  assert(number >= 0n && number <= lastNumber, "a number with a key is one of an address");
   const view = new DataView(new ArrayBuffer(16));
   view.setBigUint64(0, number >> 64n);
   view.setBigUint64(8, number & 0xffff_ffff_ffff_ffffn);

@@ -11,6 +11,7 @@ import {
   ipOfNumber,
   keyOf,
   keyOfNumber,
+  lastNumber,
   numberOf,
   numberOfKey,
 } from "./address-key.ts";
@@ -36,7 +37,10 @@ interface Run {
 const assignments =
   "(prefix, gateway, range_set, sandbox_id, ifname, state, pod_namespace, pod_name, pod_uid, boot_id, generation, allocated_at_ms, released_at_ms, sticky) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 const lowest = keyOfNumber(0n);
-const highest = keyOfNumber((1n << 128n) - 1n);
+const highest = keyOfNumber(lastNumber);
+
+/** Leases of a window that are looked through in some milliseconds, whatever else the network has. */
+const smallWindow = 1n << 18n;
 
 /**
  * `call`: the process ends with the call that opened the store, and the agent has it open as well; then its end closes
@@ -147,6 +151,15 @@ export class SqliteStore implements Store {
           query.limit,
         );
       case "cooling":
+        if (query.within !== undefined && query.within.to.value - query.within.from.value < smallWindow)
+          return by(
+            "INDEXED BY sqlite_autoindex_lease_1 WHERE network = ? AND address BETWEEN ? AND ? AND state = 'cooling' AND released_at_ms <= ? ORDER BY released_at_ms, generation LIMIT ?",
+            query.network,
+            keyOf(query.within.from),
+            keyOf(query.within.to),
+            query.releasedByMs,
+            query.limit,
+          );
         return by(
           "INDEXED BY lease_left WHERE network = ? AND state = 'cooling' AND released_at_ms <= ? AND address BETWEEN ? AND ? ORDER BY released_at_ms, generation LIMIT ?",
           query.network,
@@ -274,7 +287,8 @@ export class SqliteStore implements Store {
 
   /** A free address joins the runs on either side of it. */
   #take(network: string, number: bigint): void {
-    const near = this.#runsUpTo(network, number + 1n, 2);
+    // Behind the last address of all there is none that could be taken.
+    const near = this.#runsUpTo(network, number === lastNumber ? number : number + 1n, 2);
     const after = near.find((run) => run.first === number + 1n);
     const before = near.find((run) => run.last === number - 1n);
     if (after !== undefined) this.#dropRun(network, after);

@@ -154,6 +154,11 @@ describe.each(stores)("a store: %s", (_name, withStore) => {
       put(store, lease("255.255.255.255"), lease("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"), lease("::1:0:0:0"));
       expect(store.nextFree("net", ip("255.255.255.255")).value).toBeGreaterThan(ip("255.255.255.255").value);
       expect(store.nextFree("net", ip("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")).value).toBe(1n << 128n);
+      put(store, lease("ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe"));
+      expect(store.nextFree("net", ip("ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe")).value).toBe(1n << 128n);
+      remove(store, lease("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"));
+      put(store, lease("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"));
+      expect(store.nextFree("net", ip("ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe")).value).toBe(1n << 128n);
       remove(store, ...store.select({ by: "network" }));
       expect(store.count("net", ip("::"), ip("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")).taken).toBe(0n);
     }));
@@ -186,6 +191,8 @@ describe.each(stores)("a store: %s", (_name, withStore) => {
       store.transaction((): void => store.setDeparture(second, true));
       store.transaction((): void => store.setDeparture(first, true));
       expect([store.mark("a"), store.mark("b")]).toEqual(["2", undefined]);
+      for (let i = 0; i < 2; i++) store.transaction((): void => store.setMark("a", undefined));
+      expect(store.mark("a")).toBe(undefined);
       expect(new Set(store.departures())).toEqual(new Set([first, second]));
       store.transaction((): void => store.setDeparture(first, false));
       expect(store.departures()).toEqual([second]);

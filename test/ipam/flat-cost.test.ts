@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { Allocator, parseIpamConfig } from "../../ipam/mod.ts";
-import { parseCidr } from "../../shared/ip.ts";
+import { Allocator, type Lease, parseIpamConfig } from "../../ipam/mod.ts";
+import { formatIp, parseCidr } from "../../shared/ip.ts";
 import { Fields } from "../../shared/json-fields.ts";
 import { type Filling, fillStore, standingId } from "../support/filled-store.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
@@ -71,6 +71,48 @@ describe.each(pools)("with many leases %s", (_name, subnet, shape, leases, cooli
     expect(most - least).toBeLessThanOrEqual(pagesOfHigherTrees);
   });
 });
+
+test("an exhausted range set is as quick about what cools in it beside another one with very many older ones", async () => {
+  using scratch = scratchDir();
+  const cooldownMs = 24 * 3600_000;
+  const configOf = (range: object) =>
+    parseIpamConfig({
+      conf: new Fields({ ipam: { ranges: [[range]], cooldownMs } }),
+      network,
+      version: "1.0.0",
+      args: "",
+    });
+  const coolingSinceMs = Date.now() - 1000;
+  const subnet = parseCidr("10.64.0.0/18")!;
+  await fillStore(scratch.path, { network, subnet, shape: "packed", leases: 16_381, coolingSinceMs });
+  // Few enough to be looked at one by one, and too many for that.
+  const sets = [
+    { config: configOf({ subnet: "10.65.0.0/24" }), size: 253 },
+    { config: configOf({ subnet: "10.66.0.0/19", rangeEnd: "10.66.16.105" }), size: 4200 },
+  ];
+  {
+    using allocator = await Allocator.open(scratch.path);
+    for (const { config, size } of sets) {
+      const ids = Array.from({ length: size }, (_, i) => `of ${size} ${i}`);
+      for (const id of ids) allocator.allocate(owner(id), config);
+      for (const i of [7, 3, 11]) {
+        allocator.release(owner(ids[i] ?? ""), "cooling");
+        Bun.sleepSync(2);
+      }
+    }
+  }
+  const all = await pagesReadBy((allocator) => allocator.list(network), scratch.path, 2);
+  const given: string[] = [];
+  for (const { config, size } of sets) {
+    const add: Verb = (allocator) =>
+      given.push(...allocator.allocate(owner(`next of ${size}`), config).leases.map(lastOctet));
+    expect(await pagesReadBy(add, scratch.path, 2)).toBeLessThan(all / 2);
+  }
+  // What has cooled longest, though neither the first nor the last of its set.
+  expect(given).toEqual(["9", "9"]);
+});
+
+const lastOctet = ({ address }: Lease): string => formatIp(address.ip).replace(/.*\./, "");
 
 test("this measure sees what it looks for: whoever reads all leases reads all pages", async () => {
   using scratch = scratchDir();
