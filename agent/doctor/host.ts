@@ -3,6 +3,7 @@ import type { AgentConfig, NetworkConfig, OvsConfig } from "../config/agent-conf
 import { missingFromBridge } from "../datapath/bridge/gateway-bridge.ts";
 import { familiesNotForwarded } from "../datapath/host/forwarding.ts";
 import { missingGateways } from "../datapath/host/gateway.ts";
+import { missingMasquerade } from "../datapath/host/masquerade.ts";
 import { transportMtu } from "../datapath/ovs/linux/transport.ts";
 import { podMtu } from "../datapath/ovs/mtu.ts";
 import { linkOrNone } from "../datapath/veth/host-links.ts";
@@ -18,6 +19,7 @@ export function hostFindings(config: AgentConfig): readonly Finding[] {
   return [
     ...networks.flatMap((network) => gatewayProblems(config, network, socket)).map(gatewayFinding),
     ...familiesNotForwarded(networks).map(notForwarded),
+    ...(config.dataPath === "bridge" ? missingMasquerade(kernel, networks).map(notMasqueraded) : []),
     ...networks.flatMap((network) => tooLarge(config, network, socket)),
   ];
 }
@@ -54,6 +56,17 @@ const notForwarded = (family: 4 | 6): Finding => ({
   todo: "have the agent turn it on again; find out which program's sysctl settings turn it off",
   repair: { t: "node" },
   evidence: String(family),
+});
+
+const notMasqueraded = (problem: string): Finding => ({
+  severity: "error",
+  code: "masquerade",
+  what: `Only ${problem}`,
+  trusts: "agent.yaml",
+  why: "Pods reach nothing outside the node's own networks, where nobody knows their addresses",
+  todo: 'have the agent set them up again; find out who loads packet rules with "flush ruleset"',
+  repair: { t: "node" },
+  evidence: problem,
 });
 
 /** Packets that do not fit the way out are lost where nobody tells the pod so. */

@@ -3,7 +3,7 @@ import { errnoName } from "./errno.ts";
 import { Libc, pinned } from "./libc.ts";
 import { insideNamespace, type NetworkNamespace, type OpenedNamespace, openHome, openNamespace } from "./namespace.ts";
 import { NetlinkError } from "./netlink-error.ts";
-import { NetlinkBuffers, NetlinkSocket, openDescriptor } from "./netlink-socket.ts";
+import { NetlinkBuffers, NetlinkSocket, openDescriptor, Protocol } from "./netlink-socket.ts";
 
 const O_WRONLY_CLOEXEC = 0o1 | 0o2000000;
 
@@ -21,6 +21,11 @@ export class Kernel implements Disposable {
   /** A socket in this process's own namespace. @throws {NetlinkError} */
   openSocket(): NetlinkSocket {
     return this.#socket(openDescriptor(this.#libc), "open a netlink socket");
+  }
+
+  /** A socket in this process's own namespace for what `nft` sets up. @throws {NetlinkError} */
+  openPacketFilterSocket(): NetlinkSocket {
+    return this.#socket(openDescriptor(this.#libc, Protocol.NETFILTER), "open a netlink socket for packet filters");
   }
 
   /** A socket inside `namespace`; while it is open it keeps the namespace alive. @throws {NetlinkError | SetnsError} */

@@ -9,7 +9,8 @@ import { NetlinkError } from "./netlink-error.ts";
 
 const AF_NETLINK = 16;
 const SOCK_RAW_CLOEXEC = 3 | 0o2000000;
-const NETLINK_ROUTE = 0;
+/** linux/netlink.h */
+export const Protocol = { ROUTE: 0, NETFILTER: 12 } as const;
 const SOL_NETLINK = 270;
 /** EXT_ACK: sentences with errors. CAP_ACK: do not send the request back. GET_STRICT_CHK: filters in dumps count. */
 const options = [11, 10, 12];
@@ -42,15 +43,15 @@ export class NetlinkBuffers {
 }
 
 /**
- * Opens a NETLINK_ROUTE socket in the calling thread's network namespace and answers the descriptor, or a
+ * Opens a netlink socket in the calling thread's network namespace and answers the descriptor, or a
  * negative number with errno set. Nothing but the one call: it runs inside another namespace too.
  */
-export function openDescriptor(libc: Libc): number {
-  return libc.calls.socket(AF_NETLINK, SOCK_RAW_CLOEXEC, NETLINK_ROUTE);
+export function openDescriptor(libc: Libc, protocol: number = Protocol.ROUTE): number {
+  return libc.calls.socket(AF_NETLINK, SOCK_RAW_CLOEXEC, protocol);
 }
 
 /**
- * One rtnetlink socket. It stays in the namespace where it was opened. The kernel does all work inside
+ * One netlink socket, of rtnetlink or for packet filters. It stays in the namespace where it was opened. The kernel does all work inside
  * the send, so the answers are there when it returns and nothing here ever waits, `post` apart.
  */
 export class NetlinkSocket implements Disposable {

@@ -151,7 +151,12 @@ const environment: readonly Bad[] = [
   { is: "an interface name with a colon", code: 4, env: { CNI_IFNAME: "eth0:1" }, says: ['CNI_IFNAME is "eth0:1"'] },
   { is: "an interface name that is ..", code: 4, env: { CNI_IFNAME: ".." }, says: ['CNI_IFNAME is ".."'] },
   { is: "an interface name with a blank", code: 4, env: { CNI_IFNAME: "eth 0" }, says: ['CNI_IFNAME is "eth 0"'] },
-  { is: "a pattern of the kernel as interface", code: 4, env: { CNI_IFNAME: "eth%d" }, says: ['CNI_IFNAME is "eth%d"'] },
+  {
+    is: "a pattern of the kernel as interface",
+    code: 4,
+    env: { CNI_IFNAME: "eth%d" },
+    says: ['CNI_IFNAME is "eth%d"'],
+  },
   { is: "an interface name that commands", code: 4, env: { CNI_IFNAME: "e\u001b[2J" }, says: ["CNI_IFNAME is"] },
   {
     is: "a relative namespace",

@@ -4,7 +4,7 @@ import type { Cidr, Ip } from "../../../shared/ip.ts";
 import { type Link, setHairpin, setLink } from "../../netlink/mod.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
 import { familiesNotForwarded, turnOnForwarding } from "../host/forwarding.ts";
-import { installMasquerade } from "../host/masquerade.ts";
+import { installMasquerade, missingMasquerade } from "../host/masquerade.ts";
 import { differs } from "../veth/compare.ts";
 import { linkOrNone } from "../veth/host-links.ts";
 import { interfaceError } from "../veth/kernel-errors.ts";
@@ -187,6 +187,8 @@ class BridgeDataPath implements DataPath {
     for (const family of familiesNotForwarded(networks)) {
       problems.push(problem(attachments.length > 0, `IPv${family} forwarding is off on the node`));
     }
+    for (const message of missingMasquerade(this.#pairs.tools.kernel, networks))
+      problems.push(problem(attachments.length > 0, message));
     return problems;
   }
 

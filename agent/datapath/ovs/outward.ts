@@ -1,6 +1,7 @@
 import type { Cidr } from "../../../shared/ip.ts";
 import { formatCidr } from "../../../shared/ip.ts";
-import { installMasquerade } from "../host/masquerade.ts";
+import type { Kernel } from "../../netlink/mod.ts";
+import { installMasquerade, type MasqueradedNetwork, missingMasquerade } from "../host/masquerade.ts";
 import type { OvsDataPathOptions } from "./options.ts";
 import { virtualHosts } from "./services/service-routes.ts";
 import { Settler } from "./settler.ts";
@@ -16,6 +17,7 @@ export class Outward implements AsyncDisposable {
   readonly #settler: Settler;
   #following: Disposable | undefined;
   #installed: string | undefined;
+  #network: MasqueradedNetwork | undefined;
 
   constructor(options: Options) {
     this.#options = options;
@@ -28,6 +30,13 @@ export class Outward implements AsyncDisposable {
     this.#installed = undefined;
     await this.#settler.run();
     this.#following ??= this.#options.peers.subscribe(() => this.#settler.trigger());
+  }
+
+  /** What somebody has taken of the rules that stood; `start` puts it back. */
+  missing(kernel: Kernel): readonly string[] {
+    return this.#installed === undefined || this.#network === undefined
+      ? []
+      : missingMasquerade(kernel, [this.#network]);
   }
 
   /** The rules stay. */
@@ -45,7 +54,8 @@ export class Outward implements AsyncDisposable {
     if (text === this.#installed) return;
     // The node itself is behind the virtual host where a service sends it to a host outside.
     const hidden = services === undefined ? [] : virtualHosts(serviceCidrs);
-    await installMasquerade([{ bridge: gateway, subnets, masquerade, exempt, hidden }]);
+    this.#network = { bridge: gateway, subnets, masquerade, exempt, hidden };
+    await installMasquerade([this.#network]);
     this.#installed = text;
   }
 

@@ -181,6 +181,7 @@ class OvsDataPath implements DataPath {
       ...(link.up ? [] : [`the gateway "${gateway}" is down`]),
       ...missing.map((address) => `the gateway "${gateway}" lacks the address "${formatCidr(address)}"`),
       ...familiesNotForwarded([{ subnets: podSubnets }]).map((family) => `IPv${family} forwarding is off on the node`),
+      ...this.#outward.missing(this.#pairs.tools.kernel),
     ];
   }
 

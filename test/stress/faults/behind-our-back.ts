@@ -85,6 +85,8 @@ export const behindOurBack: readonly Fault[] = [
   takenFromNode("the bridge is taken down", "ip link set pipette0 down"),
   takenFromNode("the gateway's addresses are removed", "ip addr flush dev pipette0 scope global"),
   takenFromNode("forwarding is turned off", "sysctl -q -w net.ipv4.ip_forward=0 net.ipv6.conf.all.forwarding=0"),
+  takenFromNode("the packet rules are flushed", "nft flush ruleset"),
+  takenFromNode("the masquerade rules are flushed", "nft flush table inet pipette-pipette0"),
   takenFromAgent("the socket is removed", ({ home }) => rmSync(home.socket)),
   takenFromAgent("the database is deleted", ({ home, machine }) => machine.run(`rm ${home.dataDir}/leases.db`)),
   takenFromAgent("the database is replaced by its copy", ({ home, machine }) => {
