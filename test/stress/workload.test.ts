@@ -56,11 +56,12 @@ describe("growth", () => {
   test("is not a heap that breathes, nor its first minutes, nor a single high look", () => {
     expect(grown(looks(() => 70 + noise(25)))).toEqual([]);
     expect(grown(looks((i) => Math.min(90, 60 + i) + noise(5)))).toEqual([]);
+    expect(grown(looks((i) => 70 + (i % 50) / 2))).toEqual([]);
     expect(grown(looks((i) => (i === 200 ? 500 : 70)))).toEqual([]);
   });
 
   test("is what goes up all the time, however slowly", () => {
-    expect(grown(looks((i) => 70 + i / 8 + noise(10)))).toEqual(["residentMb"]);
+    expect(grown(looks((i) => 70 + i / 4 + noise(10)))).toEqual(["residentMb"]);
     expect(
       grown(
         looks(
