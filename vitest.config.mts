@@ -3,6 +3,8 @@ import { defineConfig } from "vitest/config";
 // Unit tests run side by side, as do those under Wine, each file of which has a Windows of its own; what works with
 // processes, namespaces and clocks of this machine runs one file at a time.
 const windows = ["test/windows/**/*.test.ts", "test/windows-host/**/*.test.ts"];
+// Needs nothing of the machine but its processor.
+const fuzzing = ["test/fuzz/**/*.test.ts"];
 
 // Works on a machine of its own, has deadlines of its own, and lasts two minutes whoever else runs.
 const soak = ["test/soak/soak.test.ts"];
@@ -23,7 +25,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "unit",
-          include: ["{cni,ipam,agent,shared,build}/**/*.test.ts"],
+          include: ["{cni,ipam,agent,shared,build}/**/*.test.ts", ...fuzzing],
           testTimeout: 30_000,
           expect,
           sequence: { groupOrder: 0 },
@@ -34,7 +36,7 @@ export default defineConfig({
         test: {
           name: "system",
           include: ["test/**/*.test.ts"],
-          exclude: [...windows, ...soak],
+          exclude: [...windows, ...soak, ...fuzzing],
           fileParallelism: false,
           maxWorkers: 1,
           testTimeout: 60_000,

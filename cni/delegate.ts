@@ -64,7 +64,7 @@ async function find(path: string, type: string): Promise<string> {
   }
   throw new CniError(
     CniCode.invalidEnvironment,
-    `Cannot run the IPAM plugin "${type}": CNI_PATH is "${path}", wanted absolute directories of which one holds it`,
+    `Cannot run the IPAM plugin "${type}": CNI_PATH is ${show(path)}, wanted absolute directories of which one holds it`,
   );
 }
 

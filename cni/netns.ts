@@ -6,6 +6,7 @@ import {
 } from "../shared/cni/container-kind.ts";
 import type { CniEnvironment } from "../shared/cni/environment.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
+import { show } from "../shared/json-fields.ts";
 import { isWindows } from "../shared/platform.ts";
 
 /**
@@ -19,7 +20,7 @@ export function requireNetns({ netns }: CniEnvironment): void {
     return;
   }
   if (netns.startsWith("/")) return;
-  const is = `CNI_NETNS is "${netns}"`;
+  const is = `CNI_NETNS is ${show(netns)}`;
   throw new CniError(
     CniCode.invalidEnvironment,
     `Cannot read the environment: ${is}, wanted the absolute path of a network namespace`,

@@ -1,3 +1,6 @@
+import { limits } from "./limits.ts";
+import { brief, printable, printableLines } from "./printable.ts";
+
 /**
  * The one error class of Pipette and its closed set of codes.
  *
@@ -39,6 +42,9 @@ export interface ErrorOptions {
  * `message` follows one grammar: `Cannot <action>: <what is>, wanted <what should be>`, in
  * sentence case without a full stop, values in double quotes. A message of a DEL that must be
  * retried never contains the words "not found": the runtime takes them for success.
+ *
+ * Whatever it quotes, from a file, a runtime or another plugin: it can be shown on a terminal and written into a log,
+ * and it has a bounded length.
  */
 export class CniError extends Error {
   override readonly name = "CniError";
@@ -47,9 +53,10 @@ export class CniError extends Error {
   readonly details: string;
 
   constructor(code: number, message: string, options: ErrorOptions = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    const cause = options.cause === undefined ? undefined : { cause: options.cause };
+    super(brief(printable(message), limits.errorChars), cause);
     this.code = code;
-    this.details = options.details ?? "";
+    this.details = brief(printableLines(options.details ?? ""), limits.errorChars);
   }
 
   /** The only way in for what was caught: a `CniError` stays as it is, anything else becomes an internal one. */

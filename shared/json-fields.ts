@@ -1,4 +1,5 @@
 import { CniCode, CniError } from "./errors.ts";
+import { brief, printable } from "./printable.ts";
 
 /**
  * Typed access to one JSON object that came from outside.
@@ -141,8 +142,17 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** A value for an error message: JSON, cut short so that hostile input does not fill the log. */
+/** A value for an error message: JSON, cut short so that hostile input does not fill the log, and harmless to show. */
 export function show(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value);
-  return text.length <= 80 ? text : `${text.slice(0, 77)}...`;
+  return brief(printable(jsonOf(value)), 80);
+}
+
+function jsonOf(value: unknown): string {
+  // A text's beginning tells as much as all of it, and an object deeper than the language can follow must not end a call.
+  if (typeof value === "string") return JSON.stringify(value.slice(0, 80));
+  try {
+    return JSON.stringify(value) ?? String(value);
+  } catch {
+    return Array.isArray(value) ? "an array" : "an object";
+  }
 }

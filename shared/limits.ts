@@ -20,6 +20,8 @@ export const limits = {
   /** RFC 791: what every link must carry. The most: a length field of 16 bits. */
   smallestMtu: 68,
   largestMtu: 65_535,
+  /** A message of an error, and its details: far longer than any sentence, and nothing that fills a log. */
+  errorChars: 4096,
   /** What a delegated plugin may say on stderr before it is cut off; the runtime's log takes it all. */
   delegateLogBytes: 64 * 1024,
   /** Of that, what goes into the details of its error. */

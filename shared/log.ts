@@ -1,11 +1,12 @@
 import { isObject } from "./json-fields.ts";
+import { printable } from "./printable.ts";
 
 export const logLevels = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = (typeof logLevels)[number];
 
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** JSON lines: `{"time":…,"level":…,"message":…,…}`. Where they go is the caller's. */
+/** JSON lines, harmless on a terminal too: `{"time":…,"level":…,"message":…,…}`. Where they go is the caller's. */
 export interface Logger {
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
@@ -19,7 +20,7 @@ export function createLogger(level: LogLevel, write: (line: string) => void, bas
   const least = logLevels.indexOf(level);
   const emit = (at: LogLevel, message: string, fields: LogFields = {}): void => {
     if (logLevels.indexOf(at) < least) return;
-    write(JSON.stringify({ time: new Date().toISOString(), level: at, message, ...base, ...fields }));
+    write(printable(JSON.stringify({ time: new Date().toISOString(), level: at, message, ...base, ...fields })));
   };
   return {
     debug: (message, fields) => emit("debug", message, fields),

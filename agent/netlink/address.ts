@@ -1,5 +1,5 @@
 import { type Cidr, formatCidr, type Ip, lastOf } from "../../shared/ip.ts";
-import { ipFromBytes } from "./bytes.ts";
+import { cidrOf, ipFromBytes } from "./bytes.ts";
 import { Family, Flag, Ifa, MessageType } from "./constants.ts";
 import { Attributes, fixedHeader, type RawMessage } from "./message-reader.ts";
 import type { Message } from "./message-writer.ts";
@@ -69,7 +69,7 @@ export function readAddress(message: RawMessage): LinkAddress | undefined {
   const flags = attributes.u32(Ifa.FLAGS) ?? view.getUint8(2);
   return {
     index: view.getUint32(4, true),
-    address: { ip, prefix: view.getUint8(1) },
+    address: cidrOf(ip, view.getUint8(1)),
     ready: (flags & (Ifa.F_TENTATIVE | Ifa.F_DADFAILED)) === 0,
   };
 }

@@ -1,4 +1,5 @@
-import { type Family, type Ip, ipOf } from "../../shared/ip.ts";
+import { bitsOf, type Cidr, type Family, type Ip, ipOf } from "../../shared/ip.ts";
+import { MalformedMessage } from "./message-reader.ts";
 
 /** An address as the wire has it: 4 or 16 bytes, highest first. */
 export function ipBytes(ip: Ip): Uint8Array {
@@ -9,6 +10,14 @@ export function ipBytes(ip: Ip): Uint8Array {
     rest >>= 8n;
   }
   return bytes;
+}
+
+/** An address with its prefix length as the kernel tells it. @throws {MalformedMessage} where it has no such length */
+export function cidrOf(ip: Ip, prefix: number): Cidr {
+  if (prefix <= bitsOf(ip.family)) return { ip, prefix };
+  throw new MalformedMessage(
+    `A prefix of an IPv${ip.family} address has ${prefix} bits, wanted ${bitsOf(ip.family)} at most`,
+  );
 }
 
 /** `undefined` where the length fits no family. */

@@ -7,6 +7,7 @@ import { createVeth, readLink } from "./link.ts";
 import { Attributes, MalformedMessage, type RawMessage, readAnswer, readMessages } from "./message-reader.ts";
 import { type Message, MessageWriter } from "./message-writer.ts";
 import { addRoute, readRoute } from "./route.ts";
+import { readWholeRoute } from "./route-move.ts";
 
 function encode(message: Message, room = 4096): Uint8Array {
   const bytes = new Uint8Array(new ArrayBuffer(room));
@@ -142,4 +143,14 @@ test("addresses and MACs to bytes and back", () => {
   for (const text of ["", "02:00:00:00:00", "02:00:00:00:00:0g", "02:00:00:00:00:00:00", "0200.0000.0001"]) {
     expect(parseMac(text), text).toBeUndefined();
   }
+});
+
+test("a prefix that no address of its family has is refused, not counted with", () => {
+  const address = only(encode(addAddress("eth0", 3, parseCidr("10.1.2.3/24")!)));
+  address.body[1] = 33;
+  expect(() => readAddress(address)).toThrow("has 33 bits, wanted 32 at most");
+  const route = only(encode(addRoute({ dst: parseCidr("fd00::/64")!, index: 2 })));
+  route.body[1] = 129;
+  expect(() => readRoute(route)).toThrow(MalformedMessage);
+  expect(() => readWholeRoute(route)).toThrow(MalformedMessage);
 });

@@ -1,5 +1,5 @@
 import { type Cidr, formatCidr, ipOf } from "../../shared/ip.ts";
-import { ipFromBytes } from "./bytes.ts";
+import { cidrOf, ipFromBytes } from "./bytes.ts";
 import { Family, Flag, MessageType, Rta } from "./constants.ts";
 import { Attributes, fixedHeader, type RawMessage } from "./message-reader.ts";
 import type { Message, MessageWriter } from "./message-writer.ts";
@@ -30,7 +30,7 @@ export function readWholeRoute(message: RawMessage): WholeRoute | undefined {
   const index = read.u32(Rta.OIF);
   const multipath = read.bytes(Rta.MULTIPATH);
   return {
-    dst: { ip, prefix: view.getUint8(1) },
+    dst: cidrOf(ip, view.getUint8(1)),
     isConfigured: view.getUint8(5) !== Rta.PROTOCOL_KERNEL,
     indexes: multipath === undefined ? (index === undefined ? [] : [index]) : hopsOf(multipath).map((hop) => hop.index),
     // The buffer that it came in is used for the next answer.

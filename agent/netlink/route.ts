@@ -1,5 +1,5 @@
 import { type Cidr, formatCidr, type Ip, type Family as IpFamily, ipOf } from "../../shared/ip.ts";
-import { ipFromBytes } from "./bytes.ts";
+import { cidrOf, ipFromBytes } from "./bytes.ts";
 import { Family, Flag, MessageType, Rta } from "./constants.ts";
 import { Attributes, fixedHeader, type RawMessage } from "./message-reader.ts";
 import type { Message, MessageWriter } from "./message-writer.ts";
@@ -101,7 +101,7 @@ export function readRoute(message: RawMessage): Route | undefined {
   const ip = ipFromBytes(attributes.bytes(Rta.DST) ?? new Uint8Array(0)) ?? ipOf(family === Family.INET ? 4 : 6, 0n);
   const multipath = attributes.bytes(Rta.MULTIPATH);
   return {
-    dst: { ip, prefix: view.getUint8(1) },
+    dst: cidrOf(ip, view.getUint8(1)),
     table: attributes.u32(Rta.TABLE) ?? view.getUint8(4),
     protocol: view.getUint8(5),
     hops: multipath === undefined ? [hop(attributes, attributes.u32(Rta.OIF) ?? 0)] : readHops(multipath),

@@ -87,7 +87,7 @@ function versionOf(conf: Fields, verb: CmdVerb): CniVersion {
   if (version !== undefined) return version;
   throw new CniError(
     CniCode.incompatibleVersion,
-    `Cannot serve the network configuration: "cniVersion" is "${text}", wanted one of ${supportedVersions.join(", ")}`,
+    `Cannot serve the network configuration: "cniVersion" is ${show(text)}, wanted one of ${supportedVersions.join(", ")}`,
   );
 }
 

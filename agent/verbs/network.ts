@@ -3,7 +3,7 @@ import { parseDns } from "../../shared/cni/result.ts";
 import type { CniDns } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { formatCidr } from "../../shared/ip.ts";
-import { Fields } from "../../shared/json-fields.ts";
+import { Fields, show } from "../../shared/json-fields.ts";
 import type { AgentConfig, NetworkConfig } from "../config/agent-config.ts";
 import { interfaceMac, macRule } from "../mac.ts";
 import type { CmdRequest } from "./cmd-request.ts";
@@ -58,6 +58,6 @@ export function requestedMac(request: CmdRequest): string | undefined {
   if (mac !== undefined) return mac;
   throw new CniError(
     CniCode.invalidConfig,
-    `Cannot wire "${request.owner.sandboxId}": the hardware address asked for is "${text}", wanted ${macRule}`,
+    `Cannot wire "${request.owner.sandboxId}": the hardware address asked for is ${show(text)}, wanted ${macRule}`,
   );
 }

@@ -1,7 +1,7 @@
 import { parseArgs } from "../../shared/cni/args.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { type Ip, parseIp, sameIp } from "../../shared/ip.ts";
-import type { Fields } from "../../shared/json-fields.ts";
+import { type Fields, show } from "../../shared/json-fields.ts";
 import { limits } from "../../shared/limits.ts";
 
 /** What an IPAM plugin understands of CNI_ARGS; the rest belongs to others and needs `IgnoreUnknown`. */
@@ -32,7 +32,7 @@ function fromArgs(text: string): readonly Ip[] {
   const given = args.get("IP") ?? "";
   if (given === "") return [];
   const ip = parseIpLeniently(given);
-  if (ip === undefined) throw wrongArgs(`IP is "${given}"`, "an IPv4 or IPv6 address");
+  if (ip === undefined) throw wrongArgs(`IP is ${show(given)}`, "an IPv4 or IPv6 address");
   return [ip];
 }
 
@@ -41,7 +41,7 @@ function ignoresUnknown(text: string | undefined): boolean {
   const value = text.toLowerCase();
   if (value === "1" || value === "true") return true;
   if (value === "0" || value === "false") return false;
-  throw wrongArgs(`IgnoreUnknown is "${text}"`, "1, true, 0 or false");
+  throw wrongArgs(`IgnoreUnknown is ${show(text)}`, "1, true, 0 or false");
 }
 
 const wrongArgs = (is: string, wanted: string): CniError =>

@@ -1,4 +1,5 @@
 import { CniCode, CniError } from "../errors.ts";
+import { show } from "../json-fields.ts";
 import type { Pod } from "./types.ts";
 
 /**
@@ -14,7 +15,7 @@ export function parseArgs(text: string): ReadonlyMap<string, string> {
       throw new CniError(
         CniCode.invalidEnvironment,
         // Without the text, which may be a secret's: one that is encoded likes to end in "=".
-        `Cannot read CNI_ARGS: part ${i + 1} has ${equals < 1 ? "no KEY=" : `more than one "=" (key "${pair.slice(0, equals)}")`}, wanted KEY=VALUE`,
+        `Cannot read CNI_ARGS: part ${i + 1} has ${equals < 1 ? "no KEY=" : `more than one "=" (key ${show(pair.slice(0, equals))})`}, wanted KEY=VALUE`,
       );
     }
     args.set(pair.slice(0, equals), pair.slice(equals + 1));

@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../errors.ts";
-import { Fields } from "../json-fields.ts";
+import { Fields, show } from "../json-fields.ts";
 import { limits } from "../limits.ts";
 import { type CniEnvironment, parseEnvironment, type Verb } from "./environment.ts";
 import { networkNameRule, wrongNetworkName } from "./names.ts";
@@ -91,7 +91,7 @@ function supported(given: string): CniVersion {
   if (version !== undefined) return version;
   throw new CniError(
     CniCode.incompatibleVersion,
-    `Cannot serve the network configuration: "cniVersion" is "${given}", wanted one of ${supportedVersions.join(", ")}`,
+    `Cannot serve the network configuration: "cniVersion" is ${show(given)}, wanted one of ${supportedVersions.join(", ")}`,
   );
 }
 

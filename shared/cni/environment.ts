@@ -1,4 +1,5 @@
 import { CniCode, CniError } from "../errors.ts";
+import { show } from "../json-fields.ts";
 import { containerIdRule, ifnameRule, wrongContainerId, wrongIfname } from "./names.ts";
 
 export const verbs = ["ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION"] as const;
@@ -40,7 +41,7 @@ const rules: readonly Rule[] = [
 export function parseEnvironment(env: Variables): CniEnvironment {
   const command = verbs.find((verb) => verb === env["CNI_COMMAND"]);
   if (command === undefined) {
-    throw invalid(`CNI_COMMAND is "${env["CNI_COMMAND"] ?? ""}", wanted one of ${verbs.join(", ")}`);
+    throw invalid(`CNI_COMMAND is ${show(env["CNI_COMMAND"] ?? "")}, wanted one of ${verbs.join(", ")}`);
   }
   const missing = rules.filter((rule) => rule.requiredBy.includes(command) && (env[rule.name] ?? "") === "");
   if (missing.length > 0) {

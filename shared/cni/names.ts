@@ -1,3 +1,4 @@
+import { show } from "../json-fields.ts";
 import { limits } from "../limits.ts";
 import { paths } from "../paths.ts";
 
@@ -13,10 +14,10 @@ const isAlnum = (code: number): boolean =>
 function wrongIdentifier(text: string, mostChars: number): string | undefined {
   if (text === "") return "empty";
   if (text.length > mostChars) return `${text.length} characters long`;
-  if (!isAlnum(text.charCodeAt(0))) return `"${text}"`;
+  if (!isAlnum(text.charCodeAt(0))) return show(text);
   for (let i = 1; i < text.length; i++) {
     const code = text.charCodeAt(i);
-    if (!isAlnum(code) && code !== 95 && code !== 46 && code !== 45) return `"${text}"`;
+    if (!isAlnum(code) && code !== 95 && code !== 46 && code !== 45) return show(text);
   }
   return undefined;
 }
@@ -48,8 +49,8 @@ const cannotBeInIfname = (char: string): boolean =>
 export function wrongIfname(text: string): string | undefined {
   if (text === "") return "empty";
   const bytes = new TextEncoder().encode(text).length;
-  if (bytes > limits.ifnameBytes) return `"${text}" of ${bytes} bytes`;
-  if (text === "." || text === ".." || [...text].some(cannotBeInIfname)) return `"${text}"`;
+  if (bytes > limits.ifnameBytes) return `${show(text)} of ${bytes} bytes`;
+  if (text === "." || text === ".." || [...text].some(cannotBeInIfname)) return show(text);
   return undefined;
 }
 

@@ -31,7 +31,7 @@ test.each([
     ["grpc-message", "why%0A"],
   ]);
   expect(error).toBeInstanceOf(RpcError);
-  expect(error).toMatchObject({ grpcCode: code, message: "why\n", unreachable: false });
+  expect(error).toMatchObject({ grpcCode: code, message: "why\\u000a", unreachable: false });
 });
 
 test("status 0 is no error, whatever the message", () => {

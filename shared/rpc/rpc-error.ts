@@ -1,3 +1,6 @@
+import { limits } from "../limits.ts";
+import { brief, printable } from "../printable.ts";
+
 /** gRPC's status codes (grpc/grpc, doc/statuscodes.md): 17 and the numbers above it are not assigned. */
 export const GrpcCode = {
   ok: 0,
@@ -26,7 +29,10 @@ export interface RpcErrorOptions {
   readonly cause?: unknown;
 }
 
-/** A call that ended without an answer: by the server's status, or by what happened on the way to it. */
+/**
+ * A call that ended without an answer: by the server's status, or by what happened on the way to it. Its message may be
+ * the server's own: it can be shown on a terminal all the same.
+ */
 export class RpcError extends Error {
   override readonly name = "RpcError";
   readonly grpcCode: GrpcCode;
@@ -34,7 +40,8 @@ export class RpcError extends Error {
   readonly unreachable: boolean;
 
   constructor(grpcCode: GrpcCode, message: string, options: RpcErrorOptions = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    const cause = options.cause === undefined ? undefined : { cause: options.cause };
+    super(brief(printable(message), limits.errorChars), cause);
     this.grpcCode = grpcCode;
     this.unreachable = options.unreachable ?? false;
   }

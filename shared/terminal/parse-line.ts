@@ -25,7 +25,8 @@ export function parseLine(command: Command, args: readonly string[]): ParsedLine
   for (const token of tokens) {
     if (token.kind === "positional") operands.push(token.value);
     if (token.kind !== "option") continue;
-    const spec = token.rawName.startsWith("--") ? command.options[token.name] : undefined;
+    const isKnown = token.rawName.startsWith("--") && Object.hasOwn(command.options, token.name);
+    const spec = isKnown ? command.options[token.name] : undefined;
     const problem = wrongOption(command, token, spec);
     if (problem !== undefined) return { t: "wrong", problem };
     const before = values.get(token.name);

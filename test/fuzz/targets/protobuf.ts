@@ -1,0 +1,57 @@
+import { CniCmdRequest, CniCmdResponse } from "../../../shared/proto/cni-messages.ts";
+import { HealthCheckRequest } from "../../../shared/proto/health-messages.ts";
+import {
+  AllocateRequest,
+  CheckResponse,
+  CollectRequest,
+  ListRequest,
+  OwnerRequest,
+  StatsResponse,
+} from "../../../shared/proto/ipam-messages.ts";
+import {
+  GcRequest,
+  ListInterfacesResponse,
+  MendRequest,
+  StatusResponse,
+} from "../../../shared/proto/pipette-messages.ts";
+import { type Codec, WireError } from "../../../shared/proto/wire.ts";
+import type { Target } from "../engine/target.ts";
+import { nestedMutator, protobufFields } from "../mutate/frames.ts";
+import { requireSentence } from "./words.ts";
+
+const codecs: Readonly<Record<string, Codec<object>>> = {
+  ...{ CniCmdRequest, CniCmdResponse, HealthCheckRequest, AllocateRequest, CollectRequest, ListRequest, OwnerRequest },
+  ...{ StatsResponse, CheckResponse, GcRequest, ListInterfacesResponse, MendRequest, StatusResponse },
+};
+
+function decode(name: string, bytes: Uint8Array): object | undefined {
+  try {
+    return codecs[name]?.decode(bytes);
+  } catch (caught) {
+    if (!(caught instanceof WireError)) throw caught;
+    requireSentence(caught.message, "a wire error");
+    return undefined;
+  }
+}
+
+/** What was read is written, and read again, as the same. */
+function readAs(name: string, bytes: Uint8Array): void {
+  const value = decode(name, bytes);
+  if (value === undefined) return;
+  const written = codecs[name]?.encode(value) ?? bytes;
+  const again = decode(name, written);
+  if (!Bun.deepEquals(value, again, true)) throw new Error(`A ${name} is read as another after it was written`);
+}
+
+export const protobuf: Target = {
+  name: "protobuf",
+  what: "messages of every service",
+  mutators: [nestedMutator(protobufFields)],
+  dictionary: ["\x0a\x00", "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", "\x1b", "\x0b\x0c", "\xff\xff\xff\xff\x0f"],
+  mostBytes: 16 * 1024,
+  open: () => ({
+    run: (input) => {
+      for (const name in codecs) readAs(name, input);
+    },
+  }),
+};
