@@ -1,8 +1,11 @@
+import { brief, printable } from "../../shared/printable.ts";
 import { type ReadYaml, readYaml } from "./read-yaml.ts";
 import { misfit, type Shape, type Shaped, type ShapeProblem } from "./yaml-shape.ts";
 
 /** A megabyte of YAML keeps the agent from its pods for seconds, the same as JSON for milliseconds. */
 const mostYamlChars = 1024 * 1024;
+/** Of what a parser says, which quotes what it stumbled over, however long it is. */
+const mostQuotedChars = 300;
 
 /** As `readYaml`, for files that may be large: one that is JSON in order is read at once, a large one has to be. */
 export function readDocument(
@@ -28,7 +31,8 @@ function readJson(
   try {
     value = JSON.parse(text);
   } catch (caught) {
-    return { t: "wrong", is: Error.isError(caught) ? caught.message : "no JSON" };
+    const is = Error.isError(caught) ? caught.message : "no JSON";
+    return { t: "wrong", is: brief(printable(is), mostQuotedChars) };
   }
   const fault = misfit(value, shape);
   if (fault !== undefined) return { t: "wrong", is: `${fault} is missing, unknown or not what it should be` };

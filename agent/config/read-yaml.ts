@@ -1,4 +1,6 @@
 import { LineCounter, parseDocument } from "yaml";
+import { limits } from "../../shared/limits.ts";
+import { brief, printable } from "../../shared/printable.ts";
 import { readShape, type Shape, type Shaped, type ShapeProblem } from "./yaml-shape.ts";
 
 /** What a document says, or every fault of it as `file:line:column: "path" is value, wanted …`, in the file's order. */
@@ -25,13 +27,29 @@ export function readYaml(
   };
   if (doc.errors.length > 0) {
     const problems = doc.errors.map((error) => `${place(error.pos[0])}: ${firstLine(error.message)}, wanted YAML 1.2`);
-    return { t: "wrong", problems };
+    return { t: "wrong", problems: shown(file, problems) };
   }
   const shaped = readShape(doc, shape);
   const found = shaped.problems.length > 0 ? shaped.problems : contradictions(shaped);
   if (found.length === 0) return { t: "ok", value: shaped.value };
   const sorted = [...found].sort((a, b) => a.offset - b.offset);
-  return { t: "wrong", problems: sorted.map(({ offset, text }) => `${place(offset)}: ${text}`) };
+  return {
+    t: "wrong",
+    problems: shown(
+      file,
+      sorted.map(({ offset, text }) => `${place(offset)}: ${text}`),
+    ),
+  };
+}
+
+/** A file that is no configuration at all has a fault in every line; the first are enough to see that. */
+const mostProblems = 100;
+
+/** Keys and values are quoted as they stand there, which may be anything. */
+function shown(file: string, problems: readonly string[]): readonly string[] {
+  const first = problems.slice(0, mostProblems).map((problem) => brief(printable(problem), limits.errorChars));
+  const more = problems.length - first.length;
+  return more === 0 ? first : [...first, `${file}: ${more} more faults, wanted none`];
 }
 
 const firstLine = (text: string): string => text.split("\n", 1)[0] ?? "";

@@ -217,3 +217,11 @@ test("a lock that is a link is refused, and nothing is taken", async () => {
   );
   expect(allocator.list()).toEqual([]);
 });
+
+test("names of files that would command a terminal are told harmlessly", async () => {
+  using there = hostLocalInScratch({ "a\u001b[2J\n\u202eb": "x" });
+  using allocator = await there.open();
+  const report = await importHostLocal(allocator, { directory: there.directory, network: "net" });
+  expect(report.unreadable).toHaveLength(1);
+  for (const line of describeImport(report)) expect(line).toMatch(/^[\x20-\x7e]*$/);
+});

@@ -1,4 +1,5 @@
 import { formatIp } from "../../shared/ip.ts";
+import { printable } from "../../shared/printable.ts";
 import type { ImportReport } from "./import.ts";
 
 /** Of a long list the log gets the beginning; the command shows all of it. */
@@ -23,11 +24,13 @@ export function describeImport(report: ImportReport, limit = mostLines): readonl
     return `"${formatIp(ip)}" of "${name}" (${theirs.ifname || "any interface"}) was not taken over: it is held by "${holder}" (${ours.owner.ifname}), ${ours.state}`;
   });
   const unreadableLines = unreadable.map(({ file, reason }) => `"${directory}/${file}" was not understood: ${reason}`);
-  return [
+  const lines = [
     `Leases of host-local in "${directory}" for network "${network}": ${parts.join(", ")}`,
     ...shortened(clashLines, limit),
     ...shortened(unreadableLines, limit),
   ];
+  // Names of files may hold anything but a slash.
+  return lines.map(printable);
 }
 
 const shortened = (lines: readonly string[], limit: number): readonly string[] =>

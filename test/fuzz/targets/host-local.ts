@@ -41,7 +41,8 @@ async function takeOver(directory: string): Promise<void> {
   // What is in use there is given to nobody here.
   const held = allocator.list("net").length;
   const given = allocator.list("net").map(({ address }) => `${address.ip.value}`);
-  for (const id of ["x", "y"]) {
+  // By names that no file has: the container of a file keeps its address.
+  for (const id of ["newcomer-1", "newcomer-2"]) {
     try {
       const { leases } = allocator.allocate(ownerOf(id), config);
       for (const { address } of leases)
