@@ -29,6 +29,8 @@ import { takeNetworksOver } from "./state/take-over.ts";
 export interface AgentDependencies {
   readonly logger: Logger;
   readonly system: System;
+  /** Called once the locks are ours: what joining needs of the node's own network. @throws {CniError} */
+  prepareNode?(): void;
   /** Called once the locks are ours, and the node has joined. */
   createDataPath(needs: DataPathNeeds): DataPath;
   /** Where the node's subnet and its peers come from; wanted where the configuration has `nodes`. Ends with the agent. */
@@ -104,6 +106,7 @@ export class Agent {
     const lockFile = join(config.dataDir, "agent.lock");
     resources.use(InstanceLock.take(lockFile, "the agent", `data directory "${config.dataDir}"`, system));
     if (registry !== undefined) resources.use(registry);
+    dependencies.prepareNode?.();
     const parts = new LateParts(config, allocator, logger);
     const agent = new Agent(parts, server, watch, dependencies, resources.move());
     try {

@@ -26,7 +26,11 @@ export async function cleanUpLinuxNode(
   using _lock = InstanceLock.take(join(dataDir, "agent.lock"), "the clean-up", `data directory "${dataDir}"`, system);
   const { cleanUpOvs } = await import("./datapath/ovs/mod.ts");
   const logger = createLogger("warn", (line) => io.stderr(`${line}\n`));
-  const { database, gateway } = ovs;
+  const { database, gateway, uplink } = ovs;
   const { name, bridge } = network;
-  return reportChanges(await cleanUpOvs({ network: name, database, bridge, gateway, logger }), json, io);
+  return reportChanges(
+    await cleanUpOvs({ network: name, dataDir, uplink, database, bridge, gateway, logger }),
+    json,
+    io,
+  );
 }

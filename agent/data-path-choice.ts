@@ -6,7 +6,10 @@ import type { AgentDependencies } from "./agent.ts";
 import type { AgentConfig, NetworkConfig } from "./config/agent-config.ts";
 import type { HnsNetwork } from "./datapath/hns/mod.ts";
 
-export type DataPathChoice = Pick<AgentDependencies, "createDataPath" | "dataPathName" | "sources" | "dataPathLost">;
+export type DataPathChoice = Pick<
+  AgentDependencies,
+  "prepareNode" | "createDataPath" | "dataPathName" | "sources" | "dataPathLost"
+>;
 
 /**
  * What the configuration's `dataPath` stands for; only its code is loaded.
@@ -20,7 +23,7 @@ export function chooseDataPath(config: AgentConfig, logger: Logger): Promise<Dat
       `Cannot run the agent: "dataPath" is "${config.dataPath}", which ${systems[config.dataPath]} has, wanted "${isWindows ? "hns" : "bridge"}"`,
     );
   }
-  const choices = { bridge: () => bridge(logger), ovs: () => ovs(logger), hns: () => hns(config, logger) };
+  const choices = { bridge: () => bridge(logger), ovs: () => ovs(config, logger), hns: () => hns(config, logger) };
   return choices[config.dataPath]();
 }
 
@@ -35,11 +38,16 @@ async function bridge(logger: Logger): Promise<DataPathChoice> {
   };
 }
 
-async function ovs(logger: Logger): Promise<DataPathChoice> {
-  const { createOvsDataPath, ovsOptionsOf } = await import("./datapath/ovs/mod.ts");
+async function ovs({ dataDir, ovs: section, networks }: AgentConfig, logger: Logger): Promise<DataPathChoice> {
+  const { createOvsDataPath, findNodeAddresses, ovsOptionsOf } = await import("./datapath/ovs/mod.ts");
   const { addressesInNamespaces } = await import("./netlink/mod.ts");
   const { namespaceSource } = await import("./state/sources.ts");
+  const { uplink } = section ?? {};
+  const [network] = networks;
   return {
+    prepareNode: () => {
+      if (uplink !== undefined && network !== undefined) findNodeAddresses(dataDir, uplink, network.bridge, logger);
+    },
     createDataPath: (needs) => createOvsDataPath(ovsOptionsOf(needs, logger)),
     dataPathName: "ovs",
     sources: [namespaceSource(addressesInNamespaces)],

@@ -1,12 +1,15 @@
-import { afterEach, beforeAll, expect, test } from "vitest";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import { compileExecutables } from "../conformance/plugin.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
-import { external, routerOn } from "./lab/addresses.ts";
+import { external, nodeOn, routerOn } from "./lab/addresses.ts";
 import { guardKernel } from "./lab/kernel-guard.ts";
 import { answers, unansweredPings } from "./lab/reach.ts";
+import { scratchUntilEnd } from "./lab/scratch-until-end.ts";
 import { seenBy, TcpServer } from "./lab/tcp.ts";
-import { SingleNode } from "./single-node.ts";
+import { SingleNode, subnets } from "./single-node.ts";
 
 describeWith("a node whose own interface is a port of the pods' bridge", ["root", "openvswitch", "nft"], () => {
   let single: SingleNode | undefined;
@@ -95,6 +98,107 @@ describeWith("a node whose own interface is a port of the pods' bridge", ["root"
     await isAsBefore(node, before);
     await guardKernel(node.namespace, ["nic0"]);
     expect(await answers(node.namespace, external[0])).toBe(true);
+  });
+
+  describe("its bridge is lost together with the database", () => {
+    const indexOf = async ({ namespace }: Node): Promise<string> =>
+      (await namespace.run("ip -o link show br-int").catch(() => "none")).split(":")[0] ?? "";
+
+    /** ovs-vswitchd takes away what its database does not have, and nobody else knows what was on it. */
+    async function loseSwitch(node: Node): Promise<void> {
+      const before = await indexOf(node);
+      await node.vswitch.stop("ovsdb-server", "SIGKILL");
+      await node.vswitch.startNewDatabase();
+      await eventually(async () => (await indexOf(node)) !== before, "the bridge to go");
+    }
+
+    async function routed(): Promise<SingleNode["node"]> {
+      single = await SingleNode.ground({}, "uplink");
+      const { node } = single;
+      const [router] = routerOn("a");
+      await node.namespace.ip(`route add 203.0.113.0/24 via ${router} dev nic0 metric 7 src ${node.addresses[0]}`);
+      await node.startAgent();
+      return node;
+    }
+
+    /** Addresses, with their prefix lengths, and routes. */
+    const ownOf = async (node: Node): Promise<readonly string[]> => {
+      const addresses = (await node.namespace.run("ip -o addr show dev br-int scope global")).split("\n");
+      const words = addresses.map((line) => line.split(/\s+/).slice(1, 4).join(" "));
+      return [...words.sort(), ...(await routesOf(node)), await default6Of(node)];
+    };
+
+    test.each([
+      ["while the agent runs", true],
+      ["while it does not", false],
+    ])(
+      "%s: addresses and routes come back",
+      async (_when, isRunning) => {
+        const node = await routed();
+        const pod = await node.addPod("a");
+        const before = await ownOf(node);
+        // One that goes on makes the bridge again before the switch has taken it away.
+        if (isRunning) node.agent.signal("SIGSTOP");
+        else await node.agent.end("SIGKILL");
+        await loseSwitch(node);
+        expect(await holdersOf(node)).toEqual([]);
+        if (isRunning) node.agent.signal("SIGCONT");
+        else await node.startAgent();
+        await eventually(async () => Bun.deepEquals(await ownOf(node).catch(() => []), before), "what the node had");
+        await guardKernel(node.namespace, ["br-int"]);
+        for (const i of [0, 1] as const) {
+          await eventually(() => answers(node.namespace, external[i]), "an answer to the node");
+          await eventually(() => answers(pod.namespace, external[i]), "an answer to the pod");
+        }
+        expect(await holdersOf(node)).toEqual(["br-int"]);
+      },
+      60_000,
+    );
+
+    test("a node that is one of many joins again, which takes its addresses", async () => {
+      await using scratch = scratchUntilEnd("pt-nodes-");
+      const file = join(scratch.path, "nodes.json");
+      writeFileSync(file, JSON.stringify({ nodes: [{ name: "n1", addresses: nodeOn("a", 1), subnets }] }));
+      const networks = [{ name: "pods", bridge: "br-int" }];
+      const more = { networks, nodes: { registry: { type: "static", file } } };
+      single = await SingleNode.ground({ nodeAddresses: undefined }, "uplink", more);
+      const { node } = single;
+      await node.startAgent();
+      const before = await ownOf(node);
+      await node.agent.end("SIGKILL");
+      await loseSwitch(node);
+      await node.startAgent();
+      expect(await ownOf(node)).toEqual(before);
+      // It has not waited for them either, as for an interface that is still to be configured.
+      expect(node.agent.stderr).not.toContain("until the node has joined");
+    });
+
+    test("an address that the node got meanwhile is taken as it is, and those of an earlier boot stay away", async () => {
+      const node = await routed();
+      await node.agent.end("SIGKILL");
+      await loseSwitch(node);
+      await node.namespace.ip("addr add 192.0.2.77/24 dev nic0");
+      await node.startAgent();
+      const own = async () => (await ownOf(node)).filter((line) => line.includes("inet"));
+      expect(await own()).toEqual([
+        expect.stringContaining("192.0.2.77/24"),
+        expect.stringContaining(node.addresses[1]),
+      ]);
+      await node.agent.end("SIGKILL");
+      const file = join(node.home.dataDir, "uplink.json");
+      writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, "utf8")), bootId: "another" }));
+      await loseSwitch(node);
+      await node.startAgent();
+      expect(await own()).toEqual([]);
+    }, 60_000);
+
+    test("an address that somebody takes off the bridge is not put back", async () => {
+      const node = await routed();
+      await node.namespace.ip(`addr del ${node.addresses[1]}/64 dev br-int`);
+      await node.agent.end("SIGKILL");
+      await node.startAgent();
+      expect((await ownOf(node)).filter((line) => line.includes("inet6"))).toEqual([]);
+    });
   });
 });
 

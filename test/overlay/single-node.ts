@@ -19,8 +19,11 @@ export class SingleNode implements AsyncDisposable {
     this.node = node;
   }
 
-  /** The agent does not run yet. */
-  static async ground(ovs: object = {}, nic: NicShape = "outer-bridge"): Promise<SingleNode> {
+  /**
+   * The agent does not run yet.
+   * @param more other sections of agent.yaml
+   */
+  static async ground(ovs: object = {}, nic: NicShape = "outer-bridge", more: object = {}): Promise<SingleNode> {
     await using stack = new AsyncDisposableStack();
     const parent = stack.use(scratchUntilEnd("pt-one-")).path;
     const underlay = stack.use(Underlay.create());
@@ -29,6 +32,7 @@ export class SingleNode implements AsyncDisposable {
       networks: [{ name: "pods", bridge: "br-int", subnets }],
       ovs: { nodeAddresses: nodeOn("a", 1), ...ovs },
       janitorIntervalMs: 200,
+      ...more,
     };
     const spec = { number: 1, link: "a", nic, executables, parent, config } as const;
     const node = stack.use(await LabNode.start(spec, underlay));

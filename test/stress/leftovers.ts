@@ -5,7 +5,7 @@ const lasting = [
   /^agent\.lock$/,
   // Set aside, never deleted: docs/ipam.md, "A damaged database".
   /^leases\.db\.damaged-/,
-  /^(node-uid|nodes\.json)$/,
+  /^(node-uid|nodes\.json|uplink\.json)$/,
 ];
 
 /** @param names the entries of a data directory */

@@ -87,6 +87,7 @@ export function createNodeSide(dataDir: string, run: HostRunner, logger: Logger)
         },
         // Windows has moved the node's addresses to the switch's adapter, which the bridge's own port is.
         moveAddresses: async () => undefined,
+        keepAddresses: async () => undefined,
         setRoutes: async (wanted) => {
           const settings = {
             ...settingsOf(network, dataDir),

@@ -23,6 +23,7 @@ export function ovsOptionsOf({ config, cluster, podOf }: DataPathNeeds, logger: 
     ...others,
     kind,
     network: network.name,
+    dataDir: config.dataDir,
     bridge: network.bridge,
     podSubnets: network.subnets,
     ...(network.mtu === undefined ? {} : { mtu: network.mtu }),

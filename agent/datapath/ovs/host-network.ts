@@ -27,11 +27,18 @@ export interface HostNetwork {
   /** The gateway port stands on the bridge: gives it its addresses, and has the node forward for it. @throws {CniError} */
   useGateway(gateway: Gateway): Promise<void>;
   /**
-   * Moves the node's addresses and routes from one interface to another: from the uplink to the bridge's own port, once
-   * it is a port of the bridge, and back. Killed at any point, the next call finishes it.
+   * Gives the node's addresses and routes back, from the bridge's own port to the interface that was its uplink. Killed
+   * at any point, the next call finishes it.
    * @throws {CniError}
    */
   moveAddresses(from: string, to: string): Promise<void>;
+  /**
+   * Has the node's addresses and routes on the bridge's own port, taken from the uplink once that is a port of the bridge,
+   * and notes them: those that went with an earlier bridge in this boot of the system come back. Killed at any point, the
+   * next call finishes it.
+   * @throws {CniError}
+   */
+  keepAddresses(uplink: string, bridge: string): Promise<void>;
   /** Has exactly these routes, and no other of ours, an earlier agent's included. @throws {CniError} */
   setRoutes(routes: readonly NodeRoute[]): Promise<void>;
 }

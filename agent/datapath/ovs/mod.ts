@@ -4,4 +4,5 @@
  */
 export { ovsOptionsOf } from "./configured.ts";
 export { cleanUpOvs } from "./linux/clean-up.ts";
+export { findNodeAddresses } from "./linux/linux-host.ts";
 export { createOvsDataPath } from "./ovs-datapath.ts";

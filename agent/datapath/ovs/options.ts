@@ -61,6 +61,8 @@ export interface OvsNodeOptions extends SwitchOptions {
 export interface OvsDataPathOptions extends SwitchOptions {
   /** `name` of the network configuration. */
   readonly network: string;
+  /** Where the data path may note what it could not find again. */
+  readonly dataDir: string;
   /** With the length of their network's prefix; one per family at most. */
   readonly nodeAddresses: readonly Cidr[];
   /** Bytes; absent: what the transport interface leaves after the tunnel's headers. */

@@ -45,13 +45,15 @@ class OvsDataPath implements DataPath {
 
   constructor(options: OvsDataPathOptions) {
     this.#options = options;
-    const { network, podSubnets, mode, tunnel, nodeAddresses, uplink, gateway, logger } = options;
+    const { network, podSubnets, mode, tunnel, nodeAddresses, uplink, gateway, dataDir, logger } = options;
     this.#pairs = this.#resources.use(new PodPairs(logger));
     const { socket } = this.#pairs.tools;
     const mtu = options.mtu ?? podMtu(transportMtu(socket, uplink, nodeAddresses), mode, tunnel.type, nodeAddresses);
     this.#network = { name: network, subnets: podSubnets, mtu };
     if (options.services !== undefined) this.#resources.use(options.services);
-    this.#node = this.#resources.use(new OvsNode({ ...options, mtu, host: new LinuxHost(socket, gateway) }));
+    this.#node = this.#resources.use(
+      new OvsNode({ ...options, mtu, host: new LinuxHost(socket, gateway, dataDir, logger) }),
+    );
     this.#outward = this.#resources.use(new Outward(options));
   }
 

@@ -92,7 +92,8 @@ export class OvsNode implements OverlayNode {
   async checkFlows(owner: Owner): Promise<void> {
     const pod = this.#ports.flowPortOf(owner);
     if (this.#running === undefined || pod === undefined) return;
-    await compareFlows(this.#options.management, podFlows(this.#running.context, pod));
+    const { context } = this.#running;
+    await answering(() => compareFlows(this.#options.management, podFlows(context, pod)));
   }
 
   async disconnectPod(owner: Owner): Promise<void> {
@@ -132,7 +133,7 @@ export class OvsNode implements OverlayNode {
 
   async #start(keep: (pod: ConnectedPod) => boolean): Promise<void> {
     if (this.#running !== undefined) return this.#again();
-    const { management, bridge, uplink, host, logger, services, serviceCidrs } = this.#options;
+    const { management, bridge, logger, services, serviceCidrs } = this.#options;
     await this.#db.ready();
     const context = await setUpNode(this.#db, this.#options);
     const program = this.#resources.use(
@@ -153,7 +154,7 @@ export class OvsNode implements OverlayNode {
     });
     this.#running = { context, program };
     this.#ports.follow(context, (changes) => program.set(changes));
-    if (uplink !== undefined) await host.moveAddresses(uplink, bridge);
+    await this.#keepAddresses();
     await this.#setUpHost();
     if (services !== undefined) {
       const cidrs = serviceCidrs;
@@ -164,7 +165,11 @@ export class OvsNode implements OverlayNode {
       await keeper.begun();
     }
     await program.finishRound();
-    this.#resources.use(new FlowWatch({ look: () => program.look(true), logger }));
+    const look = async (): Promise<readonly string[]> => {
+      await this.#keepAddresses();
+      return program.look(true);
+    };
+    this.#resources.use(new FlowWatch({ look, logger }));
     this.#follow();
   }
 
@@ -196,6 +201,7 @@ export class OvsNode implements OverlayNode {
     if (this.#running === undefined || this.#db.state.t !== "ready") return;
     const { program } = this.#running;
     const context = await setUpNode(this.#db, this.#options);
+    await this.#keepAddresses();
     if (!sameContext(context, this.#running.context)) {
       // Where the switch refuses, it is another context still, and is told again.
       await program.set(new Map([[basePartKey, basePart(context)]]));
@@ -211,6 +217,12 @@ export class OvsNode implements OverlayNode {
     await this.#ports.settle();
     // What is wrong with one node keeps the rest from nothing, and is tried again.
     for (const outcome of told) if (outcome.status === "rejected") throw outcome.reason;
+  }
+
+  /** The node's own, which its uplink brings to the bridge. */
+  async #keepAddresses(): Promise<void> {
+    const { uplink, bridge, host } = this.#options;
+    if (uplink !== undefined) await host.keepAddresses(uplink, bridge);
   }
 
   /** The gateway's addresses, and the node's way to other nodes' pods and to services. */

@@ -1,4 +1,5 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
+import { OpenFlowError } from "../../openflow/mod.ts";
 import { OvsdbCode, OvsdbError } from "../../ovsdb/mod.ts";
 
 /** The database, or the switch behind it, did not answer: another time it may. */
@@ -10,7 +11,10 @@ const passing: ReadonlySet<string> = new Set([
   OvsdbCode.notSeen,
 ]);
 
-/** Does it, with the errors of Open vSwitch's database as the caller of a verb sees them. @throws {CniError} 11, 102 */
+/** The same of the switch itself: it says nothing of what was asked for. */
+const away: readonly OpenFlowError["kind"][] = ["late", "lost", "malformed"];
+
+/** Does it, with the errors of Open vSwitch and its database as the caller of a verb sees them. @throws {CniError} 11, 102 */
 export async function answering<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -20,8 +24,9 @@ export async function answering<T>(work: () => Promise<T>): Promise<T> {
 }
 
 function switchError(caught: unknown): unknown {
-  if (!(caught instanceof OvsdbError)) return caught;
-  const code = passing.has(caught.code) ? CniCode.tryAgainLater : CniCode.interfaceFailure;
+  if (!(caught instanceof OvsdbError || caught instanceof OpenFlowError)) return caught;
+  const isPassing = caught instanceof OvsdbError ? passing.has(caught.code) : away.includes(caught.kind);
+  const code = isPassing ? CniCode.tryAgainLater : CniCode.interfaceFailure;
   // The runtime's library takes these words in a DEL's error for success.
   const message = caught.message
     .replace(/not found/gi, "absent")

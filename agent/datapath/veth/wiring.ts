@@ -228,6 +228,11 @@ function openPort(socket: NetlinkSocket, plan: Plan, { gateway }: HostSide, host
   const messages = plan.ipam.ips.map(({ address }) => forgetNeighbour(gateway.name, gateway.index, address.ip));
   // ENOENT: it knew none.
   const refusal = socket.batch(messages).find((one) => one !== undefined && one.errno !== Errno.ENOENT);
+  if (refusal?.errno === Errno.ENODEV)
+    throw new CniError(
+      CniCode.tryAgainLater,
+      `Cannot connect "${host.name}": somebody deleted the gateway "${gateway.name}" just now, wanted it to stay`,
+    );
   if (refusal !== undefined) throw refusal;
 }
 

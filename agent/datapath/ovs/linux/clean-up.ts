@@ -5,11 +5,16 @@ import { linkOrNone } from "../../veth/host-links.ts";
 import { PodPairs } from "../../veth/pod-pairs.ts";
 import { removeOverlay } from "../remove-overlay.ts";
 import { openDatabase, uplinkOf } from "../switch-database.ts";
+import { findNodeAddresses } from "./linux-host.ts";
 import { removeNodeRoutes } from "./node-routes.ts";
 import { moveAddresses } from "./uplink.ts";
+import { UplinkNotes } from "./uplink-record.ts";
 
 export interface Leavings {
   readonly network: string;
+  readonly dataDir: string;
+  /** Name of the node's own interface on the bridge, where the configuration has one. */
+  readonly uplink: string | undefined;
   readonly database: string;
   readonly bridge: string;
   /** Name of the gateway port. */
@@ -47,14 +52,17 @@ export async function cleanUpOvs(leavings: Leavings): Promise<readonly HostChang
   ];
 }
 
-/** What an uplink has brought to the bridge, back to it. */
-async function giveBack({ database, bridge }: Leavings, { tools: { socket } }: PodPairs): Promise<boolean> {
+/** What an uplink has brought to the bridge, back to it; also where it went with an earlier bridge. */
+async function giveBack(leavings: Leavings, { tools: { socket } }: PodPairs): Promise<boolean> {
+  const { database, bridge, dataDir, uplink: configured, logger } = leavings;
+  const isFound = configured !== undefined && findNodeAddresses(dataDir, configured, bridge, logger);
   using db = openDatabase(database);
   await db.ready(patienceMs);
   const uplink = uplinkOf(db.view, bridge);
   const [from, to] = [linkOrNone(socket, { name: bridge }), linkOrNone(socket, { name: uplink ?? "" })];
-  if (uplink === undefined || from === undefined || to === undefined) return false;
+  if (uplink === undefined || from === undefined || to === undefined) return isFound;
   moveAddresses(socket, from, to);
+  new UplinkNotes(dataDir).forget();
   return true;
 }
 

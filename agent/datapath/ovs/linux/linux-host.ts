@@ -1,6 +1,7 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
-import { type Cidr, contains, parseCidr } from "../../../../shared/ip.ts";
-import { type Link, type NetlinkSocket, removeAddress, setLink } from "../../../netlink/mod.ts";
+import { formatCidr } from "../../../../shared/ip.ts";
+import type { Logger } from "../../../../shared/log.ts";
+import { Kernel, type Link, type NetlinkSocket, removeAddress, setLink } from "../../../netlink/mod.ts";
 import { turnOnForwarding } from "../../host/forwarding.ts";
 import { addGateway, addressesOf, missingFrom } from "../../host/gateway.ts";
 import { writeSysctl } from "../../host/sysctl.ts";
@@ -9,19 +10,25 @@ import { interfaceError } from "../../veth/kernel-errors.ts";
 import type { Gateway, HostNetwork, NodeRoute } from "../host-network.ts";
 import { useOwnAddressAtOnce } from "./link-local.ts";
 import { setNodeRoutes } from "./node-routes.ts";
-import { moveAddresses } from "./uplink.ts";
-
-const linkLocal = parseCidr("fe80::/10");
+import { isLinkLocal, moveAddresses } from "./uplink.ts";
+import { UplinkNotes } from "./uplink-record.ts";
 
 /** The node's own network on Linux, in the calling thread's namespace. Everything is asked of the kernel each time. */
 export class LinuxHost implements HostNetwork {
   readonly #socket: NetlinkSocket;
   readonly #gateway: string;
+  readonly #notes: UplinkNotes;
+  readonly #logger: Logger;
 
-  /** @param gateway name of the gateway port */
-  constructor(socket: NetlinkSocket, gateway: string) {
+  /**
+   * @param gateway name of the gateway port
+   * @param dataDir where the node's addresses on the bridge are noted
+   */
+  constructor(socket: NetlinkSocket, gateway: string, dataDir: string, logger: Logger) {
     this.#socket = socket;
     this.#gateway = gateway;
+    this.#notes = new UplinkNotes(dataDir);
+    this.#logger = logger;
   }
 
   macOf(uplink: string): Promise<string> {
@@ -36,7 +43,7 @@ export class LinuxHost implements HostNetwork {
         writeSysctl(`/proc/sys/net/ipv4/conf/${name}/${key}`, "1", `set up the gateway "${name}"`);
       if (addresses.some(({ ip }) => ip.family === 6)) useOwnAddressAtOnce(name);
       if (!link.up || link.mtu !== mtu) this.#socket.run(setLink(name, link.index, { up: true, mtu }));
-      const standing = addressesOf(this.#socket, link).filter(({ ip }) => !isLinkLocal({ ip, prefix: 128 }));
+      const standing = addressesOf(this.#socket, link).filter((address) => !isLinkLocal(address));
       // Of other subnets that the node has had; where it has none, addresses are another plugin's.
       const stale = addresses.length === 0 ? [] : missingFrom(addresses, standing);
       for (const address of stale) this.#socket.run(removeAddress(name, link.index, address));
@@ -48,6 +55,15 @@ export class LinuxHost implements HostNetwork {
   moveAddresses(from: string, to: string): Promise<void> {
     return inKernel(`move the node's addresses from "${from}" to "${to}"`, () => {
       moveAddresses(this.#socket, this.#require(from), this.#require(to));
+      this.#notes.forget();
+    });
+  }
+
+  keepAddresses(uplink: string, bridge: string): Promise<void> {
+    return inKernel(`keep the node's addresses on "${bridge}"`, () => {
+      restoreAddresses(this.#socket, this.#notes, uplink, bridge, this.#logger);
+      moveAddresses(this.#socket, this.#require(uplink), this.#require(bridge));
+      this.#notes.note(this.#socket, uplink, this.#require(bridge));
     });
   }
 
@@ -64,7 +80,34 @@ export class LinuxHost implements HostNetwork {
   }
 }
 
-const isLinkLocal = ({ ip }: Cidr): boolean => linkLocal !== undefined && contains(linkLocal, ip);
+/** Puts the node's addresses back onto the uplink where they went with the bridge, and says so. @throws {NetlinkError} */
+function restoreAddresses(
+  socket: NetlinkSocket,
+  notes: UplinkNotes,
+  uplink: string,
+  bridge: string,
+  logger: Logger,
+): boolean {
+  const restored = notes.restore(socket, uplink, bridge);
+  if (restored.length === 0) return false;
+  const addresses = restored.map(formatCidr);
+  logger.warn("the node's addresses went with an earlier bridge and are put back", { uplink, bridge, addresses });
+  return true;
+}
+
+/**
+ * The same at an agent's start, in the calling thread's network namespace: joining takes the node's addresses, and comes
+ * before there is a switch. @throws {CniError} 102
+ */
+export function findNodeAddresses(dataDir: string, uplink: string, bridge: string, logger: Logger): boolean {
+  try {
+    using kernel = new Kernel();
+    using socket = kernel.openSocket();
+    return restoreAddresses(socket, new UplinkNotes(dataDir), uplink, bridge, logger);
+  } catch (caught) {
+    throw interfaceError(`put the node's addresses back onto "${uplink}"`, caught);
+  }
+}
 
 async function inKernel<T>(action: string, work: () => T): Promise<T> {
   try {

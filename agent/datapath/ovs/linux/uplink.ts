@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
-import { contains, formatCidr, parseCidr } from "../../../../shared/ip.ts";
+import { type Cidr, contains, formatCidr, parseCidr } from "../../../../shared/ip.ts";
 import {
   addRouteBy,
   deleteRouteBy,
@@ -20,6 +20,14 @@ import { useOwnAddressAtOnce } from "./link-local.ts";
 
 const linkLocal = parseCidr("fe80::/10");
 
+export const isLinkLocal = ({ ip }: Cidr): boolean => linkLocal !== undefined && contains(linkLocal, ip);
+
+/** Those that somebody has configured and that lead out by this interface. @throws {NetlinkError} */
+export const routesBy = (socket: NetlinkSocket, { index }: Pick<Link, "index">): readonly WholeRoute[] =>
+  ([4, 6] as const)
+    .flatMap((family) => socket.dump(listRoutes(family), readWholeRoute).flatMap(waysOf))
+    .filter(({ isConfigured, indexes }) => isConfigured && indexes.includes(index));
+
 /**
  * Moves addresses and routes from one interface to another. Each is there before it goes here, and an address goes
  * last of all, since the kernel takes routes along with it: so whatever an earlier call has left is finished by the
@@ -28,10 +36,8 @@ const linkLocal = parseCidr("fe80::/10");
  * @throws {NetlinkError}
  */
 export function moveAddresses(socket: NetlinkSocket, from: Link, to: Link): void {
-  const addresses = addressesOf(socket, from).filter(({ ip }) => linkLocal === undefined || !contains(linkLocal, ip));
-  const routes = ([4, 6] as const)
-    .flatMap((family) => socket.dump(listRoutes(family), readWholeRoute).flatMap(waysOf))
-    .filter(({ isConfigured, indexes }) => isConfigured && indexes.includes(from.index));
+  const addresses = addressesOf(socket, from).filter((address) => !isLinkLocal(address));
+  const routes = routesBy(socket, from);
   for (const route of routes) requireSingle(route, from);
   if (addresses.some(({ ip }) => ip.family === 6)) useOwnAddressAtOnce(to.name);
   if (!to.up) socket.run(setLink(to.name, to.index, { up: true }));
