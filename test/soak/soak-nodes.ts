@@ -1,4 +1,5 @@
 import { BridgeNode } from "../stress/bridge-node.ts";
+import { OvsNode } from "../stress/ovs-node.ts";
 import type { StressNode } from "../stress/stress-node.ts";
 
 /** Shorter than by default: a fault is to last longer than a call waits, within seconds. */
@@ -7,4 +8,5 @@ const plugin = { addTimeoutMs: 5_000, delTimeoutMs: 2_000 };
 /** The nodes that can be soaked, by data path; each starts with an agent that is ready. */
 export const soakNodes: Readonly<Record<string, () => Promise<StressNode>>> = {
   bridge: () => BridgeNode.start({ plugin, clock: true, dataDirMb: 64 }),
+  ovs: () => OvsNode.start({ plugin, clock: true, dataDirMb: 64 }),
 };

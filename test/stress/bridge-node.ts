@@ -18,9 +18,10 @@ import {
   validAttachments,
 } from "./runtime-call.ts";
 import { SteppedClock } from "./stepped-clock.ts";
-import type { Holdings, StressNode, StressOutcome, StressPod, StressVerb } from "./stress-node.ts";
+import type { Holdings, StressKind, StressNode, StressOutcome, StressPod, StressVerb } from "./stress-node.ts";
 
 const bridge = "pipette0";
+const ownOfBridge = { kind: "bridge", links: ["lo", bridge] } as const;
 const leasesProgram = new URL("leases-program.ts", import.meta.url).pathname;
 
 const logLines = 60;
@@ -44,7 +45,7 @@ export interface BridgeNodeOptions {
 
 /** A machine inside the machine with the kernel bridge, whose runtime is the test itself. */
 export class BridgeNode implements StressNode {
-  readonly kind = "bridge";
+  readonly kind: StressKind;
   readonly deadlineMs: Readonly<Record<StressVerb, number>>;
   readonly machine: PrivateNode;
   readonly home: AgentHome;
@@ -62,7 +63,13 @@ export class BridgeNode implements StressNode {
   /** As they are after the agent's first start: nothing may come to them later. */
   #tables: string | undefined;
 
-  private constructor(machine: PrivateNode, options: BridgeNodeOptions) {
+  /** @param links the node's own, which are nobody's pod */
+  protected constructor(
+    machine: PrivateNode,
+    options: BridgeNodeOptions,
+    { kind, links }: { readonly kind: StressKind; readonly links: readonly string[] } = ownOfBridge,
+  ) {
+    this.kind = kind;
     const { subnets = ["10.92.0.0/16", "fd92::/64"], agent = {}, plugin = {} } = options;
     this.machine = machine;
     this.#agreesWithinMs = options.agreesWithinMs ?? 20_000;
@@ -72,7 +79,7 @@ export class BridgeNode implements StressNode {
     const networks = [{ name: networkName, subnets, bridge, masquerade: true, hairpin: true }];
     this.home = new AgentHome({ networks, ...agent }, this.executables, machine.prefix, machine.directory);
     this.#list = new ConfigurationList(this.home.conflist);
-    const fixed = { fixedLinks: ["lo", bridge], fixedNamespaces: [] };
+    const fixed = { fixedLinks: links, fixedNamespaces: [] };
     this.#agreement = { node: machine, home: this.home, executables: this.executables, env: this.env, ...fixed };
   }
 
@@ -80,15 +87,20 @@ export class BridgeNode implements StressNode {
   static async make(options: BridgeNodeOptions = {}): Promise<BridgeNode> {
     if (options.executables === undefined) compileExecutables();
     const node = new BridgeNode(await PrivateNode.start(), options);
-    if (options.clock) {
-      node.#clock = await SteppedClock.make(node.machine.directory);
-      Object.assign(node.env, node.#clock.env);
-    }
-    if (options.dataDirMb === undefined) return node;
-    const { dataDir } = node.home;
-    mkdirSync(dataDir, { mode: 0o700 });
-    await node.machine.run(`mount -t tmpfs -o mode=700,size=${options.dataDirMb}m data ${dataDir}`);
+    await node.equip(options);
     return node;
+  }
+
+  /** What the options ask for beside an agent. */
+  protected async equip({ clock, dataDirMb }: BridgeNodeOptions): Promise<void> {
+    if (clock) {
+      this.#clock = await SteppedClock.make(this.machine.directory);
+      Object.assign(this.env, this.#clock.env);
+    }
+    if (dataDirMb === undefined) return;
+    const { dataDir } = this.home;
+    mkdirSync(dataDir, { mode: 0o700 });
+    await this.machine.run(`mount -t tmpfs -o mode=700,size=${dataDirMb}m data ${dataDir}`);
   }
 
   /** With an agent that is ready. */

@@ -24,6 +24,11 @@ export class NetworkNamespace implements Disposable {
     return new NetworkNamespace(openSync("/proc/thread-self/ns/net", "r"));
   }
 
+  /** The one at `path`: a name in /run/netns, or a process's. */
+  static at(path: string): NetworkNamespace {
+    return new NetworkNamespace(openSync(path, "r"));
+  }
+
   /** An empty one, down to its loopback. */
   static create(): NetworkNamespace {
     using home = NetworkNamespace.current();

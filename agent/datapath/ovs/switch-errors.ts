@@ -9,6 +9,8 @@ const passing: ReadonlySet<string> = new Set([
   OvsdbCode.disconnected,
   OvsdbCode.closed,
   OvsdbCode.notSeen,
+  // The row that it hangs on has gone: it is made again.
+  OvsdbCode.timedOut,
 ]);
 
 /** The same of the switch itself: it says nothing of what was asked for. */
