@@ -66,7 +66,8 @@ const conflistChanged = (name: string, change: (path: string) => void): Fault =>
     const { home, machine, executables } = bridgeNode(node);
     change(home.conflist);
     const repair = [join(executables, "pipette"), "doctor", "--repair", "--config", home.configFile];
-    const end = async (): Promise<void> => void (await machine.runWords(repair));
+    // What else it finds, after other faults, is told by its status; whoever looks afterwards hears what it has not repaired.
+    const end = async (): Promise<void> => void (await machine.runWords(repair).catch(() => undefined));
     return { what: home.conflist, lost: [], [Symbol.asyncDispose]: end };
   },
 });
