@@ -7,7 +7,7 @@ import { ipamSection } from "./verbs/network.ts";
  * `cniVersions`, older ones read `cniVersion` alone. A capability that is not declared never reaches us.
  */
 export function conflistText(config: AgentConfig, network: NetworkConfig): string {
-  const { cniVersion, cniVersions, plugins } = config.cni;
+  const { cniVersion, cniVersions, disableGC, plugins } = config.cni;
   const ours = {
     type: "pipette",
     socket: config.socket,
@@ -19,6 +19,7 @@ export function conflistText(config: AgentConfig, network: NetworkConfig): strin
     cniVersion,
     ...(cniVersions.length === 0 ? {} : { cniVersions }),
     name: network.name,
+    ...(disableGC ? { disableGC } : {}),
     plugins: [ours, ...plugins],
   };
   return `${JSON.stringify(list, null, 2)}\n`;

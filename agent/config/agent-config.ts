@@ -35,6 +35,8 @@ export interface ConflistConfig {
   readonly cniVersion: CniVersion;
   /** What newer runtimes choose from (specification 1.1.0, `cniVersions`); empty: the key is left out. */
   readonly cniVersions: readonly CniVersion[];
+  /** Whether the list tells runtimes not to ask for GC (specification 1.1.0, `disableGC`): several of them share it. */
+  readonly disableGC: boolean;
   /** Chained after ours, as they are. */
   readonly plugins: readonly Readonly<Record<string, unknown>>[];
 }

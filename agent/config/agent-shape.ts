@@ -87,6 +87,7 @@ export const agentShape: Shape = {
         fileName,
         cniVersion: oneOf(supportedVersions),
         cniVersions: { t: "list", of: oneOf(supportedVersions), least: 0, most: supportedVersions.length },
+        disableGC: { t: "boolean" },
         plugins: { t: "list", of: chained, least: 0, most: 16 },
       },
     },

@@ -27,6 +27,7 @@ interface RawConfig {
     readonly fileName?: string;
     readonly cniVersion?: CniVersion;
     readonly cniVersions?: readonly CniVersion[];
+    readonly disableGC?: boolean;
     readonly plugins?: readonly Readonly<Record<string, unknown>>[];
   };
   readonly dataPath?: DataPathName;
@@ -77,6 +78,7 @@ function withDefaults(raw: RawConfig): AgentConfig {
       fileName: raw.cni?.fileName ?? "10-pipette.conflist",
       cniVersion,
       cniVersions: raw.cni?.cniVersions ?? supportedVersions.filter((version) => atLeast(version, cniVersion)),
+      disableGC: raw.cni?.disableGC ?? false,
       plugins: raw.cni?.plugins ?? [],
     },
     dataPath: dataPathOf(raw),

@@ -111,7 +111,7 @@ export async function partsInMemory(dataPath: DataPathName = "bridge"): Promise<
       socket: join(dataDir, "cni.sock"),
       dataDir,
       logLevel: "debug",
-      cni: { confDir: dataDir, fileName: "", cniVersion: "1.0.0", cniVersions: [], plugins: [] },
+      cni: { confDir: dataDir, fileName: "", cniVersion: "1.0.0", cniVersions: [], disableGC: false, plugins: [] },
       dataPath,
       networks: [
         {

@@ -143,13 +143,13 @@ export class BridgeNode implements StressNode {
     return this.#start(podVariables(verb, pod, this.executables), previousOf(verb, pod), prefix);
   }
 
-  async gc(keep: readonly StressPod[]): Promise<StressOutcome> {
+  async gc(keep: readonly StressPod[], prefix: readonly string[] = []): Promise<StressOutcome> {
     const variables = { CNI_COMMAND: "GC", CNI_PATH: this.executables };
-    return outcomeOf(await this.#start(variables, validAttachments(keep)).ended);
+    return outcomeOf(await this.#start(variables, validAttachments(keep), prefix).ended);
   }
 
-  async status(): Promise<StressOutcome> {
-    return outcomeOf(await this.#start({ CNI_COMMAND: "STATUS", CNI_PATH: this.executables }, {}).ended);
+  async status(prefix: readonly string[] = []): Promise<StressOutcome> {
+    return outcomeOf(await this.#start({ CNI_COMMAND: "STATUS", CNI_PATH: this.executables }, {}, prefix).ended);
   }
 
   #start(

@@ -62,10 +62,10 @@ export class AgentHome implements AsyncDisposable {
     const config = {
       socket: this.socket,
       dataDir: this.dataDir,
-      cni: { confDir: join(this.directory, "net.d") },
       networks: [{ name: networkName, subnets: ["10.78.0.0/16", "fd78::/64"], bridge: bridgeName, masquerade: false }],
       janitorIntervalMs: 200,
       ...changes,
+      cni: { confDir: join(this.directory, "net.d"), ...(isObject(changes["cni"]) ? changes["cni"] : {}) },
     };
     // JSON is YAML too.
     writeFileSync(this.configFile, JSON.stringify(config, null, 2));
