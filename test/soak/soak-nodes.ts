@@ -2,8 +2,8 @@ import { BridgeNode } from "../stress/bridge-node.ts";
 import { OvsNode } from "../stress/ovs-node.ts";
 import type { StressNode } from "../stress/stress-node.ts";
 
-/** Shorter than by default: a fault is to last longer than a call waits, within seconds. */
-const plugin = { addTimeoutMs: 5_000, delTimeoutMs: 2_000 };
+/** Shorter than by default: a fault is to last longer than a call waits, now and then. */
+const plugin = { addTimeoutMs: 15_000, delTimeoutMs: 5_000 };
 
 /** The nodes that can be soaked, by data path; each starts with an agent that is ready. */
 export const soakNodes: Readonly<Record<string, () => Promise<StressNode>>> = {

@@ -14,7 +14,7 @@ export interface SoakOptions {
   /** Default: what two cores carry beside other work. */
   readonly lanes?: number;
   readonly podsPerLane?: number;
-  /** The longest time without a fault, and the longest that one lasts. */
+  /** The longest time without a fault, and the longest that one lasts as a rule; one in six lasts up to four times as long. */
   readonly quietMs?: number;
   readonly faultMs?: number;
   /** Once every some seconds. */
@@ -47,7 +47,7 @@ const progressMs = 10_000;
 /** Churn and faults in turn, each followed by a look at everything that has to hold. */
 export async function runSoak(options: SoakOptions): Promise<SoakReport> {
   const { node, seconds, seed, lanes = 4, podsPerLane = 6, signal, progress = () => undefined } = options;
-  const { quietMs = 12_000, faultMs = 8_000 } = options;
+  const { quietMs = 12_000, faultMs = 5_000 } = options;
   const workload = new Workload(node, { seed, lanes, podsPerLane });
   const chance = random(seed);
   const struck = new Map<string, number>();
@@ -66,6 +66,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
   };
   tell();
   const telling = setInterval(tell, progressMs);
+  const lasts = (): number => chance(chance(6) === 0 ? 4 * faultMs : faultMs);
   let steadyFrom = Number.POSITIVE_INFINITY;
   try {
     while (goesOn()) {
@@ -79,7 +80,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
         const second = chance(4) === 0 ? joining[chance(Math.max(1, joining.length))] : undefined;
         const together = second === undefined ? [fault] : [fault, second];
         for (const { name } of together) struck.set(name, (struck.get(name) ?? 0) + 1);
-        await Promise.all(together.map((each) => workload.endure(each, chance, chance(faultMs))));
+        await Promise.all(together.map((each) => workload.endure(each, chance, lasts())));
       }
       await workload.judge();
       if (!workload.failed) samples.push(await look(node, elapsed()));
