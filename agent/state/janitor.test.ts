@@ -164,7 +164,7 @@ describe("leases of an earlier boot without an interface", () => {
   };
   const afterGrace = (): Janitor => new Janitor(parts, { intervalMs: 1, suspectGraceMs: 0 });
 
-  test("are given back when their grace is over, and not before", async () => {
+  test("peers 5: are given back when their grace is over, and not before", async () => {
     parts.allocator.allocate(ownerOf("old"), parts.ipam);
     await afterGrace().round();
     expect(states("old")).toEqual(["allocated"]);
@@ -182,7 +182,7 @@ describe("leases of an earlier boot without an interface", () => {
     expect(states("wired")).toEqual(["allocated"]);
   });
 
-  test("stay when any other source knows one of their addresses, also where it cannot be asked", async () => {
+  test("peers 2: stay when any other source knows one of their addresses, also where it cannot be asked", async () => {
     for (const id of ["known", "unknown"]) parts.allocator.allocate(ownerOf(id), parts.ipam);
     reboot();
     const [address] = parts.allocator.find(ownerOf("known")).map((lease) => formatIp(lease.address.ip));

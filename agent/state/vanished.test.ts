@@ -41,7 +41,7 @@ const states = (sandboxId: string): string[] =>
     .filter((lease) => lease.owner.sandboxId === sandboxId)
     .map((lease) => lease.state);
 
-test("an interface that is gone for longer than the grace gives its addresses back, the others keep theirs", async () => {
+test("peers 6: an interface that is gone for longer than the grace gives its addresses back, the others keep theirs", async () => {
   for (const id of ["gone", "stays"]) wire(id);
   end("gone");
   const janitor = janitorWith(20);

@@ -100,7 +100,7 @@ describe("files without an interface's name", () => {
   });
 });
 
-test("what cannot be understood is reported with its reason, and an address among it stays out of use", async () => {
+test("peers 4: what cannot be understood is reported with its reason, and an address among it stays out of use", async () => {
   using there = hostLocalInScratch({
     "10.0.0.2": "",
     "10.0.0.3": "a\neth0",

@@ -290,7 +290,7 @@ describeWith("an agent that is stopped, killed, frozen, doubled", ["root", "nft"
     expect(store.departures()).toEqual([]);
   });
 
-  test("the runtime's file comes last, is left alone when it is right, and stays on stop", async () => {
+  test("peers 14: the runtime's file comes last, is left alone when it is right, and stays on stop", async () => {
     const conflict = join(dirname(home.conflist), "10-pipette.conflist");
     expect(conflict).toBe(home.conflist);
     const first = home.spawn();
@@ -332,7 +332,7 @@ describeWith("an agent that is stopped, killed, frozen, doubled", ["root", "nft"
     },
   );
 
-  test("a node that cannot be prepared ends the agent with the reason, and no file for the runtime", async () => {
+  test("peers 14: a node that cannot be prepared ends the agent with the reason, and no file for the runtime", async () => {
     await sandbox.node(`ip link add ${bridgeName} type veth peer name ptdpeer`);
     const agent = home.spawn();
     expect(await agent.ended()).toBe(1);

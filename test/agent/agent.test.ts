@@ -52,7 +52,7 @@ describeWith("an agent with the bridge data path", ["root", "nft"], () => {
     expect((await home.cmd("cmdDel", "never-seen")).error).toBeUndefined();
   });
 
-  test("every call is one line of the log, with its id and without secrets", async () => {
+  test("peers 5.18: every call is one line of the log, with its id and without secrets", async () => {
     const args = "IgnoreUnknown=1;K8S_POD_NAME=quiet;TOKEN=hush";
     await home.cmd("cmdDel", "logged", { args, conf: { password: "hush" } });
     const line = await agent.logged((entry) => entry["container"] === "logged");

@@ -180,7 +180,7 @@ describe("section 4 Plugin Delegation", () => {
     expect(delegate.calls()).toEqual([]);
   });
 
-  test("the words by which containerd would drop a DEL are kept out of the delegate's error", async () => {
+  test("peers runner-up not-found: the words by which containerd would drop a DEL are kept out of the delegate's error", async () => {
     using delegate = scriptedDelegate(
       `echo '{"code":5,"msg":"lease not found","details":"x: No such file or directory"}'; exit 1`,
     );

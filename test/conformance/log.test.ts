@@ -40,7 +40,7 @@ test("logFile takes JSON lines of every call, in a file for root alone", async (
   expect(statSync(logFile).mode & 0o777).toBe(0o600);
 });
 
-test("logLevel debug shows configuration and CNI_ARGS without secrets", async () => {
+test("peers 5.18: logLevel debug shows configuration and CNI_ARGS without secrets", async () => {
   using directory = scratch();
   await using agent = await startScriptedAgent();
   const logFile = `${directory.path}/pipette.log`;
@@ -99,7 +99,7 @@ test("a full log is rotated once by many at a time, and nothing of it is lost", 
   expect(kept.length).toBeGreaterThan(lines);
 });
 
-test("a lock that a killed process left behind does not stop rotation for ever", async () => {
+test("peers 7: a lock that a killed process left behind does not stop rotation for ever", async () => {
   using directory = scratch();
   await using agent = await startScriptedAgent();
   const logFile = `${directory.path}/x.log`;

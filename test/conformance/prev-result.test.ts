@@ -157,7 +157,7 @@ test("section 2 DEL: where the lease cannot be given up it fails, in words that 
   expect(JSON.stringify(failed)).not.toMatch(/not found|no such file or directory/i);
 });
 
-test("section 2 CHECK: confirms what ADD made, and what later plugins added to it", async () => {
+test("peers runner-up ocicni#74: section 2 CHECK: confirms what ADD made, and what later plugins added to it", async () => {
   using directory = scratch();
   await using agent = await startScriptedAgent();
   const conf = confOf(agent.socket, directory.path);

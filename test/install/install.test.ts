@@ -72,7 +72,7 @@ describeWith("pipette install and uninstall", ["linux"], () => {
     expect(statSync(place.config).mode & 0o777).toBe(0o600);
   });
 
-  test("a second run changes nothing, a new release replaces both names, old calls keep their file", async () => {
+  test("peers 15: a second run changes nothing, a new release replaces both names, old calls keep their file", async () => {
     await install("--from", place.old);
     const before = statSync(join(place.bin, "pipette")).ino;
     const again = await install("--from", place.old, "--json");
@@ -153,7 +153,7 @@ describeWith("pipette install and uninstall", ["linux"], () => {
     expect(existsSync(join(place.bin, "pipette"))).toBe(false);
   });
 
-  test("what is no executable of ours is not installed", async () => {
+  test("peers 5.17: what is no executable of ours is not installed", async () => {
     const { status, stderr } = await install("--from", "/bin/true");
     expect([status, stderr]).toEqual([
       1,

@@ -54,7 +54,7 @@ describeWith("the upgrade of a node with running pods", ["root", "nft"], () => {
     await sandbox?.[Symbol.asyncDispose]();
   });
 
-  test("pods keep talking while the executable and the agent are replaced, and their DEL works", async () => {
+  test("peers 15: pods keep talking while the executable and the agent are replaced, and their DEL works", async () => {
     using place = scratch();
     const bin = place.path;
     home = new AgentHome({}, bin);

@@ -78,7 +78,7 @@ const damages: readonly [string, "database" | "log", (path: string) => void, "co
 describe.each(damages)("a database with %s", (_name, place, damage, outcome) => {
   beforeAll(compileExecutables);
 
-  test("is set aside once by eight processes, and no standing address is given again", async () => {
+  test("peers 7: is set aside once by eight processes, and no standing address is given again", async () => {
     using data = scratch();
     const held = await standing(data.path, place);
     const path = `${data.path}/leases.db`;

@@ -191,7 +191,7 @@ describeWith("a disk that will not do", ["root"], () => {
     },
   );
 
-  test("a lock that another process keeps: an error with the bound, and nothing changes", {
+  test("peers 16: a lock that another process keeps: an error with the bound, and nothing changes", {
     timeout: 60_000,
   }, async () => {
     using data = scratch();

@@ -63,18 +63,18 @@ async function withDamage(dataDir: string): Promise<void> {
 }
 
 const scenes: readonly Scene[] = [
-  { name: "ADD that makes the database", prepare: async () => undefined, verb: "ADD", held: 2 },
-  { name: "ADD", prepare: async (dir) => void (await add("c0", dir)), verb: "ADD", held: 2 },
-  { name: "ADD after which the log is moved", prepare: withLongLog, verb: "ADD", held: 2 },
+  { name: "peers 4: ADD that makes the database", prepare: async () => undefined, verb: "ADD", held: 2 },
+  { name: "peers 4: ADD", prepare: async (dir) => void (await add("c0", dir)), verb: "ADD", held: 2 },
+  { name: "peers 4: ADD after which the log is moved", prepare: withLongLog, verb: "ADD", held: 2 },
   {
-    name: "ADD that brings an earlier schema forward",
+    name: "peers 4: ADD that brings an earlier schema forward",
     prepare: async (dir) => databaseOf(1, dir),
     verb: "ADD",
     held: 2,
   },
-  { name: "DEL", prepare: async (dir) => void (await add("c1", dir)), verb: "DEL", held: 0 },
-  { name: "ADD that rebuilds a damaged database", prepare: withDamage, verb: "ADD", held: 2, damaged: true },
-  { name: "GC", prepare: async (dir) => void (await add("c1", dir)), verb: "GC", conf: keepNone, held: 0 },
+  { name: "peers 7: DEL", prepare: async (dir) => void (await add("c1", dir)), verb: "DEL", held: 0 },
+  { name: "peers 7: ADD that rebuilds a damaged database", prepare: withDamage, verb: "ADD", held: 2, damaged: true },
+  { name: "peers 7: GC", prepare: async (dir) => void (await add("c1", dir)), verb: "GC", conf: keepNone, held: 0 },
 ];
 
 describeWith("pipette-ipam killed in the middle", ["linux", "strace"], () => {

@@ -19,7 +19,7 @@ afterEach(() => home[Symbol.asyncDispose]());
 const mode = (path: string): number => statSync(path).mode & 0o777;
 
 describeWith("pipette ipam serve", ["linux"], () => {
-  test("makes socket and data for its user alone, and tells systemd when it is ready and when it stops", async () => {
+  test("peers 5.16: makes socket and data for its user alone, and tells systemd when it is ready and when it stops", async () => {
     using notify = new DatagramSocket(join(home.directory, "notify"));
     const service = await home.start([], { NOTIFY_SOCKET: join(home.directory, "notify") });
     // It says so to its log first.

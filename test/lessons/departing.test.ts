@@ -9,13 +9,15 @@ import { addPod, callAs, endPod, statesOf, type Wish, wire } from "./node-pods.t
 
 /** A DEL waits this long for the agent: short, since most of these have none that answers. */
 const delTimeoutMs = 700;
+/** As short as it can be: an interface is missed for thirty times as long. */
+const janitorIntervalMs = 100;
 
 describeWith("what others lost when a pod went", ["root", "cni-plugins", "nft"], () => {
   let node: BridgeNode;
   let alive: StressPod;
 
   const begin = async (): Promise<void> => {
-    node = await BridgeNode.start({ plugin: { delTimeoutMs } });
+    node = await BridgeNode.start({ plugin: { delTimeoutMs }, agent: { janitorIntervalMs } });
     alive = await addPod(node);
   };
   beforeAll(begin);

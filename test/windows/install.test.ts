@@ -110,7 +110,7 @@ describeWine("pipette.exe install and uninstall", (wine) => {
     expect(existsSync(wine.prefix.unixPath(dataDir))).toBe(false);
   });
 
-  test("an upgrade renames the running executable aside, restarts the service, and removes the old one", async () => {
+  test("peers 15: an upgrade renames the running executable aside, restarts the service, and removes the old one", async () => {
     await install(old);
     const upgraded = await install(fresh);
     expect([upgraded.status, upgraded.report.error]).toEqual([0, undefined]);
@@ -129,7 +129,7 @@ describeWine("pipette.exe install and uninstall", (wine) => {
     for (const name of ["pipette.exe", "pipette-ipam.exe"]) expect(digest(join(bin, name))).toBe(digest(fresh));
   });
 
-  test("an executable that goes on running keeps its file until it ends; the next run sweeps it up", async () => {
+  test("peers 15: an executable that goes on running keeps its file until it ends; the next run sweeps it up", async () => {
     await install(pipette, "--no-service");
     const data = ["--data-dir", "C:\\elsewhere", "--socket", "\\\\.\\pipe\\pt-install"];
     await using running = wine.prefix.start(join(bin, "pipette.exe"), { args: ["ipam", "serve", ...data] });

@@ -40,7 +40,7 @@ describeWine("HNS that goes wrong", (wine) => {
   );
 
   test.each(delCalls)(
-    "%s fails during DEL: success, and the janitor goes on with it",
+    "peers 12: %s fails during DEL: success, and the janitor goes on with it",
     async (call) => {
       await node.cni("ADD", "a", { netns });
       {
@@ -54,7 +54,7 @@ describeWine("HNS that goes wrong", (wine) => {
   );
 
   test.each([0x803b0001, 0x803b0002, 0x80070490])(
-    "a deletion that finds nothing (%i) is one",
+    "peers 11: a deletion that finds nothing (%i) is one",
     async (hresult) => {
       await node.cni("ADD", "a", { netns });
       node.stubs.hns.store.endpoints.clear();
@@ -92,7 +92,7 @@ describeWine("HNS that goes wrong", (wine) => {
       90_000,
     );
 
-    test("longer than the agent waits: it gives the call up, says so, and takes what comes of it later away", async () => {
+    test("peers 10: longer than the agent waits: it gives the call up, says so, and takes what comes of it later away", async () => {
       await node.stop();
       await node.start({}, { hnsTimeoutMs: 2_000 });
       {
@@ -108,7 +108,7 @@ describeWine("HNS that goes wrong", (wine) => {
       await whole();
     }, 120_000);
 
-    test("the deletion during DEL: success, durable, and done later", async () => {
+    test("peers 10: the deletion during DEL: success, durable, and done later", async () => {
       await node.cni("ADD", "a", { netns });
       {
         using hang = node.stubs.hns.fault({ call: "HcnDeleteEndpoint", times: 1, holdMs: "until released" });
@@ -135,7 +135,7 @@ describeWine("HNS that goes wrong", (wine) => {
 
   describe("an agent that is killed", () => {
     test.each(["HcnOpenEndpoint", "HcnCreateEndpoint", "HcnModifyNamespace"])(
-      "in %s of an ADD leaves nothing that the next does not mend",
+      "peers 12: in %s of an ADD leaves nothing that the next does not mend",
       async (call) => {
         {
           using hang = node.stubs.hns.fault({ call, times: 1, holdMs: "until released" });

@@ -4,7 +4,7 @@ import { describeWine } from "../wine/describe-wine.ts";
 import { WindowsNode } from "./windows-node.ts";
 
 describeWine("an HNS of which every look hangs", (wine) => {
-  test("makes the agent end, hung threads or not, so that its supervisor starts it anew", async () => {
+  test("peers 10: makes the agent end, hung threads or not, so that its supervisor starts it anew", async () => {
     await using node = await WindowsNode.make(wine.prefix);
     const agent = await node.start({}, { hnsTimeoutMs: 1_000 });
     using _ = node.stubs.hns.fault({ call: "HcnOpenEndpoint", holdMs: "until released" });

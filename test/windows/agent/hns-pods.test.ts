@@ -95,7 +95,7 @@ describeWine("pods on HNS, with the compiled plugin and agent", (wine) => {
     expect(calls).toEqual(["HcnOpenEndpoint", "HcnQueryEndpointProperties"]);
   }, 60_000);
 
-  test("an address that an endpoint of somebody else holds is not given out", async () => {
+  test("peers 3: an address that an endpoint of somebody else holds is not given out", async () => {
     const { store } = node.stubs.hns;
     await node.start();
     const [network] = [...store.networks.values()];
@@ -135,7 +135,7 @@ describeWine("pods on HNS, with the compiled plugin and agent", (wine) => {
     expect([node.endpoints(), await node.disagreements()]).toEqual([[], []]);
   }, 60_000);
 
-  test("HNS that restarts: ADD is for later until it is back, what stood is made again by its ADD", async () => {
+  test("peers 20: HNS that restarts: ADD is for later until it is back, what stood is made again by its ADD", async () => {
     await node.start();
     const [a, b] = [node.stubs.hns.newNamespace(), node.stubs.hns.newNamespace()];
     const first = await add("a", a);
@@ -151,7 +151,7 @@ describeWine("pods on HNS, with the compiled plugin and agent", (wine) => {
     expect([node.endpoints(), await node.disagreements()]).toEqual([[], []]);
   }, 60_000);
 
-  test("a network that has gone is made again", async () => {
+  test("peers 20: a network that has gone is made again", async () => {
     const { store } = node.stubs.hns;
     await node.start();
     const netns = node.stubs.hns.newNamespace();
@@ -162,7 +162,7 @@ describeWine("pods on HNS, with the compiled plugin and agent", (wine) => {
   }, 60_000);
 
   describe("leases", () => {
-    test("wait as releasing until HNS has deleted the endpoint, and only then may another have the address", async () => {
+    test("peers 3: wait as releasing until HNS has deleted the endpoint, and only then may another have the address", async () => {
       await node.start();
       await add("a", node.stubs.hns.newNamespace());
       const fault = node.stubs.hns.fault({ call: "HcnDeleteEndpoint", hresult: 0x80004005 });

@@ -20,7 +20,7 @@ describeWine("a daemon's pipe", (wine) => {
   /** Of the process that serves the pipe, as Windows counts. */
   const serverOf = async (): Promise<string> => (await lab.toolSays("access", pipe)).split(" ")[1] ?? "";
 
-  test("lets in SYSTEM and the administrators, as another process reads it", async () => {
+  test("peers 5.15: lets in SYSTEM and the administrators, as another process reads it", async () => {
     await lab.serve();
     expect(await lab.toolSays("access", pipe)).toMatch(/^process \d+ /);
     expect(await lab.toolSays("access", pipe)).toContain(` ${administratorsOnly}`);
@@ -43,7 +43,7 @@ describeWine("a daemon's pipe", (wine) => {
     expect(await lab.plugin("STATUS")).toMatchObject({ status: 0 });
   });
 
-  test("is not taken from another program", async () => {
+  test("peers 5.15: is not taken from another program", async () => {
     const other = await lab.fakeServer(new Uint8Array(0), 10_000);
     const pid = /process (\d+)/.exec(other.stdout)?.[1];
     // Its one instance is its own for a moment still.
