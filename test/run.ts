@@ -26,7 +26,8 @@ for (const check of [...checks, executables]) {
 const reporter = new ClosingReporter(print);
 const files = process.argv.slice(2);
 // Each lane waits much, for clocks, switches and Windows' processes: side by side they keep two cores busy.
-const lanes = [["unit", "system"], ["windows"]];
+const beside = ["windows", "soak"];
+const lanes = [beside.map((name) => `!${name}`), beside];
 const runs = lanes.map((project) =>
   startVitest("test", files, { watch: false, run: true, project, passWithNoTests: true, reporters: [reporter] }),
 );
