@@ -8,6 +8,7 @@ import {
   type PodVerb,
   podVariables,
   previousOf,
+  validAttachments,
 } from "../stress/runtime-call.ts";
 import type { StressOutcome, StressPod } from "../stress/stress-node.ts";
 import { startCommand } from "../support/cni-call.ts";
@@ -45,6 +46,16 @@ export async function callAs(node: BridgeNode, verb: PodVerb, pod: StressPod, wi
   const env = wish.args === undefined ? variables : { ...variables, CNI_ARGS: wish.args };
   return outcomeOf(
     await startCommand([...node.machine.prefix, `${executables}/pipette`], env, JSON.stringify(conf)).ended,
+  );
+}
+
+/** A GC that reaches the agent at another socket. */
+export async function gcBy(node: BridgeNode, keep: readonly StressPod[], socket: string): Promise<StressOutcome> {
+  const list = await Bun.file(node.home.conflist).json();
+  const conf = configurationFor(list, { ...validAttachments(keep), socket });
+  const command = [...node.machine.prefix, `${executables}/pipette`];
+  return outcomeOf(
+    await startCommand(command, { CNI_COMMAND: "GC", CNI_PATH: executables }, JSON.stringify(conf)).ended,
   );
 }
 

@@ -4,7 +4,8 @@ import { boot } from "../stress/faults/node.ts";
 import type { StressPod } from "../stress/stress-node.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
-import { addPod, callAs, endPod, statesOf, wire } from "./node-pods.ts";
+import { HeldWay } from "./held-way.ts";
+import { addPod, callAs, endPod, gcBy, statesOf, wire } from "./node-pods.ts";
 
 /** Five addresses for pods. */
 const subnets = ["10.92.0.0/29"];
@@ -30,17 +31,14 @@ describeWith("who gets an address next", ["root", "nft"], () => {
   test("peers 2: a GC whose list was made before a pod came leaves it alone, and takes who is really gone", async () => {
     const on = await start({});
     const [kept, stale] = [await addPod(on), await addPod(on)];
-    const young = await on.makePod();
-    // Both calls wait in the frozen agent: the ADD first, so that it is done when the GC's turn comes.
-    on.freezeAgent();
-    const add = callAs(on, "ADD", young);
-    await Bun.sleep(300);
-    const gc = on.gc([kept]);
-    await Bun.sleep(300);
-    on.thawAgent();
-    expect(await add).toMatchObject({ t: "ok" });
+    // What the runtime knew is on its way to the agent while another pod comes.
+    using way = new HeldWay(`${on.machine.directory}/held.sock`, on.home.socket);
+    const gc = gcBy(on, [kept], way.path);
+    await way.taken;
+    const young = await addPod(on);
+    way.release();
     expect(await gc).toMatchObject({ t: "ok" });
-    await wire(on, young);
+    expect(await statesOf(on, young)).toEqual(["allocated", "allocated"]);
     expect(await statesOf(on, stale)).toEqual(["cooling", "cooling"]);
     await on.removePod(stale);
     expect(await on.disagreements([kept, young])).toEqual([]);
