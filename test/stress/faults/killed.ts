@@ -55,19 +55,18 @@ const pluginsKilled: Fault = {
   },
 };
 
-/** Processes of the executable, in the node's namespaces, that are not its agent. */
+/** Processes of the executable in the node's namespaces that have no arguments: agent, doctor and commands have. */
 function pluginsOf(node: BridgeNode): readonly number[] {
   const place = namespaceOf(node.machine.firstPid);
   const file = join(node.executables, "pipette");
   return readdirSync("/proc")
     .map(Number)
-    .filter((pid) => pid > 0 && exeOf(pid) === file && namespaceOf(pid) === place && !isAgent(pid));
+    .filter((pid) => pid > 0 && exeOf(pid) === file && namespaceOf(pid) === place && hasNoArguments(pid));
 }
 
-/** By its arguments: another fault may start a new one at any moment. */
-function isAgent(pid: number): boolean {
+function hasNoArguments(pid: number): boolean {
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0")[1] === "agent";
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").length === 2;
   } catch {
     return false; // Has ended.
   }
