@@ -16,7 +16,7 @@ const expect = { poll: { timeout: 20_000 } };
 // is not its own. It gets a second try, and the report names it all the same.
 const retry = 1;
 
-export default defineConfig({
+const config = defineConfig({
   test: {
     pool: "forks",
     maxWorkers: 2,
@@ -73,3 +73,10 @@ export default defineConfig({
     ],
   },
 });
+
+/** Names of all projects, for those who run them apart. */
+export const projects: readonly string[] = (config.test?.projects ?? []).flatMap((project) =>
+  typeof project === "object" && "test" in project ? [String(project.test?.name)] : [],
+);
+
+export default config;
