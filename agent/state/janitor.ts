@@ -1,5 +1,6 @@
 import type { Owner } from "../../shared/cni/types.ts";
 import type { AgentParts } from "../agent-parts.ts";
+import { allocatedLeases } from "./allocated-leases.ts";
 import { departedOwners, finishDeparted } from "./departed.ts";
 import { ownerFields, ownerKey, sameOwner } from "./owner-key.ts";
 import { ofAnotherBoot } from "./reconcile-plan.ts";
@@ -166,11 +167,7 @@ export class Janitor {
   /** Owners of leases of an earlier boot without an interface, once their grace is over. */
   async #abandoned(): Promise<Owner[]> {
     if (performance.now() - this.#startedAtMs < this.#options.suspectGraceMs) return [];
-    const networks = this.#parts.config.networks.map((network) => network.name);
-    const suspects = this.#parts.allocator
-      .list()
-      .filter((lease) => lease.state === "allocated" && ofAnotherBoot(lease, this.#parts.allocator.bootId))
-      .filter((lease) => networks.includes(lease.owner.network));
+    const suspects = allocatedLeases(this.#parts, (lease) => ofAnotherBoot(lease, this.#parts.allocator.bootId));
     if (suspects.length === 0) return [];
     const unknown = await unknownTo(this.#sources, suspects);
     // An owner that is known by one of its addresses keeps all of them.

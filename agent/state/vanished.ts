@@ -1,6 +1,7 @@
 import type { Lease } from "../../ipam/mod.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import type { AgentParts } from "../agent-parts.ts";
+import { allocatedLeases } from "./allocated-leases.ts";
 import { detachAndEnd } from "./departed.ts";
 import { ownerKey, sameOwner } from "./owner-key.ts";
 import { ofAnotherBoot } from "./reconcile-plan.ts";
@@ -31,14 +32,14 @@ export class VanishedAttachments {
   }
 
   /** Those that have been missing at every look for longer than the grace, and whose addresses no source knows. */
-  async due({ allocator, config, dataPath }: AgentParts): Promise<readonly Vanished[]> {
-    const networks = new Set(config.networks.map(({ name }) => name));
-    const standing = new Set((await dataPath.list()).map(({ owner }) => ownerKey(owner)));
-    const missing = allocator
-      .list()
-      .filter(({ state, owner }) => state === "allocated" && networks.has(owner.network))
-      .filter((lease) => !standing.has(ownerKey(lease.owner)) && !ofAnotherBoot(lease, allocator.bootId))
-      .filter((lease) => allocator.isWired(lease));
+  async due(parts: AgentParts): Promise<readonly Vanished[]> {
+    const { allocator } = parts;
+    const standing = new Set((await parts.dataPath.list()).map(({ owner }) => ownerKey(owner)));
+    const missing = allocatedLeases(
+      parts,
+      (lease) =>
+        !standing.has(ownerKey(lease.owner)) && !ofAnotherBoot(lease, allocator.bootId) && allocator.isWired(lease),
+    );
     const keys = new Set(missing.map(({ owner }) => ownerKey(owner)));
     for (const key of this.#missingSinceMs.keys()) if (!keys.has(key)) this.#missingSinceMs.delete(key);
     const now = performance.now();
