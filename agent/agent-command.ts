@@ -3,6 +3,7 @@ import { limits } from "../shared/limits.ts";
 import { createLogger, type Logger } from "../shared/log.ts";
 import { paths } from "../shared/paths.ts";
 import { isWindows } from "../shared/platform.ts";
+import { printable } from "../shared/printable.ts";
 import { runDaemon, type Supervisor } from "../shared/server/daemon.ts";
 import { openSystem } from "../shared/server/system.ts";
 import { defineCommand } from "../shared/terminal/command.ts";
@@ -12,6 +13,7 @@ import { Agent } from "./agent.ts";
 import { asService, logInto } from "./agent-supervision.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import { readConfig } from "./config/read-config.ts";
+import { openSecrets } from "./config/secret-files.ts";
 import { chooseDataPath } from "./data-path-choice.ts";
 import { openRegistry } from "./nodes/open-registry.ts";
 
@@ -47,6 +49,7 @@ async function run(file: string, check: boolean, io: TerminalIo, supervisor?: Su
   const config = await readConfig(file, io);
   if (config === undefined) return exitStatus.failed;
   if (check) {
+    for (const { what } of openSecrets(config)) io.stderr(`${printable(what)}, wanted only root to read it\n`);
     io.stdout(`${file} is in order\n`);
     return exitStatus.done;
   }

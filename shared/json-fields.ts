@@ -119,7 +119,10 @@ export class Fields {
   }
 
   wrongAt(path: string, value: unknown, wanted: string): CniError {
-    return this.refused(path, value === undefined ? "missing" : show(value), wanted);
+    // What is inside of a value has keys of its own, and one of them may be a secret's.
+    const holds = typeof value === "object" && value !== null && Object.keys(value).length > 0;
+    const is = holds ? kindOf(value) : show(value);
+    return this.refused(path, value === undefined ? "missing" : is, wanted);
   }
 
   /** As `wrongAt`, where the value itself says too little. */
@@ -135,8 +138,11 @@ function reasonOf(cause: unknown): string {
   return quote < 0 ? text : text.slice(0, quote).trimEnd();
 }
 
-const kindOf = (value: unknown): string =>
-  value === null ? "null" : Array.isArray(value) ? "an array" : `a ${typeof value}`;
+function kindOf(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "an array";
+  return typeof value === "object" ? "an object" : `a ${typeof value}`;
+}
 
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);

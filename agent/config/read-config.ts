@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { printable } from "../../shared/printable.ts";
 import type { TerminalIo } from "../../shared/terminal/terminal-io.ts";
 import type { AgentConfig } from "./agent-config.ts";
 import { parseAgentConfig } from "./parse-agent-config.ts";
@@ -14,6 +15,6 @@ export async function readConfig(file: string, io: TerminalIo): Promise<AgentCon
   }
   const parsed = parseAgentConfig(text, file);
   if (parsed.t === "ok") return parsed.config;
-  for (const problem of parsed.problems) io.stderr(`${problem}\n`);
+  for (const problem of parsed.problems) io.stderr(`${printable(problem)}\n`);
   return undefined;
 }

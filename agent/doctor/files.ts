@@ -3,6 +3,7 @@ import { basename, dirname, join } from "node:path";
 import { limits } from "../../shared/limits.ts";
 import { isWindows } from "../../shared/platform.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
+import { type OpenSecret, openSecrets } from "../config/secret-files.ts";
 import { conflistPath } from "../conflist.ts";
 import type { Finding } from "./finding.ts";
 
@@ -19,8 +20,19 @@ export function fileFindings(config: AgentConfig, nowMs: number): readonly Findi
   return [
     ...[...data, ...beside].flatMap((path) => (isOurs(path) ? leftBehind(path, nowMs) : [])),
     ...(isWindows ? [] : rights(config, data)),
+    ...openSecrets(config).map(secret),
   ];
 }
+
+/** Whoever else needs the file is not known here, so nothing is repaired. */
+const secret = ({ path, what }: OpenSecret): Finding => ({
+  severity: "warning",
+  code: "secret-readable",
+  what,
+  why: "Who reads it is this node to the registry, and can change what the others know",
+  todo: `chmod o-r "${path}", and give the node another one`,
+  evidence: path,
+});
 
 /** `X.PID.tmp` is about to become `X`, and `X.lock` of a log is held while the log is rotated. */
 function leftBehind(path: string, nowMs: number): readonly Finding[] {

@@ -43,7 +43,7 @@ describe("allocate", () => {
     [
       '{"name": "blue", "cniVersion": "1.0.0", "plugins": [{"type": "ptp", "ipam": {"type": "host-local"}}]}',
       1,
-      '"plugins" is ["ptp"], wanted one whose',
+      '"plugins" is an array, wanted one whose',
     ],
     ["", 1, "it is empty"],
   ])("a configuration such as %j is refused, from standard input too", async (text, wantedStatus, wanted) => {

@@ -1,6 +1,7 @@
 import { CniCode, CniError } from "../errors.ts";
 import { Fields, show } from "../json-fields.ts";
 import { limits } from "../limits.ts";
+import { printable } from "../printable.ts";
 import { type CniEnvironment, parseEnvironment, type Verb } from "./environment.ts";
 import { networkNameRule, wrongNetworkName } from "./names.ts";
 import { atLeast, type CniVersion, latestVersion, parseVersion, supportedVersions } from "./versions.ts";
@@ -71,7 +72,8 @@ export async function runPlugin(verbTable: VerbTable, io: PluginIo): Promise<num
 
 /** The specification's "Error" object. */
 export function encodeError(error: CniError, cniVersion: string): string {
-  return JSON.stringify({ cniVersion, code: error.code, msg: error.message, details: error.details });
+  // Runtimes pass it on to logs, events and terminals.
+  return printable(JSON.stringify({ cniVersion, code: error.code, msg: error.message, details: error.details }));
 }
 
 async function readText(io: PluginIo): Promise<string> {

@@ -49,7 +49,7 @@ const configuration: readonly Bad[] = [
   { is: "a version with two parts", code: 1, conf: { cniVersion: "1.0" }, says: ['"1.0"', "wanted one of"] },
   { is: "a type with a slash", code: 7, conf: { type: "../pipette" }, says: ['"type" is "../pipette"', "wanted"] },
   { is: "a type with a backslash", code: 7, conf: { type: "..\\pipette" }, says: ['"type" is "..', "wanted"] },
-  { is: "a type that is a list", code: 7, conf: { type: ["pipette"] }, says: ['"type" is ["pipette"]', "a string"] },
+  { is: "a type that is a list", code: 7, conf: { type: ["pipette"] }, says: ['"type" is an array', "a string"] },
   {
     is: "an ipam.type with a slash",
     code: 7,

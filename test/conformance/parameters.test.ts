@@ -18,7 +18,7 @@ const confOf = (socket: string, path: string, more: object = {}) => ({
 describe("section 2 Parameters", () => {
   test.each([
     ["of one character", { CNI_CONTAINERID: "a", CNI_IFNAME: "e" }, { name: "n" }],
-    ["with every character allowed", { CNI_CONTAINERID: "0a_.-Z", CNI_IFNAME: "e.0-_@%!" }, { name: "0n_.-Z" }],
+    ["with every character allowed", { CNI_CONTAINERID: "0a_.-Z", CNI_IFNAME: "e.0-_@!" }, { name: "0n_.-Z" }],
     [
       "as long as they may be",
       { CNI_CONTAINERID: "a".repeat(128), CNI_IFNAME: "e".repeat(15) },
