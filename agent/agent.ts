@@ -152,6 +152,7 @@ export class Agent {
     const gate = {
       requireReady: () => this.#requireReady(),
       requireAddresses: (network: string) => this.#joining.requireAddresses(network),
+      lackedAddress: () => this.#janitor.makeRoom(),
     };
     const info = {
       version,

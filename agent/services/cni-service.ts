@@ -17,6 +17,8 @@ export interface Gate {
   requireReady(): void;
   /** @throws {CniError} code 11 where no new pod of the network may get an address now */
   requireAddresses(network: string): void;
+  /** An ADD has found no address that it could have. */
+  lackedAddress(): void;
 }
 
 /** The reference system's `Cni` service: every failure is an answer with a code, never a gRPC status. */
@@ -58,6 +60,8 @@ async function answer(
     return { cniResult: new TextEncoder().encode(result) };
   } catch (caught) {
     const error = CniError.from(caught, `run ${verb}`);
+    // The runtime comes again, and may find one then.
+    if (verb === "ADD" && error.code === CniCode.ipamFailure) gate.lackedAddress();
     const level = error.code === CniCode.internal ? "error" : "warn";
     const outcome = { outcome: "failed", code: error.code, error: error.message, details: error.details };
     call.log[level]("served", { ...fields, ...outcome, durationMs: took() });

@@ -28,7 +28,9 @@ async function call(
   const janitor = new Janitor(parts, { intervalMs: 1_000, suspectGraceMs: 1_000 });
   const about = { version: "0", dataPath: "memory", startedAtMs: 0, callsInFlight: () => 1, notReady: () => notReady };
   const info = { ...about, refused: () => refused, cluster: () => "" };
-  const rpcs = nodeRpcs(parts, janitor, { requireReady: () => undefined, requireAddresses: () => undefined }, info);
+  const nothing = (): void => undefined;
+  const gate = { requireReady: nothing, requireAddresses: nothing, lackedAddress: nothing };
+  const rpcs = nodeRpcs(parts, janitor, gate, info);
   const found = rpcs.find((candidate) => candidate.method.path === path);
   if (found === undefined) throw new Error(`No method ${path}`);
   const since = startedUptimeMs === undefined ? {} : { startedUptimeMs };

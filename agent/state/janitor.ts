@@ -45,6 +45,9 @@ export class Janitor {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #round: Promise<void> | undefined;
   #again = false;
+  /** When an ADD last found no address, on the monotonic clock, and whether that is still to be seen to. */
+  #wantedAtMs = Number.NEGATIVE_INFINITY;
+  #isWanted = false;
   /** Of the data path: how often it was mended in vain, and when it is worth the next attempt. */
   #broken: Failure = { times: 0, notBeforeMs: 0 };
   #stopped = false;
@@ -67,6 +70,15 @@ export class Janitor {
   poke(): void {
     if (this.#round !== undefined) this.#again = true;
     else if (!this.#stopped) this.#schedule(0);
+  }
+
+  /** An ADD has found no address: what is gone gives its addresses back without a grace. Once in an interval at most. */
+  makeRoom(): void {
+    const now = performance.now();
+    if (now < this.#wantedAtMs + this.#options.intervalMs) return;
+    this.#wantedAtMs = now;
+    this.#isWanted = true;
+    this.poke();
   }
 
   /** No round begins any more; waits for the one that runs. */
@@ -105,7 +117,9 @@ export class Janitor {
       const abandoned = await this.#abandoned();
       this.#report("leases of an earlier boot are given back: no source knows their owners", abandoned);
       for (const owner of abandoned) await this.#attempt(owner, () => this.#giveBack(owner));
-      const vanished = (await this.#vanished?.due(this.#parts)) ?? [];
+      const wanted = this.#isWanted;
+      this.#isWanted = false;
+      const vanished = (await this.#vanished?.due(this.#parts, wanted)) ?? [];
       this.#report(
         "leases whose interface has gone without a DEL are given back",
         vanished.map(({ owner }) => owner),

@@ -53,6 +53,20 @@ test("peers 6: an interface that is gone for longer than the grace gives its add
   expect(parts.lines.join()).toContain("whose interface has gone without a DEL");
 });
 
+test("where an ADD found no address there is no grace, once in an interval", async () => {
+  for (const id of ["first", "second"]) wire(id);
+  end("first");
+  const janitor = new Janitor(parts, { intervalMs: 60_000, suspectGraceMs: 60_000, vanishedGraceMs: 60_000 });
+  janitor.makeRoom();
+  await janitor.round();
+  expect(states("first")).toEqual(["cooling"]);
+  end("second");
+  janitor.makeRoom();
+  await janitor.round();
+  expect(states("second")).toEqual(["allocated"]);
+  await janitor.stop();
+});
+
 test("one that comes back within the grace is missed anew from then on", async () => {
   wire("again");
   end("again");

@@ -31,8 +31,11 @@ export class VanishedAttachments {
     this.#graceMs = graceMs;
   }
 
-  /** Those that have been missing at every look for longer than the grace, and whose addresses no source knows. */
-  async due(parts: AgentParts): Promise<readonly Vanished[]> {
+  /**
+   * Those that have been missing at every look for longer than the grace, and whose addresses no source knows.
+   * @param wanted addresses are: then there is no grace. It only leaves DELs their time, and the log its quiet.
+   */
+  async due(parts: AgentParts, wanted = false): Promise<readonly Vanished[]> {
     const { allocator } = parts;
     const standing = new Set((await parts.dataPath.list()).map(({ owner }) => ownerKey(owner)));
     const missing = allocatedLeases(
@@ -44,9 +47,8 @@ export class VanishedAttachments {
     for (const key of this.#missingSinceMs.keys()) if (!keys.has(key)) this.#missingSinceMs.delete(key);
     const now = performance.now();
     for (const key of keys) if (!this.#missingSinceMs.has(key)) this.#missingSinceMs.set(key, now);
-    const late = missing.filter(
-      ({ owner }) => now - (this.#missingSinceMs.get(ownerKey(owner)) ?? now) >= this.#graceMs,
-    );
+    const graceMs = wanted ? 0 : this.#graceMs;
+    const late = missing.filter(({ owner }) => now - (this.#missingSinceMs.get(ownerKey(owner)) ?? now) >= graceMs);
     if (late.length === 0) return [];
     const unknown = new Set(await unknownTo(this.#sources, late));
     const found = Map.groupBy(late, ({ owner }) => ownerKey(owner));

@@ -71,6 +71,19 @@ describeWith("who gets an address next", ["root", "nft"], () => {
     for (const pod of [again, ...fresh]) expect(await on.reaches(pod)).toBe(true);
   });
 
+  test("peers 6: sandboxes that went without a DEL starve nobody: who finds no address finds theirs when it comes again", async () => {
+    // Its looks are far apart, and an interface would be missed for minutes.
+    const on = await start({ subnets, agent: { janitorIntervalMs: 2_000 } });
+    const [alive, ...lost] = await addPods(on, 5);
+    for (const pod of lost) await on.removePod(pod);
+    const heir = await on.makePod();
+    expect(await on.call("ADD", heir)).toMatchObject({ t: "error", code: 101 });
+    await eventually(async () => (await on.call("ADD", heir)).t === "ok", "an address for the next pod");
+    await wire(on, heir);
+    expect(lost.map(addressOf)).toContain(addressOf(heir));
+    for (const pod of [alive, heir]) expect(pod && (await on.reaches(pod))).toBe(true);
+  });
+
   test("peers 18: cooling outlasts the agent's end, and gives way to need, the oldest first", async () => {
     const on = await start({ subnets, agent: { cooldownMs: anHour } });
     const [a, b, c] = await addPods(on, 3);
@@ -88,8 +101,7 @@ describeWith("who gets an address next", ["root", "nft"], () => {
   });
 
   test("peers 19: an address that is asked for and held by a dead container: its holder is named, then it is given", async () => {
-    // An interface is missed for thirty times as long.
-    const on = await start({ subnets, agent: { janitorIntervalMs: 100 } });
+    const on = await start({ subnets });
     const args = "IgnoreUnknown=1;IP=10.92.0.5";
     const dead = await addPod(on, { args });
     // Its container has gone, namespace and all, and nobody ever sends a DEL.
