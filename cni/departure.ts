@@ -1,5 +1,5 @@
 import type { Allocator } from "../ipam/mod.ts";
-import { CniError } from "../shared/errors.ts";
+import { CniCode, CniError } from "../shared/errors.ts";
 import { type Call, ownerOf } from "./call.ts";
 
 /**
@@ -7,9 +7,19 @@ import { type Call, ownerOf } from "./call.ts";
  * it, a departure is put on record. The agent finds either and takes the interface away.
  */
 export async function leaveWord(call: Call): Promise<void> {
-  using allocator = await openStore(call);
-  const owner = ownerOf(call);
-  if (allocator.release(owner, "releasing").length === 0) allocator.recordDeparture(owner);
+  for (;;) {
+    try {
+      using allocator = await openStore(call);
+      const owner = ownerOf(call);
+      if (allocator.release(owner, "releasing").length === 0) allocator.recordDeparture(owner);
+      return;
+    } catch (caught) {
+      // Where a whole node is drained without its agent the lock may be wanted by hundreds. What the agent was not
+      // waited for is left for it: a DEL that fails comes again, and keeps its pod in the runtime's hands.
+      const isLocked = CniError.from(caught).code === CniCode.tryAgainLater;
+      if (!isLocked || performance.now() - call.startedMs > call.conf.delTimeoutMs) throw caught;
+    }
+  }
 }
 
 /** Gives up what an ADD without an answer has allocated, if it came so far; older leases of the owner stay. */
@@ -38,5 +48,5 @@ export async function openStore(call: Call): Promise<Allocator> {
     // DEL and GC must be able to finish with a section that cannot be read.
     call.log.warn(CniError.from(caught).message);
   }
-  return Allocator.open(dataDir, { lifetime: "call" });
+  return Allocator.open(dataDir);
 }

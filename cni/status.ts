@@ -37,7 +37,7 @@ async function ownPool(call: Call, problems: CniError[]): Promise<void> {
   // A configuration that no ADD can use is said to be wrong, not to be out of order.
   const config = parseIpamConfig({ conf, network, version, args: "" });
   try {
-    using allocator = await Allocator.open(config.dataDir, { lifetime: "call" });
+    using allocator = await Allocator.open(config.dataDir);
     allocator.requireWritable();
     for (const { range, total } of allocator.exhausted(network, config)) {
       const is = `all of the ${total} addresses of "${range}" are in use`;

@@ -22,7 +22,7 @@ import type { Lease, LeaseState } from "./lease.ts";
 import { countsIn, leasePages, type NetworkCounts } from "./pages.ts";
 import { completeByList, declareComplete, missingSince, requireComplete } from "./recovery/hold.ts";
 import { type Restored, restoreLeases, type Standing } from "./recovery/restore.ts";
-import { SqliteStore, type StoreLifetime } from "./store/sqlite-store.ts";
+import { SqliteStore } from "./store/sqlite-store.ts";
 import type { Store, Synchronous } from "./store/store.ts";
 import type { Surroundings } from "./surroundings.ts";
 
@@ -43,8 +43,6 @@ export interface Attachment {
 }
 
 export interface OpenOptions {
-  /** `process` when not given. */
-  readonly lifetime?: StoreLifetime;
   /** Hears of each use of the database that shows damage; the use fails all the same. */
   readonly onDamage?: (error: CniError) => void;
 }
@@ -67,7 +65,7 @@ export class Allocator implements Disposable {
    * @throws {CniError} code 101 naming the path
    */
   static async open(dataDir: string, options: OpenOptions = {}): Promise<Allocator> {
-    const store = await SqliteStore.open(databaseIn(dataDir), dataDir, options.lifetime, options.onDamage);
+    const store = await SqliteStore.open(databaseIn(dataDir), dataDir, options.onDamage);
     return new Allocator(store, { bootId: readBootId(), now: Date.now, dataDir });
   }
 

@@ -164,6 +164,9 @@ function requireOurs(db: DatabaseSync, path: string): void {
  * another connection is open; and a connection that only reads does not get it either, so that one
  * goes last. A log that is long goes SQLite's way. (Its moving of the log after a commit would not do:
  * that the log may start over is noted in shared memory, which ends with the last process.)
+ *
+ * A connection that is left to the end of its process Bun closes in the worst way: it has the whole log moved, under the
+ * writer's lock, whoever else has the database open. In a crowd each process then keeps all others waiting for the disk.
  */
 export function closeDatabase(db: DatabaseSync, path: string): void {
   let last: DatabaseSync | undefined;

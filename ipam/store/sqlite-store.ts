@@ -42,26 +42,18 @@ const highest = keyOfNumber(lastNumber);
 /** Leases of a window that are looked through in some milliseconds, whatever else the network has. */
 const smallWindow = 1n << 18n;
 
-/**
- * `call`: the process ends with the call that opened the store, and the agent has it open as well; then its end closes
- * the connection, and keeping the log short is not its business. `process`: whoever opened it closes it.
- */
-export type StoreLifetime = "call" | "process";
-
 /** Leases in one SQLite file, shared by every process that opens it. */
 export class SqliteStore implements Store {
   readonly #db: DatabaseSync;
   readonly #path: string;
-  readonly #lifetime: StoreLifetime;
   readonly #onDamage: ((error: CniError) => void) | undefined;
   readonly #statements = new Map<string, StatementSync>();
   #inTransaction = false;
   #closed = false;
 
-  private constructor(db: DatabaseSync, path: string, lifetime: StoreLifetime, onDamage?: (error: CniError) => void) {
+  private constructor(db: DatabaseSync, path: string, onDamage?: (error: CniError) => void) {
     this.#db = db;
     this.#path = path;
-    this.#lifetime = lifetime;
     this.#onDamage = onDamage;
   }
 
@@ -69,19 +61,14 @@ export class SqliteStore implements Store {
    * Makes the file and its directory when missing.
    * @param onDamage hears of the first use that shows damage, and of each one after it
    */
-  static async open(
-    path: string,
-    directory: string,
-    lifetime: StoreLifetime = "process",
-    onDamage?: (error: CniError) => void,
-  ): Promise<SqliteStore> {
-    return new SqliteStore(await openOrCreateDatabase(path, directory), path, lifetime, onDamage);
+  static async open(path: string, directory: string, onDamage?: (error: CniError) => void): Promise<SqliteStore> {
+    return new SqliteStore(await openOrCreateDatabase(path, directory), path, onDamage);
   }
 
   /** `undefined` where there is no file. */
   static async openExisting(path: string, directory: string): Promise<SqliteStore | undefined> {
     const db = await openOwnDatabase(path, directory);
-    return db === undefined ? undefined : new SqliteStore(db, path, "process");
+    return db === undefined ? undefined : new SqliteStore(db, path);
   }
 
   transaction<T>(work: () => Synchronous<T>): T {
@@ -259,7 +246,7 @@ export class SqliteStore implements Store {
     if (this.#closed) return;
     this.#closed = true;
     this.#statements.clear();
-    if (this.#lifetime === "process") closeDatabase(this.#db, this.#path);
+    closeDatabase(this.#db, this.#path);
   }
 
   /** A network that is broken up at random has hundreds of thousands of runs: none is kept, and numbers count them. */
