@@ -4,6 +4,7 @@ import type { Logger } from "../shared/log.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import type { DataPath } from "./datapath/datapath.ts";
 import type { Lanes } from "./lanes.ts";
+import type { Source } from "./state/sources.ts";
 
 /** What the verbs, the janitor and the services of one agent work with. */
 export interface AgentParts {
@@ -18,5 +19,7 @@ export interface AgentParts {
   readonly attached: Map<string, number>;
   /** Interfaces that this agent could not take away, by `ownerKey`: the janitor goes on with them. A restart finds them again. */
   readonly leftover: Map<string, Owner>;
+  /** Who is asked, beside the interfaces, before a lease is taken for nobody's. */
+  readonly sources: readonly Source[];
   readonly logger: Logger;
 }

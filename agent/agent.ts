@@ -107,7 +107,7 @@ export class Agent {
     resources.use(InstanceLock.take(lockFile, "the agent", `data directory "${config.dataDir}"`, system));
     if (registry !== undefined) resources.use(registry);
     dependencies.prepareNode?.();
-    const parts = new LateParts(config, allocator, logger);
+    const parts = new LateParts(config, allocator, dependencies.sources, logger);
     const agent = new Agent(parts, server, watch, dependencies, resources.move());
     try {
       await agent.#listen();

@@ -6,6 +6,7 @@ import type { AgentParts } from "./agent-parts.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import type { DataPath } from "./datapath/datapath.ts";
 import { Lanes } from "./lanes.ts";
+import type { Source } from "./state/sources.ts";
 
 /** A container has one call at a time by the specification; a few more come from repeats after timeouts. */
 const longestQueue = 64;
@@ -16,13 +17,15 @@ export class LateParts implements AgentParts {
   readonly lanes = new Lanes(longestQueue);
   readonly attached = new Map<string, number>();
   readonly leftover = new Map<string, Owner>();
+  readonly sources: readonly Source[];
   readonly logger: Logger;
   #config: AgentConfig;
   #dataPath: DataPath | undefined;
 
-  constructor(config: AgentConfig, allocator: Allocator, logger: Logger) {
+  constructor(config: AgentConfig, allocator: Allocator, sources: readonly Source[], logger: Logger) {
     this.#config = config;
     this.allocator = allocator;
+    this.sources = sources;
     this.logger = logger;
   }
 

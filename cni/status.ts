@@ -33,13 +33,14 @@ export async function status(call: Call): Promise<undefined> {
 
 async function ownPool(call: Call, problems: CniError[]): Promise<void> {
   const { conf, network, version } = call.request;
-  const { Allocator, parseIpamConfig } = await import("../ipam/mod.ts");
+  const { Allocator, hasSuspects, parseIpamConfig } = await import("../ipam/mod.ts");
   // A configuration that no ADD can use is said to be wrong, not to be out of order.
   const config = parseIpamConfig({ conf, network, version, args: "" });
   try {
     using allocator = await Allocator.open(config.dataDir);
     allocator.requireWritable();
     for (const { range, total } of allocator.exhausted(network, config)) {
+      if (hasSuspects(allocator, network)) break;
       const is = `all of the ${total} addresses of "${range}" are in use`;
       problems.push(new CniError(CniCode.notAvailable, `Cannot give addresses out: ${is}, wanted a free one`));
     }

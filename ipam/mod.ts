@@ -22,3 +22,4 @@ export { runIpamPlugin } from "./plugin.ts";
 export { openSound } from "./recovery/open-sound.ts";
 export { StoreWatch } from "./recovery/store-watch.ts";
 export { ipamResult, readDns } from "./result.ts";
+export { hasSuspects, ofAnotherBoot } from "./suspects.ts";

@@ -1,6 +1,6 @@
+import { ofAnotherBoot } from "../../ipam/mod.ts";
 import { contains, formatIp } from "../../shared/ip.ts";
 import { limits } from "../../shared/limits.ts";
-import { ofAnotherBoot } from "../state/reconcile-plan.ts";
 import { type Claims, nameOf, textOf } from "./claims.ts";
 import type { Finding } from "./finding.ts";
 import type { Sight } from "./sight.ts";

@@ -1,4 +1,4 @@
-import { parseIpamConfig } from "../../ipam/mod.ts";
+import { hasSuspects, parseIpamConfig } from "../../ipam/mod.ts";
 import { containerIdRule, networkNameRule, wrongContainerId, wrongNetworkName } from "../../shared/cni/names.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
@@ -158,7 +158,7 @@ function exhausted(parts: AgentParts, network: NetworkConfig): NodeProblem[] {
   const config = parseIpamConfig({ conf, network: network.name, version: latestVersion, args: "" });
   return parts.allocator
     .usage(network.name, config)
-    .filter((usage) => usage.free <= 0n && usage.cooling === 0)
+    .filter((usage) => usage.free <= 0n && usage.cooling === 0 && !hasSuspects(parts.allocator, network.name))
     .map((usage) => ({
       code: CniCode.notAvailable,
       message: `Cannot serve network "${network.name}": all ${usage.total} addresses of ${usage.range} are taken, wanted a free one`,

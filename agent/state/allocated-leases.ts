@@ -5,7 +5,10 @@ import type { AgentParts } from "../agent-parts.ts";
  * The allocated leases of the agent's networks that `is` takes. A page at a time: programs may have taken a million
  * through the service, and the janitor looks every few seconds.
  */
-export function allocatedLeases({ allocator, config }: AgentParts, is: (lease: Lease) => boolean): readonly Lease[] {
+export function allocatedLeases(
+  { allocator, config }: Pick<AgentParts, "allocator" | "config">,
+  is: (lease: Lease) => boolean,
+): readonly Lease[] {
   const found: Lease[] = [];
   for (const { name } of config.networks)
     for (const page of allocator.pages(name))

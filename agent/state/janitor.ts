@@ -1,10 +1,10 @@
+import { ofAnotherBoot } from "../../ipam/mod.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import type { AgentParts } from "../agent-parts.ts";
-import { allocatedLeases } from "./allocated-leases.ts";
 import { departedOwners, finishDeparted } from "./departed.ts";
 import { ownerFields, ownerKey, sameOwner } from "./owner-key.ts";
-import { ofAnotherBoot } from "./reconcile-plan.ts";
-import { interfaceSource, type Source, unknownTo } from "./sources.ts";
+import { interfaceSource, type Source } from "./sources.ts";
+import { abandonedLeases } from "./suspects.ts";
 import { endVanished, VanishedAttachments } from "./vanished.ts";
 
 export interface JanitorOptions {
@@ -181,13 +181,8 @@ export class Janitor {
   /** Owners of leases of an earlier boot without an interface, once their grace is over. */
   async #abandoned(): Promise<Owner[]> {
     if (performance.now() - this.#startedAtMs < this.#options.suspectGraceMs) return [];
-    const suspects = allocatedLeases(this.#parts, (lease) => ofAnotherBoot(lease, this.#parts.allocator.bootId));
-    if (suspects.length === 0) return [];
-    const unknown = await unknownTo(this.#sources, suspects);
-    // An owner that is known by one of its addresses keeps all of them.
-    const known = new Set(suspects.filter((lease) => !unknown.includes(lease)).map((lease) => ownerKey(lease.owner)));
-    const owners = new Map(unknown.map(({ owner }) => [ownerKey(owner), owner]));
-    return [...owners].filter(([key]) => !known.has(key)).map(([, owner]) => owner);
+    const leases = await abandonedLeases(this.#parts, this.#sources);
+    return [...new Map(leases.map(({ owner }) => [ownerKey(owner), owner])).values()];
   }
 
   /** Before anything happens, so that it can be told afterwards why an address was free. */

@@ -135,6 +135,7 @@ export async function partsInMemory(dataPath: DataPathName = "bridge"): Promise<
     lanes: new Lanes(8),
     attached: new Map(),
     leftover: new Map(),
+    sources: [],
     logger: createLogger("debug", (line) => lines.push(line)),
     lines,
     ipam: parseIpamConfig({ conf: new Fields(conf), network: "pods", version: "1.1.0", args: "" }),

@@ -1,4 +1,4 @@
-import type { Lease } from "../../ipam/mod.ts";
+import { type Lease, ofAnotherBoot } from "../../ipam/mod.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import type { Attached } from "../datapath/datapath.ts";
 import { ownerKey } from "./owner-key.ts";
@@ -77,7 +77,3 @@ export function planReconcile(node: NodeState): ReconcilePlan {
     suspect: bare.filter((lease) => ofAnotherBoot(lease, node.bootId)),
   };
 }
-
-/** Where a boot has no name (`""`) nothing is held against a lease. */
-export const ofAnotherBoot = (lease: Lease, bootId: string): boolean =>
-  bootId !== "" && lease.bootId !== "" && lease.bootId !== bootId;

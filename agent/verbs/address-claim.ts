@@ -1,5 +1,13 @@
 import { resolve } from "node:path";
-import { dataDirOf, type IpamConfig, ipamResult, type Lease, parseIpamConfig, withholding } from "../../ipam/mod.ts";
+import {
+  type Allocation,
+  dataDirOf,
+  type IpamConfig,
+  ipamResult,
+  type Lease,
+  parseIpamConfig,
+  withholding,
+} from "../../ipam/mod.ts";
 import { ipamKind } from "../../shared/cni/ipam-kind.ts";
 import { parseResult, requireAddress } from "../../shared/cni/result.ts";
 import type { CniResult, Owner } from "../../shared/cni/types.ts";
@@ -7,6 +15,7 @@ import { latestVersion } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import type { AgentParts } from "../agent-parts.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
+import { makeSuspectsGiveWay } from "../state/suspects.ts";
 import type { CmdRequest } from "./cmd-request.ts";
 import { agentIpamConfig, requestedDns } from "./network.ts";
 
@@ -45,12 +54,27 @@ export async function claimAddresses(
 async function allocate(parts: AgentParts, request: CmdRequest, config: IpamConfig): Promise<AddressClaim> {
   await parts.allocator.takeOver(request.owner.network, (line) => parts.logger.info(line), config);
   const free = withholding(config, parts.dataPath.held(request.owner));
-  const allocation = parts.allocator.allocate(request.owner, free, request.pod, true);
+  const allocation = await allocateOrReclaim(parts, request, free);
   return {
     ipam: withRequestedDns(request, await ipamResult(config, allocation.leases)),
     leases: allocation.leases,
     undo: (to) => parts.allocator.undo(allocation, to),
   };
+}
+
+async function allocateOrReclaim(
+  parts: AgentParts,
+  { owner, pod }: CmdRequest,
+  config: IpamConfig,
+): Promise<Allocation> {
+  for (;;) {
+    try {
+      return parts.allocator.allocate(owner, config, pod, true);
+    } catch (caught) {
+      // Each time one owner gives way, so that this ends. Where nobody can be asked, nobody does.
+      if (!(await makeSuspectsGiveWay(parts, owner.network, config).catch(() => false))) throw caught;
+    }
+  }
 }
 
 /** What the runtime or the configuration say counts more than what came with the addresses. */
