@@ -150,7 +150,10 @@ function failure(action: string, outcome: Failed, timeoutMs: number): OvsdbError
       return new OvsdbError(OvsdbCode.unreachable, `Cannot ${action}: ${is}, wanted one that stands`);
     }
     case "late":
-      return new OvsdbError(OvsdbCode.late, `Cannot ${action}: no answer came, wanted one within ${timeoutMs} ms`);
+      return new OvsdbError(
+        OvsdbCode.late,
+        `Cannot ${action}: no answer came, wanted one within ${Math.round(timeoutMs)} ms`,
+      );
     case "full": {
       const is = "the request is too long or too many wait";
       return new OvsdbError(OvsdbCode.invalid, `Cannot ${action}: ${is}, wanted it within the bounds`);

@@ -2,9 +2,10 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { PodPort } from "../../agent/datapath/ovs/options.ts";
 import { PodPorts } from "../../agent/datapath/ovs/pod-ports.ts";
 import type { TenantPort } from "../../agent/datapath/ovs/pod-rows.ts";
+import { formatIdentity } from "../../agent/datapath/ovs/port-identity.ts";
 import { openDatabase, type SwitchDatabase } from "../../agent/datapath/ovs/switch-database.ts";
 import type { Part } from "../../agent/datapath/ovs/switch-program.ts";
-import { insertBridge, Transaction, transactAndApply } from "../../agent/ovsdb/mod.ts";
+import { insertBridge, insertPort, Transaction, transactAndApply } from "../../agent/ovsdb/mod.ts";
 import { ownerKey } from "../../agent/state/owner-key.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { parseCidr, parseIp } from "../../shared/ip.ts";
@@ -109,6 +110,36 @@ describeWith("pods' ports and what the program is told of them", ["root", "openv
     ports.follow(context, program.set);
     await ports.disconnect(one.owner);
     expect(told(one)).toBe(false);
+  });
+
+  test("a port that the database makes when nobody waits for it any more is removed, and no other", async () => {
+    const { ports, program } = following();
+    await ports.connect(pod(5), "now");
+    // As after a freeze: the ADD gave its transaction up, its DEL found nothing, and then the database carried it out.
+    const late = [pod(6), { ...pod(5), port: "pod5-before" }];
+    const transaction = new Transaction("carry out what was given up");
+    for (const port of late)
+      insertPort(transaction, bridge, {
+        name: port.port,
+        interface: { type: "internal" },
+        port: { external_ids: formatIdentity(port) },
+      });
+    await transactAndApply(db, transaction, 30_000);
+    const names = (): readonly string[] =>
+      ports
+        .list()
+        .map(({ port }) => port)
+        .sort();
+    expect(names()).toEqual(["pod5", "pod5-before", "pod6"]);
+    expect(["pod5", "pod5-before", "pod6", bridge].map((name) => ports.isSeenTo(name))).toEqual([
+      ...[false, false, false],
+      true,
+    ]);
+    await ports.settle();
+    await expect.poll(names).toEqual(["pod5"]);
+    expect([...program.parts.keys()]).toContain(keyOf(pod(5)));
+    await ports.disconnect(pod(5).owner);
+    await expect.poll(names).toEqual([]);
   });
 
   test("a port that is made again while the switch is slow to let go of its flows stays", async () => {

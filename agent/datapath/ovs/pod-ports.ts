@@ -136,10 +136,11 @@ export class PodPorts {
     return this.#remove([[key, owner]]);
   }
 
-  /** Whether a call sees to this port just now, or it is none that is wanted. */
+  /** Whether nothing is to be done about a port of this name: a call sees to it just now, or it is no pod's. */
   isSeenTo(name: string): boolean {
     for (const [key, { port }] of this.#wanted) if (port === name) return this.#busy.has(key);
-    return true;
+    const owner = this.#rows.ownerOf(name);
+    return owner === undefined || !this.#isStray(owner, name);
   }
 
   /** A project has another VNID. */
@@ -156,6 +157,7 @@ export class PodPorts {
   async settle(): Promise<void> {
     const leaving = [...this.#leaving].filter(([key]) => !this.#busy.has(key));
     const isClean = await this.#remove(leaving);
+    await this.#removeStrays();
     const standing = new Set(this.#rows.all().map(({ owner }) => ownerKey(owner)));
     const missing = [...this.#wanted].filter(([key]) => !standing.has(key) && !this.#busy.has(key));
     const making = missing.map(([, port]) => {
@@ -166,6 +168,21 @@ export class PodPorts {
     if (isClean) return;
     const is = `${this.#leaving.size} stand, wanted them gone`;
     throw new CniError(CniCode.tryAgainLater, `Cannot remove the ports of pods that have left: ${is}`);
+  }
+
+  /**
+   * What was given up while the database did not answer it may still carry out once it can: then a port stands that
+   * nobody has asked for any more, which no DEL will name.
+   */
+  async #removeStrays(): Promise<void> {
+    const strays = this.#rows.all().filter(({ owner, row }) => this.#isStray(owner, row.name));
+    for (const { row } of strays) this.#logger.warn("a port that nothing stands behind is removed", { port: row.name });
+    await this.#rows.removeRows(strays);
+  }
+
+  #isStray(owner: Owner, name: string): boolean {
+    const key = ownerKey(owner);
+    return !this.#busy.has(key) && !this.#leaving.has(key) && this.#wanted.get(key)?.port !== name;
   }
 
   /** Flows first: the switch answers for them at once, and for nothing while it lets go of a device. */

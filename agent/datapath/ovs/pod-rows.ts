@@ -10,6 +10,12 @@ import { interfaceNamed, type PortRow, portNamed, portsOf, type SwitchDatabase }
 /** A pod's port with the VNID of its project. */
 export type TenantPort = PodPort & Pick<PortIdentity, "vnid">;
 
+export interface PodRow {
+  readonly row: PortRow;
+  readonly owner: Owner;
+  readonly port: TenantPort | undefined;
+}
+
 /** The rows of pods' ports in the database of the switch. */
 export class PodRows {
   readonly #db: SwitchDatabase;
@@ -22,7 +28,7 @@ export class PodRows {
   }
 
   /** Those that the database has; what they say of themselves is missing where it cannot be. */
-  all(): readonly { readonly row: PortRow; readonly owner: Owner; readonly port: TenantPort | undefined }[] {
+  all(): readonly PodRow[] {
     return portsOf(this.#db.view, this.#bridge).flatMap((row) => {
       const owner = ownerOf(row.external_ids);
       const identity = parseIdentity(row.external_ids);
@@ -35,6 +41,12 @@ export class PodRows {
         },
       ];
     });
+  }
+
+  /** Whose port has this name; `undefined` where there is none, or it is no pod's. */
+  ownerOf(name: string): Owner | undefined {
+    const row = portNamed(this.#db.view, name);
+    return row === undefined ? undefined : ownerOf(row.external_ids);
   }
 
   #typeOf(name: string): Pick<PodPort, "type"> {
@@ -97,10 +109,14 @@ export class PodRows {
   /** "Is not there" is success. @throws {OvsdbError} */
   async remove(owners: readonly Owner[], timeoutMs?: number): Promise<void> {
     const rows = this.all().filter(({ owner }) => owners.some((one) => sameOwner(one, owner)));
+    await this.removeRows(rows, timeoutMs);
+  }
+
+  /** @throws {OvsdbError} */
+  async removeRows(rows: readonly PodRow[], timeoutMs?: number): Promise<void> {
     if (rows.length === 0) return;
-    const transaction = new Transaction(
-      `remove the ports of ${owners.map((owner) => `"${owner.sandboxId}"`).join(", ")}`,
-    );
+    const holders = new Set(rows.map(({ owner }) => `"${owner.sandboxId}"`));
+    const transaction = new Transaction(`remove the ports of ${[...holders].join(", ")}`);
     removePorts(
       transaction,
       this.#bridge,

@@ -5,7 +5,7 @@ const bridgeColumns = ["name", "datapath_type", "fail_mode", "protocols", "other
 /**
  * Whether a change of the database asks for anything: not what a call of this agent has brought about, and not what the
  * switch tells of a port that stands as it should.
- * @param isSeenTo says of a port's name whether no pod that is connected has it, or a call is under way that sees to it
+ * @param isSeenTo says of a port's name whether it is no pod's, or a call is under way that sees to it
  */
 export function isRelevant(
   { table, before, after }: RowChange,
