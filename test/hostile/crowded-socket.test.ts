@@ -82,11 +82,11 @@ describeWith("on a socket with a crowd that wants nothing", ["root", "linux"], (
 
   test.each([
     ["silent", 10_000],
-    ["half", 2_000],
-    ["drip", 2_000],
+    ["half", 1_000],
+    ["drip", 1_000],
     ["heavy", 1_000],
-    ["headers", 2_000],
-    ["deaf", 2_000],
+    ["headers", 1_000],
+    ["deaf", 1_000],
   ])(
     "%s clients, %i of them: pods get their network, descriptors and memory stay bounded, and come back",
     async (manner, count) => {

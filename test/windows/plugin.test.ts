@@ -153,7 +153,7 @@ describeWine("the plugin on Windows", (wine) => {
       for (const path of [`C:\\nothing:${directory}`, ".", "Program Files\\their bin", "\\Program Files\\their bin"]) {
         expect(JSON.parse((await add(path, stdin)).stdout)).toMatchObject({
           code: 4,
-          msg: expect.stringContaining(path),
+          msg: expect.stringContaining(JSON.stringify(path)),
         });
       }
     });
