@@ -42,6 +42,9 @@ export interface Attached {
   readonly ownLease: boolean;
 }
 
+/** An interface that ought to stand, and was lost without a DEL. */
+export type Missing = Pick<Attached, "owner" | "ownLease">;
+
 /** Something that keeps the data path from working, for STATUS and diagnostics. */
 export interface Problem {
   /** 50: no ADD can work. 51: pods that run are limited too (specification 1.1.0, "STATUS"). */
@@ -80,6 +83,17 @@ export interface DataPath extends AsyncDisposable {
    * without a lease must not be given out.
    */
   held(owner: Owner): readonly Ip[];
+  /**
+   * What others have taken away, or a restart of theirs, as far as is known without a look. Absent where an interface is
+   * never lost alone: the kernel's go with their namespace.
+   */
+  missing?(): readonly Missing[];
+  /**
+   * Makes one of those again as it was, in its own sandbox, where that stands.
+   * @param addresses that the owner has now; absent: another IPAM plugin knows them
+   * @returns whether there was anything to do
+   */
+  remake?(missing: Missing, addresses: readonly Ip[] | undefined): Promise<boolean>;
   /** What is wrong now; nothing when ADD can work. */
   problems(): Promise<readonly Problem[]>;
   /**

@@ -2,6 +2,7 @@ import { ofAnotherBoot } from "../../ipam/mod.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import type { AgentParts } from "../agent-parts.ts";
 import { departedOwners, finishDeparted } from "./departed.ts";
+import { missingOf, remakeMissing } from "./missing.ts";
 import { ownerFields, ownerKey, sameOwner } from "./owner-key.ts";
 import { interfaceSource, type Source } from "./sources.ts";
 import { abandonedLeases } from "./suspects.ts";
@@ -23,6 +24,12 @@ interface Failure {
   readonly notBeforeMs: number;
 }
 
+/** What is to be done for an owner, in its lane; answers whether there was anything. */
+interface Work {
+  readonly owner: Owner;
+  readonly work: () => Promise<boolean>;
+}
+
 /** Even what fails again and again is tried this often. */
 const longestPauseMs = 5 * 60_000;
 /** Owners that are named in one line of the log. */
@@ -32,7 +39,8 @@ const mostPerRound = 256;
 
 /**
  * Finishes what plugins could not: leases left in `releasing`, departures of delegated attachments,
- * leases of an earlier boot that nobody claims, and of this one whose interface has gone; and mends the data path. It looks at the store again and again, because the
+ * leases of an earlier boot that nobody claims, and of this one whose interface has gone; makes interfaces again that were
+ * lost, and mends the data path. It looks at the store again and again, because the
  * plugin's processes write there without asking the agent, and at once when it is told to.
  */
 export class Janitor {
@@ -109,10 +117,9 @@ export class Janitor {
   async round(): Promise<void> {
     await this.#repair();
     try {
-      const due = this.#due(departedOwners(this.#parts));
-      for (const owner of due.slice(0, mostPerRound)) {
+      for (const { owner, work } of this.#due(this.#works()).slice(0, mostPerRound)) {
         if (this.#stopped) return;
-        await this.#attempt(owner, () => finishDeparted(this.#parts, owner));
+        await this.#attempt(owner, work);
       }
       const abandoned = await this.#abandoned();
       this.#report("leases of an earlier boot are given back: no source knows their owners", abandoned);
@@ -149,11 +156,19 @@ export class Janitor {
     }
   }
 
-  #due(owners: readonly Owner[]): Owner[] {
-    const known = new Set(owners.map(ownerKey));
+  #works(): readonly Work[] {
+    const parts = this.#parts;
+    return [
+      ...departedOwners(parts).map((owner) => ({ owner, work: () => finishDeparted(parts, owner) })),
+      ...missingOf(parts).map((lost) => ({ owner: lost.owner, work: () => remakeMissing(parts, lost) })),
+    ];
+  }
+
+  #due(works: readonly Work[]): readonly Work[] {
+    const known = new Set(works.map(({ owner }) => ownerKey(owner)));
     for (const key of this.#failures.keys()) if (!known.has(key)) this.#failures.delete(key);
     const now = performance.now();
-    return owners.filter((owner) => (this.#failures.get(ownerKey(owner))?.notBeforeMs ?? 0) <= now);
+    return works.filter(({ owner }) => (this.#failures.get(ownerKey(owner))?.notBeforeMs ?? 0) <= now);
   }
 
   async #attempt(owner: Owner, work: () => Promise<boolean>): Promise<void> {

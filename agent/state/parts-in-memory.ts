@@ -3,12 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Allocator, type IpamConfig, parseIpamConfig } from "../../ipam/mod.ts";
 import type { CniResult, Owner } from "../../shared/cni/types.ts";
-import { type Cidr, type Ip, parseCidr } from "../../shared/ip.ts";
+import { type Cidr, formatIp, type Ip, parseCidr } from "../../shared/ip.ts";
 import { Fields } from "../../shared/json-fields.ts";
 import { createLogger } from "../../shared/log.ts";
 import type { AgentParts } from "../agent-parts.ts";
 import type { DataPathName } from "../config/agent-config.ts";
-import type { Attached, AttachRequest, DataPath, Problem } from "../datapath/datapath.ts";
+import type { Attached, AttachRequest, DataPath, Missing, Problem } from "../datapath/datapath.ts";
 import { Lanes } from "../lanes.ts";
 import { ownerKey } from "./owner-key.ts";
 
@@ -30,6 +30,10 @@ export class DataPathInMemory implements DataPath {
   readonly containersOf = new Map<string, Set<string>>();
   /** Interfaces made. */
   made = 0;
+  /** What others have taken away, by `ownerKey`. */
+  readonly lost = new Map<string, Missing>();
+  /** What was made again, with its addresses. */
+  readonly remade: string[] = [];
 
   async start(): Promise<void> {
     this.starts++;
@@ -57,6 +61,16 @@ export class DataPathInMemory implements DataPath {
     this.standing.delete(ownerKey(owner));
     this.containersOf.delete(ownerKey(owner));
     this.addressesOf.delete(ownerKey(owner));
+  }
+
+  missing(): readonly Missing[] {
+    return [...this.lost.values()];
+  }
+
+  async remake({ owner }: Missing, addresses: readonly Ip[] | undefined): Promise<boolean> {
+    await this.before("attach", owner);
+    this.remade.push(`${owner.sandboxId} ${addresses?.map(formatIp)}`);
+    return this.lost.delete(ownerKey(owner));
   }
 
   async check(): Promise<void> {}

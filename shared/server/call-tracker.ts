@@ -3,6 +3,7 @@ import { CniCode, CniError } from "../errors.ts";
 /** Counts the calls in flight, so that a stop can wait for them and turn away what comes after. */
 export class CallTracker {
   #inFlight = 0;
+  #begun = 0;
   #closed = false;
   #whenDone: (() => void)[] = [];
 
@@ -10,11 +11,17 @@ export class CallTracker {
     return this.#inFlight;
   }
 
+  /** How many have come so far. */
+  get begun(): number {
+    return this.#begun;
+  }
+
   /** @throws {CniError} code 11 once the tracker is closed */
   async track<T>(work: () => Promise<T>): Promise<T> {
     if (this.#closed)
       throw new CniError(CniCode.tryAgainLater, "Cannot serve the call: the server stops, wanted it running");
     this.#inFlight++;
+    this.#begun++;
     try {
       return await work();
     } finally {

@@ -1,10 +1,10 @@
 import { CniCode, CniError } from "../errors.ts";
 import { administratorsOnly, isAdministratorsOnly, openDescriptors } from "../windows/descriptor.windows.ts";
-import { isPipeName, openPipes, pipeAccess } from "../windows/pipe.windows.ts";
+import { isPipeName, openPipes, type Pipes, pipeAccess } from "../windows/pipe.windows.ts";
 import { winError } from "../windows/win32.windows.ts";
 import type { SocketPlace } from "./system.ts";
 
-/** Instances come to be free within milliseconds, and looks are seconds apart. */
+/** Instances come to be free within milliseconds, and looks are seconds apart: so often, and nobody served meanwhile. */
 const longestBusyLooks = 3;
 
 /**
@@ -13,13 +13,14 @@ const longestBusyLooks = 3;
  */
 export class PipePlace implements SocketPlace {
   readonly #name: string;
-  readonly #pipes = openPipes();
-  readonly #descriptors = openDescriptors();
-  /** Looks in a row at which no instance was free. */
+  readonly #pipes: Pipes;
+  /** Looks in a row at which no instance was free, since the last call that came. */
   #busyLooks = 0;
+  #served = 0;
 
-  constructor(name: string) {
+  constructor(name: string, pipes: Pipes = openPipes()) {
     this.#name = name;
+    this.#pipes = pipes;
   }
 
   prepare(): void {
@@ -50,7 +51,10 @@ export class PipePlace implements SocketPlace {
     }
   }
 
-  fate(): string | undefined {
+  fate(served: number): string | undefined {
+    // A crowd takes each instance as soon as it is there: whoever serves it is not lost, however long it lasts.
+    if (served !== this.#served) this.#busyLooks = 0;
+    this.#served = served;
     const attempt = this.#pipes.open(this.#name, pipeAccess.look);
     if (attempt.t === "failed") {
       // Every instance is taken for a moment, by a crowd. That is none where it lasts.
@@ -61,7 +65,7 @@ export class PipePlace implements SocketPlace {
     try {
       if (this.#pipes.serverOf(attempt.handle) !== process.pid) return "is another program's";
       // An administrator's program may have opened it to others.
-      const access = this.#descriptors.accessOf(attempt.handle);
+      const access = openDescriptors().accessOf(attempt.handle);
       return isAdministratorsOnly(access) ? undefined : `has the descriptor "${access}"`;
     } catch (caught) {
       return `has a descriptor that cannot be read (${caught instanceof Error ? caught.message : String(caught)})`;
@@ -74,8 +78,8 @@ export class PipePlace implements SocketPlace {
   #protect(handle: number): void {
     let access: string;
     try {
-      this.#descriptors.setAccess(handle, administratorsOnly);
-      access = this.#descriptors.accessOf(handle);
+      openDescriptors().setAccess(handle, administratorsOnly);
+      access = openDescriptors().accessOf(handle);
     } catch (cause) {
       const is = cause instanceof Error ? cause.message : String(cause);
       throw this.#refusal(`its descriptor cannot be set (${is})`, `"${administratorsOnly}"`);

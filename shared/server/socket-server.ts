@@ -49,7 +49,7 @@ export class SocketServer implements AsyncDisposable {
       throw caught;
     }
     this.#watch = setInterval(() => {
-      const is = this.#place.fate();
+      const is = this.#place.fate(this.#tracker.begun);
       if (is === undefined) return;
       clearInterval(this.#watch);
       this.#lost.resolve(

@@ -23,8 +23,11 @@ export interface SocketPlace {
    * @throws {CniError} code 5 where that cannot be had; then nobody must be served
    */
   settle(): void;
-  /** After `settle`: what has become of it, such as `is gone`; `undefined` while it is this process's. */
-  fate(): string | undefined;
+  /**
+   * After `settle`: what has become of it, such as `is gone`; `undefined` while it is this process's.
+   * @param served how many calls have come by it so far
+   */
+  fate(served: number): string | undefined;
 }
 
 /** What a daemon needs of its operating system, and Bun has nothing for. */

@@ -1,6 +1,7 @@
 import { BridgeNode } from "../stress/bridge-node.ts";
 import { OvsNode } from "../stress/ovs-node.ts";
 import type { StressNode } from "../stress/stress-node.ts";
+import { WindowsStressNode } from "../stress/windows-node.ts";
 
 /** Shorter than by default: a fault is to last longer than a call waits, now and then. */
 const plugin = { addTimeoutMs: 15_000, delTimeoutMs: 5_000 };
@@ -9,4 +10,5 @@ const plugin = { addTimeoutMs: 15_000, delTimeoutMs: 5_000 };
 export const soakNodes: Readonly<Record<string, () => Promise<StressNode>>> = {
   bridge: () => BridgeNode.start({ plugin, clock: true, dataDirMb: 64 }),
   ovs: () => OvsNode.start({ plugin, clock: true, dataDirMb: 64 }),
+  hns: () => WindowsStressNode.start({ plugin, agent: { hnsTimeoutMs: 2_000 } }),
 };

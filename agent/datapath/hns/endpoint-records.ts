@@ -2,6 +2,15 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync
 import { join } from "node:path";
 import type { Owner } from "../../../shared/cni/types.ts";
 import { isObject } from "../../../shared/json-fields.ts";
+import type { HcnDocument } from "../../hcn/mod.ts";
+
+/** What it takes to make an endpoint again that HNS has lost. */
+export interface MadeEndpoint {
+  /** Of its sandbox. */
+  readonly namespace: string;
+  /** What HNS was given, with the hardware address that it chose. */
+  readonly document: HcnDocument;
+}
 
 /**
  * Whose an endpoint is. HNS keeps nothing about it that could say so but a short name.
@@ -14,6 +23,8 @@ export interface EndpointRecord {
   readonly unsure?: true;
   /** Since when the owner of an unsure one is gone, in milliseconds since 1970. */
   readonly goneSinceMs?: number;
+  /** Once it stands in its sandbox's namespace. */
+  readonly made?: MadeEndpoint;
 }
 
 const suffix = ".json";
@@ -85,8 +96,14 @@ function parse(text: string): EndpointRecord | undefined {
       ownLease: value["ownLease"] === true,
       ...(value["unsure"] === true ? { unsure: true } : {}),
       ...(typeof since === "number" ? { goneSinceMs: since } : {}),
+      ...madeIn(value["made"]),
     };
   } catch {
     return undefined;
   }
+}
+
+function madeIn(value: unknown): Pick<EndpointRecord, "made"> {
+  if (!isObject(value) || typeof value["namespace"] !== "string" || !isObject(value["document"])) return {};
+  return { made: { namespace: value["namespace"], document: value["document"] } };
 }

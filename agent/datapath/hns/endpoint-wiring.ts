@@ -2,7 +2,7 @@ import type { Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { formatIp } from "../../../shared/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
-import { type Hcn, type HcnEndpoint, HcnError } from "../../hcn/mod.ts";
+import { type Hcn, type HcnDocument, type HcnEndpoint, HcnError } from "../../hcn/mod.ts";
 import type { Container } from "../datapath.ts";
 import { type EndpointPlan, endpointDocument } from "./documents.ts";
 import { endpointId } from "./endpoint-id.ts";
@@ -22,6 +22,17 @@ export interface Wanted {
   readonly ownLease: boolean;
   readonly networkId: string;
   readonly plan: EndpointPlan;
+  /** A workload container joins what its sandbox has, and asks for nothing of its own. */
+  readonly joins: boolean;
+}
+
+/** An endpoint that is to be made. */
+export interface Making {
+  readonly owner: Owner;
+  readonly ownLease: boolean;
+  readonly networkId: string;
+  readonly document: HcnDocument;
+  readonly addresses: readonly string[];
 }
 
 /** The network that an endpoint was to be in is not there any more. */
@@ -41,22 +52,27 @@ export async function findOrMake(tools: WiringTools, wanted: Wanted): Promise<Hc
   const { hcn, records } = tools;
   const id = endpointId(wanted.owner);
   const standing = await hcn.endpoint(id);
-  const { owner, ownLease } = wanted;
-  const unsure = records.get(id)?.unsure === true ? ({ unsure: true } as const) : {};
-  if (standing !== undefined && fits(standing, wanted)) {
-    records.put(id, { owner, ownLease, ...unsure });
+  const { owner, ownLease, networkId, plan, joins } = wanted;
+  const { unsure, made } = records.get(id) ?? {};
+  const known = { ...(unsure === true ? { unsure } : {}), ...(made === undefined ? {} : { made }) };
+  const addresses = plan.ipam.ips.map(({ address }) => formatIp(address.ip));
+  if (standing !== undefined && fits(standing, networkId, addresses)) {
+    records.put(id, { owner, ownLease, ...known });
     return standing;
   }
   if (standing !== undefined) await remove(tools, owner, standing);
-  requireNameFree(tools, id, wanted.plan.name);
+  requireNameFree(tools, id, plan.name);
   // Before the call: whatever becomes of it, its endpoint can be told to be ours.
-  records.put(id, { owner, ownLease, ...unsure });
-  return make(tools, id, wanted);
+  records.put(id, { owner, ownLease, ...known });
+  // Lost since: as its sandbox had it, whose ports and policies no workload container knows.
+  const before = joins && made !== undefined ? { ...made.document, HostComputeNetwork: networkId } : undefined;
+  const document = before ?? endpointDocument(networkId, plan);
+  return makeEndpoint(tools, id, { owner, ownLease, networkId, document, addresses });
 }
 
-function fits(endpoint: HcnEndpoint, { networkId, plan }: Wanted): boolean {
+function fits(endpoint: HcnEndpoint, networkId: string, addresses: readonly string[]): boolean {
   const has = endpoint.addresses.map(({ address }) => address);
-  return endpoint.networkId === networkId && plan.ipam.ips.every(({ address }) => has.includes(formatIp(address.ip)));
+  return endpoint.networkId === networkId && addresses.every((address) => has.includes(address));
 }
 
 /** HNS takes two endpoints of one name; whoever looks for it by its name would get the other. */
@@ -69,39 +85,48 @@ function requireNameFree({ listing }: WiringTools, id: string, name: string): vo
   );
 }
 
-async function make({ hcn, listing, records }: WiringTools, id: string, wanted: Wanted): Promise<HcnEndpoint> {
-  const { owner, ownLease, networkId, plan } = wanted;
+/**
+ * @throws {NetworkGone} where its network has gone
+ * @throws {CniError} 11 where an earlier attempt comes true with other addresses
+ */
+export async function makeEndpoint(tools: WiringTools, id: string, making: Making): Promise<HcnEndpoint> {
+  const { hcn, listing, records } = tools;
+  const { owner, ownLease, networkId, document, addresses } = making;
   try {
-    const made = await hcn.createEndpoint(networkId, id, endpointDocument(networkId, plan));
+    const made = await hcn.createEndpoint(networkId, id, document);
     listing.note(made);
     return made;
   } catch (caught) {
-    if (caught instanceof HcnError && caught.timedOut) records.put(id, { owner, ownLease, unsure: true });
+    if (caught instanceof HcnError && caught.timedOut)
+      records.put(id, { ...records.get(id), owner, ownLease, unsure: true });
     // An attempt that was given up may have come true between the look and now.
     const late = caught instanceof HcnError && caught.isPresence ? await hcn.endpoint(id) : undefined;
     if (caught instanceof HcnError && caught.isAbsence) throw new NetworkGone(caught);
     if (late === undefined) throw caught;
     listing.note(late);
-    if (fits(late, wanted)) return late;
+    if (fits(late, networkId, addresses)) return late;
     throw new CniError(
       CniCode.tryAgainLater,
-      `Cannot make the endpoint "${plan.name}": one of an earlier attempt has come with other addresses, wanted it gone first`,
+      `Cannot make the endpoint "${late.name}": one of an earlier attempt has come with other addresses, wanted it gone first`,
       { cause: caught },
     );
   }
 }
 
 /** Has the container share the endpoint: in its HCN namespace, or, where the runtime makes none, by its id. */
-export async function join({ hcn }: WiringTools, endpoint: HcnEndpoint, { id, kind }: Container): Promise<void> {
-  if (kind.t === "sandbox" && kind.namespace !== undefined) {
-    if (endpoint.namespaceId === kind.namespace) return;
+export async function join(tools: WiringTools, endpoint: HcnEndpoint, { id, kind }: Container): Promise<void> {
+  const { hcn, listing, records } = tools;
+  const named = kind.t === "sandbox" ? kind.namespace : undefined;
+  // In its sandbox's namespace the endpoint is the workload's, too.
+  const namespace = named ?? (endpoint.namespaceId || records.get(endpoint.id)?.made?.namespace);
+  if (namespace !== undefined && namespace !== "") {
     // The sandbox was made anew under the same id.
-    if (endpoint.namespaceId !== "") await hcn.detach(endpoint.namespaceId, endpoint.id);
-    await enter(hcn, kind.namespace, endpoint);
+    if (endpoint.namespaceId !== "" && endpoint.namespaceId !== namespace)
+      await hcn.detach(endpoint.namespaceId, endpoint.id);
+    if (endpoint.namespaceId !== namespace) await enter(hcn, namespace, endpoint);
+    listing.note({ ...endpoint, namespaceId: namespace });
     return;
   }
-  // In its sandbox's namespace the endpoint is the workload's, too.
-  if (endpoint.namespaceId !== "") return;
   await joinById(hcn, endpoint.id, id);
 }
 

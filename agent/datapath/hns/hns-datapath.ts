@@ -3,9 +3,9 @@ import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { type Cidr, contains, type Ip, parseIp } from "../../../shared/ip.ts";
 import { type HcnEndpoint, HcnError } from "../../hcn/mod.ts";
-import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
+import type { Attached, AttachRequest, DataPath, Missing, Problem } from "../datapath.ts";
 import { hostIfname } from "../owner-names.ts";
-import { overlayMac } from "./documents.ts";
+import { endpointDocument, overlayMac } from "./documents.ts";
 import { endpointId } from "./endpoint-id.ts";
 import { EndpointListing } from "./endpoint-listing.ts";
 import { EndpointRecords, endpointRecords } from "./endpoint-records.ts";
@@ -14,6 +14,7 @@ import { hnsError } from "./hns-errors.ts";
 import { ensureNetwork, findNetwork } from "./hns-network.ts";
 import type { HnsDataPathOptions, HnsNetwork } from "./options.ts";
 import { policiesOf } from "./policies.ts";
+import { LostEndpoints } from "./remake.ts";
 import { compare, resultOf } from "./result.ts";
 
 /** How long a record outlives its endpoint whose creation was given up. */
@@ -37,6 +38,7 @@ class HnsDataPath implements DataPath {
   readonly #options: HnsDataPathOptions;
   readonly #networks: ReadonlyMap<string, HnsNetwork>;
   readonly #tools: WiringTools;
+  readonly #lost: LostEndpoints;
   /** Identifiers of the HNS networks that stand, by the network's name. */
   readonly #ids = new Map<string, string>();
   /** Why HNS, or a network, does not serve; by the network's name, or empty for HNS itself. */
@@ -51,6 +53,7 @@ class HnsDataPath implements DataPath {
     this.#options = options;
     this.#networks = new Map(networks.map((network) => [network.name, network]));
     this.#tools = { hcn, logger, records, listing: new EndpointListing(() => hcn.endpoints()) };
+    this.#lost = new LostEndpoints(this.#tools);
   }
 
   async start(): Promise<void> {
@@ -88,6 +91,7 @@ class HnsDataPath implements DataPath {
     const action = `attach "${owner.ifname}" of sandbox "${owner.sandboxId}"`;
     const network = this.#networkOf(owner, action);
     const networkId = this.#requireStanding(network, action);
+    this.#lost.begin(endpointId(owner));
     const first = ipam.ips[0]?.address.ip;
     const mac = request.mac ?? (network.hns.type === "Overlay" && first !== undefined ? overlayMac(first) : undefined);
     const plan = {
@@ -96,9 +100,26 @@ class HnsDataPath implements DataPath {
       policies: policiesOf(network, request.portMappings ?? []),
       ...(mac === undefined ? {} : { mac }),
     };
+    const { kind } = container;
     try {
-      const endpoint = await findOrMake(this.#tools, { owner, ownLease, networkId, plan });
+      const endpoint = await findOrMake(this.#tools, {
+        owner,
+        ownLease,
+        networkId,
+        plan,
+        joins: kind.t === "workload",
+      });
       await join(this.#tools, endpoint, container);
+      if (kind.t === "sandbox" && kind.namespace !== undefined) {
+        const kept = endpoint.mac === "" ? {} : { MacAddress: endpoint.mac };
+        const document = { ...endpointDocument(networkId, plan), ...kept };
+        this.#tools.records.put(endpoint.id, {
+          ...this.#tools.records.get(endpoint.id),
+          owner,
+          ownLease,
+          made: { namespace: kind.namespace, document },
+        });
+      }
       return resultOf(ipam, endpoint, owner, container.netns);
     } catch (caught) {
       throw this.#judge(network, action, caught);
@@ -121,6 +142,21 @@ class HnsDataPath implements DataPath {
       await remove(this.#tools, owner, await this.#options.hcn.endpoint(endpointId(owner)));
     } catch (caught) {
       throw hnsError(action, caught);
+    }
+  }
+
+  missing(): readonly Missing[] {
+    return this.#lost.all();
+  }
+
+  async remake({ owner }: Missing, addresses: readonly Ip[] | undefined): Promise<boolean> {
+    const action = `make the endpoint of "${owner.ifname}" of sandbox "${owner.sandboxId}" again`;
+    const network = this.#networkOf(owner, action);
+    const networkId = this.#requireStanding(network, action);
+    try {
+      return (await this.#lost.remake(endpointId(owner), networkId, addresses)) !== undefined;
+    } catch (caught) {
+      throw this.#judge(network, action, caught);
     }
   }
 
@@ -233,8 +269,9 @@ class HnsDataPath implements DataPath {
         logger.warn("an endpoint was made after its creation had been given up, and goes again", { id, ...owner });
         this.#options.leftover(owner);
       } else if (!stands && goneSinceMs !== undefined && nowMs - goneSinceMs > unsureMs) records.remove(id);
-      // An earlier run of the agent ended over it.
-      else if (!stands && !this.#started) records.put(id, { ...record, unsure: true, goneSinceMs: nowMs });
+      // An earlier run of the agent ended over it; one that stood once was lost since.
+      else if (!stands && !this.#started && record.made === undefined)
+        records.put(id, { ...record, unsure: true, goneSinceMs: nowMs });
     }
   }
 

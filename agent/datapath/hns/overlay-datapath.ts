@@ -1,7 +1,7 @@
 import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { type Cidr, formatIp, type Ip } from "../../../shared/ip.ts";
-import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
+import type { Attached, AttachRequest, DataPath, Missing, Problem } from "../datapath.ts";
 import type { ConnectedPod, OverlayNode, PodPort } from "../ovs/options.ts";
 import { ownerParts } from "../owner-names.ts";
 import type { PodStarts } from "./pod-starts.ts";
@@ -98,6 +98,19 @@ export class OverlayDataPath implements DataPath {
     if (port === undefined) throw differs(`the port "${name}"`, "missing in Open vSwitch", "there");
     if (mac !== undefined && port.mac !== mac)
       throw differs(`the hardware address of port "${port.port}"`, `"${port.mac}"`, `"${mac}"`);
+  }
+
+  missing(): readonly Missing[] {
+    return this.#options.hns.missing?.() ?? [];
+  }
+
+  /** The port stays, with its flows; its adapter comes anew. */
+  async remake(missing: Missing, addresses: readonly Ip[] | undefined): Promise<boolean> {
+    const { node, starts } = this.#requireStanding(`make the endpoint of "${missing.owner.sandboxId}" again`);
+    const made = (await this.#options.hns.remake?.(missing, addresses)) === true;
+    const port = made ? portOf(missing.owner, await node.pods()) : undefined;
+    if (port !== undefined) starts.expect(port);
+    return made;
   }
 
   /** A port without its endpoint counts too: it is to be taken away. */

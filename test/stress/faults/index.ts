@@ -4,6 +4,7 @@ import { behindOurBack } from "./behind-our-back.ts";
 import { clockFaults } from "./clock.ts";
 import { diskFaults } from "./disk.ts";
 import { etcdFaults } from "./etcd.ts";
+import { hnsFaults } from "./hns.ts";
 import { killedFaults } from "./killed.ts";
 import { nodeFaults } from "./node.ts";
 import { ovsFaults } from "./ovs.ts";
@@ -18,4 +19,5 @@ export const faults: readonly Fault[] = [
   ...behindOurBack,
   ...ovsFaults,
   ...etcdFaults,
+  ...hnsFaults,
 ];

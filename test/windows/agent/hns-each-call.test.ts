@@ -102,6 +102,33 @@ describeWine("each call of HNS in turn", (wine) => {
     120_000,
   );
 
+  test.each([
+    ["ADD", "before it is done", false],
+    ["ADD", "when it is done", true],
+    ["DEL", "before it is done", false],
+    ["DEL", "when it is done", true],
+  ] as const)(
+    "of %s is the last of an agent that is killed %s: the next has everything in order",
+    async (verb, _, effectFirst) => {
+      for (let n = 0; n < calls[verb]; n++) {
+        const netns = node.stubs.hns.newNamespace();
+        const what = `call ${n} of ${verb}`;
+        if (verb === "DEL") await added("a", netns);
+        {
+          using hang = nth(n, { holdMs: "until released", effectFirst });
+          const given = node.cni(verb, "a", { netns });
+          await hang.hit();
+          await node.stop(true);
+          expect([what, (await given).t]).toEqual([what, verb === "ADD" ? "error" : "ok"]);
+        }
+        await node.start();
+        await isClean(what);
+      }
+      await serves();
+    },
+    120_000,
+  );
+
   test("of an agent's start is refused: it gets ready, or ends and does so when it is started again", async () => {
     expect(calls.start).toBeGreaterThan(4);
     for (let n = 0; n < calls.start; n++) {

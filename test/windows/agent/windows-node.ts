@@ -12,8 +12,8 @@ import { Stubs } from "../stubs/stubs.ts";
 import { executables, type WinePrefix } from "../wine/prefix.ts";
 import type { Ended, Program } from "../wine/program.ts";
 
-/** The executable that is installed, and tested. */
-const pipette = `${executables}/pipette.exe`;
+/** Longer than any test, and than a soak. */
+const agentLivesMs = 24 * 3600_000;
 
 let nodes = 0;
 
@@ -41,6 +41,8 @@ export class WindowsNode implements AsyncDisposable {
   readonly dataDir: string;
   readonly socket: string;
   readonly configFile: string;
+  /** Where those lie that run next, agent and plugin alike: the ones that are installed, and tested. */
+  executables = executables;
   #agent: Program | undefined;
 
   private constructor(prefix: WinePrefix, stubs: Stubs) {
@@ -97,7 +99,7 @@ export class WindowsNode implements AsyncDisposable {
     // JSON is YAML.
     this.prefix.write(this.configFile, JSON.stringify(config));
     const args = ["agent", "--config", this.configFile];
-    const agent = this.prefix.start(pipette, { args, timeoutMs: 300_000 });
+    const agent = this.prefix.start(`${this.executables}/pipette.exe`, { args, timeoutMs: agentLivesMs });
     this.#agent = agent;
     await agent.saying('"message":"ready"');
     return agent;
@@ -107,6 +109,8 @@ export class WindowsNode implements AsyncDisposable {
   async stop(kill = false): Promise<Ended | undefined> {
     const agent = this.#agent;
     this.#agent = undefined;
+    // A frozen one hears of nothing.
+    if (agent !== undefined && !agent.hasEnded) process.kill(agent.pid, "SIGCONT");
     if (!kill) return agent?.stop();
     agent?.kill("SIGKILL");
     return agent?.ended;
@@ -135,8 +139,16 @@ export class WindowsNode implements AsyncDisposable {
       CNI_ARGS: options.args ?? "",
       CNI_PATH: options.path ?? "C:\\cni",
     };
-    const stdin = JSON.stringify({ ...conf, ...options.conf });
-    return this.prefix.start(pipette, { env, stdin, timeoutMs: options.timeoutMs ?? 60_000 });
+    return this.execute(env, { ...conf, ...options.conf }, options.timeoutMs);
+  }
+
+  /** Starts the plugin with these variables and this network configuration. */
+  execute(env: Readonly<Record<string, string>>, configuration: object, timeoutMs = 60_000): Program {
+    return this.prefix.start(`${this.executables}/pipette.exe`, {
+      env,
+      stdin: JSON.stringify(configuration),
+      timeoutMs,
+    });
   }
 
   async cni(verb: KindVerb, containerId: string, options: CniOptions = {}): Promise<KindAnswer> {

@@ -6,6 +6,8 @@ export interface Fault {
   readonly match?: string | RegExp;
   /** Answered in place of doing it; absent: it is done. */
   readonly hresult?: number;
+  /** The service answers that it is done, and has not done it: for calls that answer nothing else. */
+  readonly pretends?: boolean;
   /** An HRESULT that the service answers, although it has done it. */
   readonly afterwards?: number;
   /** How long the call is held; `"until released"` is a hang. */

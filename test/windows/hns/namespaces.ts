@@ -31,7 +31,8 @@ export function modifyNamespace(store: HnsStore, namespace: Document, request: D
     throw new Refusal(hresult.requestUnsupported, "The request is not supported.");
   }
   const endpoint = store.get("endpoint", id);
-  const now = textOf(endpoint, "HostComputeNamespace");
+  // Some versions write zeros for none.
+  const now = textOf(endpoint, "HostComputeNamespace").replace(/^[0-]+$/, "");
   const isHere = sameGuid(now, textOf(namespace, "ID"));
   if (how === "Remove") {
     if (!isHere) throw new Refusal(hresult.endpointNotAttached, "The endpoint is not attached.");

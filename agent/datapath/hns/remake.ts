@@ -1,0 +1,99 @@
+import type { Ip } from "../../../shared/ip.ts";
+import { formatIp } from "../../../shared/ip.ts";
+import { isObject } from "../../../shared/json-fields.ts";
+import type { Hcn, HcnEndpoint } from "../../hcn/mod.ts";
+import type { Attached } from "../datapath.ts";
+import type { EndpointRecord, MadeEndpoint } from "./endpoint-records.ts";
+import { makeEndpoint, type WiringTools } from "./endpoint-wiring.ts";
+
+/**
+ * Endpoints that HNS has lost, as after a crash of the service, or that somebody has deleted or taken out of their
+ * namespace: their pods run on, and nobody sends an ADD for them.
+ */
+export class LostEndpoints {
+  readonly #tools: WiringTools;
+  /** Whose sandbox has gone with its namespace: nothing is to be made again until an ADD comes. By identifier. */
+  readonly #over = new Set<string>();
+
+  constructor(tools: WiringTools) {
+    this.#tools = tools;
+  }
+
+  /** By the last listing; none that an ADD has not wholly made. */
+  all(): readonly Omit<Attached, "hostIfname">[] {
+    const { listing, records } = this.#tools;
+    return records.all().flatMap(([id, { owner, ownLease, made }]) => {
+      if (made === undefined || this.#over.has(id)) return [];
+      return listing.get(id)?.namespaceId === made.namespace ? [] : [{ owner, ownLease }];
+    });
+  }
+
+  /** An ADD has come: what was over begins again. */
+  begin(id: string): void {
+    this.#over.delete(id);
+  }
+
+  /**
+   * Makes the endpoint as it was, where its namespace stands.
+   * @param addresses that the owner has now; others than the endpoint had are another life of it, which its ADD sees to
+   * @returns what was made; `undefined` where there was nothing to do
+   */
+  async remake(id: string, networkId: string, addresses: readonly Ip[] | undefined): Promise<HcnEndpoint | undefined> {
+    const { hcn, records, logger } = this.#tools;
+    const record = records.get(id);
+    const made = record?.made;
+    if (record === undefined || made === undefined || !isFor(made, addresses)) return undefined;
+    const standing = await this.#standing(hcn, id);
+    if (standing?.namespaceId === made.namespace) return undefined;
+    if ((await hcn.namespace(made.namespace)) === undefined) {
+      this.#over.add(id);
+      return undefined;
+    }
+    const endpoint =
+      standing?.networkId === networkId ? standing : await this.#make(id, networkId, standing, record, made);
+    if (endpoint.namespaceId !== "") await hcn.detach(endpoint.namespaceId, id);
+    await hcn.attach(made.namespace, id);
+    const whole = { ...endpoint, namespaceId: made.namespace };
+    this.#tools.listing.note(whole);
+    const { goneSinceMs: _, ...wanted } = record;
+    records.put(id, wanted);
+    logger.warn("an endpoint was lost and has been made again", { id, ...record.owner });
+    return whole;
+  }
+
+  async #standing(hcn: Hcn, id: string): Promise<HcnEndpoint | undefined> {
+    const standing = await hcn.endpoint(id);
+    if (standing === undefined) this.#tools.listing.forget(id);
+    else this.#tools.listing.note(standing);
+    return standing;
+  }
+
+  async #make(
+    id: string,
+    networkId: string,
+    standing: HcnEndpoint | undefined,
+    { owner, ownLease }: EndpointRecord,
+    { document }: MadeEndpoint,
+  ): Promise<HcnEndpoint> {
+    // Left in a network that is gone.
+    if (standing !== undefined) await this.#tools.hcn.deleteEndpoint(id);
+    const settings = { ...document, HostComputeNetwork: networkId };
+    return makeEndpoint(this.#tools, id, {
+      owner,
+      ownLease,
+      networkId,
+      document: settings,
+      addresses: addressesIn(document),
+    });
+  }
+}
+
+const isFor = ({ document }: MadeEndpoint, addresses: readonly Ip[] | undefined): boolean =>
+  addresses === undefined || addresses.map(formatIp).join() === addressesIn(document).join();
+
+export function addressesIn(document: Readonly<Record<string, unknown>>): readonly string[] {
+  const listed = document["IpConfigurations"];
+  return (Array.isArray(listed) ? listed : []).flatMap((each) =>
+    isObject(each) && typeof each["IpAddress"] === "string" ? [each["IpAddress"]] : [],
+  );
+}
