@@ -10,5 +10,5 @@ const plugin = { addTimeoutMs: 15_000, delTimeoutMs: 5_000 };
 export const soakNodes: Readonly<Record<string, () => Promise<StressNode>>> = {
   bridge: () => BridgeNode.start({ plugin, clock: true, dataDirMb: 64 }),
   ovs: () => OvsNode.start({ plugin, clock: true, dataDirMb: 64 }),
-  hns: () => WindowsStressNode.start({ plugin, agent: { hnsTimeoutMs: 2_000 } }),
+  hns: () => WindowsStressNode.start({ plugin, agent: { hnsTimeoutMs: 5_000 } }),
 };

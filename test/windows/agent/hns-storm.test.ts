@@ -9,7 +9,7 @@ import { describeWine } from "../wine/describe-wine.ts";
 
 const seed = Number(process.env["PIPETTE_SEED"] ?? Date.now() % 1_000_000);
 /** Plugins that run at a time. Each is a Windows process, whose start under Wine costs a core some 200 ms. */
-const clients = 12;
+const clients = 6;
 const many = 100;
 
 describeWine(`a storm on a Windows node (seed ${seed})`, () => {

@@ -7,8 +7,8 @@ import { random } from "../../support/random.ts";
 import { describeWine } from "../wine/describe-wine.ts";
 
 const seed = Number(process.env["PIPETTE_SEED"] ?? Date.now() % 1_000_000);
-const plugin = { addTimeoutMs: 3_000, delTimeoutMs: 1_500 };
-const agent = { hnsTimeoutMs: 1_000 };
+const plugin = { addTimeoutMs: 8_000, delTimeoutMs: 4_000 };
+const agent = { hnsTimeoutMs: 4_000 };
 
 /** Each takes some seconds, so a run has other ones each time; the soak has all of them. */
 const usually = 3;
@@ -34,7 +34,7 @@ describeWine(`a Windows node (seed ${seed})`, () => {
   afterAll(() => node[Symbol.asyncDispose]());
 
   async function loses(fault: Fault, load: boolean): Promise<void> {
-    const workload = new Workload(node, { seed, lanes: 3, podsPerLane: 3 });
+    const workload = new Workload(node, { seed, lanes: 2, podsPerLane: 3 });
     workload.begin();
     await Bun.sleep(1_500);
     if (!load) await workload.rest();
