@@ -1,10 +1,11 @@
 import { hasSuspects, parseIpamConfig } from "../../ipam/mod.ts";
+import { type Collected, gcAnswer } from "../../ipam/service/mod.ts";
 import { containerIdRule, networkNameRule, wrongContainerId, wrongNetworkName } from "../../shared/cni/names.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { Fields, show } from "../../shared/json-fields.ts";
-import type { GcRequest, GcResponse, NodeProblem } from "../../shared/proto/pipette-messages.ts";
+import type { GcRequest, NodeProblem } from "../../shared/proto/pipette-messages.ts";
 import { nodeService } from "../../shared/proto/services.ts";
 import { type CallContext, type Rpc, rpc } from "../../shared/server/handlers.ts";
 import { uptimeMs } from "../../shared/uptime.ts";
@@ -35,10 +36,10 @@ export function nodeRpcs(parts: AgentParts, janitor: Janitor, gate: Gate, info: 
   return [
     rpc(nodeService.gc, async (request, call) => {
       gate.requireReady();
-      const response = await collect(parts, request, call);
-      const { removed, failures } = response;
+      const collected = await collect(parts, request, call);
+      const { removed, failures } = collected;
       call.log.info("served", { verb: "GC", network: request.network, removed: removed.length, failures });
-      return response;
+      return gcAnswer(collected);
     }),
     rpc(nodeService.status, async (request, call) => {
       const problems = await findProblems(parts, info, request.network);
@@ -78,7 +79,7 @@ export function nodeRpcs(parts: AgentParts, janitor: Janitor, gate: Gate, info: 
  * GC: what the runtime does not list goes. Goes on after a failure and reports it (specification
  * 1.1.0, "GC"); the janitor tries again what failed.
  */
-export async function collect(parts: AgentParts, request: GcRequest, call: CallContext): Promise<GcResponse> {
+export async function collect(parts: AgentParts, request: GcRequest, call: CallContext): Promise<Collected> {
   const { network } = request;
   if (wrongNetworkName(network) !== undefined) throw wrong("network", network, networkNameRule);
   const keep = new Set<string>();

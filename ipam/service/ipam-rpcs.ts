@@ -6,12 +6,12 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import { Fields } from "../../shared/json-fields.ts";
 import { ipamService } from "../../shared/proto/daemon-services.ts";
 import type { AllocateRequest, AllocateResponse, LeaseMessage } from "../../shared/proto/ipam-messages.ts";
-import type { GcResponse } from "../../shared/proto/pipette-messages.ts";
 import { type CallContext, type Rpc, rpc, streamingRpc } from "../../shared/server/handlers.ts";
 import type { Allocator, Attachment } from "../allocator.ts";
 import { parseIpamConfig } from "../config/ipam-config.ts";
 import type { Lease } from "../lease.ts";
 import { ipamResult, readDns } from "../result.ts";
+import { type Collected, gcAnswer } from "./gc-answer.ts";
 import { keptIn, networkIn, ownerIn } from "./ipam-request.ts";
 import { leaseMessage } from "./lease-message.ts";
 import { networkConf } from "./network-conf.ts";
@@ -30,7 +30,7 @@ export interface IpamHost {
   /** Ends the owner's leases; answers them as they are then. */
   release(owner: Owner): readonly Lease[];
   /** Ends every attachment of the network that is not to be kept. */
-  collect(network: string, keep: readonly Attachment[], call: CallContext): Promise<GcResponse>;
+  collect(network: string, keep: readonly Attachment[], call: CallContext): Promise<Collected>;
 }
 
 /** The service `pipette.v1.Ipam`. All leases lie in the host's store: the `dataDir` of a request's configuration is not asked. */
@@ -59,10 +59,10 @@ export function ipamRpcs(host: IpamHost): readonly Rpc[] {
       const keep = keptIn(request);
       // The list of a caller that has gone may be old: what has come since would be taken for a leftover.
       if (call.signal.aborted) throw gone("run GC");
-      const response = await host.collect(request.network, keep, call);
-      const { removed, failures } = response;
+      const collected = await host.collect(request.network, keep, call);
+      const { removed, failures } = collected;
       call.log.info("served", { rpc: "Gc", network: request.network, removed: removed.length, failures });
-      return response;
+      return gcAnswer(collected);
     }),
     rpc(ipamService.stats, async (request) => ({ networks: await statsOf(host, networkIn(request)) })),
   ];

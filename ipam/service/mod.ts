@@ -3,6 +3,7 @@
  * a plugin, which lives for milliseconds, never loads it.
  */
 
+export { type Collected, gcAnswer } from "./gc-answer.ts";
 export { ownerIn } from "./ipam-request.ts";
 export { type IpamHost, ipamRpcs } from "./ipam-rpcs.ts";
 export { type IpamServerConfig, ipamServerName, startIpamServer } from "./ipam-server.ts";

@@ -24,6 +24,7 @@ export interface GcRequest {
 export interface GcResponse {
   readonly removed: readonly Attachment[];
   readonly failures: readonly string[];
+  readonly leftOut: number;
 }
 
 export interface StatusRequest {
@@ -81,6 +82,7 @@ export const GcRequest: MessageCodec<GcRequest> = message<GcRequest>({
 export const GcResponse: MessageCodec<GcResponse> = message<GcResponse>({
   removed: repeated(1, Attachment),
   failures: texts(2),
+  leftOut: int64(3),
 });
 
 export const StatusRequest: MessageCodec<StatusRequest> = message<StatusRequest>({ network: text(1) });

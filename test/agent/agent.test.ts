@@ -143,11 +143,11 @@ describeWith("an agent with the bridge data path", ["root", "nft"], () => {
     resultOf(await home.cmd("cmdAdd", "keep", { netns: a }));
     resultOf(await home.cmd("cmdAdd", "drop", { netns: b }));
     const other = await home.call(nodeService.gc, { network: "elsewhere", valid: [] });
-    expect(other).toEqual({ removed: [], failures: [] });
+    expect(other).toEqual({ removed: [], failures: [], leftOut: 0 });
     expect(await home.containers()).toEqual(["drop", "keep"]);
     const valid = [{ containerId: "keep", ifname: "eth0" }];
     const response = await home.call(nodeService.gc, { network: "pods", valid });
-    expect(response).toEqual({ removed: [{ containerId: "drop", ifname: "eth0" }], failures: [] });
+    expect(response).toEqual({ removed: [{ containerId: "drop", ifname: "eth0" }], failures: [], leftOut: 0 });
     expect(await home.containers()).toEqual(["keep"]);
     using store = await home.store();
     const allocated = store.list().filter((lease) => lease.state === "allocated");
