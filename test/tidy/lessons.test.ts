@@ -21,7 +21,7 @@ const rows: readonly Row[] = readFileSync("docs/reliability.md", "utf8")
 const named = sources("*.test.ts")
   .filter(({ path }) => isTest(path) && !path.startsWith("test/tidy/"))
   .flatMap(({ path, text }) =>
-    [...text.matchAll(/["`]peers (\d+(?:\.\d+)?|runner-up \S+): /g)].map(([, item = ""]) => ({ path, item })),
+    [...text.matchAll(/["'`]peers (\d+(?:\.\d+)?|runner-up \S+): /g)].map(([, item = ""]) => ({ path, item })),
   );
 
 test("each of the twenty items is in the table once, in order", () => {
