@@ -9,7 +9,7 @@ import { describeWith } from "../support/requires.ts";
 /** With `all`, each of them both with load and without; else the seed says which. */
 const all = process.env["PIPETTE_FAULTS"] === "all";
 const seed = Number(process.env["PIPETTE_SEED"] ?? Date.now() % 1_000_000);
-const lastsMs = 700;
+const lastsMs = all ? 700 : 400;
 
 const needs = ["root", "nft", "strace", "gcc"] as const;
 
@@ -51,7 +51,7 @@ describeWith(`faults: each by itself on a kernel bridge, seed ${seed}`, needs, (
   /** Some pods stand, and nothing is under way. */
   async function prepare(workload: Workload): Promise<void> {
     workload.begin();
-    await Bun.sleep(250);
+    await Bun.sleep(150);
     await workload.rest();
   }
 
