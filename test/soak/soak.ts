@@ -1,5 +1,6 @@
 import { appendFileSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { execa } from "execa";
 import { versions } from "../bench/versions.ts";
 import { faults } from "../stress/faults/index.ts";
 import { runInside } from "../support/own-network.ts";
@@ -41,6 +42,8 @@ async function main(): Promise<number> {
   const inside = await runInside(() => stop.abort());
   if (inside !== undefined) return inside;
   const progress = (text: string): void => console.error(text);
+  // The stubs of Windows and its programs talk over it.
+  await execa("ip", ["link", "set", "lo", "up"]);
   progress(`seed ${seed}: starting a node`);
   await using node = await start();
   const wanted = faults.filter(({ on }) => on.includes(node.kind));
