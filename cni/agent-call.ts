@@ -1,4 +1,5 @@
 import { CniCode, CniError } from "../shared/errors.ts";
+import { parseJson } from "../shared/json.ts";
 import { isObject } from "../shared/json-fields.ts";
 import { limits } from "../shared/limits.ts";
 import type { CmdError } from "../shared/proto/cni-messages.ts";
@@ -86,7 +87,7 @@ function refusal(error: CmdError): CniError {
 /** What is printed as it comes must at least be a JSON object: runtimes fail on anything else, far from the cause. */
 function wrongResult(text: string): CniError | undefined {
   try {
-    if (isObject(JSON.parse(text))) return undefined;
+    if (isObject(parseJson(text))) return undefined;
   } catch {}
   const is = text === "" ? "empty" : "no JSON object";
   return new CniError(CniCode.unknownRpc, `Cannot use the agent's result: it is ${is}, wanted a CNI result`, {

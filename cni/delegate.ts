@@ -1,6 +1,7 @@
 import type { CniRequest } from "../shared/cni/dispatch.ts";
 import type { Verb } from "../shared/cni/environment.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
+import { parseJson } from "../shared/json.ts";
 import { isObject, show } from "../shared/json-fields.ts";
 import { limits } from "../shared/limits.ts";
 import { paths } from "../shared/paths.ts";
@@ -95,7 +96,7 @@ function collect(stream: ReadableStream<Uint8Array>, mostBytes: number): Collect
 function errorOf(stdout: string, type: string): CniError | undefined {
   let value: unknown;
   try {
-    value = JSON.parse(stdout);
+    value = parseJson(stdout);
   } catch {
     return undefined;
   }

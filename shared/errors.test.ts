@@ -27,13 +27,10 @@ test("an error is as long as a sentence, whatever it quotes", () => {
   expect(() => Fields.parse(`{${long}`)).toThrow(/^.{30,300}, wanted one JSON object$/);
 });
 
-test("what is quoted is not cut through a character, and too deep an object ends nothing", () => {
+test("what is quoted is not cut through a character", () => {
   expect(brief("ab\u{1f600}cdefg", 6)).toBe("ab...");
   expect(brief("ab\u{1f600}cdefg", 7)).toBe("ab\u{1f600}...");
   expect(brief("abc", 3)).toBe("abc");
-  let deep: unknown = 0;
-  for (let i = 0; i < 100_000; i++) deep = [deep];
-  expect(show(deep).length).toBeLessThanOrEqual(80);
 });
 
 test("a line of the log is one line, and harmless to look at", () => {

@@ -1,4 +1,5 @@
 import { CniCode, CniError } from "./errors.ts";
+import { parseJson } from "./json.ts";
 import { brief, printable } from "./printable.ts";
 
 /**
@@ -31,7 +32,7 @@ export class Fields {
   static parse(text: string, what = "network configuration", code: number = CniCode.invalidConfig): Fields {
     let value: unknown;
     try {
-      value = JSON.parse(text);
+      value = parseJson(text);
     } catch (cause) {
       const reason = text.trim() === "" ? "it is empty" : reasonOf(cause);
       throw new CniError(CniCode.decode, `Cannot read the ${what}: ${reason}, wanted one JSON object`, { cause });
@@ -154,11 +155,6 @@ export function show(value: unknown): string {
 }
 
 function jsonOf(value: unknown): string {
-  // A text's beginning tells as much as all of it, and an object deeper than the language can follow must not end a call.
-  if (typeof value === "string") return JSON.stringify(value.slice(0, 80));
-  try {
-    return JSON.stringify(value) ?? String(value);
-  } catch {
-    return Array.isArray(value) ? "an array" : "an object";
-  }
+  // A text's beginning tells as much as all of it.
+  return JSON.stringify(typeof value === "string" ? value.slice(0, 80) : value) ?? String(value);
 }

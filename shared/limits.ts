@@ -20,6 +20,10 @@ export const limits = {
   /** RFC 791: what every link must carry. The most: a length field of 16 bits. */
   smallestMtu: 68,
   largestMtu: 65_535,
+  /** Brackets within brackets, in JSON from outside: a configuration has about ten. */
+  jsonDepth: 256,
+  /** A text of this length is harmless however deep it is nested: what walks it ends within a millisecond. */
+  jsonShortChars: 16 * 1024,
   /** A message of an error, and its details: far longer than any sentence, and nothing that fills a log. */
   errorChars: 4096,
   /** What a delegated plugin may say on stderr before it is cut off; the runtime's log takes it all. */

@@ -1,3 +1,4 @@
+import { parseJson } from "../../shared/json.ts";
 import { brief, printable } from "../../shared/printable.ts";
 import { type ReadYaml, readYaml } from "./read-yaml.ts";
 import { misfit, type Shape, type Shaped, type ShapeProblem } from "./yaml-shape.ts";
@@ -29,7 +30,7 @@ function readJson(
 ): { readonly t: "ok"; readonly value: unknown } | { readonly t: "wrong"; readonly is: string } {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch (caught) {
     const is = Error.isError(caught) ? caught.message : "no JSON";
     return { t: "wrong", is: brief(printable(is), mostQuotedChars) };

@@ -26,7 +26,7 @@ export function readYaml(
     return `${file}:${line}:${col}`;
   };
   if (doc.errors.length > 0) {
-    const problems = doc.errors.map((error) => `${place(error.pos[0])}: ${firstLine(error.message)}, wanted YAML 1.2`);
+    const problems = doc.errors.map((error) => `${place(error.pos[0])}: ${faultOf(error.message)}, wanted YAML 1.2`);
     return { t: "wrong", problems: shown(file, problems) };
   }
   const shaped = readShape(doc, shape);
@@ -52,4 +52,6 @@ function shown(file: string, problems: readonly string[]): readonly string[] {
   return more === 0 ? first : [...first, `${file}: ${more} more faults, wanted none`];
 }
 
-const firstLine = (text: string): string => text.split("\n", 1)[0] ?? "";
+/** The first line of what the parser says; where it could not go deeper, it says so in the language's own words. */
+const faultOf = (text: string): string =>
+  text.startsWith("Maximum call stack") ? "it is nested too deep" : (text.split("\n", 1)[0] ?? "");

@@ -1,6 +1,7 @@
 import type { Owner } from "../../shared/cni/types.ts";
 import { validAttachments } from "../../shared/cni/valid-attachments.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
+import { parseJson } from "../../shared/json.ts";
 import { Fields, isObject } from "../../shared/json-fields.ts";
 
 /** The runtime's own word on which pods there are. */
@@ -40,7 +41,7 @@ function sandboxes(items: readonly unknown[], takenAtMs: number): RuntimeList {
 
 function jsonOf(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch (cause) {
     throw unreadable(cause instanceof Error ? cause.message : String(cause), CniCode.decode);
   }

@@ -1,3 +1,4 @@
+import { parseJson } from "../../shared/json.ts";
 import { isDocument, readEndpoint, readNamespace } from "./documents.ts";
 import { noGuid, parseGuid } from "./guid.ts";
 import type { HcnDocument, HcnModify } from "./hcn.ts";
@@ -138,7 +139,7 @@ const answers = (caught: unknown, is: (hresult: number) => boolean): boolean =>
 
 function parsed(text: string, call: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     throw misread(call, text, "JSON");
   }

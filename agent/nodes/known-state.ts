@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { CniError } from "../../shared/errors.ts";
+import { parseJson } from "../../shared/json.ts";
 import type { Logger } from "../../shared/log.ts";
 import { readSmallFile } from "../../shared/plain-file.ts";
 import { writeAtomically, writeAtomicallySlowly } from "../atomic-file.ts";
@@ -152,7 +153,7 @@ export class KnownStateFile implements AsyncDisposable {
   #read(): KnownState | undefined {
     let value: unknown;
     try {
-      value = JSON.parse(readSmallFile(this.#path, mostBytes));
+      value = parseJson(readSmallFile(this.#path, mostBytes));
     } catch (caught) {
       if (!(caught instanceof Error && "code" in caught && caught.code === "ENOENT"))
         this.#say(

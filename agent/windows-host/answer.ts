@@ -1,3 +1,4 @@
+import { parseJson } from "../../shared/json.ts";
 import { isObject } from "../../shared/json-fields.ts";
 import type { Row } from "./script.ts";
 
@@ -20,7 +21,7 @@ export function readAnswer(stdout: string, marker: string): Answer {
   const text = stdout.slice(start + marker.length, end);
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch {
     return { t: "none", is: `no JSON but ${brief(text)}` };
   }

@@ -1,5 +1,6 @@
 import { validAttachments } from "../../shared/cni/valid-attachments.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
+import { parseJson } from "../../shared/json.ts";
 import { Fields } from "../../shared/json-fields.ts";
 import { defineCommand } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
@@ -56,7 +57,7 @@ function attachmentsIn(text: string): readonly Attachment[] {
   const what = "attachments to keep";
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch (cause) {
     const is = cause instanceof Error ? cause.message : String(cause);
     throw new CniError(CniCode.decode, `Cannot read the ${what}: ${is}, wanted a JSON array or object`, { cause });

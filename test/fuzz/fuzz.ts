@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { corpusDirectory } from "./engine/corpus.ts";
 import { replay } from "./engine/replay.ts";
+import type { Progress } from "./engine/report.ts";
 import { type Outcome, supervise } from "./engine/supervise.ts";
 import { targetNames, targets } from "./targets/all.ts";
 
@@ -33,7 +34,7 @@ const { values } = parseArgs({
 });
 
 /** Of one target's corpus: the whole is to stay small enough to be read. */
-const mostKept = 12;
+const mostKept = 6;
 const mostKeptBytes = 48 * 1024;
 
 if (values.help) console.log(usage);
@@ -62,10 +63,7 @@ async function runAll(): Promise<boolean> {
       mostKept,
       mostKeptBytes,
     };
-    const outcome = await supervise(
-      asked,
-      ({ inputs: so }) => process.stderr.isTTY && process.stderr.write(`${name} ${so}\r`),
-    );
+    const outcome = await supervise(asked, progressOf(name));
     print(name, outcome);
     inputs += outcome.progress.inputs;
     defects += outcome.defects.length;
@@ -74,12 +72,35 @@ async function runAll(): Promise<boolean> {
   return defects === 0;
 }
 
+/** On a terminal the line is written over; elsewhere there is one now and then. */
+function progressOf(name: string): (progress: Progress) => void {
+  let saidMs = performance.now();
+  return ({ inputs, reached }) => {
+    const text = `${name}: ${inputs} inputs, ${reached} branches`;
+    if (process.stderr.isTTY) process.stderr.write(`\r${text.padEnd(70)}\r`);
+    else if (performance.now() - saidMs > 30_000) {
+      saidMs = performance.now();
+      process.stderr.write(`  ${text}\n`);
+    }
+  };
+}
+
+/** What was wrong, with the causes, and of each stack the beginning. */
+function briefly(why: string): string {
+  let frames = 0;
+  const lines = why.split("\n").filter((line) => {
+    frames = /^\s+at /.test(line) ? frames + 1 : 0;
+    return frames <= 3;
+  });
+  return lines.slice(0, 20).join("\n  ");
+}
+
 function print(name: string, { progress, defects }: Outcome): void {
   const { inputs, seconds, reached, counters, kept } = progress;
   const rate = (inputs / Math.max(seconds, 0.001)).toFixed(0);
   console.log(row(name, String(inputs), rate, `${reached} of ${counters}`, String(kept), String(defects.length)));
   for (const { file, why } of defects) {
-    console.log(`\nDEFECT ${why.split("\n").slice(0, 12).join("\n  ")}`);
+    console.log(`\nDEFECT ${briefly(why)}`);
     if (file !== "") console.log(`  Again: npm run fuzz -- --target ${name} --replay ${file}\n`);
   }
 }

@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Owner } from "../../../shared/cni/types.ts";
+import { parseJson } from "../../../shared/json.ts";
 import { isObject } from "../../../shared/json-fields.ts";
 import type { HcnDocument } from "../../hcn/mod.ts";
 
@@ -86,7 +87,7 @@ export class EndpointRecords {
 /** `undefined` where a crash left half a file, or somebody else one of theirs. */
 function parse(text: string): EndpointRecord | undefined {
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = parseJson(text);
     if (!isObject(value) || !isObject(value["owner"])) return undefined;
     const { network, sandboxId, ifname } = value["owner"];
     if (typeof network !== "string" || typeof sandboxId !== "string" || typeof ifname !== "string") return undefined;

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { CniCode, CniError } from "../../../shared/errors.ts";
+import { parseJson } from "../../../shared/json.ts";
 import { isObject, show } from "../../../shared/json-fields.ts";
 
 export interface ApiOptions {
@@ -127,7 +128,7 @@ async function boundedText(response: Response, most: number): Promise<string> {
 function parsed(text: string): Record<string, unknown> {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch {
     throw new Error(`the answer is no JSON: ${show(text)}`);
   }

@@ -89,19 +89,18 @@ export class Fuzzer {
     this.#entries.push({ bytes: shorter.slice(), features: await this.#try(shorter) });
   }
 
-  /** The fewest and shortest inputs that together reach everything, as far as going through them once can tell. */
+  /** The inputs that together reach most: each time the one that adds most counters, the shorter of two. */
   smallestSet(mostInputs: number, mostBytes: number): Uint8Array[] {
     const reached = new Set<number>();
     const chosen: Uint8Array[] = [];
-    let bytes = 0;
-    for (const entry of this.#entries.toSorted((a, b) => a.bytes.length - b.bytes.length)) {
-      // What it reaches that no shorter one reaches; degrees of a counter that is known are worth less than a new one.
-      const fresh = entry.features.filter((feature) => !reached.has(feature >> 4));
-      if (fresh.length === 0) continue;
-      if (chosen.length === mostInputs || bytes + entry.bytes.length > mostBytes) continue;
-      for (const feature of entry.features) reached.add(feature >> 4);
-      chosen.push(entry.bytes);
-      bytes += entry.bytes.length;
+    const gain = ({ features }: Entry): number => features.filter((feature) => !reached.has(feature >> 4)).length;
+    for (let left = mostBytes; chosen.length < mostInputs; ) {
+      const fits = this.#entries.filter(({ bytes }) => bytes.length <= left);
+      const [best] = fits.toSorted((a, b) => gain(b) - gain(a) || a.bytes.length - b.bytes.length);
+      if (best === undefined || gain(best) === 0) break;
+      for (const feature of best.features) reached.add(feature >> 4);
+      chosen.push(best.bytes);
+      left -= best.bytes.length;
     }
     return chosen;
   }

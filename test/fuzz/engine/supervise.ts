@@ -7,6 +7,8 @@ import { SharedInput } from "./shared-input.ts";
 
 /** No input may keep its process busy for longer; a machine that is shared by many is slow now and then. */
 const usualHangMs = 30_000;
+/** Before its first input a process loads and instruments the product, half a minute's work; the same holds for it. */
+const loadMs = 600_000;
 
 export interface Outcome {
   readonly progress: Progress;
@@ -75,8 +77,7 @@ function watch(child: Bun.Subprocess, shared: SharedInput, hangMs: number): () =
   const timer = setInterval(() => {
     const now = performance.now();
     if (shared.count !== last.count) last = { count: shared.count, at: now };
-    // Before its first input it loads and instruments, which may take as long.
-    if (now - last.at < (shared.count === 0 ? Math.max(4 * hangMs, 120_000) : hangMs)) return;
+    if (now - last.at < (shared.count === 0 ? Math.max(hangMs, loadMs) : hangMs)) return;
     hung = true;
     child.kill("SIGKILL");
   }, 500);

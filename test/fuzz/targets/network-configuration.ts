@@ -13,6 +13,7 @@ import { Fields, isObject } from "../../../shared/json-fields.ts";
 import { redactArgs, redactConf } from "../../../shared/log.ts";
 import type { Target } from "../engine/target.ts";
 import { jsonMutator } from "../mutate/json.ts";
+import { requireSchema } from "./schema.ts";
 import { jsonOf, refusable, requireHarmless, requireSentence, textOf } from "./words.ts";
 
 const words = [
@@ -64,6 +65,7 @@ function read(request: CniRequest): undefined {
   if (previous !== undefined) requireRoundTrip(encodeResult(previous, version), version);
   parseAnyRanges({ conf, network, version, args: "" });
   const config = parseIpamConfig({ conf, network, version, args: env.args });
+  requireSchema(conf.raw);
   // What was taken can be worked with.
   const { allocator } = allocatorInMemory();
   for (const id of ["a", "b", "c"]) refusable(() => allocator.allocate(ownerOf(id), config));
