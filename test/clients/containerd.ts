@@ -56,7 +56,17 @@ export class Containerd implements AsyncDisposable {
   async kill(signal: "SIGKILL" | "SIGTERM"): Promise<void> {
     if (this.#process === undefined) return;
     if (this.#process.exitCode === null) process.kill(innerProcess(this.#process.pid), signal);
+    // One that was stopped hears of its child's end only then.
+    this.#process.kill("SIGCONT");
     await this.#process.exited;
+  }
+
+  /** Stops it where it is, or lets it go on. */
+  signal(signal: "SIGSTOP" | "SIGCONT"): void {
+    if (this.#process === undefined) return;
+    process.kill(innerProcess(this.#process.pid), signal);
+    // What it was started by stops with it, and has to go on with it.
+    if (signal === "SIGCONT") this.#process.kill("SIGCONT");
   }
 
   log(): string {

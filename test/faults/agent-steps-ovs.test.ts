@@ -1,0 +1,8 @@
+import { OvsNode } from "../stress/ovs-node.ts";
+import { describeAgentAtSteps } from "./agent-at-steps.ts";
+
+describeAgentAtSteps({
+  on: "Open vSwitch",
+  needs: ["openvswitch", "etcd"],
+  start: (options) => OvsNode.start(options),
+});
