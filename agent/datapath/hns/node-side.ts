@@ -86,6 +86,7 @@ export function createNodeSide(dataDir: string, run: HostRunner, logger: Logger)
           await gateway();
         },
         // Windows has moved the node's addresses to the switch's adapter, which the bridge's own port is.
+        hasInterface: async () => true,
         moveAddresses: async () => undefined,
         keepAddresses: async () => undefined,
         setRoutes: async (wanted) => {

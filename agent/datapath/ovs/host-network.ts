@@ -24,6 +24,8 @@ export interface NodeRoute {
 export interface HostNetwork {
   /** The hardware address of the node's own interface, before it becomes the uplink. @throws {CniError} */
   macOf(uplink: string): Promise<string>;
+  /** Whether the system has an interface of the name. @throws {CniError} */
+  hasInterface(name: string): Promise<boolean>;
   /** The gateway port stands on the bridge: gives it its addresses, and has the node forward for it. @throws {CniError} */
   useGateway(gateway: Gateway): Promise<void>;
   /**

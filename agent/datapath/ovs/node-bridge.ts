@@ -40,6 +40,15 @@ export async function ensureNodeBridge(db: SwitchDatabase, bridge: NodeBridge): 
   if (transaction.steps.length > 0) await transactAndApply(db, transaction);
 }
 
+/** Takes a port of the node away and waits until the switch has let go of it, so that it is made anew. @throws {OvsdbError} */
+export async function dropNodePort(db: SwitchDatabase, bridge: string, name: string): Promise<void> {
+  const row = portsOf(db.view, bridge).find((port) => port.name === name && roleOf(port.external_ids) !== undefined);
+  if (row === undefined) return;
+  const transaction = new Transaction(`remove the port "${name}", whose device is gone`);
+  removePorts(transaction, bridge, [row._uuid]);
+  await transactAndApply(db, transaction);
+}
+
 function bringBridge({ view }: SwitchDatabase, { name, kind, mac }: NodeBridge, transaction: Transaction): void {
   const other = { "disable-in-band": "true", ...(mac === undefined ? {} : { hwaddr: mac }) };
   const standing = bridgeNamed(view, name);

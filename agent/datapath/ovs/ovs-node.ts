@@ -4,6 +4,7 @@ import type { Followed } from "../../nodes/node-registry.ts";
 import { within } from "./bounded.ts";
 import { compareFlows } from "./compare-flows.ts";
 import { FlowWatch } from "./flow-watch.ts";
+import { dropNodePort } from "./node-bridge.ts";
 import { nodeRoutes } from "./node-routes.ts";
 import { gatewayOf, sameContext, setUpNode } from "./node-set-up.ts";
 import type { ConnectedPod, OverlayNode, OvsNodeOptions, PodPort } from "./options.ts";
@@ -176,10 +177,19 @@ export class OvsNode implements OverlayNode {
   /** Everything is looked at, the host's side too. */
   async #again(): Promise<void> {
     await this.#db.ready(databaseMs);
+    await this.#dropLostGateway();
     this.#device = undefined;
     await this.#settler.run();
     const found = await this.#running?.program.look(true);
     if (found !== undefined && found.length > 0) this.#options.logger.warn("the switch was put right", { found });
+  }
+
+  /** One whose device somebody has deleted: the switch goes on as if it were there, and makes no other. */
+  async #dropLostGateway(): Promise<void> {
+    const { host, bridge, gateway } = this.#options;
+    // Else it is still to be made.
+    if (!this.#running?.program.status.connected || (await host.hasInterface(gateway))) return;
+    await dropNodePort(this.#db, bridge, gateway);
   }
 
   #follow(): void {

@@ -46,7 +46,7 @@ const changing = ["sendto", "pwrite64", "setns", "openat", "close", "recvfrom"] 
 const killedInside: Fault = {
   name: "the agent is killed in the middle of a call",
   endsAgent: true,
-  on: ["bridge"],
+  on: ["bridge", "ovs"],
   refusals: unanswered,
   strike: async (node, _pods, random) => {
     const point = { name: changing[random(changing.length)] ?? "sendto", nth: 1 + random(40) };

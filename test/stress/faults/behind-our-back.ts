@@ -2,7 +2,7 @@ import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { BridgeNode } from "../bridge-node.ts";
 import type { Fault } from "../fault.ts";
-import type { StressPod } from "../stress-node.ts";
+import type { StressKind, StressPod } from "../stress-node.ts";
 import { bridgeNode } from "./on-bridge.ts";
 
 type Lines = readonly string[];
@@ -12,7 +12,7 @@ const nothing = async (): Promise<void> => undefined;
 function takenFromPod(name: string, take: (node: BridgeNode, pod: StressPod) => Promise<unknown>): Fault {
   return {
     name,
-    on: ["bridge"],
+    on: ["bridge", "ovs"],
     refusals: { ADD: [4, 102, 11], CHECK: [4, 103] },
     strike: async (node, pods, random) => {
       const pod = pods[random(Math.max(1, pods.length))];
@@ -28,11 +28,11 @@ const hostEnd = (result: unknown): string =>
   (result as { interfaces: readonly { readonly name: string }[] }).interfaces[1]?.name ?? "";
 
 /** And something that all of them need, which the agent puts back. */
-const takenFromNode = (name: string, ...commands: Lines): Fault => ({
+const takenFromNode = (name: string, on: readonly StressKind[], ...commands: Lines): Fault => ({
   name,
-  on: ["bridge"],
+  on,
   interrupts: true,
-  refusals: { ADD: [102], CHECK: [103], STATUS: [50, 51] },
+  refusals: { ADD: [102, 11], CHECK: [103], STATUS: [50, 51] },
   strike: async (node) => {
     for (const command of commands) await bridgeNode(node).machine.run(command);
     return { what: commands.join(", "), lost: [], [Symbol.asyncDispose]: nothing };
@@ -42,7 +42,7 @@ const takenFromNode = (name: string, ...commands: Lines): Fault => ({
 /** Something by which the agent is found or by which it knows what it knows: it ends, and its supervisor starts it. */
 const takenFromAgent = (name: string, take: (node: BridgeNode) => unknown): Fault => ({
   name,
-  on: ["bridge"],
+  on: ["bridge", "ovs"],
   endsAgent: true,
   refusals: { ADD: [11, 101], DEL: [11, 101], GC: [11, 101], CHECK: [11, 101, 103], STATUS: [50] },
   strike: async (node) => {
@@ -60,7 +60,7 @@ const takenFromAgent = (name: string, take: (node: BridgeNode) => unknown): Faul
 /** What its runtime reads; `pipette doctor --repair` puts it right. */
 const conflistChanged = (name: string, change: (path: string) => void): Fault => ({
   name,
-  on: ["bridge"],
+  on: ["bridge", "ovs"],
   refusals: {},
   strike: async (node) => {
     const { home, machine, executables } = bridgeNode(node);
@@ -82,12 +82,20 @@ export const behindOurBack: readonly Fault[] = [
   takenFromPod("a pod's namespace is deleted", ({ machine }, { netns }) =>
     machine.run(`ip netns del ${netns.slice(netns.lastIndexOf("/") + 1)}`),
   ),
-  takenFromNode("the bridge is removed", "ip link del pipette0"),
-  takenFromNode("the bridge is taken down", "ip link set pipette0 down"),
-  takenFromNode("the gateway's addresses are removed", "ip addr flush dev pipette0 scope global"),
-  takenFromNode("forwarding is turned off", "sysctl -q -w net.ipv4.ip_forward=0 net.ipv6.conf.all.forwarding=0"),
-  takenFromNode("the packet rules are flushed", "nft flush ruleset"),
-  takenFromNode("the masquerade rules are flushed", "nft flush table inet pipette-pipette0"),
+  takenFromNode("the bridge is removed", ["bridge"], "ip link del pipette0"),
+  takenFromNode("the bridge is taken down", ["bridge"], "ip link set pipette0 down"),
+  takenFromNode("the gateway's addresses are removed", ["bridge"], "ip addr flush dev pipette0 scope global"),
+  takenFromNode("the gateway's addresses are removed", ["ovs"], "ip addr flush dev pipette-gw0 scope global"),
+  takenFromNode("the gateway is taken down", ["ovs"], "ip link set pipette-gw0 down"),
+  takenFromNode("the gateway is removed", ["ovs"], "ip link del pipette-gw0"),
+  takenFromNode(
+    "forwarding is turned off",
+    ["bridge", "ovs"],
+    "sysctl -q -w net.ipv4.ip_forward=0 net.ipv6.conf.all.forwarding=0",
+  ),
+  takenFromNode("the packet rules are flushed", ["bridge", "ovs"], "nft flush ruleset"),
+  takenFromNode("the masquerade rules are flushed", ["bridge"], "nft flush table inet pipette-pipette0"),
+  takenFromNode("the masquerade rules are flushed", ["ovs"], "nft flush table inet pipette-pipette-gw0"),
   takenFromAgent("the socket is removed", ({ home }) => rmSync(home.socket)),
   takenFromAgent("the database is deleted", ({ home, machine }) => machine.run(`rm ${home.dataDir}/leases.db`)),
   takenFromAgent("the database is replaced by its copy", ({ home, machine }) => {

@@ -5,7 +5,7 @@ import { bridgeNode } from "./on-bridge.ts";
 /** For agent and plugins alike, in the middle of whatever they do, and as suddenly back. */
 const stepped = (name: string, ms: number): Fault => ({
   name,
-  on: ["bridge"],
+  on: ["bridge", "ovs"],
   refusals: {},
   strike: async (node) => {
     const { clock } = bridgeNode(node);

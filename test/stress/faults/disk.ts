@@ -7,7 +7,7 @@ const unwritable = { ADD: [101], DEL: [101], CHECK: [101], GC: [101, 11], STATUS
 
 const full: Fault = {
   name: "the disk is full",
-  on: ["bridge"],
+  on: ["bridge", "ovs"],
   refusals: unwritable,
   strike: async (node) => {
     const { machine, home } = bridgeNode(node);
@@ -22,7 +22,7 @@ const full: Fault = {
 /** By what the system answers the agent: files that are open keep a file system writable. */
 const failing = (name: string, error: string): Fault => ({
   name,
-  on: ["bridge"],
+  on: ["bridge", "ovs"],
   refusals: { ...unwritable, ADD: [101, 5], CHECK: [101, 5] },
   strike: async (node) => {
     const calls = "pwrite64,fsync,fdatasync,ftruncate,fallocate";
@@ -34,7 +34,7 @@ const failing = (name: string, error: string): Fault => ({
 
 const slow: Fault = {
   name: "the disk is slow",
-  on: ["bridge"],
+  on: ["bridge", "ovs"],
   // Whoever waits for the lock behind others waits long.
   refusals: { ADD: [11], DEL: [11], GC: [11], CHECK: [11], STATUS: [50] },
   strike: async (node) => {

@@ -31,7 +31,7 @@ const killedWhileItStarts: Fault = {
 /** As a runtime does whose own deadline has passed, or the kernel that is out of memory. */
 const pluginsKilled: Fault = {
   name: "plugins are killed at any moment",
-  on: ["bridge"],
+  on: ["bridge", "ovs"],
   killsPlugins: true,
   joinsOthers: true,
   refusals: {},

@@ -35,6 +35,10 @@ export class LinuxHost implements HostNetwork {
     return inKernel(`look at the uplink "${uplink}"`, () => this.#require(uplink).mac);
   }
 
+  hasInterface(name: string): Promise<boolean> {
+    return inKernel(`look for the interface "${name}"`, () => linkOrNone(this.#socket, { name }) !== undefined);
+  }
+
   useGateway({ name, addresses, mtu }: Gateway): Promise<void> {
     return inKernel(`set up the gateway "${name}"`, () => {
       const link = this.#require(name);
