@@ -29,30 +29,21 @@ describeWith("containerd ends and comes again while its pods come and go", needs
     await node.containerd.kill(signal);
     await node.containerd.restart();
   };
+  const frozen = (forMs: number, end: () => Promise<void>) => async (): Promise<void> => {
+    node.containerd.signal("SIGSTOP");
+    await Bun.sleep(forMs);
+    await end();
+  };
   const ways = [
-    ["is killed", restarted("SIGKILL")],
-    ["is stopped", restarted("SIGTERM")],
-    [
-      "is frozen",
-      async () => {
-        node.containerd.signal("SIGSTOP");
-        await Bun.sleep(1_500);
-        node.containerd.signal("SIGCONT");
-      },
-    ],
-    [
-      "is frozen, then killed",
-      async () => {
-        node.containerd.signal("SIGSTOP");
-        await Bun.sleep(500);
-        await restarted("SIGKILL")();
-      },
-    ],
-  ] as const;
+    { name: "killed", strike: restarted("SIGKILL") },
+    { name: "stopped", strike: restarted("SIGTERM") },
+    { name: "frozen", strike: frozen(1_500, async () => node.containerd.signal("SIGCONT")) },
+    { name: "frozen, then killed", strike: frozen(500, restarted("SIGKILL")) },
+  ];
 
   test.each(rounds > 0 ? ways : sampled(ways, 2, chance))(
-    `containerd %s: no address is lost or given twice, and every pod has its network (seed ${seed})`,
-    async (_name, strike) => {
+    `containerd is $name: no address is lost or given twice, and every pod has its network (seed ${seed})`,
+    async ({ strike }) => {
       for (let round = 0; round < Math.max(1, rounds); round++) {
         const churn = startChurn();
         await Bun.sleep(300 + chance(500));
