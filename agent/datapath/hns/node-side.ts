@@ -33,6 +33,13 @@ export interface OverlaySide {
   hostNetworkOf(network: HnsNetwork): HostNetwork & { again(): Promise<void> };
 }
 
+/** Windows has moved the node's addresses to the switch's adapter, which the bridge's own port is. */
+const keptBySystem = {
+  hasInterface: async () => true,
+  moveAddresses: async () => undefined,
+  keepAddresses: async () => undefined,
+};
+
 /** The node's side of HNS networks, as the configuration asks for it. */
 export function createNodeSide(dataDir: string, run: HostRunner, logger: Logger): NodeSide & OverlaySide {
   // All of it stands on one record, so one goes after the other; each has its bounds.
@@ -85,10 +92,7 @@ export function createNodeSide(dataDir: string, run: HostRunner, logger: Logger)
           gateway = () => setUp(settings, network, "gateway");
           await gateway();
         },
-        // Windows has moved the node's addresses to the switch's adapter, which the bridge's own port is.
-        hasInterface: async () => true,
-        moveAddresses: async () => undefined,
-        keepAddresses: async () => undefined,
+        ...keptBySystem,
         setRoutes: async (wanted) => {
           const settings = {
             ...settingsOf(network, dataDir),
