@@ -136,6 +136,11 @@ export class Workload {
     for (const pod of pods) await this.expectReach(pod);
   }
 
+  /** With the lanes at rest: those that lost their network go, as they do by themselves where lanes work. */
+  async endLost(): Promise<void> {
+    for (const lane of this.#lanes) await lane.endLost();
+  }
+
   /** Everything is taken down again. */
   async end(): Promise<void> {
     await this.rest();
