@@ -9,9 +9,9 @@ const on = ["hns"] as const;
 const zeros = "00000000-0000-0000-0000-000000000000";
 
 /** A call that hangs, or a service that is away: an ADD is to come again, a DEL is done later. */
-const unanswered = { ADD: [11], CHECK: [11], STATUS: [50] } as const;
+const unanswered = { ADD: [11], CHECK: [11], GC: [11], STATUS: [50] } as const;
 /** A call that is refused: no ADD that needs it works, and nothing can be said about a pod. */
-const refused = { ADD: [11, 102], CHECK: [11, 102, 103], STATUS: [50] } as const;
+const refused = { ADD: [11, 102], CHECK: [11, 102, 103], GC: [11], STATUS: [50] } as const;
 /** While endpoints are away that the agent makes again. */
 const remade = { ADD: [11], CHECK: [11, 103], STATUS: [50] } as const;
 
@@ -59,7 +59,8 @@ const hangsAfter = answered("calls of HNS are done and hang", unanswered, {
 const fails = answered("calls of HNS fail", refused, { hresult: 0x80004005 });
 const loses = answered("calls of HNS are done and fail", refused, { afterwards: 0x800706be, times: 3 });
 const slow = answered("calls of HNS are slow", unanswered, { holdMs: 700 });
-const pretends = answered('HNS says "deleted" and keeps the endpoint', {}, { pretends: true });
+/** A GC says what stands still; the janitor goes on with it. */
+const pretends = answered('HNS says "deleted" and keeps the endpoint', { GC: [11] }, { pretends: true });
 
 const away: Fault = {
   name: "HNS is away, and comes back with what it had",
