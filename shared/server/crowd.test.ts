@@ -1,14 +1,17 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { limits } from "../limits.ts";
 import { createLogger } from "../log.ts";
 import { nodeService } from "../proto/services.ts";
 import { callUnary } from "../rpc/call.ts";
 import { concat, encodeFrame, encodeSettings, FrameType, preface } from "../rpc/h2-frames.ts";
+import { prefixed } from "../rpc/message-frame.ts";
 import { CallTracker } from "./call-tracker.ts";
 import { Crowd } from "./crowd.ts";
 import { rpc } from "./handlers.ts";
+import { data, headers, requestHeaders } from "./http2/scripted-client.ts";
 import { RpcServer } from "./rpc-server.ts";
 import { ServedConnection } from "./served-connection.ts";
 
@@ -79,6 +82,9 @@ describe("a server with more clients than it can have", () => {
 describe("connections that hold the memory for requests", () => {
   const logger = createLogger("error", () => undefined);
   const opening = concat([new TextEncoder().encode(preface), encodeSettings([])]);
+  const long = (id: number): Uint8Array => headers(id, requestHeaders({ long: "x".repeat(900) }));
+  const message = prefixed(new Uint8Array(30_000));
+  const part = (from: number, to: number): Uint8Array => data(1, message.subarray(from, to));
   const beginning = (bytes: number): Uint8Array => encodeFrame(FrameType.headers, 0, 1, new Uint8Array(bytes));
 
   test("go where there is no more of it, who holds the most first, and nobody else", () => {
@@ -101,5 +107,31 @@ describe("connections that hold the memory for requests", () => {
     crowd.makeRoom();
     crowd.makeRoom();
     expect([ended, crowd.heldBytes, crowd.size]).toEqual([[10_000, 300, 20], 0, 1]);
+  });
+
+  test.each([
+    { what: "headers", says: [beginning(10_000), encodeFrame(FrameType.continuation, 0, 1, new Uint8Array(10_000))] },
+    { what: "a message", says: [headers(1), part(0, 10_000), part(10_000, 20_000)] },
+    { what: "another call", says: [headers(1), part(0, 14_000), long(3), long(5)] },
+  ])("give all of it back where they go over their own part: $what", ({ says }) => {
+    const crowd = new Crowd(logger, 10);
+    const terminate = vi.fn();
+    const gone = vi.fn();
+    const nothing = (): void => undefined;
+    const socket = {
+      write: (sent: Uint8Array) => sent.length,
+      pause: nothing,
+      resume: nothing,
+      end: nothing,
+      terminate,
+    };
+    const open = () => ({ request: () => expect.fail(), room: nothing, gone });
+    const connection = new ServedConnection(socket, { memory: crowd, open });
+    crowd.enter(connection);
+    const others = limits.requestBytesHeld - 15_000;
+    crowd.heldBytes += others;
+    for (const said of [opening, ...says]) connection.receive(said);
+    expect([terminate.mock.calls.length, gone.mock.calls.length <= 1]).toEqual([1, true]);
+    expect([crowd.size, crowd.heldBytes]).toEqual([0, others]);
   });
 });

@@ -37,7 +37,7 @@ export class HeaderGatherer {
 
   /** The connection is over. */
   close(): void {
-    this.#held.giveBack();
+    this.#held.close();
     this.#open = undefined;
   }
 

@@ -11,6 +11,7 @@ export interface RequestMemory {
 export class HeldBytes {
   readonly #memory: RequestMemory;
   #bytes = 0;
+  #isOver = false;
 
   constructor(memory: RequestMemory) {
     this.#memory = memory;
@@ -20,10 +21,10 @@ export class HeldBytes {
     return this.#bytes;
   }
 
-  /** @returns whether there is room for so much more */
+  /** @returns whether there is room for so much more; none where room was made of whoever asks */
   take(bytes: number): boolean {
     if (this.#isFull(bytes)) this.#memory.makeRoom?.();
-    if (this.#isFull(bytes)) return false;
+    if (this.#isOver || this.#isFull(bytes)) return false;
     this.#memory.heldBytes += bytes;
     this.#bytes += bytes;
     return true;
@@ -32,6 +33,12 @@ export class HeldBytes {
   giveBack(): void {
     this.#memory.heldBytes -= this.#bytes;
     this.#bytes = 0;
+  }
+
+  /** Gives back for good: what still comes is not kept, so nobody would give it back. */
+  close(): void {
+    this.giveBack();
+    this.#isOver = true;
   }
 
   /** What is wrong where there is none. */

@@ -248,7 +248,10 @@ export class ServerConnection implements StreamOwner {
       return endStream ? this.#count() : this.#reset(id, H2Code.noError);
     }
     const held = new HeldBytes(this.#options.memory);
-    if (!held.take(bytesOf(headers))) return this.#reset(id, H2Code.refusedStream);
+    const hasRoom = held.take(bytesOf(headers));
+    // Room may have been made of this very connection.
+    if (this.isOver) held.close();
+    if (!hasRoom || this.isOver) return this.#reset(id, H2Code.refusedStream);
     const stream = new ServerStream(id, outcome.head, this.#outbox.peer.windowBytes, this, held);
     this.#streams.set(id, stream);
     this.#calls++;

@@ -100,13 +100,14 @@ export class ServerStream implements ServerCall {
 
   /** Ends a call whose request cannot be served. */
   refuse({ code, is }: Problem): void {
+    if (this.#closed) return;
     this.finish(code, `Cannot serve ${this.head.path}: ${is}`);
     this.listener?.gone();
   }
 
   /** A part of the request. */
   receive(part: Uint8Array): void {
-    if (this.#finished || part.length === 0) return;
+    if (this.#finished || this.#closed || part.length === 0) return;
     if (!this.#held.take(part.length)) {
       this.refuse({ code: GrpcCode.resourceExhausted, is: this.#held.problem });
       return;
@@ -141,7 +142,7 @@ export class ServerStream implements ServerCall {
 
   #leave(): void {
     if (this.#handling || !this.#closed) return;
-    this.#held.giveBack();
+    this.#held.close();
     this.#owner.left(this);
   }
 }
