@@ -186,8 +186,13 @@ export async function remove(tools: WiringTools, owner: Owner, standing: HcnEndp
   }
   listing.forget(id);
   const record = records.get(id);
-  if (record?.unsure !== true) records.remove(id);
-  else if (record.goneSinceMs === undefined) records.put(id, { ...record, goneSinceMs: Date.now() });
+  if (record?.unsure !== true) {
+    records.remove(id);
+    return;
+  }
+  // What its owner has given up is not to be made again.
+  const { made: _, ...rest } = record;
+  records.put(id, { ...rest, goneSinceMs: record.goneSinceMs ?? Date.now() });
 }
 
 /** The deletion ends the attachment as well, so that only an unanswered call counts. */

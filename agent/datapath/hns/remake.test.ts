@@ -93,6 +93,16 @@ test("one that was detached is nobody's any more", async () => {
   expect(await missingOf(hns.dataPath)).toEqual([]);
 });
 
+test("nor is one whose first making hung and came all the same", async () => {
+  hns.hcn.hang("createEndpoint", "taking effect");
+  await expect(hns.dataPath.attach(request)).rejects.toMatchObject({ code: 11 });
+  await hns.dataPath.attach(request);
+  await hns.dataPath.detach(ownerOf("a"));
+  expect(await missingOf(hns.dataPath)).toEqual([]);
+  expect(await hns.dataPath.remake?.({ ...own, ownLease: false }, undefined)).toBe(false);
+  expect(hns.hcn.endpointDocuments.size).toBe(0);
+});
+
 test("a workload container that comes first joins what its sandbox had, in the sandbox's namespace", async () => {
   await hns.dataPath.attach(request);
   const document = hns.hcn.endpointDocuments.get(id);
