@@ -107,6 +107,21 @@ test("GC leaves alone what was added since the list was made", async () => {
   expect(parts.dataPath.containers()).toEqual(["late"]);
 });
 
+test("GC leaves alone whose ADD ends while it waits for it, also where another plugin keeps the address", async () => {
+  wire("crossing", false);
+  const ending = Promise.withResolvers<void>();
+  const add = parts.lanes.run(ownerKey(ownerOf("crossing")), { what: "ADD" }, async () => {
+    await ending.promise;
+    parts.attached.set(ownerKey(ownerOf("crossing")), 0);
+  });
+  const collected = gc([]);
+  await Bun.sleep(1);
+  ending.resolve();
+  await add;
+  expect((await collected).removed).toEqual([]);
+  expect(parts.dataPath.containers()).toEqual(["crossing"]);
+});
+
 test("Status: the data path's problems, an empty pool, an agent that is not ready", async () => {
   const problems = async (): Promise<string[]> => {
     const status = (await call(nodeService.status.path, { network: "pods" })) as StatusResponse;

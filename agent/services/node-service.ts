@@ -91,6 +91,7 @@ export async function collect(parts: AgentParts, request: GcRequest, call: CallC
   if (call.signal.aborted)
     throw new CniError(CniCode.tryAgainLater, "Cannot run GC: its caller has gone, wanted it to wait for the answer");
   const valid = request.valid.map(({ containerId, ifname }) => ({ containerId, ifname }));
+  const attachedThen = new Map(parts.attached);
   const { startedUptimeMs: began = Number.POSITIVE_INFINITY } = call;
   parts.allocator.retain(network, valid, "releasing", (uptimeMs() ?? began) - began);
   const cameSince = (owner: Owner): boolean => (parts.attached.get(ownerKey(owner)) ?? 0) > began;
@@ -108,7 +109,7 @@ export async function collect(parts: AgentParts, request: GcRequest, call: CallC
       call.log.error("GC could not take an attachment away", { ...ownerFields(owner), error: text });
     }
   };
-  for (const owner of stale) await attempt(owner, () => removeStale(parts, owner));
+  for (const owner of stale) await attempt(owner, () => removeStale(parts, owner, attachedThen.get(ownerKey(owner))));
   const departed = departedOwners(parts, network).filter((owner) => !failures.has(ownerKey(owner)));
   for (const owner of departed) await attempt(owner, () => finishDeparted(parts, owner));
   return {
@@ -117,10 +118,11 @@ export async function collect(parts: AgentParts, request: GcRequest, call: CallC
   };
 }
 
-function removeStale(parts: AgentParts, owner: Owner): Promise<boolean> {
+/** @param attachedThen what `attached` had of it when the list came: an ADD that has ended since leaves something else */
+function removeStale(parts: AgentParts, owner: Owner, attachedThen: number | undefined): Promise<boolean> {
   return parts.lanes.run(ownerKey(owner), { what: `GC of "${owner.sandboxId}"` }, async () => {
-    // Taken again since the list was made: then it is no leftover.
-    if (parts.allocator.find(owner).length > 0) return false;
+    // Taken again since the list was made: then it is no leftover. Where another plugin keeps the address no lease says so.
+    if (parts.allocator.find(owner).length > 0 || parts.attached.get(ownerKey(owner)) !== attachedThen) return false;
     parts.leftover.set(ownerKey(owner), owner);
     await detachAndEnd(parts, owner);
     return true;
