@@ -67,8 +67,18 @@ export class LinuxHost implements HostNetwork {
     return inKernel(`keep the node's addresses on "${bridge}"`, () => {
       restoreAddresses(this.#socket, this.#notes, uplink, bridge, this.#logger);
       moveAddresses(this.#socket, this.#require(uplink), this.#require(bridge));
-      this.#notes.note(this.#socket, uplink, this.#require(bridge));
+      this.#note(uplink, this.#require(bridge));
     });
+  }
+
+  /** A disk that is full must not keep the node from what else is to be done: what it noted last may serve as well. */
+  #note(uplink: string, bridge: Link): void {
+    try {
+      this.#notes.note(this.#socket, uplink, bridge);
+    } catch (caught) {
+      if (!(caught instanceof CniError)) throw caught;
+      this.#logger.warn("the node's addresses would go with the bridge: they are not noted", { error: caught.message });
+    }
   }
 
   setRoutes(routes: readonly NodeRoute[]): Promise<void> {
