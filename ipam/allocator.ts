@@ -263,12 +263,15 @@ export class Allocator implements Disposable {
   /**
    * Ends every allocated lease of the network whose attachment is not in `keep`; answers their owners. Each page of
    * leases is a transaction of its own: where there are very many, other processes wait for a page and not for all.
-   * @param listAgeMs since when `keep` is known: whoever got a lease since then cannot be on it, and keeps it
+   * @param listAgeMs since when `keep` is known: whoever got a lease since then cannot be on it, and keeps it; when not given, it was
+   * made at this moment
    */
-  retain(network: string, keep: readonly Attachment[], to: LeftState, listAgeMs?: number): readonly Owner[] {
+  retain(network: string, keep: readonly Attachment[], to: LeftState, listAgeMs = -1): readonly Owner[] {
+    // Before there is any wait for the lock, in which others get leases.
+    const sinceMs = this.#surroundings.now() - listAgeMs;
     this.#store.transaction((): void => completeByList(this.#store, network, keep));
     const owners = new Map<string, Owner>();
-    for (const page of this.#unclaimedPages(network, keep, listAgeMs)) {
+    for (const page of this.#unclaimedPages(network, keep, sinceMs)) {
       this.#store.transaction((): void => {
         for (const lease of page) {
           if (this.#same(lease, "allocated") === undefined) continue;
@@ -282,16 +285,12 @@ export class Allocator implements Disposable {
 
   /** The leases that `retain` would end. */
   unclaimed(network: string, keep: readonly Attachment[]): readonly Lease[] {
-    return [...this.#unclaimedPages(network, keep)].flat();
+    return [...this.#unclaimedPages(network, keep, this.#surroundings.now() + 1)].flat();
   }
 
-  *#unclaimedPages(
-    network: string,
-    keep: readonly Attachment[],
-    listAgeMs?: number,
-  ): Generator<readonly Lease[], void> {
-    const times = { listAgeMs, nowMs: this.#surroundings.now() };
-    const isUnclaimed = unclaimedTest(this.#store, network, keep, times);
+  *#unclaimedPages(network: string, keep: readonly Attachment[], sinceMs: number): Generator<readonly Lease[], void> {
+    const now = (): number => this.#surroundings.now();
+    const isUnclaimed = unclaimedTest(this.#store, network, keep, { sinceMs, now });
     for (const page of this.pages(network)) {
       const unclaimed = page.filter(isUnclaimed);
       if (unclaimed.length > 0) yield unclaimed;

@@ -1,6 +1,7 @@
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, utimesSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { scratchDir } from "../test/support/scratch-dir.ts";
+import { configOf, ownerOf } from "./allocate/allocator-in-memory.ts";
 import { Allocator } from "./allocator.ts";
 import { runIpamPlugin } from "./plugin.ts";
 
@@ -20,14 +21,17 @@ const verbEnv = (verb: string, more: object = {}) => ({
   ...more,
 });
 
-async function run(env: Record<string, string>, conf: object): Promise<Outcome> {
+async function run(env: Record<string, string>, conf: object, onLog?: () => void): Promise<Outcome> {
   const written: string[] = [];
   const log: string[] = [];
   const status = await runIpamPlugin({
     env,
     readStdin: async () => new TextEncoder().encode(JSON.stringify(conf)),
     writeResult: async (text) => void written.push(text),
-    log: (line) => void log.push(line),
+    log(line) {
+      log.push(line);
+      onLog?.();
+    },
   });
   expect(written.length).toBeLessThanOrEqual(1);
   return { status, out: written[0] === undefined ? undefined : JSON.parse(written[0]), log };
@@ -44,8 +48,8 @@ function setUp() {
     ipam: { type: "pipette-ipam", dataDir, ...ipam },
   });
   const dual = { ranges: [[{ subnet: "10.0.0.0/29" }], [{ subnet: "fd00::/64" }]], routes: [{ dst: "0.0.0.0/0" }] };
-  const call = (verb: string, id = "c1", ipam: object = dual, top: object = {}): Promise<Outcome> =>
-    run(verbEnv(verb, { CNI_CONTAINERID: id }), confOf(ipam, top));
+  const call = (verb: string, id = "c1", ipam: object = dual, top: object = {}, onLog?: () => void): Promise<Outcome> =>
+    run(verbEnv(verb, { CNI_CONTAINERID: id }), confOf(ipam, top), onLog);
   const states = async (): Promise<readonly string[]> => {
     using allocator = await Allocator.openExisting(dataDir);
     return (allocator?.list() ?? []).map((lease) => `${lease.owner.sandboxId} ${lease.state}`);
@@ -214,6 +218,22 @@ describe("GC", () => {
     expect({ status, out }).toEqual({ status: 0, out: undefined });
     expect(log).toEqual(['Gave up the address of "eth0" of sandbox "c1": it is not among the attachments to keep']);
     expect(await node.states()).toEqual(["c1 cooling", "c2 allocated", "c1 cooling", "c2 allocated"]);
+  });
+
+  test("keeps who came after it had begun: nobody has told it of them", async () => {
+    using node = setUp();
+    using other = await Allocator.open(node.dataDir);
+    // What it takes over first it says, and this is the moment for somebody else's ADD.
+    mkdirSync(`${node.dataDir}/net`);
+    writeFileSync(`${node.dataDir}/net/10.0.0.5`, "old\r\neth0");
+    utimesSync(`${node.dataDir}/net/10.0.0.5`, 1_000_000, 1_000_000);
+    const lateAdd = (): void => {
+      other.allocate(ownerOf("late"), configOf({ subnet: "10.0.0.0/29" }));
+      Bun.sleepSync(3);
+    };
+    const outcome = await node.call("GC", "", {}, { "cni.dev/valid-attachments": [] }, lateAdd);
+    expect(outcome).toMatchObject({ status: 0, log: [expect.stringContaining("host-local"), expect.any(String)] });
+    expect((await node.states()).toSorted()).toEqual(["late allocated", "old cooling"]);
   });
 
   test("honours an empty list and refuses a missing one", async () => {

@@ -108,9 +108,10 @@ async function check(request: CniRequest): Promise<undefined> {
 }
 
 async function gc(request: CniRequest): Promise<undefined> {
+  const started = performance.now();
   const valid = validAttachments(request.conf);
   using allocator = await openLeased(request);
-  const given = allocator?.retain(request.network, valid, "cooling") ?? [];
+  const given = allocator?.retain(request.network, valid, "cooling", performance.now() - started) ?? [];
   for (const owner of given) {
     request.io.log(
       `Gave up the address of "${owner.ifname}" of sandbox "${owner.sandboxId}": it is not among the attachments to keep`,

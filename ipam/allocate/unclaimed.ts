@@ -8,12 +8,11 @@ import type { Store } from "../store/store.ts";
 export const attachmentName = ({ sandboxId, ifname }: Pick<Owner, "sandboxId" | "ifname">): string =>
   `${sandboxId} ${ifname}`;
 
-/** Since when a list of attachments is known. */
+/** Since when a list of attachments is known, in milliseconds since 1970. */
 interface ListTimes {
-  /** Absent: it has just been made. */
-  readonly listAgeMs: number | undefined;
-  /** The time of day, in milliseconds since 1970. */
-  readonly nowMs: number;
+  readonly sinceMs: number;
+  /** As it goes on: leases are read a page at a time, and others give out more meanwhile. */
+  now(): number;
 }
 
 /**
@@ -24,10 +23,10 @@ export function unclaimedTest(
   store: Store,
   network: string,
   keep: readonly Attachment[],
-  { listAgeMs, nowMs }: ListTimes,
+  { sinceMs, now }: ListTimes,
 ): (lease: Lease) => boolean {
   // Where the clock was set back leases of long ago lie ahead.
-  const cameSince = ({ allocatedAtMs: at }: Lease): boolean => at >= nowMs - (listAgeMs ?? -1) && at <= nowMs;
+  const cameSince = ({ allocatedAtMs: at }: Lease): boolean => at >= sinceMs && at <= now();
   // Without an interface's name a lease stays as long as any of the sandbox does.
   const names = keep.flatMap(({ containerId, ifname }) =>
     [ifname, ""].map((name) => attachmentName({ sandboxId: containerId, ifname: name })),
