@@ -11,7 +11,8 @@ import { prefixed } from "../rpc/message-frame.ts";
 import { CallTracker } from "./call-tracker.ts";
 import { Crowd } from "./crowd.ts";
 import { rpc } from "./handlers.ts";
-import { data, headers, requestHeaders } from "./http2/scripted-client.ts";
+import { data, headers, requestHeaders, wholeCall } from "./http2/scripted-client.ts";
+import type { ServerCall } from "./http2/server-stream.ts";
 import { RpcServer } from "./rpc-server.ts";
 import { ServedConnection } from "./served-connection.ts";
 
@@ -133,5 +134,37 @@ describe("connections that hold the memory for requests", () => {
     for (const said of [opening, ...says]) connection.receive(said);
     expect([terminate.mock.calls.length, gone.mock.calls.length <= 1]).toEqual([1, true]);
     expect([crowd.size, crowd.heldBytes]).toEqual([0, others]);
+  });
+
+  test("keep none of it for what is half said beside a call at work, which goes on", async () => {
+    const crowd = new Crowd(logger, 10);
+    const nothing = (): void => undefined;
+    const terminate = vi.fn();
+    const socket = {
+      write: (sent: Uint8Array) => sent.length,
+      pause: nothing,
+      resume: nothing,
+      end: nothing,
+      terminate,
+    };
+    const work = Promise.withResolvers<void>();
+    const served: ServerCall[] = [];
+    const gone: number[] = [];
+    const open = (call: ServerCall) => {
+      const at = served.push(call);
+      return { request: () => work.promise, room: nothing, gone: () => void gone.push(at) };
+    };
+    const busy = new ServedConnection(socket, { memory: crowd, open });
+    const other = new ServedConnection(socket, { memory: crowd, open });
+    for (const connection of [busy, other]) {
+      crowd.enter(connection);
+      connection.receive(opening);
+    }
+    busy.receive(concat([wholeCall(3), headers(5), data(5, message.subarray(0, 10_000))]));
+    crowd.heldBytes += limits.requestBytesHeld - crowd.heldBytes;
+    other.receive(wholeCall(1));
+    expect([served.length, gone, terminate.mock.calls.length]).toEqual([3, [2], 0]);
+    expect([busy.halfBytes, busy.isHandling, other.isHandling]).toEqual([0, true, true]);
+    work.resolve();
   });
 });

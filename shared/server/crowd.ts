@@ -39,8 +39,10 @@ export class Crowd implements RequestMemory {
   }
 
   makeRoom(): void {
-    const others = [...this.#connections].filter((other) => !other.isHandling && other.heldBytes > 0);
-    this.#end(others.reduce<ServedConnection | undefined>(larger, undefined));
+    const all = [...this.#connections];
+    const idle = most(all, (other) => (other.isHandling ? 0 : other.heldBytes));
+    if (idle !== undefined) this.#end(idle);
+    else most(all, (other) => other.halfBytes)?.refuseHalf();
   }
 
   /** To be called now and then. */
@@ -71,8 +73,18 @@ export class Crowd implements RequestMemory {
   }
 }
 
-const larger = (one: ServedConnection | undefined, other: ServedConnection): ServedConnection =>
-  one !== undefined && one.heldBytes >= other.heldBytes ? one : other;
+/** Who has the most, if anybody has any. */
+function most(
+  all: readonly ServedConnection[],
+  bytesOf: (one: ServedConnection) => number,
+): ServedConnection | undefined {
+  let [found, mostBytes]: [ServedConnection | undefined, number] = [undefined, 0];
+  for (const one of all) {
+    const bytes = bytesOf(one);
+    if (bytes > mostBytes) [found, mostBytes] = [one, bytes];
+  }
+  return found;
+}
 
 function mostConnections(): number {
   const descriptors = isWindows ? undefined : descriptorLimit();

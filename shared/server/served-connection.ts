@@ -39,6 +39,16 @@ export class ServedConnection {
     return this.#protocol.heldBytes;
   }
 
+  /** What of that belongs to calls whose request is not whole. */
+  get halfBytes(): number {
+    return this.#protocol.halfBytes;
+  }
+
+  /** Lets go of those; its calls at work go on. */
+  refuseHalf(): void {
+    this.#protocol.refuseHalf();
+  }
+
   receive(chunk: Uint8Array): void {
     const { requests } = this.#protocol;
     this.#protocol.receive(chunk);

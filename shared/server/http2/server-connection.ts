@@ -90,6 +90,11 @@ export class ServerConnection implements StreamOwner {
     return bytes;
   }
 
+  /** What of that belongs to calls whose request is not whole. */
+  get halfBytes(): number {
+    return this.#half().reduce((bytes, stream) => bytes + stream.heldBytes, 0);
+  }
+
   /** How many requests have come as a whole. */
   get requests(): number {
     return this.#requests;
@@ -139,6 +144,12 @@ export class ServerConnection implements StreamOwner {
     if (this.#leaving || this.#state.t === "closed") return;
     this.#leaving = true;
     this.#outbox.push(encodeGoaway(this.#lastStream, H2Code.noError, ""));
+  }
+
+  /** Lets go of requests that are not whole; calls at work go on. */
+  refuseHalf(): void {
+    for (const stream of this.#half()) this.#fail(this.#reset(stream.id, H2Code.enhanceYourCalm));
+    this.#options.wake();
   }
 
   /** To be called now and then: what came too fast is measured from here on. */
@@ -356,6 +367,10 @@ export class ServerConnection implements StreamOwner {
     this.#outbox.push(encodeReset(id, code));
     this.#close(this.#streams.get(id));
     return this.#count();
+  }
+
+  #half(): readonly ServerStream[] {
+    return [...this.#streams.values()].filter((stream) => !stream.requestEnded);
   }
 
   #close(stream: ServerStream | undefined): void {

@@ -119,7 +119,7 @@ export class ServerStream implements ServerCall {
   /** The peer has said all. */
   endRequest(): void {
     this.#requestEnded = true;
-    if (this.#finished || this.listener === undefined) return;
+    if (this.#finished || this.#closed || this.listener === undefined) return;
     const message = this.#request.message();
     if (message === undefined) {
       this.refuse({ code: GrpcCode.internal, is: "the request holds no whole message, wanted one" });
