@@ -38,18 +38,21 @@ describeWith("pipette doctor with Open vSwitch", ["root", "openvswitch", "nft"],
     expect((await doctor()).findings).toEqual([]);
   });
 
-  test("a port without a pod is found, and taken out by the agent with --repair", async () => {
+  test("a port without a pod is found while no agent runs, and taken out by the next one", async () => {
     const ids = { type: "pod", network: "pods", sandbox: "ghost", ifname: "eth0" };
     const set = Object.entries(ids).map(([key, value]) => `external_ids:pipette-${key}=${value}`);
+    // One that runs takes it out as soon as it hears of it.
+    await single.node.agent.end("SIGKILL");
     await single.node.vswitch.vsctl(
       ...["add-port", "br-int", "ghost0", "--", "set", "Port", "ghost0", ...set],
       ...["--", "set", "Interface", "ghost0", "type=internal"],
     );
     const { findings } = await doctor();
-    expect(findings).toMatchObject([{ code: "port-without-pod", what: expect.stringContaining('"ghost0" of "eth0"') }]);
-    const { findings: left, repaired } = await doctor("--repair");
-    expect([left, repaired]).toMatchObject([[], [{ done: "took away what was left of its port" }]]);
-    expect(await podPortsOf(single)).toHaveLength(2);
+    const ghost = { code: "port-without-pod", what: expect.stringContaining('"ghost0" of "eth0"') };
+    expect(findings).toEqual(expect.arrayContaining([expect.objectContaining(ghost)]));
+    await single.node.startAgent();
+    await eventually(async () => (await podPortsOf(single)).length === 2, "the end of the port");
+    expect((await doctor()).findings).toEqual([]);
     expect(await single.node.namespace.run("ip -br link")).not.toContain("ghost0");
   });
 

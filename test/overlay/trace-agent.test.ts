@@ -62,8 +62,9 @@ describeWith("pipette trace of pods that agents have wired", ["root", "openvswit
     const [here, there] = nodes;
     for (const family of [4, 6] as const) {
       const [from, to] = [a?.address(family) ?? "", c?.address(family) ?? ""];
-      // The agent puts what it knows on the disk a moment later.
+      // An agent puts what it knows on the disk a moment later.
       await eventually(async () => (await trace(here, "a", to)).verdict.text.includes("to node n2 ("), "the name");
+      await eventually(async () => (await trace(there, "c", from)).verdict.text.includes("to node n1 ("), "the name");
       const sent = await trace(here, "a", to);
       expect((await goOn(there, sent)).verdict.text).toMatch(/^delivered to pod shop\/c by port /);
       const answered = await trace(there, from, "c", "--reply");
