@@ -51,6 +51,11 @@ export class Lanes {
     }
   }
 
+  /** Whether somebody is in the lane, or waits for it. */
+  isBusy(key: string): boolean {
+    return this.#waiting.has(key);
+  }
+
   /** Resolves when nothing runs and nothing waits. */
   idle(): Promise<void> {
     if (this.#waiting.size === 0) return Promise.resolve();

@@ -102,19 +102,37 @@ test("an address that a source still knows stays, also where the source cannot b
   expect(states("moved")).toEqual(["cooling"]);
 });
 
-test("an ADD that waits in the lane with the round has its interface made, and keeps what it was given", async () => {
+test("an ADD that comes during the look has its interface made, and keeps what it was given", async () => {
   wire("again");
   end("again");
   const holding = Promise.withResolvers<void>();
-  const add = parts.lanes.run(ownerKey(ownerOf("again")), { what: "ADD" }, async () => {
-    await holding.promise;
-    stand("again");
-  });
-  const round = janitorWith(0).round();
+  let add: Promise<void> | undefined;
+  const round = janitorWith(0, async () => {
+    add = parts.lanes.run(ownerKey(ownerOf("again")), { what: "ADD" }, async () => {
+      await holding.promise;
+      stand("again");
+    });
+    return new Set();
+  }).round();
   await Bun.sleep(1);
   holding.resolve();
   await Promise.all([add, round]);
   expect(states("again")).toEqual(["allocated"]);
+});
+
+test("who is in a call is not missed: nothing is said of it, and the round does not wait for it", async () => {
+  for (const id of ["making", "gone"]) wire(id);
+  for (const id of ["making", "gone"]) end(id);
+  const holding = Promise.withResolvers<void>();
+  const add = parts.lanes.run(ownerKey(ownerOf("making")), { what: "ADD" }, () => holding.promise);
+  const round = janitorWith(0).round();
+  expect(await Promise.race([round.then(() => "ended"), Bun.sleep(2_000).then(() => "waits")])).toBe("ended");
+  holding.resolve();
+  await Promise.all([add, round]);
+  expect([states("making"), states("gone")]).toEqual([["allocated"], ["cooling"]]);
+  const said = parts.lines.filter((line) => line.includes("whose interface has gone"));
+  expect(said).toEqual([expect.stringContaining('"gone"')]);
+  expect(said.join()).not.toContain("making");
 });
 
 test("without a grace nothing is given back: an endpoint of Windows may be lost while its pod runs", async () => {

@@ -35,12 +35,13 @@ export class VanishedAttachments {
    * @param wanted addresses are: then there is no grace. It only leaves DELs their time, and the log its quiet.
    */
   async due(parts: AgentParts, wanted = false): Promise<readonly Vanished[]> {
-    const { allocator } = parts;
+    const { allocator, lanes } = parts;
     const standing = new Set((await parts.dataPath.list()).map(({ owner }) => ownerKey(owner)));
+    // A call that is under way may be just about to make the interface, and nobody is to wait behind it for nothing.
+    const isAbsent = ({ owner }: Lease): boolean => !standing.has(ownerKey(owner)) && !lanes.isBusy(ownerKey(owner));
     const missing = allocatedLeases(
       parts,
-      (lease) =>
-        !standing.has(ownerKey(lease.owner)) && !ofAnotherBoot(lease, allocator.bootId) && allocator.isWired(lease),
+      (lease) => isAbsent(lease) && !ofAnotherBoot(lease, allocator.bootId) && allocator.isWired(lease),
     );
     const keys = new Set(missing.map(({ owner }) => ownerKey(owner)));
     for (const key of this.#missingSinceMs.keys()) if (!keys.has(key)) this.#missingSinceMs.delete(key);
