@@ -9,7 +9,7 @@ import { guardKernel } from "./lab/kernel-guard.ts";
 import { answers, unansweredPings } from "./lab/reach.ts";
 import { scratchUntilEnd } from "./lab/scratch-until-end.ts";
 import { seenBy, TcpServer } from "./lab/tcp.ts";
-import { SingleNode, subnets } from "./single-node.ts";
+import { podPortsOf, SingleNode, subnets } from "./single-node.ts";
 
 describeWith("a node whose own interface is a port of the pods' bridge", ["root", "openvswitch", "nft"], () => {
   let single: SingleNode | undefined;
@@ -98,6 +98,19 @@ describeWith("a node whose own interface is a port of the pods' bridge", ["root"
     await isAsBefore(node, before);
     await guardKernel(node.namespace, ["nic0"]);
     expect(await answers(node.namespace, external[0])).toBe(true);
+  });
+
+  test("what cannot be moved keeps the agent from nothing else", async () => {
+    single = await SingleNode.start({}, "uplink");
+    const { node } = single;
+    const pod = await node.addPod("a");
+    const [port = ""] = await podPortsOf(single);
+    const [router] = routerOn("a");
+    const ways = [1, 2].map((metric) => `nexthop via ${router} dev ${metric === 1 ? "nic0" : "br-int"} onlink`);
+    await node.namespace.ip(`route add 203.0.113.0/24 ${ways.join(" ")}`);
+    await node.vswitch.vsctl("del-port", "br-int", port);
+    await eventually(() => answers(pod.namespace, node.addresses[0]), "the pod's port to come back");
+    await eventually(async () => node.agent.stderr.includes("leads out by 2 ways"), "the agent to say so");
   });
 
   describe("its bridge is lost together with the database", () => {

@@ -167,7 +167,8 @@ export class OvsNode implements OverlayNode {
     }
     await program.finishRound();
     const look = async (): Promise<readonly string[]> => {
-      await this.#keepAddresses();
+      // One is no reason to leave the other; the settling says what is wrong with the addresses.
+      await this.#keepAddresses().catch(() => this.#settler.trigger());
       return program.look(true);
     };
     this.#resources.use(new FlowWatch({ look, logger }));
@@ -211,7 +212,7 @@ export class OvsNode implements OverlayNode {
     if (this.#running === undefined || this.#db.state.t !== "ready") return;
     const { program } = this.#running;
     const context = await setUpNode(this.#db, this.#options);
-    await this.#keepAddresses();
+    const [kept] = await Promise.allSettled([this.#keepAddresses()]);
     if (!sameContext(context, this.#running.context)) {
       // Where the switch refuses, it is another context still, and is told again.
       await program.set(new Map([[basePartKey, basePart(context)]]));
@@ -225,8 +226,8 @@ export class OvsNode implements OverlayNode {
     if (isBehind) await this.#setUpHost();
     await followVnids(this.#ports, this.#vnids?.current);
     await this.#ports.settle();
-    // What is wrong with one node keeps the rest from nothing, and is tried again.
-    for (const outcome of told) if (outcome.status === "rejected") throw outcome.reason;
+    // What is wrong with one node, or with the way out, keeps the rest from nothing, and is tried again.
+    for (const outcome of [kept, ...told]) if (outcome.status === "rejected") throw outcome.reason;
   }
 
   /** The node's own, which its uplink brings to the bridge. */
