@@ -138,8 +138,11 @@ class HnsDataPath implements DataPath {
 
   async detach(owner: Owner): Promise<void> {
     const action = `detach "${owner.ifname}" of sandbox "${owner.sandboxId}"`;
+    const id = endpointId(owner);
+    this.#lost.end(id);
     try {
-      await remove(this.#tools, owner, await this.#options.hcn.endpoint(endpointId(owner)));
+      await remove(this.#tools, owner, await this.#options.hcn.endpoint(id));
+      this.#lost.begin(id);
     } catch (caught) {
       throw hnsError(action, caught);
     }

@@ -103,6 +103,18 @@ test("nor is one whose first making hung and came all the same", async () => {
   expect(hns.hcn.endpointDocuments.size).toBe(0);
 });
 
+test("nor is one whose DEL has got half way", async () => {
+  await hns.dataPath.attach(request);
+  hns.hcn.hang("deleteEndpoint", "taking effect");
+  await expect(hns.dataPath.detach(ownerOf("a"))).rejects.toMatchObject({ code: 11 });
+  expect(hns.hcn.endpointDocuments.size).toBe(0);
+  expect(await missingOf(hns.dataPath)).toEqual([]);
+  await hns.dataPath.detach(ownerOf("a"));
+  await hns.dataPath.attach(request);
+  lose();
+  expect(await missingOf(hns.dataPath)).toEqual([own]);
+});
+
 test("a workload container that comes first joins what its sandbox had, in the sandbox's namespace", async () => {
   await hns.dataPath.attach(request);
   const document = hns.hcn.endpointDocuments.get(id);

@@ -12,7 +12,7 @@ import { makeEndpoint, type WiringTools } from "./endpoint-wiring.ts";
  */
 export class LostEndpoints {
   readonly #tools: WiringTools;
-  /** Whose sandbox has gone with its namespace: nothing is to be made again until an ADD comes. By identifier. */
+  /** Whose sandbox has gone with its namespace, or is about to go by a DEL: nothing is to be made again until an ADD comes. By identifier. */
   readonly #over = new Set<string>();
 
   constructor(tools: WiringTools) {
@@ -28,7 +28,12 @@ export class LostEndpoints {
     });
   }
 
-  /** An ADD has come: what was over begins again. */
+  /** A DEL has come, which may need several attempts. */
+  end(id: string): void {
+    this.#over.add(id);
+  }
+
+  /** An ADD has come: what was over begins again. Or its DEL is done, and there is nothing left to know of it. */
   begin(id: string): void {
     this.#over.delete(id);
   }
