@@ -94,5 +94,5 @@ test("a comparison takes both sides in turn, and leaves the first round out", as
 });
 
 test("median and percentiles are by rank", () => {
-  expect(summarize([5, 1, 4, 2, 3, 10, 6, 7, 8, 9])).toEqual({ n: 10, median: 6, p90: 10, p99: 10, min: 1 });
+  expect(summarize([5, 1, 4, 2, 3, 10, 6, 7, 8, 9])).toEqual({ n: 10, median: 6, p90: 10, p99: 10, min: 1, max: 10 });
 });

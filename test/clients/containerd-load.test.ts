@@ -6,10 +6,10 @@ import { sampled } from "../stress/steps.ts";
 import { callPlugin } from "../support/cni-call.ts";
 import { random } from "../support/random.ts";
 import { describeWith } from "../support/requires.ts";
+import { seed } from "../support/seed.ts";
 import { ContainerdNode } from "./containerd-node.ts";
 import { gateway } from "./runtime-node.ts";
 
-const seed = Number(process.env["PIPETTE_SEED"] ?? Date.now() % 1_000_000);
 /** How often each of the ends strikes. In a run of all tests two of them strike, which the seed chooses. */
 const rounds = Number(process.env["PIPETTE_CONTAINERD_ROUNDS"] ?? 0);
 const needs = ["root", "containerd", "cni-plugins", "gcc", "busybox", "nft"] as const;

@@ -7,11 +7,11 @@ import { injecting, pointsOf, sampled, Watched } from "../stress/steps.ts";
 import type { StressOutcome, StressPod } from "../stress/stress-node.ts";
 import { random } from "../support/random.ts";
 import { describeWith, type Need } from "../support/requires.ts";
+import { seed } from "../support/seed.ts";
 
 /** So many steps of each kind in a run of all tests, where a frozen agent costs seconds; with PIPETTE_KILL=all every one. */
 const all = process.env["PIPETTE_KILL"] === "all" ? Number.POSITIVE_INFINITY : 0;
 const mostOf = (signal: string): number => Math.max(all, signal === "STOP" ? 1 : 2);
-const seed = Number(process.env["PIPETTE_SEED"] ?? Date.now() % 1_000_000);
 /** Long enough for a call on a busy machine; those of a frozen agent take so long. */
 const timeoutMs = 1_000;
 

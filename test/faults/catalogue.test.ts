@@ -5,10 +5,10 @@ import { faults } from "../stress/faults/index.ts";
 import { Workload } from "../stress/workload.ts";
 import { random } from "../support/random.ts";
 import { describeWith } from "../support/requires.ts";
+import { seed } from "../support/seed.ts";
 
 /** With `all`, each of them both with load and without; else the seed says which. */
 const all = process.env["PIPETTE_FAULTS"] === "all";
-const seed = Number(process.env["PIPETTE_SEED"] ?? Date.now() % 1_000_000);
 const lastsMs = all ? 700 : 400;
 
 const needs = ["root", "nft", "strace", "gcc"] as const;

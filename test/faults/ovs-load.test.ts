@@ -7,8 +7,8 @@ import { OvsNode } from "../stress/ovs-node.ts";
 import { Workload } from "../stress/workload.ts";
 import { random } from "../support/random.ts";
 import { describeWith } from "../support/requires.ts";
+import { seed } from "../support/seed.ts";
 
-const seed = Number(process.env["PIPETTE_SEED"] ?? Date.now() % 1_000_000);
 /** How long each lasts: by default one that is short enough for a call to be under way from its start to its end. */
 const lastsMs = Number(process.env["PIPETTE_FAULT_MS"] ?? 700);
 /** With `all`, each of them both with load and without; else the seed says which. */

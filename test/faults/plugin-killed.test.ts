@@ -8,10 +8,10 @@ import type { StressOutcome, StressPod, StressVerb } from "../stress/stress-node
 import { eventually } from "../support/agent-process.ts";
 import { random } from "../support/random.ts";
 import { describeWith } from "../support/requires.ts";
+import { seed } from "../support/seed.ts";
 
 /** So many calls of the system for each verb in a run of all tests; with PIPETTE_KILL=all every one. */
 const most = process.env["PIPETTE_KILL"] === "all" ? Number.POSITIVE_INFINITY : 6;
-const seed = Number(process.env["PIPETTE_SEED"] ?? Date.now() % 1_000_000);
 const verbs = ["ADD", "DEL", "CHECK", "GC", "STATUS"] as const;
 
 describeWith(

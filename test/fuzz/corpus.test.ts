@@ -2,13 +2,13 @@ import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { random } from "../support/random.ts";
+import { seed } from "../support/seed.ts";
 import { corpusDirectory, nameOf, readCorpus } from "./engine/corpus.ts";
 import { type Defect, Fuzzer } from "./engine/fuzzer.ts";
 import { targets } from "./targets/all.ts";
 
 /** Inputs of all targets together, beyond the corpus; `npm run fuzz` has more, and goes by what they reach. */
 const inputs = Number(process.env["PIPETTE_FUZZ_INPUTS"] ?? 12_000);
-const seed = Number(process.env["PIPETTE_SEED"] ?? Date.now() % 1_000_000);
 const shares = targets.reduce((sum, { share }) => sum + share, 0);
 
 describe.each(targets)("$name", ({ share, load }) => {

@@ -9,6 +9,7 @@ import { brokenInvariants } from "../support/invariants.ts";
 import { fillPage } from "../support/noise.ts";
 import { random } from "../support/random.ts";
 import { describeWith } from "../support/requires.ts";
+import { seed } from "../support/seed.ts";
 import { databaseOf } from "./earlier-schemas.ts";
 import { ipamCall, mustSucceed } from "./ipam-call.ts";
 import { callsOf, type KillPoint, killAt } from "./kill-points.ts";
@@ -17,7 +18,6 @@ import { callsOf, type KillPoint, killAt } from "./kill-points.ts";
 const changing = new Set("pwrite64 write fsync fdatasync ftruncate fallocate unlink rename link mkdir".split(" "));
 /** Of the others, so many in a run of all tests; with PIPETTE_KILL=all every one. */
 const sampled = process.env["PIPETTE_KILL"] === "all" ? Number.POSITIVE_INFINITY : 12;
-const seed = Number(process.env["PIPETTE_SEED"] ?? Date.now() % 1_000_000);
 
 const confIn = (dataDir: string, more: object = {}) => ({
   cniVersion: "1.1.0",

@@ -4,12 +4,12 @@ import { expect, test } from "vitest";
 import { faults } from "../stress/faults/index.ts";
 import { describeWith } from "../support/requires.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
+import { seed } from "../support/seed.ts";
 import { soakNodes } from "./soak-nodes.ts";
 import { reportText } from "./soak-report.ts";
 import { runSoak } from "./soak-run.ts";
 
 const minutes = Number(process.env["PIPETTE_SOAK_MINUTES"] ?? 2);
-const seed = Number(process.env["PIPETTE_SEED"] ?? Date.now() % 1_000_000);
 
 describeWith("npm run soak", ["root", "nft"], () => {
   test("ends early with its report when it is asked to", async () => {

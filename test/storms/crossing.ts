@@ -104,12 +104,11 @@ async function take(node: BridgeNode, pod: StressPod, step: Step, others: Promis
   const running = node.startCall(step.verb, pod);
   if (step.heldAfterMs !== undefined) {
     await Bun.sleep(step.heldAfterMs);
-    const pid = innerProcess(running.pid);
-    signal(pid, "SIGSTOP");
+    signal(() => innerProcess(running.pid), "SIGSTOP");
     await others;
-    signal(pid, "SIGCONT");
+    signal(() => innerProcess(running.pid), "SIGCONT");
     // `nsenter` stops with its child.
-    signal(running.pid, "SIGCONT");
+    signal(() => running.pid, "SIGCONT");
   }
   const outcome = outcomeOf(await running.ended);
   return { verb: step.verb, began, ended: performance.now(), outcome };
@@ -147,8 +146,8 @@ const describe = (taken: readonly Taken[]): string =>
     .join(", ");
 
 /** One that has ended already hears nothing. */
-function signal(pid: number, name: "SIGSTOP" | "SIGCONT"): void {
+function signal(pid: () => number, name: "SIGSTOP" | "SIGCONT"): void {
   try {
-    process.kill(pid, name);
+    process.kill(pid(), name);
   } catch {}
 }

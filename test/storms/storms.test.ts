@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { debianPlugins } from "../conformance/plugin.ts";
 import { BridgeNode } from "../stress/bridge-node.ts";
 import { describeWith, whyNot } from "../support/requires.ts";
+import { seed } from "../support/seed.ts";
 import { agentDown } from "./agent-down.ts";
 import { churn } from "./churn.ts";
 import { crossing } from "./crossing.ts";
@@ -52,7 +53,6 @@ describeWith("storms on a node with a kernel bridge and hardly more addresses th
     expectCalm(await agentDown({ name: "agent down", node, pods }, 1_000), { DEL: 2 * pods });
   });
 
-  const seed = Number(process.env["PIPETTE_SEED"] ?? Date.now() % 1_000_000);
   test(`ADD and DEL of one sandbox cross each other (PIPETTE_SEED=${seed})`, async () => {
     expectCalm(await crossing({ name: "crossing", node, pods: 40 }, seed), {});
   });

@@ -2,10 +2,9 @@ import { describe, expect, test } from "vitest";
 import { growthOf, type Sample } from "../soak/growth.ts";
 import { runSoak, type SoakReport } from "../soak/soak-run.ts";
 import { random } from "../support/random.ts";
+import { seed } from "../support/seed.ts";
 import { faults } from "./faults/index.ts";
 import { type Lie, LyingNode } from "./lying-node.ts";
-
-const seed = Number(process.env["PIPETTE_SEED"] ?? 1);
 
 /** Those that a node of any kind can meet. */
 const common = faults.filter(({ on }) => on.includes("bridge") && on.includes("ovs") && on.includes("hns"));

@@ -5,9 +5,9 @@ import { addressesOf } from "../../stress/runtime-call.ts";
 import type { StressOutcome, StressPod, StressVerb } from "../../stress/stress-node.ts";
 import { WindowsStressNode } from "../../stress/windows-node.ts";
 import { random } from "../../support/random.ts";
+import { seed } from "../../support/seed.ts";
 import { describeWine } from "../wine/describe-wine.ts";
 
-const seed = Number(process.env["PIPETTE_SEED"] ?? Date.now() % 1_000_000);
 /** Plugins that run at a time. Each is a Windows process, whose start under Wine costs a core some 200 ms. */
 const clients = 6;
 const many = 100;

@@ -4,9 +4,9 @@ import { faults } from "../../stress/faults/index.ts";
 import { WindowsStressNode } from "../../stress/windows-node.ts";
 import { Workload } from "../../stress/workload.ts";
 import { random } from "../../support/random.ts";
+import { seed } from "../../support/seed.ts";
 import { describeWine } from "../wine/describe-wine.ts";
 
-const seed = Number(process.env["PIPETTE_SEED"] ?? Date.now() % 1_000_000);
 const plugin = { addTimeoutMs: 8_000, delTimeoutMs: 4_000 };
 const agent = { hnsTimeoutMs: 4_000 };
 
