@@ -6,8 +6,8 @@ const windows = ["test/windows/**/*.test.ts", "test/windows-host/**/*.test.ts"];
 // Needs nothing of the machine but its processor.
 const fuzzing = ["test/fuzz/**/*.test.ts"];
 
-// Works on a machine of its own, has deadlines of its own, and lasts two minutes whoever else runs.
-const soak = ["test/soak/soak.test.ts"];
+// On a machine of its own for each, with the product's deadlines: side by side, as those under Wine.
+const apart = ["test/{soak,faults,storms}/**/*.test.ts"];
 
 // Waiting longer costs nothing where it works; a busy machine needs more than the second that polls have by default.
 const expect = { poll: { timeout: 20_000 } };
@@ -36,7 +36,7 @@ const config = defineConfig({
         test: {
           name: "system",
           include: ["test/**/*.test.ts"],
-          exclude: [...windows, ...soak, ...fuzzing],
+          exclude: [...windows, ...apart, ...fuzzing],
           fileParallelism: false,
           maxWorkers: 1,
           testTimeout: 60_000,
@@ -63,10 +63,12 @@ const config = defineConfig({
       {
         extends: true,
         test: {
-          name: "soak",
-          include: soak,
+          name: "apart",
+          include: apart,
           testTimeout: 60_000,
+          hookTimeout: 120_000,
           expect,
+          retry,
           sequence: { groupOrder: 2 },
         },
       },

@@ -121,7 +121,8 @@ describeWith("a node that joins by etcd, with the compiled executable", ["root",
     await first.end();
     expect((await run("nodes", "release", "here")).status).toBe(0);
     await home.start();
-    expect(await problem()).toContain("it has no such node any more, and pods of this one stand");
+    const reason = "it has no such node any more, and pods of this one stand";
+    await eventually(async () => (await problem()).includes(reason), "the reason with the pods in it");
     expect((await run("nodes", "list")).stdout).toMatch(/^No nodes in/);
     expect(await addressOf("one", 0)).toBe(before);
     expect((await home.cmd("cmdDel", "one")).error).toBeUndefined();

@@ -82,6 +82,10 @@ export const addressesOf = (result: unknown): readonly string[] =>
 
 export const gatewaysOf = (result: unknown): readonly string[] => ipsOf(result).flatMap(({ gateway }) => gateway ?? []);
 
+/** Name of the node's end of a pod's interface. */
+export const hostEnd = (result: unknown): string =>
+  (result as { interfaces: readonly { readonly name: string }[] }).interfaces[1]?.name ?? "";
+
 const ipsOf = (result: unknown): readonly { readonly address: string; readonly gateway?: string }[] =>
   (result as { ips?: [] } | undefined)?.ips ?? [];
 

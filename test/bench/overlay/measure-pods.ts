@@ -15,7 +15,7 @@ export async function measureOverlayPods(vswitch: OpenVswitch, setting: OverlayS
   const config = {
     dataPath: "ovs",
     networks: [{ name: network, subnets: ["10.66.0.0/16"], bridge: "bench-int", masquerade: false }],
-    ovs: { database: `unix:${vswitch.socket}`, datapath: "netdev", nodeAddresses: ["127.0.0.1"] },
+    ovs: { database: `unix:${vswitch.socket}`, datapath: "netdev", nodeAddresses: ["192.0.2.1"] },
   };
   await using home = new AgentHome(config, setting.dist);
   await home.start();

@@ -128,7 +128,7 @@ async function measureMemory(vswitch: OpenVswitch, setting: OverlaySetting): Pro
     ovs: {
       database: `unix:${vswitch.socket}`,
       datapath: "netdev",
-      nodeAddresses: ["127.0.0.1"],
+      nodeAddresses: ["192.0.2.1"],
       services: { file, cidrs: ["10.96.0.0/16"] },
     },
   };

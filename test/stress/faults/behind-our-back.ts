@@ -2,6 +2,7 @@ import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { BridgeNode } from "../bridge-node.ts";
 import type { Fault } from "../fault.ts";
+import { hostEnd } from "../runtime-call.ts";
 import type { StressKind, StressPod } from "../stress-node.ts";
 import { bridgeNode } from "./on-bridge.ts";
 
@@ -23,9 +24,6 @@ function takenFromPod(name: string, take: (node: BridgeNode, pod: StressPod) => 
     },
   };
 }
-
-const hostEnd = (result: unknown): string =>
-  (result as { interfaces: readonly { readonly name: string }[] }).interfaces[1]?.name ?? "";
 
 /** And something that all of them need, which the agent puts back. */
 const takenFromNode = (name: string, on: readonly StressKind[], ...commands: Lines): Fault => ({

@@ -1,6 +1,8 @@
 import type { DaemonName } from "../../overlay/open-vswitch.ts";
+import { eventually } from "../../support/agent-process.ts";
 import type { Fault, Struck } from "../fault.ts";
 import { type OvsNode, requireOvs } from "../ovs-node.ts";
+import { hostEnd } from "../runtime-call.ts";
 import type { StressPod } from "../stress-node.ts";
 
 /** Where the switch is away: an ADD is to come again, a CHECK says what it lacks or that it cannot look. */
@@ -66,25 +68,36 @@ const bothFrozen = ofSwitch("ovs-vswitchd and ovsdb-server are frozen", async (n
   return { what: "both", heal: () => all("SIGCONT") };
 });
 
-const emptied = ofSwitch("Open vSwitch's database is emptied", async (node) => {
+const podPorts = async (node: OvsNode): Promise<readonly string[]> => {
+  const pods = ["find", "Port", "external_ids:pipette-type=pod"];
+  return (await node.vswitch.vsctl("--bare", "--columns=name", ...pods)).split("\n").filter((name) => name !== "");
+};
+
+/** The agent makes them again by itself, for pods that still stand; until then a CHECK rightly misses them. */
+const portsBack = async (node: OvsNode, pods: readonly StressPod[]): Promise<void> => {
+  await eventually(async () => {
+    const [ports, links] = [await podPorts(node), await node.machine.run("ip -br link")];
+    const names = pods.map(({ result }) => hostEnd(result));
+    return names.every((name) => ports.includes(name) || !links.includes(`${name}@`));
+  }, "the ports of the pods that stand");
+};
+
+const emptied = ofSwitch("Open vSwitch's database is emptied", async (node, pods) => {
   await node.vswitch.stop("ovsdb-server", "SIGKILL");
   await node.vswitch.startNewDatabase();
-  return { what: "every bridge and port", heal: async () => undefined };
+  return { what: "every bridge and port", heal: () => portsBack(node, pods) };
 });
 
-const bridgeDeleted = ofSwitch("the pods' bridge is deleted", async (node) => {
+const bridgeDeleted = ofSwitch("the pods' bridge is deleted", async (node, pods) => {
   await node.vswitch.vsctl("--no-wait", "--if-exists", "del-br", "br-int");
-  return { what: "br-int", heal: async () => undefined };
+  return { what: "br-int", heal: () => portsBack(node, pods) };
 });
 
-const portDeleted = ofSwitch("the port of a pod is deleted", async (node, _pods, random) => {
-  const found = await node.vswitch.vsctl(
-    ...["--bare", "--columns=name", "find", "Port", "external_ids:pipette-type=pod"],
-  );
-  const names = found.split("\n").filter((name) => name !== "");
+const portDeleted = ofSwitch("the port of a pod is deleted", async (node, pods, random) => {
+  const names = await podPorts(node);
   const name = names[random(Math.max(1, names.length))];
   if (name !== undefined) await node.vswitch.vsctl("--no-wait", "--if-exists", "del-port", "br-int", name);
-  return { what: name ?? "none", heal: async () => undefined };
+  return { what: name ?? "none", heal: () => portsBack(node, pods) };
 });
 
 const flowsDeleted = ofSwitch("flows are deleted", async (node, _pods, random) => {
