@@ -32,6 +32,8 @@ const slack: Readonly<Record<Measure, (usual: number) => number>> = {
   databaseKb: (usual) => 512 + usual / 2,
 };
 
+/** A young process' heap fills for minutes, the faster the more it is asked; a shorter stretch says nothing about it. */
+const memoryTellsAfterS = 600;
 /** Below this many looks a third of them says nothing. */
 const fewestSamples = 9;
 /** A part of the stretch in which caches fill and code is compiled. */
@@ -52,7 +54,8 @@ export function growthOf(stretch: readonly Sample[]): readonly Growth[] {
     const last = middle(samples.slice(-third).map((sample) => sample[of]));
     const perSecond = slope(samples, of);
     const allowed = slack[of](first);
-    const grows = perSecond * lasts > allowed && last - first > allowed / 2;
+    const tells = of !== "residentMb" || lasts >= memoryTellsAfterS;
+    const grows = tells && perSecond * lasts > allowed && last - first > allowed / 2;
     return { of, first, last, perHour: perSecond * 3600, grows };
   });
 }

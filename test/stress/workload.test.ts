@@ -74,6 +74,14 @@ describe("growth", () => {
     ).toEqual(["threads"]);
   });
 
+  test("of memory is told from ten minutes on, of threads sooner", () => {
+    const short = looks(
+      (i) => 70 + 5 * i,
+      (i) => 8 + Math.floor(i / 5),
+    ).slice(0, 40);
+    expect(grown(short)).toEqual(["threads"]);
+  });
+
   test("says nothing after a few looks", () => {
     expect(growthOf(looks(() => 70).slice(0, 8))).toEqual([]);
   });
