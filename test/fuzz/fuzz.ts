@@ -43,7 +43,12 @@ else process.exitCode = (await runAll()) ? 0 : 1;
 
 async function runAll(): Promise<boolean> {
   const chosen = targets.filter(({ name }) => values.target?.includes(name) ?? true);
-  if (chosen.length === 0) throw new Error(`Cannot fuzz: no such target, wanted one of ${targetNames.join(", ")}`);
+  if (chosen.length === 0) {
+    console.error(
+      `Cannot fuzz: there is no target "${values.target?.join(", ")}", wanted one of ${targetNames.join(", ")}`,
+    );
+    return false;
+  }
   const shares = chosen.reduce((sum, { share }) => sum + share, 0);
   const seed = Number(values.seed);
   console.log(`Seed ${seed}\n\n${row("target", "inputs", "inputs/s", "branches", "kept", "defects")}`);

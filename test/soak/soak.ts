@@ -34,9 +34,15 @@ async function main(): Promise<number> {
   });
   const [minutes, seed] = [Number(values.minutes), Number(values.seed)];
   const start = soakNodes[values["data-path"]];
-  if (values.help === true || start === undefined || !(minutes > 0) || !Number.isInteger(seed)) {
+  if (values.help === true) {
     console.log(usage);
-    return values.help === true ? 0 : 2;
+    return 0;
+  }
+  if (start === undefined || !(minutes > 0) || !Number.isInteger(seed)) {
+    const is = `--minutes ${values.minutes} --seed ${values.seed} --data-path ${values["data-path"]}`;
+    const wanted = `minutes above 0, a whole number, and one of ${Object.keys(soakNodes).join(", ")}`;
+    console.error(`Cannot soak: asked for ${is}, wanted ${wanted}; --help says more`);
+    return 2;
   }
   const stop = new AbortController();
   const inside = await runInside(() => stop.abort());
