@@ -46,4 +46,15 @@ describeWith("the node's addresses on a bridge", ["root"], () => {
     await host.keepAddresses("nic0", "br0");
     expect(await sandbox.node("ip route")).toContain("default via 192.0.2.1 dev br0");
   });
+
+  test("come back by a note in which a later release has noted more", async () => {
+    mkdirSync(dataDir);
+    await host.keepAddresses("nic0", "br0");
+    const path = join(dataDir, "uplink.json");
+    writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, "utf8")), later: [1] }));
+    await sandbox.node("ip link del br0");
+    await sandbox.node("ip link add br0 type bridge");
+    await host.keepAddresses("nic0", "br0");
+    expect(await sandbox.node("ip -o addr show dev br0")).toContain("192.0.2.7/24");
+  });
 });

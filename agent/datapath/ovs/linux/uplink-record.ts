@@ -1,7 +1,9 @@
-import { readFileSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { readBootId } from "../../../../ipam/mod.ts";
 import { type Cidr, formatCidr, parseCidr } from "../../../../shared/ip.ts";
+import { parseJson } from "../../../../shared/json.ts";
+import { readSmallFile } from "../../../../shared/plain-file.ts";
 import { writeAtomically } from "../../../atomic-file.ts";
 import { misfit, type Shape } from "../../../config/yaml-shape.ts";
 import {
@@ -85,6 +87,9 @@ interface Content extends Pick<UplinkRecord, "bootId" | "uplink" | "bridgeIndex"
 
 const headerBytes = 12;
 
+/** Ten thousand routes take a quarter of it. */
+const mostBytes = 16 * 1024 * 1024;
+
 /**
  * What the node has on its bridge because its uplink is a port of that. A bridge that is deleted takes along what is on
  * it, and nobody else knows it: so it is noted in the data directory, and put back from there.
@@ -154,8 +159,9 @@ export class UplinkNotes {
 
   #read(): UplinkRecord | undefined {
     try {
-      const value: unknown = JSON.parse(readFileSync(this.#path, "utf8"));
-      if (misfit(value, fileShape) !== undefined) return undefined;
+      const value = parseJson(readSmallFile(this.#path, mostBytes));
+      // A later release may have noted more.
+      if (misfit(value, fileShape, "ignored") !== undefined) return undefined;
       const { bootId, uplink, bridgeIndex, addresses, routes } = value as Content;
       const read = routes.flatMap(({ dst, header, attributes }) => {
         const cidr = parseCidr(dst);
