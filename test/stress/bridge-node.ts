@@ -18,7 +18,15 @@ import {
   validAttachments,
 } from "./runtime-call.ts";
 import { SteppedClock } from "./stepped-clock.ts";
-import type { Holdings, StressKind, StressNode, StressOutcome, StressPod, StressVerb } from "./stress-node.ts";
+import {
+  type Holdings,
+  type StressKind,
+  type StressNode,
+  type StressOutcome,
+  type StressPod,
+  type StressVerb,
+  withAgent,
+} from "./stress-node.ts";
 
 const bridge = "pipette0";
 const ownOfBridge = { kind: "bridge", links: ["lo", bridge] } as const;
@@ -105,14 +113,7 @@ export class BridgeNode implements StressNode {
 
   /** With an agent that is ready. */
   static async start(options: BridgeNodeOptions = {}): Promise<BridgeNode> {
-    const node = await BridgeNode.make(options);
-    try {
-      await node.startAgent();
-      return node;
-    } catch (caught) {
-      await node[Symbol.asyncDispose]();
-      throw caught;
-    }
+    return withAgent(await BridgeNode.make(options));
   }
 
   async makePod(): Promise<StressPod> {

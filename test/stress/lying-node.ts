@@ -64,9 +64,12 @@ export class LyingNode implements StressNode {
   }
 
   #add(containerId: string): unknown {
+    // After its number: who is added again after his lease has gone gets the same, and only a lie is another answer.
+    const own = Number.parseInt(containerId, 10) + 1;
+    const fresh = this.#lies("one address twice") ? this.#lastAddress : own;
     const stood = this.#addresses.get(containerId);
-    const fresh = this.#lies("one address twice") ? this.#lastAddress : ++this.#lastAddress;
-    const mine = stood === undefined || this.#lies("another answer to the same ADD") ? fresh : stood;
+    const mine = this.#lies("another answer to the same ADD") ? own + 1_000_000 : (stood ?? fresh);
+    this.#lastAddress = mine;
     this.#addresses.set(containerId, mine);
     return { ips: this.#lies("no address at all") ? [] : [{ address: `10.0.0.${mine}/8`, gateway: "10.0.0.1" }] };
   }

@@ -5,7 +5,7 @@ import { networkName } from "../support/agent-process.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";
 import { PrivateNode } from "../support/private-node.ts";
 import { BridgeNode, type BridgeNodeOptions } from "./bridge-node.ts";
-import type { StressNode } from "./stress-node.ts";
+import { type StressNode, withAgent } from "./stress-node.ts";
 
 const bridge = "br-int";
 const nodeAddress = "192.0.2.1";
@@ -73,14 +73,7 @@ export class OvsNode extends BridgeNode {
 
   /** With an agent that is ready. */
   static override async start(options: BridgeNodeOptions = {}): Promise<OvsNode> {
-    const node = await OvsNode.make(options);
-    try {
-      await node.startAgent();
-      return node;
-    } catch (caught) {
-      await node[Symbol.asyncDispose]();
-      throw caught;
-    }
+    return withAgent(await OvsNode.make(options));
   }
 
   /** Runs ovs-ofctl on the pods' bridge. */

@@ -67,3 +67,14 @@ export interface StressNode extends AsyncDisposable {
   /** The last lines of the agent that runs, or ran last: to be printed where something is wrong. */
   agentLog(): readonly string[];
 }
+
+/** With an agent that is ready; a node whose agent cannot be started is gone again. */
+export async function withAgent<Node extends StressNode>(node: Node): Promise<Node> {
+  try {
+    await node.startAgent();
+    return node;
+  } catch (caught) {
+    await node[Symbol.asyncDispose]();
+    throw caught;
+  }
+}

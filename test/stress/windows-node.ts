@@ -18,7 +18,14 @@ import {
   previousOf,
   validAttachments,
 } from "./runtime-call.ts";
-import type { Holdings, StressNode, StressOutcome, StressPod, StressVerb } from "./stress-node.ts";
+import {
+  type Holdings,
+  type StressNode,
+  type StressOutcome,
+  type StressPod,
+  type StressVerb,
+  withAgent,
+} from "./stress-node.ts";
 
 const agreesWithinMs = 30_000;
 const logLines = 60;
@@ -70,14 +77,7 @@ export class WindowsStressNode implements StressNode {
     if (options.runDirectory === undefined) resources.defer(() => rmSync(directory, { recursive: true, force: true }));
     const prefix = resources.use(await WinePrefix.make(directory));
     const windows = resources.use(await WindowsNode.make(prefix));
-    const node = new WindowsStressNode(windows, resources.move(), options);
-    try {
-      await node.startAgent();
-      return node;
-    } catch (caught) {
-      await node[Symbol.asyncDispose]();
-      throw caught;
-    }
+    return withAgent(new WindowsStressNode(windows, resources.move(), options));
   }
 
   async makePod(): Promise<StressPod> {
