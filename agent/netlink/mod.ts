@@ -29,3 +29,4 @@ export type { NetlinkSocket } from "./netlink-socket.ts";
 export { addRoute, deleteRoute, listRoutes, type Route, readRoute } from "./route.ts";
 export { addRouteBy, deleteRouteBy, readWholeRoute, type WholeRoute, waysOf } from "./route-move.ts";
 export { askForChain, readRuleCount } from "./rule-count.ts";
+export { sysctlPath } from "./sysctl-path.ts";
