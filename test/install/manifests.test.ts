@@ -156,13 +156,23 @@ test("the Windows pod is a process of the host, as the user whom the plugin trus
 test("the rights for the registry of Kubernetes are the account's that the DaemonSet may run as, and no more than the document says", () => {
   const text = readFileSync(new URL("../../conf/kubernetes/registry-rbac.yaml", import.meta.url), "utf8");
   const documents = parseAllDocuments(text, { version: "1.1" });
-  const [account, role, binding] = documents.map((document) => document.toJS());
+  const [account, role, binding, policy, policyBinding] = documents.map((document) => document.toJS());
   const { name, namespace } = account.metadata;
   expect(documents.map((document) => document.get("kind"))).toEqual([
     "ServiceAccount",
     "ClusterRole",
     "ClusterRoleBinding",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
   ]);
+  // What it says is shown at a real API server: test/kubernetes/agent-rights.test.ts.
+  expect(policy.spec).toMatchObject({
+    failurePolicy: "Fail",
+    matchConstraints: { resourceRules: [{ resources: ["nodes"], operations: ["UPDATE"] }] },
+    matchConditions: [{ expression: `request.userInfo.username == "system:serviceaccount:${namespace}:${name}"` }],
+  });
+  expect(text.match(/"node\.pipette\.io\/mac-address"/g)).toHaveLength(2);
+  expect(policyBinding.spec).toEqual({ policyName: policy.metadata.name, validationActions: ["Deny"] });
   expect(binding.subjects).toEqual([{ kind: "ServiceAccount", name, namespace }]);
   expect(binding.roleRef).toEqual({
     apiGroup: "rbac.authorization.k8s.io",
