@@ -10,12 +10,18 @@ export const tunnelKey = bits("tun_id", 0, 31);
 
 /** The port that all other nodes are behind. What comes out of it was checked by the node that sent it. */
 export function tunnelFlows(context: PipelineContext): Flow[] {
-  const { tunnel, multitenant, gateway } = context;
+  const { tunnel, multitenant } = context;
   if (tunnel === undefined) return [];
   const classified = [load(registers.source, Source.tunnel), load(registers.rewriteMac, 1)];
   const tenant = multitenant ? [move(tunnelKey, registers.sourceTenant)] : [];
   return [
-    step("Classifier", Priority.normal, match().set("in_port", tunnel.ofport), [...classified, ...tenant], "UnSNAT"),
+    step(
+      "Classifier",
+      Priority.normal,
+      match().set("in_port", tunnel.ofport),
+      [...classified, ...tenant],
+      "PacketGuard",
+    ),
     step(
       "L2ForwardingCalc",
       Priority.normal,
@@ -23,11 +29,21 @@ export function tunnelFlows(context: PipelineContext): Flow[] {
       sendTo(tunnel.ofport),
       "TenantIsolation",
     ),
-    // A pod that spoke as a tunnel's end to a node, this one or another, would be believed all that it says.
-    ...familiesOf(context).map((family) =>
-      step("L2ForwardingCalc", Priority.high, carrying(tunnel, family).set("eth_dst", gateway.mac), []),
-    ),
+    ...forgedTunnelFlows(context, tunnel),
   ];
+}
+
+/**
+ * A pod that spoke as a tunnel's end to a node, this one or another, would be believed all that it says. So what looks
+ * like a tunnel's packet leaves the bridge inside of a tunnel only, whoever it is for and wherever a service sent it.
+ */
+function forgedTunnelFlows(context: PipelineContext, tunnel: Tunnel): Flow[] {
+  const ways = [Destination.gateway, ...(context.uplink === undefined ? [] : [Destination.uplink])];
+  return familiesOf(context).flatMap((family) =>
+    ways.map((way) =>
+      step("L2ForwardingCalc", Priority.high, carrying(tunnel, family).bits(registers.destination, way), []),
+    ),
+  );
 }
 
 /** What the tunnel's packets look like outside. */
