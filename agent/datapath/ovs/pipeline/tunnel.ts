@@ -1,5 +1,6 @@
 import type { Family } from "../../../../shared/ip.ts";
 import { bits, type Flow, load, type MatchBuilder, match, move } from "../../../openflow/mod.ts";
+import type { TunnelPackets } from "../../host/guard-rules.ts";
 import { Priority, sendTo, step } from "./build.ts";
 import type { PipelineContext, Tunnel } from "./context.ts";
 import { familiesOf } from "./families.ts";
@@ -46,13 +47,20 @@ function forgedTunnelFlows(context: PipelineContext, tunnel: Tunnel): Flow[] {
   );
 }
 
-/** What the tunnel's packets look like outside. */
-function carrying({ type, port }: Tunnel, family: Family): MatchBuilder {
-  if (type === "gre") return match().family(family).set("nw_proto", 47);
-  const [protocol, own] = carriers[type];
+function carrying(tunnel: Tunnel, family: Family): MatchBuilder {
+  const packets = packetsOf(tunnel);
+  if (packets.protocol === "gre") return match().family(family).set("nw_proto", 47);
+  const { protocol, port } = packets;
   return match()
     .protocol(family === 4 ? protocol : `${protocol}6`)
-    .set(`${protocol}_dst`, port ?? own);
+    .set(`${protocol}_dst`, port);
+}
+
+/** What the tunnel's packets look like outside. */
+export function packetsOf({ type, port }: Pick<Tunnel, "type" | "port">): TunnelPackets {
+  if (type === "gre") return { protocol: "gre" };
+  const [protocol, own] = carriers[type];
+  return { protocol, port: port ?? own };
 }
 
 const carriers = { geneve: ["udp", 6081], vxlan: ["udp", 4789], stt: ["tcp", 7471] } as const;
