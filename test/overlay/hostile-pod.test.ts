@@ -54,39 +54,43 @@ describeWith("a pod with root and raw sockets against its node", ["root", "openv
     }
   }
 
-  test.each(["encap", "noEncap", "networkPolicyOnly"])("%s: what the node serves to itself alone stays its own", async (mode) => {
-    await start({ mode });
-    const { namespace } = single.node;
-    const routed = "net.ipv4.conf.pipette-gw0.route_localnet";
-    await addHostPort(namespace, {
-      netns: pod.namespace.path,
-      address: `${pod.address(4)}/20`,
-      hostPort: 8080,
-      containerPort: tcpPort,
-    });
-    expect((await namespace.run(`sysctl -n ${routed}`)).trim()).toBe("1");
-    using ear = await UdpEar.open(namespace, "127.0.0.1", 5353);
-    using ear6 = await UdpEar.open(namespace, "::1", 5353);
-    const knock = async (): Promise<readonly number[]> => {
-      send("127.0.0.1", 5353);
-      send("::1", 5353);
-      await settled();
-      return [ear.heard, ear6.heard];
-    };
-    expect(await knock()).toEqual([0, 0]);
-    // Each of both guards is enough by itself.
-    await single.node.deleteFlows("table=45,ip,nw_dst=127.0.0.0/8");
-    expect(await knock()).toEqual([0, 0]);
-    using _server = new TcpServer(pod.namespace);
-    expect(await seenBy(namespace, "127.0.0.1", { port: 8080 })).toBeDefined();
-    await namespace.run("nft delete chain inet pipette-pipette-gw0 loopback");
-    expect(await knock()).toEqual([1, 0]);
-  });
+  test.each(["encap", "noEncap", "networkPolicyOnly"])(
+    "%s: what the node serves to itself alone stays its own",
+    async (mode) => {
+      await start({ mode });
+      const { namespace } = single.node;
+      const routed = "net.ipv4.conf.pipette-gw0.route_localnet";
+      await addHostPort(namespace, {
+        netns: pod.namespace.path,
+        address: `${pod.address(4)}/20`,
+        hostPort: 8080,
+        containerPort: tcpPort,
+      });
+      expect((await namespace.run(`sysctl -n ${routed}`)).trim()).toBe("1");
+      using ear = await UdpEar.open(namespace, "127.0.0.1", 5353);
+      using ear6 = await UdpEar.open(namespace, "::1", 5353);
+      const knock = async (): Promise<readonly number[]> => {
+        send("127.0.0.1", 5353);
+        send("::1", 5353);
+        await settled();
+        return [ear.heard, ear6.heard];
+      };
+      expect(await knock()).toEqual([0, 0]);
+      // Each of both guards is enough by itself.
+      await single.node.deleteFlows("table=45,ip,nw_dst=127.0.0.0/8");
+      expect(await knock()).toEqual([0, 0]);
+      using _server = new TcpServer(pod.namespace);
+      expect(await seenBy(namespace, "127.0.0.1", { port: 8080 })).toBeDefined();
+      await namespace.run("nft delete chain inet pipette-pipette-gw0 loopback");
+      expect(await knock()).toEqual([1, 0]);
+    },
+  );
 
   test("a flood of addresses that nobody has leaves the node's table of neighbours as it is", async () => {
     await start({});
     const { namespace } = single.node;
-    const neighbours = async (): Promise<number> => (await namespace.run("ip neigh show nud all dev pipette-gw0")).split("\n").length;
+    const neighbours = async (): Promise<number> =>
+      (await namespace.run("ip neigh show nud all dev pipette-gw0")).split("\n").length;
     const other = await single.node.addPod("other");
     using neighbour = await openRawPod(other);
     await settled();
@@ -141,7 +145,12 @@ describeWith("a pod with root and raw sockets against its node", ["root", "openv
       const { own, other } = endpoints();
       const rules = families.flatMap((family) =>
         [port, freePort].flatMap((each) =>
-          ([[1000, own], [30_000, other]] as const).map(([offset, [v4, v6]]) =>
+          (
+            [
+              [1000, own],
+              [30_000, other],
+            ] as const
+          ).map(([offset, [v4, v6]]) =>
             family === 4
               ? `ip daddr ${services[4]} udp dport ${offset + each} dnat ip to ${v4}:${each};`
               : `ip6 daddr ${services[6]} udp dport ${offset + each} dnat ip6 to [${v6}]:${each};`,
@@ -168,7 +177,12 @@ describeWith("a pod with root and raw sockets against its node", ["root", "openv
       const { own, other } = endpoints();
       const listed = families.flatMap((family) =>
         [port, freePort].flatMap((each) =>
-          ([[1000, own], [30_000, other]] as const).map(([offset, addresses]) => ({
+          (
+            [
+              [1000, own],
+              [30_000, other],
+            ] as const
+          ).map(([offset, addresses]) => ({
             name: `s${family}-${offset}-${each}`,
             clusterIp: services[family],
             protocol: "udp",
@@ -178,7 +192,9 @@ describeWith("a pod with root and raw sockets against its node", ["root", "openv
         ),
       );
       writeFileSync(file, JSON.stringify({ services: listed }));
-      await expect.poll(async () => (await single.node.flows()).filter((flow) => flow.includes("nat(dst=")).length).toBe(8);
+      await expect
+        .poll(async () => (await single.node.flows()).filter((flow) => flow.includes("nat(dst=")).length)
+        .toBe(8);
       expect(await arrived()).toEqual(allowed);
     });
   });

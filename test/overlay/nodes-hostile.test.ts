@@ -64,7 +64,12 @@ describeWith("a pod with root and raw sockets against other nodes", ["root", "op
       for (const to of external) for (const mac of macs) send(to, mac, port);
       const seen: string[] = [];
       await eventually(async () => {
-        seen.push(...wire.received().map(read).flatMap((one) => (one?.port === port ? [one.source] : [])));
+        seen.push(
+          ...wire
+            .received()
+            .map(read)
+            .flatMap((one) => (one?.port === port ? [one.source] : [])),
+        );
         return seen.length >= external.length * macs.length;
       }, "the datagrams on the wire");
       expect([...new Set(seen)].sort()).toEqual([...hostile.node.addresses].sort());
@@ -90,7 +95,9 @@ describeWith("a pod with root and raw sockets against other nodes", ["root", "op
 
     test("no frame with a tag leaves it, and nothing else that it may not send gets to pods", async () => {
       using stack = new DisposableStack();
-      const links = await Promise.all(others.map(async ({ namespace }) => stack.use(await RawLink.open(namespace, "eth0"))));
+      const links = await Promise.all(
+        others.map(async ({ namespace }) => stack.use(await RawLink.open(namespace, "eth0"))),
+      );
       wire.received();
       const targets = [...macs, ...(await Promise.all(others.map(({ namespace }) => macOf(namespace, "eth0"))))];
       for (const victim of others)

@@ -1,7 +1,7 @@
+import { formatIp, ipOf } from "../../../shared/ip.ts";
 import { EtherType } from "../../support/frames/frame.ts";
 import { RawLink } from "../../support/frames/raw-link.ts";
 import type { NetworkNamespace } from "../../support/network-namespace.ts";
-import { formatIp, ipOf } from "../../../shared/ip.ts";
 import type { Party } from "../forbidden-frames.ts";
 import type { LabPod } from "./lab-pod.ts";
 
@@ -54,4 +54,9 @@ export function read(frame: Uint8Array): Seen | undefined {
 
 /** As `formatIp` has it. */
 const hex = (address: Uint8Array): string =>
-  formatIp(ipOf(6, [...address].reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n)));
+  formatIp(
+    ipOf(
+      6,
+      [...address].reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n),
+    ),
+  );
