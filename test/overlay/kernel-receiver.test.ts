@@ -21,10 +21,10 @@ describeWith("a Linux kernel that hears a neighbour advertisement", ["linux", "r
   beforeAll(async () => {
     const node = open.use(NetworkNamespace.create());
     receiver = open.use(NetworkNamespace.create());
-    await node.ip(`link add a type veth peer name b netns ${receiver.path}`, "link set a up");
-    await receiver.ip("link set b up", "addr add fd99::2/64 dev b nodad");
-    sender = open.use(await RawLink.open(node, "a"));
-    to = await macOf(receiver, "b");
+    await node.ip(`link add left type veth peer name right netns ${receiver.path}`, "link set left up");
+    await receiver.ip("link set right up", "addr add fd99::2/64 dev right nodad");
+    sender = open.use(await RawLink.open(node, "left"));
+    to = await macOf(receiver, "right");
   });
   afterAll(() => open.dispose());
 
@@ -37,9 +37,9 @@ describeWith("a Linux kernel that hears a neighbour advertisement", ["linux", "r
         sender.send(ethernet({ from: claimed, to }, EtherType.ipv6, packet));
     };
     const knows = async (part: number): Promise<boolean> =>
-      (await receiver.run(`ip neigh show ${neighbour(part)} dev b`)).includes(claimed);
+      (await receiver.run(`ip neigh show ${neighbour(part)} dev right`)).includes(claimed);
     for (const part of [host, host + 1])
-      await receiver.ip(`neigh replace ${neighbour(part)} lladdr ${known} dev b nud stale`);
+      await receiver.ip(`neigh replace ${neighbour(part)} lladdr ${known} dev right nud stale`);
     send(host, packets);
     // A plain one last: when that has come, the other has.
     send(host + 1, (from, message) => [behind({ from, to: "fd99::2" }, [], Protocol.icmp6, message)]);
@@ -62,7 +62,7 @@ describeWith("a Linux kernel that hears a neighbour advertisement", ["linux", "r
     [1, false],
     [0, true],
   ])("takes it in fragments where suppress_frag_ndisc is %i: %s", async (suppress, taken) => {
-    receiver.sysctl({ "ipv6/conf/all/suppress_frag_ndisc": suppress, "ipv6/conf/b/suppress_frag_ndisc": suppress });
+    receiver.sysctl({ "ipv6/conf/all/suppress_frag_ndisc": suppress, "ipv6/conf/right/suppress_frag_ndisc": suppress });
     const cut = (from: string, message: Uint8Array) => fragments({ from, to: "fd99::2" }, Protocol.icmp6, message, 24);
     expect(await believes(0x200 + 2 * suppress, cut)).toBe(taken);
   });
