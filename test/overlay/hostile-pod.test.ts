@@ -140,7 +140,7 @@ describeWith("a pod with root and raw sockets against its node", ["root", "openv
     const allowed = ["other IPv4 6090", "other IPv6 6090", "own IPv4 6090", "own IPv6 6090"];
     const forbidden = families.flatMap((family) => [`other IPv${family} ${port}`, `own IPv${family} ${port}`]);
 
-    test("translated by the node's kernel, is none", async () => {
+    test("translated by the node's kernel, leads nowhere", async () => {
       await start(ovs);
       const { own, other } = endpoints();
       const rules = families.flatMap((family) =>
@@ -169,7 +169,7 @@ describeWith("a pod with root and raw sockets against its node", ["root", "openv
       expect(await arrived()).toEqual([...allowed, ...forbidden].sort());
     });
 
-    test("translated by the switch, is none", async () => {
+    test("translated by the switch, leads nowhere", async () => {
       await using scratch = scratchUntilEnd("pt-svc-");
       const file = join(scratch.path, "services.yaml");
       writeFileSync(file, "services: []\n");
