@@ -76,7 +76,8 @@ describeWith("a pod with root and raw sockets against its node", ["root", "openv
         return [ear.heard, ear6.heard];
       };
       expect(await knock()).toEqual([0, 0]);
-      // Each of both guards is enough by itself.
+      // Each of both guards is enough by itself. The agent would put them back.
+      await single.node.agent.end();
       await single.node.deleteFlows("table=45,ip,nw_dst=127.0.0.0/8");
       expect(await knock()).toEqual([0, 0]);
       using _server = new TcpServer(pod.namespace);
@@ -160,8 +161,13 @@ describeWith("a pod with root and raw sockets against its node", ["root", "openv
       const hook = "type nat hook prerouting priority dstnat;";
       await single.node.namespace.run("nft -f -", `table inet proxy { chain pre { ${hook} ${rules.join(" ")} }; }`);
       expect(await arrived()).toEqual(allowed);
-      // It is the rules that keep it back.
-      const { namespace } = single.node;
+      // It is the rules that keep it back, each by itself; the agent puts them back where somebody takes them away.
+      const { namespace, agent } = single.node;
+      const listing = "nft list chain inet pipette-pipette-gw0 tunnel-forward";
+      const standing = await namespace.run(listing);
+      await namespace.run("nft flush chain inet pipette-pipette-gw0 tunnel-forward");
+      await expect.poll(() => namespace.run(listing)).toBe(standing);
+      await agent.end();
       for (const chain of ["tunnel-input", "tunnel-forward"])
         await namespace.run(`nft flush chain inet pipette-pipette-gw0 ${chain}`);
       expect(await arrived()).toEqual([...allowed, ...forbidden.filter((name) => name.startsWith("own"))].sort());

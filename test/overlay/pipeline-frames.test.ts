@@ -50,12 +50,13 @@ const isRouted = ({ mode, uplink }: PipelineContext): boolean =>
   uplink !== undefined && (mode === "noEncap" || mode === "hybrid");
 
 /** Where a frame that is let through comes out, for each port that it may come in by. */
-const sentinels: Readonly<Partial<Record<Place, readonly [Party, Party, Place]>>> = {
+const sentinels = {
   pod1: [pod1, pod2, "pod2"],
   tun0: [peerPod, { ...pod1, mac: macs.virtual }, "pod1"],
   ul0: [{ ...peerPod, mac: macs.peer }, { ...pod1, mac: macs.uplink }, "pod1"],
   gw0: [gateway, pod1, "pod1"],
-};
+} as const satisfies Partial<Record<Place, readonly [Party, Party, Place]>>;
+type Entrance = keyof typeof sentinels;
 
 describeWith("frames through the pipeline", ["linux", "root", "openvswitch"], () => {
   let bridge: FrameBridge;
@@ -67,8 +68,8 @@ describeWith("frames through the pipeline", ["linux", "root", "openvswitch"], ()
 
   /** The last bytes of each are its own. */
   const filling = () => bytes(new Uint8Array(12), u32(++sent));
-  function sentinel(at: Place): Sentinel {
-    const [from, to, arrivesAt] = sentinels[at] ?? sentinels.pod1!;
+  function sentinel(at: Entrance): Sentinel {
+    const [from, to, arrivesAt] = sentinels[at];
     const link = { from: from.mac, to: to.mac };
     const frame = datagram(link, { from: from[4], to: to[4] }, [openPorts.from, openPorts.to], filling());
     return { frame, arrivesAt };
@@ -76,13 +77,13 @@ describeWith("frames through the pipeline", ["linux", "root", "openvswitch"], ()
 
   const install = (context: PipelineContext) => bridge.install(nodeFlows(context, sameProject));
   /** The ports that these frames came out by; of a packet in fragments, the first of them. */
-  const reached = async (from: Place, ...frames: readonly Uint8Array[]): Promise<Place[]> =>
+  const reached = async (from: Entrance, ...frames: readonly Uint8Array[]): Promise<Place[]> =>
     [...(await bridge.send(from, frames, sentinel(from)))].flatMap(([place, came]) =>
       came.every(isLaterFragment) ? [] : [place],
     );
 
   /** What got somewhere, and where. */
-  async function escaped(from: Place, all: readonly Forbidden[]): Promise<string[]> {
+  async function escaped(from: Entrance, all: readonly Forbidden[]): Promise<string[]> {
     await reached(from);
     const found: string[] = [];
     for (const { name, frames } of all) {
@@ -114,10 +115,8 @@ describeWith("frames through the pipeline", ["linux", "root", "openvswitch"], ()
     if (isRouted(context))
       test("nor does it by the uplink, but for what is the node's own", async () => {
         const peer = { ...peerPod, mac: macs.peer };
-        const own = (await escaped("ul0", forbiddenFrames(peer, { ...pod1, mac: macs.uplink }))).filter(
-          (line) => !line.endsWith(": LOCAL"),
-        );
-        expect(own).toEqual([]);
+        const found = await escaped("ul0", forbiddenFrames(peer, { ...pod1, mac: macs.uplink }));
+        expect(found.filter((line) => !line.endsWith(": LOCAL"))).toEqual([]);
       });
 
     test("by the gateway come no tags, no routers' words and no loopback addresses", async () => {
@@ -149,7 +148,7 @@ describeWith("frames through the pipeline", ["linux", "root", "openvswitch"], ()
 
     if (mode !== "networkPolicyOnly")
       test("an address of the node's subnets that nobody has leads nowhere", async () => {
-        const senders: readonly (readonly [Place, Party])[] = [
+        const senders: readonly (readonly [Entrance, Party])[] = [
           ["pod1", pod1],
           ["gw0", gateway],
           ...(context.tunnel === undefined ? [] : [["tun0", peerPod] as const]),
