@@ -13,12 +13,13 @@ import type { StormFigures } from "./storm.ts";
 import { stormLines, stormTable } from "./storm-report.ts";
 
 const addresses = 60;
-const pods = addresses;
+/** With all addresses taken `pipette doctor` rightly says that no new pod gets one. */
+const pods = addresses - 1;
 
 /** Under five minutes on a machine with very much else to do. */
 const patienceMs = 300_000;
 
-describeWith("storms on a node with a kernel bridge and as many addresses as pods", ["root", "nft"], () => {
+describeWith("storms on a node with a kernel bridge and hardly more addresses than pods", ["root", "nft"], () => {
   let node: BridgeNode;
 
   vi.setConfig({ testTimeout: patienceMs });
