@@ -5,6 +5,7 @@ import { GrpcCode, RpcError } from "../shared/rpc/rpc-error.ts";
 import { callAgent } from "./agent-call.ts";
 import type { Call } from "./call.ts";
 import { delegate } from "./delegate.ts";
+import { fromRpcError } from "./rpc-errors.ts";
 
 /**
  * STATUS (specification 1.1.0, "STATUS: Check plugin status"): says why the node as a whole has no network for a pod.
@@ -49,7 +50,8 @@ async function agentWorks(call: Call, problems: CniError[]): Promise<void> {
     if (!(caught instanceof RpcError)) throw caught;
     // It answers, and is of another make: what it can do only an ADD can tell.
     if (caught.grpcCode === GrpcCode.unimplemented) return;
-    problems.push(new CniError(CniCode.notAvailable, caught.message, { cause: caught }));
+    const { message, details } = fromRpcError(caught, call.conf.socket);
+    problems.push(new CniError(CniCode.notAvailable, message, { cause: caught, details }));
   }
 }
 

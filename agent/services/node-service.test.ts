@@ -29,7 +29,12 @@ async function call(
   const about = { version: "0", dataPath: "memory", startedAtMs: 0, callsInFlight: () => 1, notReady: () => notReady };
   const info = { ...about, refused: () => refused, cluster: () => "" };
   const nothing = (): void => undefined;
-  const gate = { requireReady: nothing, requireAddresses: nothing, lackedAddress: nothing };
+  const gate = {
+    requireReady: nothing,
+    untilReady: async () => undefined,
+    requireAddresses: nothing,
+    lackedAddress: nothing,
+  };
   const rpcs = nodeRpcs(parts, janitor, gate, info);
   const found = rpcs.find((candidate) => candidate.method.path === path);
   if (found === undefined) throw new Error(`No method ${path}`);
