@@ -33,7 +33,7 @@ describeWith("Bun's own variables in the environment", ["linux", "root", "openss
     compileExecutables();
     unsealed = await compileUnsealed(directory.path, "pipette");
     for (const name of ["own", "other"]) await certificate(name);
-    server = new ScriptedApiServer({ cert: read("own.pem"), key: read("own.key") });
+    server = await ScriptedApiServer.start({ cert: read("own.pem"), key: read("own.key") });
     server.put("n1", ["10.79.1.0/24"], "192.0.2.1");
     writeFileSync(at("token"), token, { mode: 0o600 });
     for (const name of ["own", "other"]) writeFileSync(at(`${name}.yaml`), JSON.stringify(configuration(name)));
