@@ -40,7 +40,14 @@ UMask=0077
 OOMScoreAdjust=-900
 LimitNOFILE=65536
 
-NoNewPrivileges=yes
+${confinement(writable.map(word).join(" "))}
+[Install]
+WantedBy=multi-user.target
+`;
+}
+
+/** What the service may do at all. */
+const confinement = (writable: string): string => `NoNewPrivileges=yes
 # NET_ADMIN: links, addresses, routes, nftables. SYS_ADMIN: entering pods' namespaces. SYS_PTRACE and DAC_OVERRIDE:
 # namespaces that a runtime names by processes, and sockets of an Open vSwitch that runs as a user of its own.
 CapabilityBoundingSet=CAP_NET_ADMIN CAP_SYS_ADMIN CAP_SYS_PTRACE CAP_DAC_OVERRIDE
@@ -54,7 +61,7 @@ SystemCallErrorNumber=EPERM
 SystemCallArchitectures=native
 # What the system mounts later, such as pods' namespaces, shows up here all the same.
 ProtectSystem=strict
-ReadWritePaths=${writable.map(word).join(" ")}
+ReadWritePaths=${writable}
 ProtectHome=read-only
 PrivateTmp=yes
 PrivateDevices=yes
@@ -68,11 +75,7 @@ RestrictSUIDSGID=yes
 LockPersonality=yes
 # Not: MemoryDenyWriteExecute=, for the JavaScript compiler; ProtectKernelTunables= and ProcSubset=, for the switches
 # below /proc/sys/net; PrivateNetwork= and PrivateUsers=, for the node's own network.
-
-[Install]
-WantedBy=multi-user.target
 `;
-}
 
 /** What the unit has systemd make, and keep writable. */
 const ownDirectories = ["/var/lib/pipette", "/run/pipette", "/var/run/pipette"];
