@@ -2,7 +2,7 @@ import type { Ip } from "../../../../shared/ip.ts";
 import { type Action, type Flow, load, match, setField } from "../../../openflow/mod.ts";
 import { Priority, sendTo, step } from "./build.ts";
 import type { PipelineContext } from "./context.ts";
-import { arpTo, type Neighbour, neighbourSpoofFlows, neighboursOf } from "./neighbours.ts";
+import { answersFor, type Neighbour, neighbourSpoofFlows, noAnswerToHolder } from "./neighbours.ts";
 import { policyOnlyPodFlows } from "./policy-only.ts";
 import { registers, Source } from "./registers.ts";
 import { podTenantFlow } from "./tenants.ts";
@@ -30,10 +30,10 @@ export function podFlows(context: PipelineContext, pod: PodPort): Flow[] {
     ),
     ...ips.flatMap((ip) => addressFlows(pod, ip, fromTenant)),
     ...neighbourSpoofFlows(pod),
-    ...neighboursOf(pod),
+    ...noAnswerToHolder(pod),
     ...(mode === "networkPolicyOnly"
       ? policyOnlyPodFlows(context, pod)
-      : ips.flatMap((ip) => [...arpTo(ip, mac, ofport), ...forwardingFlows(context, pod, ip)])),
+      : [...answersFor(pod, "pod"), ...ips.flatMap((ip) => forwardingFlows(context, pod, ip))]),
     step(
       "L2ForwardingCalc",
       Priority.normal,
