@@ -6,7 +6,6 @@ import {
   address,
   arp,
   bytes,
-  checksum,
   EtherType,
   ethernet,
   icmp6,
@@ -14,7 +13,6 @@ import {
   mac,
   type Part,
   Protocol,
-  u16,
   u32,
 } from "../support/frames/frame.ts";
 import { RawLink } from "../support/frames/raw-link.ts";

@@ -155,7 +155,9 @@ describeWith("the pipeline of a node with tunnels", ["linux", "root", "openvswit
     ] as const) {
       const answered = await arp(at, from, target);
       expect(answered).toMatchObject({ way, to: ["IN_PORT"] });
-      expect(answered.final).toContain(`arp_spa=${target},arp_tpa=${from[0]},arp_op=2,arp_sha=${mac},arp_tha=${from[1]}`);
+      expect(answered.final).toContain(
+        `arp_spa=${target},arp_tpa=${from[0]},arp_op=2,arp_sha=${mac},arp_tha=${from[1]}`,
+      );
     }
     expect(await arp("pod1", own, "10.10.1.99")).toMatchObject({ way, to: [] });
     // It asks who else has its own address.

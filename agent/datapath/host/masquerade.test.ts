@@ -39,6 +39,22 @@ test("keeps packets to exempt blocks as they are, each block once, since nftable
   expect(masqueradeRules({ ...network, exempt: [parseCidr("0.0.0.0/0")!] })).toContain("ip daddr != { 0.0.0.0/0 }");
 });
 
+test("lets nobody hide a pod from another where projects are kept apart, but from itself", () => {
+  const exempt = [parseCidr("10.1.0.0/16")!, parseCidr("10.1.2.0/24")!];
+  const rules = masqueradeRules({ ...network, masquerade: false, exempt, multitenant: true });
+  expect(rules).toContain("    type nat hook postrouting priority srcnat - 10; policy accept;");
+  expect(rules).toContain(
+    [
+      '    oifname "br-pods" ip saddr { 10.1.0.0/16 } add @itself4 { ip saddr . ip saddr };',
+      '    oifname "br-pods" ip saddr { 10.1.0.0/16 } ip saddr . ip daddr @itself4 accept;',
+      '    oifname "br-pods" snat ip prefix to ip saddr map { 10.1.0.0/16 : 10.1.0.0/16 };',
+      '    oifname "br-pods" ip6 saddr { fd00:1::/64 } add @itself6 { ip6 saddr . ip6 saddr };',
+      '    oifname "br-pods" ip6 saddr { fd00:1::/64 } ip6 saddr . ip6 daddr @itself6 accept;',
+      '    oifname "br-pods" snat ip6 prefix to ip6 saddr map { fd00:1::/64 : fd00:1::/64 };',
+    ].join("\n"),
+  );
+});
+
 test("hides what means nothing elsewhere in any case", () => {
   const hidden = [parseIp("169.254.0.253")!, parseIp("fc01::aabb:ccdd:eeff")!];
   const rules = masqueradeRules({ ...network, masquerade: false, exempt: [parseCidr("0.0.0.0/0")!], hidden });

@@ -3,6 +3,7 @@ import { type Cidr, contains, firstOf, formatIp, type Ip, ipOf } from "../../../
 import { limits } from "../../../shared/limits.ts";
 import { askForChain, Errno, isRefusal, type Kernel, type NetlinkSocket, readRuleCount } from "../../netlink/mod.ts";
 import { runProgram } from "../../run-program.ts";
+import { projectRules } from "./project-rules.ts";
 
 /** A network whose pods may be hidden behind the node. */
 export interface MasqueradedNetwork {
@@ -14,12 +15,12 @@ export interface MasqueradedNetwork {
   readonly exempt?: readonly Cidr[];
   /** Of the node's own making, without meaning anywhere else: hidden behind the node wherever they go. */
   readonly hidden?: readonly Ip[];
+  /** Projects are kept apart: what its pods send to pods by way of the node keeps its source. */
+  readonly multitenant?: boolean;
 }
 
 /** One table per bridge, so that agents with different bridges on one node leave each other alone. */
 export const masqueradeTable = (network: Pick<MasqueradedNetwork, "bridge">): string => `pipette-${network.bridge}`;
-
-const chain = "postrouting";
 
 const block = (subnet: Cidr): string => `${formatIp(firstOf(subnet))}/${subnet.prefix}`;
 
@@ -56,16 +57,39 @@ const rulesOf = (network: MasqueradedNetwork): readonly string[] => [
   ...(network.hidden ?? []).map((ip) => hidingRule(network, ip)),
 ];
 
-/** Replaces the network's table in one transaction, or takes it away where nothing is to be masqueraded. */
+interface Chain {
+  readonly name: string;
+  readonly priority: string;
+  readonly sets: readonly string[];
+  readonly rules: readonly string[];
+}
+
+/** Those that are needed, each for the first packets of connections on their way out. */
+function chainsOf(network: MasqueradedNetwork): readonly Chain[] {
+  const { bridge, subnets, exempt = [], multitenant = false } = network;
+  const projects = { gateway: bridge, networks: multitenant ? minimal([...subnets, ...exempt]) : [] };
+  const chains = [
+    { name: "postrouting", priority: "srcnat", sets: [], rules: rulesOf(network) },
+    { name: "projects", priority: "srcnat - 10", ...projectRules(projects) },
+  ];
+  return chains.filter(({ rules }) => rules.length > 0);
+}
+
+const chainLines = ({ name, priority, sets, rules }: Chain): readonly string[] => [
+  ...sets.map((text) => `  ${text}`),
+  `  chain ${name} {`,
+  `    type nat hook postrouting priority ${priority}; policy accept;`,
+  ...rules.map((text) => `    ${text};`),
+  "  }",
+];
+
+/** Replaces the network's table in one transaction, or takes it away where it would have no rules. */
 export function masqueradeRules(network: MasqueradedNetwork): string {
   const table = `table inet ${masqueradeTable(network)}`;
   // Declaring a table first makes its deletion succeed in any case.
   const lines = [table, `delete ${table}`];
-  const rules = rulesOf(network).map((text) => `    ${text};`);
-  if (rules.length > 0) {
-    lines.push(`${table} {`, `  chain ${chain} {`);
-    lines.push("    type nat hook postrouting priority srcnat; policy accept;", ...rules, "  }", "}");
-  }
+  const chains = chainsOf(network);
+  if (chains.length > 0) lines.push(`${table} {`, ...chains.flatMap(chainLines), "}");
   return `${lines.join("\n")}\n`;
 }
 
@@ -78,7 +102,7 @@ export async function installMasquerade(networks: readonly MasqueradedNetwork[])
   const done = await runProgram("nft", ["-f", "-"], { input, deadlineMs: limits.hostCommandMs });
   if (done.failure === "") return;
   // Without the program there are no rules of ours that could be in the way.
-  if (done.isAbsent && networks.every(({ masquerade, hidden = [] }) => !masquerade && hidden.length === 0)) return;
+  if (done.isAbsent && networks.every((network) => chainsOf(network).length === 0)) return;
   const reason = [done.failure, done.stderr.trim()].filter((text) => text !== "").join(": ");
   throw new CniError(CniCode.interfaceFailure, `Cannot install the masquerade rules: ${reason}, wanted nftables`);
 }
@@ -88,18 +112,20 @@ export async function installMasquerade(networks: readonly MasqueradedNetwork[])
  * the kernel's own word: this is asked again and again, and `nft` is a process.
  */
 export function missingMasquerade(kernel: Kernel, networks: readonly MasqueradedNetwork[]): readonly string[] {
-  const masked = networks.filter((network) => rulesOf(network).length > 0);
-  if (masked.length === 0) return [];
+  const chains = networks.flatMap((network) =>
+    chainsOf(network).map((chain) => ({ table: masqueradeTable(network), ...chain })),
+  );
+  if (chains.length === 0) return [];
   using socket = kernel.openPacketFilterSocket();
-  return masked.flatMap((network) => {
-    const wanted = rulesOf(network).length;
-    const found = countRules(socket, masqueradeTable(network));
-    if (found === wanted) return [];
-    return [`${found} of ${wanted} masquerade rules stand in the table "${masqueradeTable(network)}"`];
+  return chains.flatMap(({ table, name, rules }) => {
+    const found = countRules(socket, table, name);
+    if (found === rules.length) return [];
+    const what = name === "projects" ? "rules that keep projects apart" : "masquerade rules";
+    return [`${found} of ${rules.length} ${what} stand in the table "${table}"`];
   });
 }
 
-function countRules(socket: NetlinkSocket, table: string): number {
+function countRules(socket: NetlinkSocket, table: string, chain: string): number {
   try {
     return socket.get(askForChain(table, chain), readRuleCount);
   } catch (caught) {

@@ -8,10 +8,19 @@ import { Settler } from "./settler.ts";
 
 type Options = Pick<
   OvsDataPathOptions,
-  "gateway" | "mode" | "podSubnets" | "masquerade" | "clusterSubnets" | "services" | "serviceCidrs" | "peers" | "logger"
+  | "gateway"
+  | "mode"
+  | "podSubnets"
+  | "masquerade"
+  | "clusterSubnets"
+  | "services"
+  | "serviceCidrs"
+  | "peers"
+  | "tenants"
+  | "logger"
 >;
 
-/** Hides pods behind the node on their way to the world outside. Where the cluster ends changes with its nodes. */
+/** Hides pods behind the node on their way to the world outside, and from no pod where projects are kept apart. Where the cluster ends changes with its nodes. */
 export class Outward implements AsyncDisposable {
   readonly #options: Options;
   readonly #settler: Settler;
@@ -54,7 +63,8 @@ export class Outward implements AsyncDisposable {
     if (text === this.#installed) return;
     // The node itself is behind the virtual host where a service sends it to a host outside.
     const hidden = services === undefined ? [] : virtualHosts(serviceCidrs);
-    this.#network = { bridge: gateway, subnets, masquerade, exempt, hidden };
+    const multitenant = this.#options.tenants !== undefined;
+    this.#network = { bridge: gateway, subnets, masquerade, exempt, hidden, multitenant };
     await installMasquerade([this.#network]);
     this.#installed = text;
   }

@@ -5,7 +5,7 @@ import type { PipelineContext } from "./context.ts";
 import { answersFor, type Neighbour, neighbourSpoofFlows, noAnswerToHolder } from "./neighbours.ts";
 import { policyOnlyPodFlows } from "./policy-only.ts";
 import { registers, Source } from "./registers.ts";
-import { podTenantFlow } from "./tenants.ts";
+import { podTenantFlows } from "./tenants.ts";
 
 /** A pod's port on the bridge. */
 interface PodPort extends Neighbour {
@@ -41,7 +41,7 @@ export function podFlows(context: PipelineContext, pod: PodPort): Flow[] {
       [...sendTo(ofport), ...toTenant],
       "TenantIsolation",
     ),
-    ...(vnid === 0 ? [] : [podTenantFlow(ofport, vnid)]),
+    ...podTenantFlows(context, pod),
   ];
 }
 
