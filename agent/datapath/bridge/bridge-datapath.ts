@@ -3,6 +3,7 @@ import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Cidr, Ip } from "../../../shared/ip.ts";
 import { type Link, setHairpin, setLink } from "../../netlink/mod.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
+import { crowdedKernel } from "../host/connection-table.ts";
 import { familiesNotForwarded, turnOnForwarding } from "../host/forwarding.ts";
 import { installMasquerade, missingMasquerade } from "../host/masquerade.ts";
 import { differs } from "../veth/compare.ts";
@@ -137,7 +138,7 @@ class BridgeDataPath implements DataPath {
   }
 
   async shortcomings(): Promise<readonly string[]> {
-    return [];
+    return crowdedKernel();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

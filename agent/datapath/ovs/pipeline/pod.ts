@@ -3,6 +3,7 @@ import { type Action, type Flow, load, match, setField } from "../../../openflow
 import { Priority, sendTo, step } from "./build.ts";
 import type { PipelineContext } from "./context.ts";
 import { answersFor, type Neighbour, neighbourSpoofFlows, noAnswerToHolder } from "./neighbours.ts";
+import { newConnectionFlows } from "./new-connections.ts";
 import { policyOnlyPodFlows } from "./policy-only.ts";
 import { registers, Source } from "./registers.ts";
 import { podTenantFlows } from "./tenants.ts";
@@ -42,6 +43,7 @@ export function podFlows(context: PipelineContext, pod: PodPort): Flow[] {
       "TenantIsolation",
     ),
     ...podTenantFlows(context, pod),
+    ...newConnectionFlows(context, pod),
   ];
 }
 
