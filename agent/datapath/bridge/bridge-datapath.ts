@@ -3,6 +3,7 @@ import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Cidr, Ip } from "../../../shared/ip.ts";
 import { type Link, setHairpin, setLink } from "../../netlink/mod.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
+import { crowdedKernel } from "../host/connection-table.ts";
 import { familiesNotForwarded, turnOnForwarding } from "../host/forwarding.ts";
 import { installPacketRules, missingPacketRules } from "../host/packet-rules.ts";
 import { differs } from "../veth/compare.ts";
@@ -139,7 +140,7 @@ class BridgeDataPath implements DataPath {
   }
 
   async shortcomings(): Promise<readonly string[]> {
-    return this.#unguarded === undefined ? [] : [this.#unguarded];
+    return [...(this.#unguarded === undefined ? [] : [this.#unguarded]), ...crowdedKernel()];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
