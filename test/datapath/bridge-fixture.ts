@@ -32,7 +32,8 @@ export const network: BridgeNetwork = {
 export const loggerInto = (lines: string[]): Logger => createLogger("warn", (line) => lines.push(line));
 
 export function openDataPath(changes: Partial<BridgeNetwork> = {}, lines: string[] = []): DataPath {
-  return createBridgeDataPath({ networks: [{ ...network, ...changes }], logger: loggerInto(lines) });
+  const networks = [{ ...network, ...changes }];
+  return createBridgeDataPath({ networks, leasedTo: () => [], logger: loggerInto(lines) });
 }
 
 export const ownerOf = (sandboxId: string, ifname = "eth0"): Owner => ({ network: networkName, sandboxId, ifname });

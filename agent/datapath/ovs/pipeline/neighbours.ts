@@ -1,5 +1,6 @@
-import { formatIp, type Ip, ipOf } from "../../../../shared/ip.ts";
+import { formatIp, type Ip } from "../../../../shared/ip.ts";
 import { type Action, type Flow, type MatchBuilder, match, output, setField } from "../../../openflow/mod.ts";
+import { linkLocalOf } from "../../link-local.ts";
 import { Priority, step } from "./build.ts";
 import type { PipelineContext } from "./context.ts";
 import { familiesOf } from "./families.ts";
@@ -16,16 +17,6 @@ const solicitation = 135;
 const advertisement = 136;
 const discovery = [133, 134, solicitation, advertisement, 137] as const;
 const noMac = "00:00:00:00:00:00";
-
-/** The address that an interface makes itself of its MAC (RFC 4291, appendix A). */
-export function linkLocalOf(mac: string): Ip {
-  const [a = 0n, b = 0n, c = 0n, d = 0n, e = 0n, f = 0n] = mac.split(":").map((pair) => BigInt(`0x${pair}`));
-  const octets = [a ^ 2n, b, c, 0xffn, 0xfen, d, e, f];
-  return ipOf(
-    6,
-    octets.reduce((sum, octet) => (sum << 8n) | octet, 0xfe80n << 48n),
-  );
-}
 
 /**
  * ARP about an address goes to its holder alone, requests and replies alike: nothing is flooded, so nothing gets to the
