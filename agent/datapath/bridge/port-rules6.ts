@@ -40,10 +40,10 @@ const withOption = 32;
 const dhcpClient = 546;
 
 const Header = { hopByHop: 0, fragment: 44 } as const;
-/** Extension headers that the kernel does not look behind, so that these rules cannot: mobility, HIP, shim, experiments. */
-const opaqueHeaders = [135, 139, 140, 253, 254] as const;
+/** Extension headers that the kernel's packet rules do not look behind: authentication, mobility, HIP, shim, experiments. */
+const opaqueHeaders = [51, 135, 139, 140, 253, 254] as const;
 /** All that may hide what a fragment is of; ESP is none, what it hides only its receiver sees. */
-const headersInFragments = [0, 43, 44, 51, 60, ...opaqueHeaders] as const;
+const headersInFragments = [0, 43, 44, 60, ...opaqueHeaders] as const;
 
 type OwnAddress = (mac: Field, address: Field) => readonly Expression[];
 
