@@ -33,13 +33,16 @@ export function setPodPort(what: string, index: number, { hairpin }: { readonly 
 const header = (writer: MessageWriter, index: number, state: number, flags: number): MessageWriter =>
   writer.u8(Family.BRIDGE).u8(0).u16(0).u32(index).u16(state).u8(flags).u8(0);
 
-/** Declares that a MAC is behind a port of a bridge, whatever the bridge has learnt. It goes when the port leaves. */
+/**
+ * Declares that a MAC is behind a port of a bridge, whatever the bridge has learnt or learns at other ports. It goes when
+ * the port leaves.
+ */
 export function addPortMac(what: string, index: number, mac: Uint8Array): Message {
   return {
     action: `declare the hardware address "${formatMac(mac)}" on the port "${what}"`,
     type: MessageType.NEWNEIGH,
     flags: Flag.CREATE | Flag.REPLACE,
-    body: (writer) => header(writer, index, Nud.NOARP, Ntf.MASTER).attrBytes(Nda.LLADDR, mac),
+    body: (writer) => header(writer, index, Nud.NOARP, Ntf.MASTER | Ntf.STICKY).attrBytes(Nda.LLADDR, mac),
   };
 }
 

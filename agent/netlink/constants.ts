@@ -112,6 +112,6 @@ export const Nda = { DST: 1, LLADDR: 2, IFINDEX: 8, MASTER: 9 } as const;
 
 export const Nud = { NOARP: 0x40, PERMANENT: 0x80 } as const;
 
-export const Ntf = { MASTER: 4 } as const;
+export const Ntf = { MASTER: 0x04, STICKY: 0x40 } as const;
 
 export const Netnsa = { NSID: 1, FD: 3 } as const;
