@@ -18,7 +18,6 @@ export function bridgeSide(bridge: Link, hairpin: boolean, guard: PortGuard): Ho
     master: bridge.index,
     finishesChecksums: true,
     portOptions: (host, podMac) => podPort(host, podMac, hairpin),
-    isPort: (host) => isPodPort(host, bridge, hairpin),
     guard: {
       macOf: ({ index }) => guard.at(index)?.mac,
       admit: ({ index }, { owner, ipam }, mac) => {
@@ -29,5 +28,6 @@ export function bridgeSide(bridge: Link, hairpin: boolean, guard: PortGuard): Ho
   };
 }
 
+/** Whether `podPort` has been said to a host's end; the MACs that are declared are the bridge's to tell. */
 export const isPodPort = (host: Link, bridge: Link, hairpin: boolean): boolean =>
   host.master === bridge.index && host.hairpin === hairpin && !host.learning;

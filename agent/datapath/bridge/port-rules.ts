@@ -98,14 +98,14 @@ function frameRules(
     rule("prerouting", "pods", isPort, "pod"),
     rule("input", "no BPDUs, no LLDP", [...isPort, ...reserved]),
     rule("pod", "no BPDUs, no LLDP", reserved),
-    rule("pod", "its MAC and IPv4 address", fromOwn4, "ipv4"),
+    rule("pod", "its MAC and IPv4 address", fromOwn4, "pod-ipv4"),
     rule(
       "pod",
       "its MAC and an IPv6 address of it",
       [...is(etherType, Ether.ipv6), ...own6(sourceMac, source6)],
-      "ipv6",
+      "pod-ipv6",
     ),
-    rule("pod", "ARP", [...is(etherType, Ether.arp), ...is(arpHead, arpOfIpv4)], "arp"),
+    rule("pod", "ARP", [...is(etherType, Ether.arp), ...is(arpHead, arpOfIpv4)], "pod-arp"),
     dropTheRest(rule, "pod"),
   ];
 }
@@ -118,9 +118,9 @@ function arpRules(rule: RuleMaker, { pods4 }: PortSets): readonly Rule[] {
   const speaks = [...isBetween(arpOperation, Arp.request, Arp.reply), ...ownMacsWith(arpSender)];
   const probes = [...is(arpOperation, Arp.request), ...is(arpSender, 0), ...ownMacsWith(arpTarget)];
   return [
-    rule("arp", "about itself", [...speaks, accept]),
-    rule("arp", "whether somebody else has its address", [...probes, accept]),
-    dropTheRest(rule, "arp"),
+    rule("pod-arp", "about itself", [...speaks, accept]),
+    rule("pod-arp", "whether somebody else has its address", [...probes, accept]),
+    dropTheRest(rule, "pod-arp"),
   ];
 }
 
@@ -129,13 +129,13 @@ function ipv4Rules(rule: RuleMaker): readonly Rule[] {
   const icmp = [...is(upperProtocol, Upper.icmp4), ...isNot(upperType, Router.redirect, Router.advertisement)];
   const igmp = [...is(upperProtocol, Upper.igmp), ...isNot(upperType, Router.query)];
   return [
-    rule("ipv4", "TCP", [...is(upperProtocol, Upper.tcp), accept]),
+    rule("pod-ipv4", "TCP", [...is(upperProtocol, Upper.tcp), accept]),
     // Worth nothing without the first one.
-    rule("ipv4", "later fragments", [...isNot(fragmentOffset4, 0), accept]),
-    rule("ipv4", "UDP, not as a DHCP server", [...udp, accept]),
-    rule("ipv4", "ICMP, not as a router", [...icmp, accept]),
-    rule("ipv4", "IGMP, not as a router", [...igmp, accept]),
-    rule("ipv4", "other protocols", [...isNot(upperProtocol, Upper.udp, Upper.icmp4, Upper.igmp), accept]),
-    dropTheRest(rule, "ipv4"),
+    rule("pod-ipv4", "later fragments", [...isNot(fragmentOffset4, 0), accept]),
+    rule("pod-ipv4", "UDP, not as a DHCP server", [...udp, accept]),
+    rule("pod-ipv4", "ICMP, not as a router", [...icmp, accept]),
+    rule("pod-ipv4", "IGMP, not as a router", [...igmp, accept]),
+    rule("pod-ipv4", "other protocols", [...isNot(upperProtocol, Upper.udp, Upper.icmp4, Upper.igmp), accept]),
+    dropTheRest(rule, "pod-ipv4"),
   ];
 }

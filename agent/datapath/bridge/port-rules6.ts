@@ -53,17 +53,21 @@ export function ipv6Rules(rule: RuleMaker, own: OwnAddress): readonly Rule[] {
   const farUdp = [...is(upperProtocol, Upper.udp), ...isNot(upperDestinationPort, dhcpClient)];
   const farIcmp = is(upperProtocol, Upper.icmp6);
   return [
-    rule("ipv6", "from no address", fromNone, "unspecified"),
-    rule("ipv6", "TCP", [...is(nextHeader, Upper.tcp), accept]),
-    rule("ipv6", "UDP, not as a DHCP server", [...isUdp, accept]),
-    rule("ipv6", "ICMPv6", is(nextHeader, Upper.icmp6), "icmpv6"),
-    rule("ipv6", "fragments", is(nextHeader, Header.fragment), "fragment"),
-    rule("ipv6", "no fragments behind other headers", [...is(hasExtensionHeader(Header.fragment), 1), drop]),
-    rule("ipv6", "UDP behind other headers", [...farUdp, accept]),
-    rule("ipv6", "ICMPv6 behind other headers", [...farIcmp, ...isBelow(upperType, Icmp6.firstOfNeighbours), accept]),
-    rule("ipv6", "groups that it listens to", farIcmp, "listener"),
-    rule("ipv6", "other protocols", [...isNot(upperProtocol, Upper.udp, Upper.icmp6, ...opaqueHeaders), accept]),
-    dropTheRest(rule, "ipv6"),
+    rule("pod-ipv6", "from no address", fromNone, "pod-unspecified"),
+    rule("pod-ipv6", "TCP", [...is(nextHeader, Upper.tcp), accept]),
+    rule("pod-ipv6", "UDP, not as a DHCP server", [...isUdp, accept]),
+    rule("pod-ipv6", "ICMPv6", is(nextHeader, Upper.icmp6), "pod-icmpv6"),
+    rule("pod-ipv6", "fragments", is(nextHeader, Header.fragment), "pod-fragment"),
+    rule("pod-ipv6", "no fragments behind other headers", [...is(hasExtensionHeader(Header.fragment), 1), drop]),
+    rule("pod-ipv6", "UDP behind other headers", [...farUdp, accept]),
+    rule("pod-ipv6", "ICMPv6 behind other headers", [
+      ...farIcmp,
+      ...isBelow(upperType, Icmp6.firstOfNeighbours),
+      accept,
+    ]),
+    rule("pod-ipv6", "groups that it listens to", farIcmp, "pod-listener"),
+    rule("pod-ipv6", "other protocols", [...isNot(upperProtocol, Upper.udp, Upper.icmp6, ...opaqueHeaders), accept]),
+    dropTheRest(rule, "pod-ipv6"),
     ...listenerRules(rule),
     ...discoveryRules(rule, own),
     ...unspecifiedRules(rule, own),
@@ -77,9 +81,9 @@ const fromNone = is(source6, 0);
 function listenerRules(rule: RuleMaker): readonly Rule[] {
   const [first, last] = Icmp6.listeners;
   return [
-    rule("listener", "version 1", [...isBetween(upperType, first, last), accept]),
-    rule("listener", "version 2", [...is(upperType, Icmp6.listenersV2), accept]),
-    dropTheRest(rule, "listener"),
+    rule("pod-listener", "version 1", [...isBetween(upperType, first, last), accept]),
+    rule("pod-listener", "version 2", [...is(upperType, Icmp6.listenersV2), accept]),
+    dropTheRest(rule, "pod-listener"),
   ];
 }
 
@@ -89,22 +93,22 @@ function discoveryRules(rule: RuleMaker, own: OwnAddress): readonly Rule[] {
   const answers = [...is(icmp6.type, Icmp6.advertisement), ...own(sourceMac, icmp6.target)];
   const tells = (option: number): readonly Expression[] => [...is(length6, withOption), ...is(icmp6.option, option)];
   return [
-    rule("icmpv6", "errors and echo", [...isBelow(icmp6.type, Icmp6.firstOfNeighbours), accept]),
-    rule("icmpv6", "asks", [...asks, ...is(length6, bare), accept]),
-    rule("icmpv6", "asks and tells its MAC", [
+    rule("pod-icmpv6", "errors and echo", [...isBelow(icmp6.type, Icmp6.firstOfNeighbours), accept]),
+    rule("pod-icmpv6", "asks", [...asks, ...is(length6, bare), accept]),
+    rule("pod-icmpv6", "asks and tells its MAC", [
       ...asks,
       ...tells(Option.sourceMac),
       ...own(icmp6.optionMac, source6),
       accept,
     ]),
-    rule("icmpv6", "answers", [...answers, ...is(length6, bare), accept]),
-    rule("icmpv6", "answers and tells its MAC", [
+    rule("pod-icmpv6", "answers", [...answers, ...is(length6, bare), accept]),
+    rule("pod-icmpv6", "answers and tells its MAC", [
       ...answers,
       ...tells(Option.targetMac),
       ...own(icmp6.optionMac, icmp6.target),
       accept,
     ]),
-    dropTheRest(rule, "icmpv6"),
+    dropTheRest(rule, "pod-icmpv6"),
   ];
 }
 
@@ -121,15 +125,15 @@ function unspecifiedRules(rule: RuleMaker, own: OwnAddress): readonly Rule[] {
     ...is(upperProtocol, Upper.icmp6),
   ];
   return [
-    rule("unspecified", "whether somebody else has its address", [...probes, ...is(length6, bare), accept]),
-    rule("unspecified", "the same, marked", [
+    rule("pod-unspecified", "whether somebody else has its address", [...probes, ...is(length6, bare), accept]),
+    rule("pod-unspecified", "the same, marked", [
       ...probes,
       ...is(length6, withOption),
       ...is(icmp6.option, Option.nonce),
       accept,
     ]),
-    rule("unspecified", "groups that it listens to", reports, "listener"),
-    dropTheRest(rule, "unspecified"),
+    rule("pod-unspecified", "groups that it listens to", reports, "pod-listener"),
+    dropTheRest(rule, "pod-unspecified"),
   ];
 }
 
@@ -139,10 +143,10 @@ function fragmentRules(rule: RuleMaker): readonly Rule[] {
   const udp = [...is(next, Upper.udp), ...isNot(destinationPort, dhcpClient)];
   const icmp = [...is(next, Upper.icmp6), ...isBelow(icmpType, Icmp6.firstOfNeighbours)];
   return [
-    rule("fragment", "later ones", [...isNot(next, ...headersInFragments), ...isNot(offset, 0), accept]),
-    rule("fragment", "UDP, not as a DHCP server", [...udp, accept]),
-    rule("fragment", "errors and echo", [...icmp, accept]),
-    rule("fragment", "other protocols", [...isNot(next, Upper.udp, Upper.icmp6, ...headersInFragments), accept]),
-    dropTheRest(rule, "fragment"),
+    rule("pod-fragment", "later ones", [...isNot(next, ...headersInFragments), ...isNot(offset, 0), accept]),
+    rule("pod-fragment", "UDP, not as a DHCP server", [...udp, accept]),
+    rule("pod-fragment", "errors and echo", [...icmp, accept]),
+    rule("pod-fragment", "other protocols", [...isNot(next, Upper.udp, Upper.icmp6, ...headersInFragments), accept]),
+    dropTheRest(rule, "pod-fragment"),
   ];
 }

@@ -24,8 +24,6 @@ export interface HostSide {
   readonly finishesChecksums: boolean;
   /** What a port needs besides. @param podMac the pod's hardware address */
   portOptions(host: Link, podMac: string): readonly Message[];
-  /** Whether a host's end that stands has its place and its options. */
-  isPort(host: Link): boolean;
   /** What may come in by a host's end. Absent: whoever forwards keeps to that by itself. */
   readonly guard?: PortAdmission;
   /** Makes a host's end a port where its creation does not; the pod's end is set up meanwhile. Repeatable. */

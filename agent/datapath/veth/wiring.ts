@@ -222,11 +222,13 @@ async function configure(
 
 /** Makes a host's end a port that is up, and through which nothing comes that is not the pod's. */
 function putInPlace(socket: NetlinkSocket, plan: Plan, side: HostSide, host: Link, podMac: string): void {
+  const { name, index, master, up } = host;
   side.guard?.admit(host, plan, podMac);
-  if (host.up && side.isPort(host)) return;
-  const { name, index, master } = host;
-  const place = side.master === 0 || side.master === master ? [] : [setLink(name, index, { master: side.master })];
-  runAll(socket, [...place, ...side.portOptions(host, podMac), setLink(name, index, { up: true })]);
+  runAll(socket, [
+    ...(side.master === 0 || side.master === master ? [] : [setLink(name, index, { master: side.master })]),
+    ...side.portOptions(host, podMac),
+    ...(up ? [] : [setLink(name, index, { up: true })]),
+  ]);
 }
 
 /**
