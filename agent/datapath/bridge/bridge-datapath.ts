@@ -1,25 +1,22 @@
 import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Cidr, Ip } from "../../../shared/ip.ts";
-import { type Link, setLink } from "../../netlink/mod.ts";
+import type { Link } from "../../netlink/mod.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
 import { familiesNotForwarded, turnOnForwarding } from "../host/forwarding.ts";
 import { installMasquerade, missingMasquerade } from "../host/masquerade.ts";
 import { routersHeard } from "../host/sysctl.ts";
 import { differs } from "../veth/compare.ts";
 import { linkOrNone } from "../veth/host-links.ts";
-import type { HostSide } from "../veth/host-side.ts";
 import { interfaceError } from "../veth/kernel-errors.ts";
 import { planOf } from "../veth/plan.ts";
 import { type Attachment, PodPairs } from "../veth/pod-pairs.ts";
 import { openSandbox } from "../veth/sandbox.ts";
 import { wire } from "../veth/wiring.ts";
-import { bridgeSide, isPodPort, podPort } from "./bridge-side.ts";
 import { compareHostEnd } from "./compare.ts";
 import { ensureBridge, missingFromBridge } from "./gateway-bridge.ts";
+import { GuardedPorts } from "./guarded-ports.ts";
 import type { BridgeDataPathOptions, BridgeNetwork } from "./options.ts";
-import { PortGuard } from "./port-guard.ts";
-import { declaredMacs, standingPods } from "./standing-pods.ts";
 
 /**
  * Opens the data path in the calling thread's network namespace; `start()` prepares the node.
@@ -49,41 +46,36 @@ export function createBridgeDataPath(options: BridgeDataPathOptions): DataPath {
  */
 class BridgeDataPath implements DataPath {
   readonly #networks: ReadonlyMap<string, BridgeNetwork>;
-  readonly #leasedTo: BridgeDataPathOptions["leasedTo"];
   readonly #resources = new AsyncDisposableStack();
   readonly #pairs: PodPairs;
   /** By the networks' names. */
-  readonly #guards: ReadonlyMap<string, PortGuard>;
+  readonly #ports: ReadonlyMap<string, GuardedPorts>;
 
   constructor({ networks, leasedTo, logger }: BridgeDataPathOptions) {
     this.#networks = new Map(networks.map((network) => [network.name, network]));
-    this.#leasedTo = leasedTo;
     this.#pairs = this.#resources.use(new PodPairs(logger));
-    const { kernel, socket } = this.#pairs.tools;
-    const filters = this.#resources.use(kernel.openPacketFilterSocket());
-    const isStanding = (index: number): boolean => linkOrNone(socket, { index }) !== undefined;
-    this.#guards = new Map(networks.map((network) => [network.name, new PortGuard(filters, network, isStanding)]));
+    const filters = this.#resources.use(this.#pairs.tools.kernel.openPacketFilterSocket());
+    this.#ports = new Map(
+      networks.map((network) => [network.name, new GuardedPorts(network, this.#pairs, filters, leasedTo)]),
+    );
   }
 
   async start(): Promise<void> {
     const networks = [...this.#networks.values()];
+    const { socket } = this.#pairs.tools;
     try {
-      const bridges = networks.map((network) => this.#bridgeOf(network));
+      const bridges = networks.map((network) => ensureBridge(socket, network).link);
       this.#pairs.retireHalfMade(bridges.map(({ index }) => index));
       networks.forEach((network, i) => {
         const bridge = bridges[i];
-        if (bridge === undefined) return;
-        this.#guardPods(network, bridge);
-        this.#restorePorts(network, bridge);
+        if (bridge !== undefined) this.#portsOf(network).restore(bridge);
       });
     } catch (caught) {
       throw interfaceError("prepare the bridges", caught);
     }
     turnOnForwarding(networks);
     await installMasquerade(networks);
-    this.#orLog("tell the node which addresses are pods'", () => {
-      for (const guard of this.#guards.values()) guard.announce();
-    });
+    for (const ports of this.#ports.values()) ports.announce();
     await this.#pairs.tools.sweeper.sweep();
   }
 
@@ -95,7 +87,7 @@ class BridgeDataPath implements DataPath {
     const { tools } = this.#pairs;
     using namespace = openSandbox(tools.kernel, request.container.netns);
     try {
-      return await wire(tools, plan, namespace, this.#sideOf(network));
+      return await wire(tools, plan, namespace, this.#portsOf(network).sideOf(this.#bridgeFor(network)));
     } catch (caught) {
       throw interfaceError(action, caught);
     }
@@ -103,11 +95,7 @@ class BridgeDataPath implements DataPath {
 
   async detach(owner: Owner): Promise<void> {
     try {
-      const link = this.#pairs.retire(owner);
-      const guard = this.#guards.get(owner.network);
-      const port = link?.index ?? guard?.portOf(owner);
-      // Elements that stay name a port that is down or gone: nobody can use them.
-      if (port !== undefined) this.#orLog("forget a pod's port", () => guard?.dismiss(port));
+      this.#ports.get(owner.network)?.dismiss(owner, this.#pairs.retire(owner));
     } catch (caught) {
       throw interfaceError(`detach "${owner.ifname}" of sandbox "${owner.sandboxId}"`, caught);
     }
@@ -121,7 +109,7 @@ class BridgeDataPath implements DataPath {
         const bridge = linkOrNone(this.#pairs.tools.socket, { name: network.bridge });
         if (bridge === undefined) throw differs(`the bridge "${network.bridge}"`, "missing", "on the node");
         compareHostEnd(host, bridge);
-        this.#compareGuard(network, bridge, host);
+        this.#portsOf(network).compare(bridge, host);
       });
     } catch (caught) {
       throw interfaceError(action, caught);
@@ -167,66 +155,20 @@ class BridgeDataPath implements DataPath {
     await this.#resources.disposeAsync();
   }
 
-  #sideOf(network: BridgeNetwork): HostSide {
-    return bridgeSide(this.#bridgeFor(network), network.hairpin, this.#guardOf(network));
-  }
-
-  #guardOf({ name }: BridgeNetwork): PortGuard {
-    const guard = this.#guards.get(name);
-    if (guard === undefined) throw new Error(`Broken invariant: the network "${name}" has no guard`);
-    return guard;
-  }
-
-  /** Before ports are let up: what may come in by them. Without that no pod is attached, and `problems` tells why. */
-  #guardPods(network: BridgeNetwork, bridge: Link): void {
-    const guard = this.#guardOf(network);
-    this.#orLog(`set up the packet rules of the bridge "${bridge.name}"`, () => {
-      guard.guard(standingPods(this.#pairs, guard, network, bridge, this.#leasedTo));
-    });
-  }
-
-  /** The rest shall go on all the same. */
-  #orLog(action: string, work: () => void): void {
-    try {
-      work();
-    } catch (caught) {
-      const { message } = interfaceError(action, caught);
-      this.#pairs.tools.logger.error(message);
-    }
-  }
-
   /** For one more pod: nothing is looked at twice while the bridge stands; `problems` tells what else it lacks. */
   #bridgeFor(network: BridgeNetwork): Link {
-    const standing = linkOrNone(this.#pairs.tools.socket, { name: network.bridge });
-    return standing?.kind === "bridge" && standing.up ? standing : this.#bridgeOf(network);
-  }
-
-  /** The network's bridge; one that had to be made gets its ports back. */
-  #bridgeOf(network: BridgeNetwork): Link {
-    const { link: bridge, created } = ensureBridge(this.#pairs.tools.socket, network);
-    if (created) this.#restorePorts(network, bridge);
+    const { socket } = this.#pairs.tools;
+    const standing = linkOrNone(socket, { name: network.bridge });
+    if (standing?.kind === "bridge" && standing.up) return standing;
+    const { link: bridge, created } = ensureBridge(socket, network);
+    if (created) this.#portsOf(network).putBack(bridge);
     return bridge;
   }
 
-  #restorePorts(network: BridgeNetwork, bridge: Link): void {
-    const { hairpin } = network;
-    const { socket, logger } = this.#pairs.tools;
-    const guard = this.#guardOf(network);
-    const declared = declaredMacs(this.#pairs, bridge);
-    for (const { link } of this.#attachments((name) => name === network.name)) {
-      const { name, index } = link;
-      const mac = guard.at(index)?.mac;
-      if (link.up && isPodPort(link, bridge, hairpin) && declared.get(index) === mac) continue;
-      const refusals = socket.batch([
-        setLink(name, index, { master: bridge.index }),
-        ...(mac === undefined ? [] : podPort(link, mac, hairpin)),
-        setLink(name, index, { up: true }),
-      ]);
-      const refusal = refusals.find((one) => one !== undefined);
-      if (refusal === undefined) continue;
-      // The others shall have their network all the same; CHECK names this one.
-      logger.error("cannot put a pod back on its bridge", { error: refusal.message });
-    }
+  #portsOf({ name }: BridgeNetwork): GuardedPorts {
+    const ports = this.#ports.get(name);
+    if (ports === undefined) throw new Error(`Broken invariant: the network "${name}" has no ports`);
+    return ports;
   }
 
   #attachments(isWanted = (network: string): boolean => this.#networks.has(network)): readonly Attachment[] {
@@ -237,9 +179,9 @@ class BridgeDataPath implements DataPath {
     const networks = [...this.#networks.values()];
     const attachments = this.#attachments();
     const problems = networks.flatMap((network) => {
-      const hasPods = attachments.some(({ alias }) => alias.owner.network === network.name);
-      const missing = [...missingFromBridge(this.#pairs.tools.socket, network), ...this.#unguarded(network)];
-      return missing.map((message) => problem(hasPods, message));
+      const own = attachments.filter(({ alias }) => alias.owner.network === network.name);
+      const missing = [...missingFromBridge(this.#pairs.tools.socket, network), ...this.#portsOf(network).missing(own)];
+      return missing.map((message) => problem(own.length > 0, message));
     });
     for (const family of familiesNotForwarded(networks)) {
       problems.push(problem(attachments.length > 0, `IPv${family} forwarding is off on the node`));
@@ -247,31 +189,6 @@ class BridgeDataPath implements DataPath {
     for (const message of missingMasquerade(this.#pairs.tools.kernel, networks))
       problems.push(problem(attachments.length > 0, message));
     return problems;
-  }
-
-  /** What of a network's packet rules and declared MACs is missing now, in sentences. */
-  #unguarded(network: BridgeNetwork): readonly string[] {
-    const guard = this.#guardOf(network);
-    const missing = guard.missing();
-    const bridge = linkOrNone(this.#pairs.tools.socket, { name: network.bridge });
-    if (bridge === undefined) return missing;
-    const declared = declaredMacs(this.#pairs, bridge);
-    const ports = this.#attachments((name) => name === network.name).filter(({ link }) => {
-      const mac = guard.at(link.index)?.mac;
-      return mac === undefined || declared.get(link.index) !== mac;
-    });
-    if (ports.length === 0) return missing;
-    return [
-      ...missing,
-      `${ports.length} ports of the bridge "${network.bridge}" are without their pods' hardware addresses`,
-    ];
-  }
-
-  #compareGuard(network: BridgeNetwork, bridge: Link, { name, index }: Link): void {
-    const pod = this.#guardOf(network).guardedAt(index);
-    if (pod === undefined) throw differs(`the packet rules about "${name}"`, "not whole", "as ADD made them");
-    if (declaredMacs(this.#pairs, bridge).get(index) === pod.mac) return;
-    throw differs(`the pod's hardware address at the port "${name}"`, "missing", `"${pod.mac}" declared on the bridge`);
   }
 
   #networkOf(owner: Owner, action: string): BridgeNetwork {

@@ -1,6 +1,6 @@
 import type { Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { formatIp, type Ip, ipOf, sameIp } from "../../../shared/ip.ts";
+import { type Ip, ipOf, sameIp } from "../../../shared/ip.ts";
 import { formatMac, parseMac } from "../../../shared/mac.ts";
 import {
   type Element,
@@ -13,7 +13,7 @@ import {
 } from "../../netlink/mod.ts";
 import { absentRuleset, presentElements } from "../host/absent-rules.ts";
 import { installRuleset, missingFromRuleset } from "../host/rule-keeper.ts";
-import { lackingElements, putElements, standingElements, takeElements } from "../host/set-elements.ts";
+import { elementName, lackingElements, putElements, standingElements, takeElements } from "../host/set-elements.ts";
 import { linkLocalOf } from "../link-local.ts";
 import { sameOwner } from "../veth/alias.ts";
 import type { BridgeNetwork } from "./options.ts";
@@ -31,6 +31,12 @@ export interface GuardedPod extends Identity {
   readonly port: number;
 }
 
+/** Elements about one pod: of the port's rules, and of those by which the node knows who is present. */
+interface PodElements {
+  readonly port: readonly Element[];
+  readonly node: readonly Element[];
+}
+
 /** Whoever does not use an address yet speaks from this one. */
 const unspecified = ipOf(6, 0n);
 
@@ -43,7 +49,9 @@ export class PortGuard {
   readonly #ports: ReturnType<typeof portRuleset>;
   readonly #absent: ReturnType<typeof absentRuleset>;
   readonly #isStanding: (port: number) => boolean;
-  #pods = new Map<number, GuardedPod>();
+  readonly #pods = new Map<number, GuardedPod>();
+  /** What they are in the kernel: asked for with every look for problems. */
+  readonly #elementsOf = new WeakMap<GuardedPod, PodElements>();
 
   /**
    * @param socket for packet filters. Keep it: to close one waits for what it has deleted.
@@ -82,14 +90,14 @@ export class PortGuard {
 
   /** Guards these ports and no others, whatever has stood. @throws {NetlinkError} */
   guard(pods: readonly GuardedPod[]): void {
-    this.#pods = new Map(pods.map((pod) => [pod.port, pod]));
-    installRuleset(this.#socket, this.#ports.ruleset, pods.flatMap(this.#portElements));
+    this.#pods.clear();
+    for (const pod of pods) this.#pods.set(pod.port, pod);
+    this.#installPorts();
   }
 
   /** Tells the node which addresses of its subnets are a pod's, in the table of the masquerade rules. @throws {NetlinkError} */
   announce(): void {
-    const ips = [...this.#pods.values()].flatMap((pod) => pod.ips);
-    installRuleset(this.#socket, this.#absent.ruleset, presentElements(this.#absent.sets, ips));
+    installRuleset(this.#socket, this.#absent.ruleset, this.#all("node"));
   }
 
   /**
@@ -116,46 +124,47 @@ export class PortGuard {
     if (pod === undefined) return;
     this.#pods.delete(port);
     // One whose interface has gone without a DEL may have a successor that has its address already.
-    const others = new Set([...this.#pods.values()].flatMap(({ ips }) => ips.map(formatIp)));
-    const absent = pod.ips.filter((ip) => !others.has(formatIp(ip)));
-    takeElements(this.#socket, [...this.#portElements(pod), ...presentElements(this.#absent.sets, absent)]);
+    const others = [...this.#pods.values()];
+    const absent = pod.ips.filter((ip) => !others.some(({ ips }) => ips.some((other) => sameIp(other, ip))));
+    takeElements(this.#socket, [...this.#elements(pod).port, ...presentElements(this.#absent.sets, absent)]);
   }
 
   /** Who is behind a port where everything about it is in the kernel. @throws {NetlinkError} */
   guardedAt(port: number): Identity | undefined {
-    const pod = this.#pods.get(port) ?? this.standing().get(port);
-    if (pod === undefined) return undefined;
-    return lackingElements(this.#socket, this.#elements({ ...pod, port })).length === 0 ? pod : undefined;
+    const pod = this.#pods.get(port);
+    // An agent that has not looked yet goes by what it finds.
+    if (pod === undefined) return this.standing().get(port);
+    const { port: ofPort, node } = this.#elements(pod);
+    return lackingElements(this.#socket, [...ofPort, ...node]).length === 0 ? pod : undefined;
   }
 
   /** What is not as it should be, in sentences. @throws {NetlinkError} */
   missing(): readonly string[] {
-    const pods = [...this.#pods.values()];
-    const present = presentElements(
-      this.#absent.sets,
-      pods.flatMap(({ ips }) => ips),
-    );
     return [
-      ...missingFromRuleset(this.#socket, this.#ports.ruleset, pods.flatMap(this.#portElements)),
-      ...missingFromRuleset(this.#socket, this.#absent.ruleset, present),
+      ...missingFromRuleset(this.#socket, this.#ports.ruleset, this.#all("port")),
+      ...missingFromRuleset(this.#socket, this.#absent.ruleset, this.#all("node")),
     ];
   }
 
   #put(pod: GuardedPod, before: GuardedPod | undefined): void {
     try {
-      const elements = this.#elements(pod);
-      putElements(this.#socket, elements);
+      const { port, node } = this.#elements(pod);
+      putElements(this.#socket, [...port, ...node]);
       if (before === undefined) return;
-      const kept = new Set(elements.map(({ key }) => key.toHex()));
+      const kept = new Set(port.map(elementName));
       takeElements(
         this.#socket,
-        this.#portElements(before).filter(({ key }) => !kept.has(key.toHex())),
+        this.#elements(before).port.filter((element) => !kept.has(elementName(element))),
       );
     } catch (caught) {
       if (!isRefusal(caught, Errno.ENOENT)) throw caught;
-      this.guard([...this.#pods.values()]);
+      this.#installPorts();
       this.announce();
     }
+  }
+
+  #installPorts(): void {
+    installRuleset(this.#socket, this.#ports.ruleset, this.#all("port"));
   }
 
   /** Two of one MAC would take each other's frames, and the bridge's is that of the pods' gateway. */
@@ -168,23 +177,27 @@ export class PortGuard {
     if (mac === bridge.mac) throw taken(mac, `the bridge "${bridge.name}"`);
   }
 
-  #elements(pod: Identity & Pick<GuardedPod, "port">): readonly Element[] {
-    return [...this.#portElements(pod), ...presentElements(this.#absent.sets, pod.ips)];
+  #all(kind: keyof PodElements): readonly Element[] {
+    return [...this.#pods.values()].flatMap((pod) => this.#elements(pod)[kind]);
   }
 
-  readonly #portElements = ({ port, mac, ips }: Identity & Pick<GuardedPod, "port">): readonly Element[] => {
+  #elements(pod: GuardedPod): PodElements {
+    const known = this.#elementsOf.get(pod);
+    if (known !== undefined) return known;
     const { ports, pods4, pods6 } = this.#ports.sets;
+    const { port, mac, ips } = pod;
     const index = new Uint8Array(4);
     new DataView(index.buffer).setUint32(0, port, true);
     const macBytes = parseMac(mac) ?? new Uint8Array(6);
     // Every kernel gives its interfaces a link-local address, and asks whether it is free, also where pods have IPv4 alone.
-    const all = [...ips, linkLocalOf(mac), unspecified];
-    return [
-      ...all.map((ip) => elementOf(ip.family === 4 ? pods4 : pods6, index, macBytes, ipBytes(ip))),
-      // The last: from then on nothing else comes in.
-      elementOf(ports, index),
-    ];
-  };
+    const own = [...ips, linkLocalOf(mac), unspecified].map((ip) =>
+      elementOf(ip.family === 4 ? pods4 : pods6, index, macBytes, ipBytes(ip)),
+    );
+    // The port comes last: from then on nothing else gets in there.
+    const elements = { port: [...own, elementOf(ports, index)], node: presentElements(this.#absent.sets, ips) };
+    this.#elementsOf.set(pod, elements);
+    return elements;
+  }
 }
 
 const taken = (mac: string, holder: string): CniError =>
