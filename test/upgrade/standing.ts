@@ -34,7 +34,7 @@ export async function standing(node: UpgradeNode, pods: readonly UpgradePod[]): 
     }),
   );
   for (const [name, text] of inside) found.set(name, text);
-  found.set("rules", await node.namespace.run("nft list ruleset"));
+  found.set("rules", masqueradeOf(await node.namespace.run("nft --stateless --terse list ruleset")));
   found.set("routes", outside.routes);
   found.set("flows", (await node.flows()).ofPods.join("\n"));
   found.set("ports", await node.ports());
@@ -44,6 +44,13 @@ export async function standing(node: UpgradeNode, pods: readonly UpgradePod[]): 
     if (own.has(owner.sandboxId)) found.set(`lease ${address.ip.value} ${owner.sandboxId}`, `${state} ${generation}`);
   return found;
 }
+
+/** Rules that hide pods behind the node; an earlier release has no others. */
+const masqueradeOf = (rules: string): string =>
+  rules
+    .split("\n")
+    .filter((line) => line.includes("masquerade"))
+    .join("\n");
 
 /** The kernel gives these, a second or two after an interface is up. */
 const isOfLink = (address: string): boolean => /^(fe80:|ff00:)/.test(address);
