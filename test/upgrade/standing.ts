@@ -21,7 +21,7 @@ interface Route {
 /** What pods and their peers could notice of a node, as text by subject: no change of releases may change any of it. */
 export type Standing = ReadonlyMap<string, string>;
 
-/** Interfaces with their numbers, MACs and addresses, routes, rules, ports, flows and leases, of the node and of these pods. */
+/** Interfaces with their numbers, MACs and addresses, routes, ports and leases, of the node and of these pods. */
 export async function standing(node: UpgradeNode, pods: readonly UpgradePod[]): Promise<Standing> {
   const names = new Set(pods.flatMap(({ result }) => result.interfaces.map(({ name }) => name)));
   const found = new Map<string, string>();
@@ -34,9 +34,7 @@ export async function standing(node: UpgradeNode, pods: readonly UpgradePod[]): 
     }),
   );
   for (const [name, text] of inside) found.set(name, text);
-  found.set("rules", masqueradeOf(await node.namespace.run("nft --stateless --terse list ruleset")));
   found.set("routes", outside.routes);
-  found.set("flows", (await node.flows()).ofPods.join("\n"));
   found.set("ports", await node.ports());
   using store = await node.home.store();
   const own = new Set(pods.map(({ containerId }) => containerId));
@@ -45,12 +43,23 @@ export async function standing(node: UpgradeNode, pods: readonly UpgradePod[]): 
   return found;
 }
 
-/** Rules that hide pods behind the node; an earlier release has no others. */
-const masqueradeOf = (rules: string): string =>
-  rules
-    .split("\n")
-    .filter((line) => line.includes("masquerade"))
-    .join("\n");
+/** What a release tells kernel and switch of packets: it may be other than what another one does. */
+export interface Told {
+  readonly rules: string;
+  /** Flows of each pod, by the number that the pod's have in their cookies. */
+  readonly pods: ReadonlyMap<string, string>;
+  readonly others: readonly string[];
+}
+
+export async function told(node: UpgradeNode): Promise<Told> {
+  const { ofPods, others } = await node.flows();
+  const pods = Map.groupBy(ofPods, (flow) => flow.slice(0, flow.indexOf(",")));
+  const texts = new Map([...pods].map(([pod, flows]) => [pod, flows.join("\n")]));
+  return { rules: ownRules(await node.namespace.run("nft --stateless --terse list ruleset")), pods: texts, others };
+}
+
+/** But for the rules about pods' ports, which an earlier release neither has nor takes away. */
+const ownRules = (rules: string): string => rules.replace(/^table bridge [\s\S]*?^\}\n?/gm, "");
 
 /** The kernel gives these, a second or two after an interface is up. */
 const isOfLink = (address: string): boolean => /^(fe80:|ff00:)/.test(address);

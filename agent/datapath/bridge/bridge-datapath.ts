@@ -3,8 +3,9 @@ import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Cidr, Ip } from "../../../shared/ip.ts";
 import type { Link } from "../../netlink/mod.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
+import { crowdedKernel } from "../host/connection-table.ts";
 import { familiesNotForwarded, turnOnForwarding } from "../host/forwarding.ts";
-import { installMasquerade, missingMasquerade } from "../host/masquerade.ts";
+import { installPacketRules, missingPacketRules } from "../host/packet-rules.ts";
 import { routersHeard } from "../host/sysctl.ts";
 import { differs } from "../veth/compare.ts";
 import { linkOrNone } from "../veth/host-links.ts";
@@ -50,6 +51,8 @@ class BridgeDataPath implements DataPath {
   readonly #pairs: PodPairs;
   /** By the networks' names. */
   readonly #ports: ReadonlyMap<string, GuardedPorts>;
+  /** What pods are not kept from, where the node has no packet rules. */
+  #unguarded: string | undefined;
 
   constructor({ networks, leasedTo, logger }: BridgeDataPathOptions) {
     this.#networks = new Map(networks.map((network) => [network.name, network]));
@@ -74,7 +77,7 @@ class BridgeDataPath implements DataPath {
       throw interfaceError("prepare the bridges", caught);
     }
     turnOnForwarding(networks);
-    await installMasquerade(networks);
+    this.#unguarded = await installPacketRules(networks);
     for (const ports of this.#ports.values()) ports.announce();
     await this.#pairs.tools.sweeper.sweep();
   }
@@ -148,7 +151,8 @@ class BridgeDataPath implements DataPath {
   }
 
   async shortcomings(): Promise<readonly string[]> {
-    return [...this.#networks.values()].flatMap(({ bridge }) => routersHeard(bridge));
+    const routers = [...this.#networks.values()].flatMap(({ bridge }) => routersHeard(bridge));
+    return [...(this.#unguarded === undefined ? [] : [this.#unguarded]), ...routers, ...crowdedKernel()];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -186,7 +190,8 @@ class BridgeDataPath implements DataPath {
     for (const family of familiesNotForwarded(networks)) {
       problems.push(problem(attachments.length > 0, `IPv${family} forwarding is off on the node`));
     }
-    for (const message of missingMasquerade(this.#pairs.tools.kernel, networks))
+    const guarded = this.#unguarded === undefined ? networks : [];
+    for (const message of missingPacketRules(this.#pairs.tools.kernel, guarded))
       problems.push(problem(attachments.length > 0, message));
     return problems;
   }

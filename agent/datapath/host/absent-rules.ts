@@ -16,7 +16,7 @@ import {
   rejectAsAbsent,
   type Table,
 } from "../../netlink/mod.ts";
-import { masqueradeTable } from "./masquerade.ts";
+import { packetTable } from "./packet-rules.ts";
 import type { Ruleset } from "./rule-keeper.ts";
 
 /** A network whose pods the node is the router of. */
@@ -51,7 +51,7 @@ const hooks = new Map([
  * which pods there are.
  */
 export function absentRuleset(network: Routed): { readonly ruleset: Ruleset; readonly sets: AbsentSets } {
-  const table: Table = { family: "inet", name: masqueradeTable(network) };
+  const table: Table = { family: "inet", name: packetTable(network) };
   const sets: AbsentSets = {
     pods4: { table, name: families[4].set, key: ["ipv4"] },
     pods6: { table, name: families[6].set, key: ["ipv6"] },

@@ -46,7 +46,7 @@ export class LinuxHost implements HostNetwork {
       for (const key of ["arp_ignore", "arp_announce"])
         writeSysctl(`/proc/sys/net/ipv4/conf/${name}/${key}`, "1", `set up the gateway "${name}"`);
       hearNoRouters(name);
-      if (addresses.some(({ ip }) => ip.family === 6)) useOwnAddressAtOnce(name);
+      useOwnAddressAtOnce(name);
       if (!link.up || link.mtu !== mtu) this.#socket.run(setLink(name, link.index, { up: true, mtu }));
       const standing = addressesOf(this.#socket, link).filter((address) => !isLinkLocal(address));
       // Of other subnets that the node has had; where it has none, addresses are another plugin's.
