@@ -151,8 +151,8 @@ class BridgeDataPath implements DataPath {
   }
 
   async shortcomings(): Promise<readonly string[]> {
-    const heard = [...this.#networks.values()].flatMap(({ bridge }) => routersHeard(bridge));
-    return [...(this.#unguarded === undefined ? [] : [this.#unguarded]), ...heard, ...crowdedKernel()];
+    const routers = [...this.#networks.values()].flatMap(({ bridge }) => routersHeard(bridge));
+    return [...(this.#unguarded === undefined ? [] : [this.#unguarded]), ...routers, ...crowdedKernel()];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
