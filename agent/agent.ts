@@ -203,6 +203,7 @@ export class Agent {
       config,
       ...(joined === undefined ? {} : { cluster: joined.membership }),
       podOf: (owner) => allocator.find(owner)[0]?.pod,
+      leasedTo: (owner) => allocator.standing(owner).map(({ address }) => address.ip),
       leftover: (owner) => void leftover.set(ownerKey(owner), owner),
     });
     this.#resources.use(dataPath);

@@ -13,3 +13,6 @@ export const multicast = {
 
 /** To all on a link, whichever. */
 export const broadcast: Cidr = { ip: ipOf(4, 0xffff_ffffn), prefix: 32 };
+
+/** Of one link, and of IPv6: each interface has one. */
+export const linkLocal6: Cidr = { ip: ipOf(6, 0xfe80n << 112n), prefix: 10 };

@@ -9,7 +9,7 @@ import type { FlowFilter } from "./flow-mod.ts";
 import { flowsRequest, type InstalledFlow } from "./flow-stats.ts";
 import { groupsRequest, type OpenFlowGroup } from "./group.ts";
 import { type GroupCounters, groupCountersRequest } from "./group-stats.ts";
-import { metersRequest, type OpenFlowMeter } from "./meter.ts";
+import { metersRequest, mostMetersRequest, type OpenFlowMeter } from "./meter.ts";
 import { type MultipartRequest, multipartMessage } from "./multipart.ts";
 import { OpenFlowError } from "./openflow-error.ts";
 import { type OpenFlowPort, portsRequest } from "./port.ts";
@@ -172,6 +172,11 @@ export class OpenFlowClient implements Disposable {
 
   async meters(): Promise<readonly OpenFlowMeter[]> {
     return (await this.list(metersRequest())).filter((meter) => meter !== undefined);
+  }
+
+  async mostMeters(): Promise<number> {
+    const [most = 0] = await this.list(mostMetersRequest());
+    return most;
   }
 
   ports(): Promise<readonly OpenFlowPort[]> {

@@ -39,6 +39,7 @@ export const MultipartType = {
   GROUP: 6,
   GROUP_DESC: 7,
   METER_CONFIG: 10,
+  METER_FEATURES: 11,
   PORT_DESC: 13,
 } as const;
 

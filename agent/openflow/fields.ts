@@ -66,6 +66,8 @@ const NXM0 = 0x0000;
 const NXM1 = 0x0001;
 const OXM = 0x8000;
 const PKT_REG = 0x8001;
+/** Ericsson's, which Open vSwitch takes since 2.11. */
+const ERICSSON = 0x1000;
 
 /** Name, class, code, bytes, bits, maskable, writable, notation, need, name in `move`. */
 const rows = [
@@ -102,6 +104,8 @@ const rows = [
   ["nd_target", OXM, 31, 16, 128, true, true, "ip6", "nd", "NXM_NX_ND_TARGET"],
   ["nd_sll", OXM, 32, 6, 48, true, true, "mac", "nd-solicit", "NXM_NX_ND_SLL"],
   ["nd_tll", OXM, 33, 6, 48, true, true, "mac", "nd-advert", "NXM_NX_ND_TLL"],
+  ["nd_reserved", ERICSSON, 1, 4, 32, false, true, "decimal", "nd", "ERICOXM_OF_ICMPV6_ND_RESERVED"],
+  ["nd_options_type", ERICSSON, 2, 1, 8, false, true, "decimal", "nd", "ERICOXM_OF_ICMPV6_ND_OPTIONS_TYPE"],
   ["tun_id", OXM, 38, 8, 64, true, true, "hex", undefined, "NXM_NX_TUN_ID"],
   ["ip_frag", NXM1, 26, 1, 2, true, false, "frag", "ip", "NXM_NX_IP_FRAG"],
   ["nw_ttl", NXM1, 29, 1, 8, false, true, "decimal", "ip", "NXM_NX_IP_TTL"],

@@ -82,3 +82,17 @@ function readMeter(reader: WireReader): OpenFlowMeter | undefined {
   const unit = flags & flag.pktps ? "pktps" : "kbps";
   return { id, unit, rate, burst: flags & flag.burst ? burst : undefined };
 }
+
+/** OFPMP_METER_FEATURES (7.3.5.15): how many meters the switch can have; 0 where its data path has none. */
+export function mostMetersRequest(): MultipartRequest<number> {
+  return {
+    action: "ask how many meters there can be",
+    type: MultipartType.METER_FEATURES,
+    body: () => undefined,
+    entry: (reader) => {
+      const most = reader.u32();
+      reader.rest();
+      return most;
+    },
+  };
+}

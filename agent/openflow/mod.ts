@@ -47,7 +47,7 @@ export {
 export { groupText } from "./group-text.ts";
 export { learn, learnLoad, learnMatch } from "./learn.ts";
 export { type MatchBuilder, match } from "./match.ts";
-export { addMeter, deleteAllMeters, deleteMeter, meter, modifyMeter } from "./meter.ts";
+export { addMeter, deleteAllMeters, deleteMeter, meter, modifyMeter, type OpenFlowMeter } from "./meter.ts";
 export { OpenFlowError } from "./openflow-error.ts";
 export { type PacketIn, packetOut, resumePacket, usePacketIn2 } from "./packet.ts";
 export type { Request as OpenFlowRequest } from "./request.ts";

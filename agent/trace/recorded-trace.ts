@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { formatIp, type Ip, parseIp } from "../../shared/ip.ts";
-import type { Control } from "./control-socket.ts";
+import type { Control } from "../switch-control/mod.ts";
 import type { SwitchPort } from "./switch-ports.ts";
 
 /** For tests: what Open vSwitch 3.1 printed for packets of a small pipeline, by the names of the files. */

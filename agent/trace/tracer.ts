@@ -1,4 +1,4 @@
-import type { Control } from "./control-socket.ts";
+import type { Control } from "../switch-control/mod.ts";
 import { type Packet, packetText, trackingStates } from "./packet.ts";
 import { type Pass, parseTrace, tunnelKey } from "./trace-text.ts";
 

@@ -31,11 +31,18 @@ test("actions are told by what they decide; ways to the next table are not", () 
     "group 7 chooses",
   ]);
   expect(
-    decided("ct(commit,table=140,zone=65520,nat(dst=10.10.1.3:8080))", "nat(dst=10.10.1.3:8080)", "dec_ttl", "drop"),
+    decided(
+      "ct(commit,table=140,zone=65520,nat(dst=10.10.1.3:8080))",
+      "nat(dst=10.10.1.3:8080)",
+      "dec_ttl",
+      "meter:1024",
+      "drop",
+    ),
   ).toEqual([
     "connection remembered (zone 65520)",
     "destination translated to 10.10.1.3:8080",
     "one hop counted",
+    "counted among the pod's new connections",
     "dropped",
   ]);
   expect(

@@ -46,6 +46,7 @@ function actionWords(text: string, port: PortName): readonly string[] {
   if (group !== null) return [`group ${group[1]} chooses`];
   if (text.startsWith("ct(")) return trackingWords(text);
   if (text.startsWith("learn(")) return ["remembers the choice for the next packets"];
+  if (/^meter:\d+$/.test(text)) return ["counted among the pod's new connections"];
   if (text === "drop") return ["dropped"];
   if (text === "dec_ttl") return ["one hop counted"];
   if (text === "NORMAL") return ["switched by MAC address"];

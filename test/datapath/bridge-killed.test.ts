@@ -84,6 +84,7 @@ describeWith("bridge data path: an agent killed in the middle", ["root", "strace
         await dataPath.detach(ownerOf("killed"));
         await dataPath[Symbol.asyncDispose]();
         expect.soft(await pairs(), at).toEqual([]);
+        expect.soft(await sandbox.node("nft list ruleset"), at).not.toContain("elements");
         expect.soft(JSON.parse(await sandbox.pod(pod, "ip -j link")), at).toHaveLength(1);
       }
     }

@@ -147,14 +147,19 @@ describeWith("the pipeline's other modes", ["linux", "root", "openvswitch"], () 
     expect((await arp("10.10.1.2")).to).toEqual([]);
   });
 
-  test("networkPolicyOnly: the node is asked for what no pod here has, also by neighbour discovery", async () => {
+  test("networkPolicyOnly: so does who asks by neighbour discovery", async () => {
     await bridge.install(nodeFlows(contexts.networkPolicyOnly));
     const ask = (target: string) =>
       bridge.trace(
         `in_port=pod1,icmp6,icmpv6_type=135,nw_ttl=255,dl_src=${pod1},dl_dst=33:33:ff:00:00:01,ipv6_src=fd00:10:1::2,ipv6_dst=ff02::1:ff00:1,nd_target=${target},nd_sll=${pod1}`,
       );
-    expect((await ask("fd00::1")).to).toEqual(["gw0"]);
-    expect((await ask("fd00:10:1::3")).to).toEqual(["pod2"]);
+    for (const target of ["fd00::1", "fd00:10:1::3"]) {
+      const { to, final } = await ask(target);
+      expect(to).toEqual(["IN_PORT"]);
+      expect(final).toContain(`ipv6_src=${target},ipv6_dst=fd00:10:1::2`);
+      expect(final).toContain(`nd_tll=${virtual}`);
+    }
+    expect((await ask("fd00:10:1::2")).to).toEqual([]);
   });
 
   test("what one asks the node's link-local address goes to it", async () => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { PipelineContext } from "../../agent/datapath/ovs/pipeline/context.ts";
 import { describeWith } from "../support/requires.ts";
 import { PipelineBridge } from "./pipeline-bridge.ts";
-import { contexts, macs, nodeFlows, packet, pods, type Version } from "./pipeline-node.ts";
+import { contexts, type Host, macs, nodeFlows, packet, pods, type Version } from "./pipeline-node.ts";
 
 const { pod1, pod2, gateway, virtual } = macs;
 const known = "trk,est";
@@ -74,8 +74,27 @@ describeWith("tenants in the pipeline", ["linux", "root", "openvswitch"], () => 
       }
     });
 
+    test("what the node sends on for a pod is the pod's still, and what it sends for others' pods is nobody's", async () => {
+      await withVnids([11, 12]);
+      const sentOn = (host: Host, to: Host, mac: string) =>
+        bridge.trace(packet(version, "gw0", [host, to], [gateway, mac]), "trk,new", "trk,new");
+      expect((await sentOn("pod1", "pod2", pod2)).way.endsWith("TenantIsolation")).toBe(true);
+      const far = await sentOn("pod1", "peerPod", virtual);
+      expect([far.to, far.final.includes("tun_id=0xb")]).toEqual([["tun0"], true]);
+      for (const host of ["absentPod", "peerPod", "farPod"] as const) {
+        const stranger = await sentOn(host, "pod2", pod2);
+        expect([stranger.to, stranger.way.endsWith("SpoofGuard")]).toEqual([[], true]);
+      }
+      await withVnids([12, 12]);
+      expect((await sentOn("pod1", "pod2", pod2)).to).toEqual(["pod2"]);
+      await withVnids([0, 12]);
+      expect((await sentOn("pod1", "pod2", pod2)).to).toEqual(["pod2"]);
+    });
+
     test("in flat mode numbers mean nothing", async () => {
       await withVnids([11, 12], contexts.encap);
+      const sentOn = packet(version, "gw0", ["peerPod", "pod2"], [gateway, pod2]);
+      expect((await bridge.trace(sentOn, known)).to).toEqual(["pod2"]);
       expect((await between()).to).toEqual(["pod2"]);
       expect((await fromTunnel(99)).to).toEqual(["pod1"]);
       const sent = await bridge.trace(packet(version, "pod1", ["pod1", "peerPod"], [pod1, gateway]), known);

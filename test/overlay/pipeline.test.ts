@@ -139,16 +139,24 @@ describeWith("the pipeline of a node with tunnels", ["linux", "root", "openvswit
     });
   });
 
-  test("ARP goes to who has the address, and to nobody else; peers' gateways are answered for", async () => {
+  test("ARP is answered in the place of who has the address, also for peers' gateways, and goes to nobody", async () => {
     const arp = (at: string, from: readonly [string, string], target: string, more = "") =>
       bridge.trace(
         `in_port=${at},arp,dl_src=${from[1]},dl_dst=ff:ff:ff:ff:ff:ff,arp_op=1,arp_spa=${from[0]},arp_sha=${from[1]},arp_tpa=${target}${more}`,
       );
     const own = [addressOf("pod1", 4), pod1] as const;
     const way = `${root} ARPSpoofGuard ARPResponder`;
-    expect(await arp("pod1", own, "10.10.1.3")).toMatchObject({ way, to: ["pod2"] });
-    expect(await arp("pod1", own, "10.10.1.1")).toMatchObject({ way, to: ["gw0"] });
-    expect(await arp("gw0", ["10.10.1.1", gateway], "10.10.1.2")).toMatchObject({ way, to: ["pod1"] });
+    for (const [at, from, target, mac] of [
+      ["pod1", own, "10.10.1.3", pod2],
+      ["pod1", own, "10.10.1.1", gateway],
+      ["gw0", ["10.10.1.1", gateway], "10.10.1.2", pod1],
+    ] as const) {
+      const answered = await arp(at, from, target);
+      expect(answered).toMatchObject({ way, to: ["IN_PORT"] });
+      expect(answered.final).toContain(
+        `arp_spa=${target},arp_tpa=${from[0]},arp_op=2,arp_sha=${mac},arp_tha=${from[1]}`,
+      );
+    }
     expect(await arp("pod1", own, "10.10.1.99")).toMatchObject({ way, to: [] });
     // It asks who else has its own address.
     expect((await arp("pod1", own, "10.10.1.2")).to).toEqual([]);
@@ -164,7 +172,7 @@ describeWith("the pipeline of a node with tunnels", ["linux", "root", "openvswit
     expect(await arp("tun0", own, "10.10.1.3")).toMatchObject(stopped);
   });
 
-  test("neighbour discovery goes to who has the address, and says nothing but the truth", async () => {
+  test("neighbour discovery is answered in the place of who has the address; nobody else says anything", async () => {
     const nd = (at: string, type: number, fields: string) =>
       bridge.trace(`in_port=${at},icmp6,icmpv6_type=${type},nw_ttl=255,${fields}`);
     const ask = (at: string, from: string, mac: string, target: string, sll = mac) =>
@@ -182,25 +190,31 @@ describeWith("the pipeline of a node with tunnels", ["linux", "root", "openvswit
     const way = `${root} Classifier SpoofGuard IPv6`;
     const linkLocal = "fe80::800:aff:fe0a:102";
     for (const from of ["fd00:10:1::2", linkLocal]) {
-      expect(await ask("pod1", from, pod1, "fd00:10:1::3")).toMatchObject({ way, to: ["pod2"] });
-      expect(await ask("pod1", from, pod1, "fd00:10:1::1")).toMatchObject({ way, to: ["gw0"] });
-      expect(await tell("pod1", from, pod1, gateway, from, pod1)).toMatchObject({ way, to: ["gw0"] });
-      expect(await tell("pod1", from, pod1, pod2, from, "00:00:00:00:00:00")).toMatchObject({ way, to: ["pod2"] });
+      for (const [target, mac] of [
+        ["fd00:10:1::3", pod2],
+        ["fd00:10:1::1", gateway],
+        ["fe80::c00:aff:fe0a:101", gateway],
+      ] as const) {
+        const answered = await ask("pod1", from, pod1, target);
+        expect(answered).toMatchObject({ way: `${way} IPv6`, to: ["IN_PORT"] });
+        expect(answered.final).toContain(`ipv6_src=${target},ipv6_dst=${from}`);
+        expect(answered.final).toMatch(new RegExp(`icmp_type=136.*nd_target=${target}.*nd_tll=${mac}`));
+      }
     }
-    expect(await ask("gw0", "fe80::c00:aff:fe0a:101", gateway, "fd00:10:1::2")).toMatchObject({ way, to: ["pod1"] });
-    expect(await ask("gw0", "fe80::c00:aff:fe0a:101", gateway, linkLocal)).toMatchObject({ way, to: ["pod1"] });
-    const fromGateway = tell("gw0", "fd00:10:1::1", gateway, pod1, "fd00:10:1::1", gateway);
-    expect(await fromGateway).toMatchObject({ way, to: ["pod1"] });
-    expect(await ask("pod1", linkLocal, pod1, "fe80::c00:aff:fe0a:101")).toMatchObject({ way, to: ["gw0"] });
+    for (const target of ["fd00:10:1::2", linkLocal]) {
+      const answered = await ask("gw0", "fe80::c00:aff:fe0a:101", gateway, target);
+      expect(answered).toMatchObject({ way: `${way} IPv6`, to: ["IN_PORT"] });
+      expect(answered.final).toContain(`nd_tll=${pod1}`);
+    }
     expect(await ask("pod1", "fd00:10:1::2", pod1, "fd00:10:1::99")).toMatchObject({ way, to: [] });
-    // To a MAC that nobody here has.
-    expect(await tell("pod1", linkLocal, pod1, virtual, linkLocal, pod1)).toMatchObject({ way, to: [] });
     const stopped = { way: `${root} Classifier SpoofGuard`, to: [] };
     for (const lie of [
       ask("pod1", "fd00:10:1::3", pod1, "fd00:10:1::1"),
       ask("pod1", "fd00:10:1::2", pod1, "fd00:10:1::1", pod2),
       ask("pod1", "fe80::1", pod1, "fd00:10:1::1"),
       tell("pod1", "fd00:10:1::2", pod1, pod2, "fd00:10:1::1", pod1),
+      tell("pod1", linkLocal, pod1, gateway, linkLocal, pod1),
+      tell("gw0", "fd00:10:1::1", gateway, pod1, "fd00:10:1::1", gateway),
       tell("pod1", "fd00:10:1::2", pod1, pod2, "fd00:10:1::2", gateway),
       // A router's advertisement and a redirect.
       nd("pod1", 134, `dl_src=${pod1},dl_dst=${pod2},ipv6_src=fd00:10:1::2,ipv6_dst=fd00:10:1::3`),

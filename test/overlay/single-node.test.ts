@@ -52,6 +52,16 @@ describeWith("pods on one node with Open vSwitch", ["root", "openvswitch", "nft"
     expect(await answers(a.namespace, address, { packetBytes: 1451, seconds: 1 })).toBe(false);
   });
 
+  test("who passes for a router is believed neither by the node's gateway nor by pods, and the node's ends have no IPv6", async () => {
+    const { node } = single;
+    const switches = ["ipv6/conf/IF/accept_ra", "ipv6/conf/IF/accept_redirects", "ipv4/conf/IF/accept_redirects"];
+    const valuesOf = (ifname: string): string =>
+      `cat ${switches.map((path) => `/proc/sys/net/${path.replace("IF", ifname)}`).join(" ")}`;
+    expect((await node.namespace.run(valuesOf("pipette-gw0"))).trim()).toBe("0\n0\n0");
+    expect((await a.namespace.run(valuesOf("eth0"))).trim()).toBe("0\n0\n0");
+    expect(await node.namespace.run(`ip -6 addr show dev ${a.result.interfaces.at(-2)?.name}`)).toBe("");
+  });
+
   test.each(families)("%s: from an address that is not its own a pod reaches nobody", async (_name, i, family) => {
     const spoofed = family === 4 ? "10.10.1.77" : "fd10:0:0:1::77";
     await a.namespace.ip(`addr add ${spoofed}/${family === 4 ? "32" : "128 nodad"} dev eth0`);

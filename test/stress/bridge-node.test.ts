@@ -44,6 +44,12 @@ describeWith("a bridge node under stress", ["root", "nft"], () => {
       /packet rules are .*stray/s,
     ],
     [
+      "an element of the packet rules of nobody",
+      "nft add element inet pipette-pipette0 pods4 {10.92.9.9}",
+      "nft delete element inet pipette-pipette0 pods4 {10.92.9.9}",
+      /the packet rules know 2 IPv4 addresses of pods, wanted 1/,
+    ],
+    [
       "a database whose parts contradict each other",
       sqlite("UPDATE mark SET value = value - 1 WHERE name = 'generation'"),
       sqlite("UPDATE mark SET value = value + 1 WHERE name = 'generation'"),

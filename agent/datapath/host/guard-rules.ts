@@ -1,5 +1,5 @@
 import { formatCidr } from "../../../shared/ip.ts";
-import { loopback } from "../special-blocks.ts";
+import { linkLocal6, loopback } from "../special-blocks.ts";
 
 /** A network whose pods the node's kernel is to be guarded against. */
 export interface GuardedNetwork {
@@ -24,6 +24,14 @@ export const loopbackRules = ({ bridge }: GuardedNetwork): readonly string[] =>
       return `iifname "${bridge}" ${field} ${formatCidr(loopback[family])} drop`;
     }),
   );
+
+/**
+ * Forwarded nowhere by any router (RFC 4291, 2.5.6), but by this kernel where it has a route to them: it would ask for
+ * each of 2^64 addresses that a pod can name.
+ */
+export const linkLocalRules = ({ bridge }: GuardedNetwork): readonly string[] => [
+  `iifname "${bridge}" ip6 daddr ${formatCidr(linkLocal6)} drop`,
+];
 
 /**
  * As they leave for another node or this one, after a service may have translated them: a pod that spoke as a tunnel's

@@ -10,7 +10,11 @@ const network = {
   masquerade: true,
 };
 
-const loopback = `  chain loopback {
+const guards = `  chain link-local {
+    type filter hook forward priority filter; policy accept;
+    iifname "br-pods" ip6 daddr fe80::/10 drop;
+  }
+  chain loopback {
     type filter hook prerouting priority raw; policy accept;
     iifname "br-pods" ip saddr 127.0.0.0/8 drop;
     iifname "br-pods" ip daddr 127.0.0.0/8 drop;
@@ -28,13 +32,19 @@ table inet pipette-br-pods {
     ip saddr 10.1.2.0/24 ip daddr != { 10.1.2.0/24, 224.0.0.0/4 } oifname != "br-pods" masquerade;
     ip6 saddr fd00:1::/64 ip6 daddr != { fd00:1::/64, ff00::/8 } oifname != "br-pods" masquerade;
   }
-${loopback}}
+  chain unhidden {
+    type filter hook postrouting priority srcnat + 10; policy accept;
+    ct direction reply accept;
+    ip saddr 10.1.2.0/24 ip daddr != { 10.1.2.0/24, 224.0.0.0/4 } oifname != "br-pods" drop;
+    ip6 saddr fd00:1::/64 ip6 daddr != { fd00:1::/64, ff00::/8 } oifname != "br-pods" drop;
+  }
+${guards}}
 `);
 });
 
 test("guards the node also where nothing is to be masqueraded", () => {
   expect(packetRules({ ...network, masquerade: false })).toBe(
-    `table inet pipette-br-pods\ndelete table inet pipette-br-pods\ntable inet pipette-br-pods {\n${loopback}}\n`,
+    `table inet pipette-br-pods\ndelete table inet pipette-br-pods\ntable inet pipette-br-pods {\n${guards}}\n`,
   );
 });
 
@@ -78,4 +88,20 @@ test("without nft pods that need no masquerade have their network, and the node 
   } finally {
     vi.unstubAllEnvs();
   }
+});
+
+test("lets nobody hide a pod from another where projects are kept apart, but from itself", () => {
+  const exempt = [parseCidr("10.1.0.0/16")!, parseCidr("10.1.2.0/24")!];
+  const rules = packetRules({ ...network, masquerade: false, exempt, multitenant: true });
+  expect(rules).toContain("    type nat hook postrouting priority srcnat - 10; policy accept;");
+  expect(rules).toContain(
+    [
+      '    oifname "br-pods" ip saddr { 10.1.0.0/16 } add @itself4 { ip saddr . ip saddr };',
+      '    oifname "br-pods" ip saddr { 10.1.0.0/16 } ip saddr . ip daddr @itself4 accept;',
+      '    oifname "br-pods" snat ip prefix to ip saddr map { 10.1.0.0/16 : 10.1.0.0/16 };',
+      '    oifname "br-pods" ip6 saddr { fd00:1::/64 } add @itself6 { ip6 saddr . ip6 saddr };',
+      '    oifname "br-pods" ip6 saddr { fd00:1::/64 } ip6 saddr . ip6 daddr @itself6 accept;',
+      '    oifname "br-pods" snat ip6 prefix to ip6 saddr map { fd00:1::/64 : fd00:1::/64 };',
+    ].join("\n"),
+  );
 });

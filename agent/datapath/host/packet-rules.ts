@@ -2,8 +2,9 @@ import { CniCode, CniError } from "../../../shared/errors.ts";
 import { limits } from "../../../shared/limits.ts";
 import { askForChain, Errno, isRefusal, type Kernel, type NetlinkSocket, readRuleCount } from "../../netlink/mod.ts";
 import { runProgram } from "../../run-program.ts";
-import { type GuardedNetwork, loopbackRules, tunnelRules } from "./guard-rules.ts";
-import { type MasqueradedNetwork, masqueradeRules } from "./masquerade.ts";
+import { type GuardedNetwork, linkLocalRules, loopbackRules, tunnelRules } from "./guard-rules.ts";
+import { type MasqueradedNetwork, masqueradeRules, projectsOf, unhiddenRules } from "./masquerade.ts";
+import { projectRules } from "./project-rules.ts";
 
 /** A network whose pods' packets the node's kernel forwards. */
 export type ForwardedNetwork = MasqueradedNetwork & GuardedNetwork;
@@ -12,6 +13,8 @@ interface Chain {
   readonly name: string;
   /** Where the kernel asks it, as nftables says it. */
   readonly hook: string;
+  /** What its rules look into, as nftables declares it. */
+  readonly sets?: readonly string[];
   readonly rules: readonly string[];
 }
 
@@ -21,8 +24,12 @@ export const packetTable = ({ bridge }: Pick<ForwardedNetwork, "bridge">): strin
 /** Those that have rules. */
 function chainsOf(network: ForwardedNetwork): readonly Chain[] {
   const tunnel = tunnelRules(network);
-  const chains = [
+  const chains: readonly Chain[] = [
     { name: "postrouting", hook: "type nat hook postrouting priority srcnat", rules: masqueradeRules(network) },
+    { name: "projects", hook: "type nat hook postrouting priority srcnat - 10", ...projectRules(projectsOf(network)) },
+    // What is left of pods' addresses behind all translations, ours and others'.
+    { name: "unhidden", hook: "type filter hook postrouting priority srcnat + 10", rules: unhiddenRules(network) },
+    { name: "link-local", hook: "type filter hook forward priority filter", rules: linkLocalRules(network) },
     { name: "loopback", hook: "type filter hook prerouting priority raw", rules: loopbackRules(network) },
     { name: "tunnel-input", hook: "type filter hook input priority filter", rules: tunnel },
     { name: "tunnel-forward", hook: "type filter hook forward priority filter", rules: tunnel },
@@ -35,7 +42,8 @@ function chainsOf(network: ForwardedNetwork): readonly Chain[] {
 /** Replaces the network's table in one transaction. */
 export function packetRules(network: ForwardedNetwork): string {
   const table = `table inet ${packetTable(network)}`;
-  const chains = chainsOf(network).flatMap(({ name, hook, rules }) => [
+  const chains = chainsOf(network).flatMap(({ name, hook, sets = [], rules }) => [
+    ...sets.map((text) => `  ${text}`),
     `  chain ${name} {`,
     `    ${hook}; policy accept;`,
     ...rules.map((text) => `    ${text};`),

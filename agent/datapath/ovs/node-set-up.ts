@@ -4,6 +4,7 @@ import { waitForOfport } from "../../ovsdb/mod.ts";
 import { gatewayAddress } from "../gateway-address.ts";
 import { gatewayMac } from "../veth/names.ts";
 import type { Gateway } from "./host-network.ts";
+import type { MeterSupport } from "./metered.ts";
 import { ensureNodeBridge } from "./node-bridge.ts";
 import { gatewayPort, tunnelPort, uplinkPort } from "./node-ports.ts";
 import type { OvsNodeOptions } from "./options.ts";
@@ -24,7 +25,11 @@ export const gatewayOf = ({ gateway, bridge, podSubnets, mode, mtu }: OvsNodeOpt
  * @returns what the flows of the node are made of
  * @throws {OvsdbError | CniError}
  */
-export async function setUpNode(db: SwitchDatabase, options: OvsNodeOptions): Promise<PipelineContext> {
+export async function setUpNode(
+  db: SwitchDatabase,
+  options: OvsNodeOptions,
+  meters: MeterSupport,
+): Promise<PipelineContext> {
   const { bridge, kind, mode, tunnel, uplink, nodeAddresses, podSubnets, host } = options;
   const gateway = gatewayOf(options);
   const isTunnelled = mode === "encap" || mode === "hybrid";
@@ -56,13 +61,14 @@ export async function setUpNode(db: SwitchDatabase, options: OvsNodeOptions): Pr
     nodeAddresses,
     podSubnets: mode === "networkPolicyOnly" ? [] : podSubnets,
     multitenant: options.tenants !== undefined,
+    metered: await meters.isThere(),
   };
 }
 
 /** Whether flows are made of the same: the numbers of ports can change. */
 export const sameContext = (a: PipelineContext, b: PipelineContext): boolean => textOf(a) === textOf(b);
 
-const textOf = ({ gateway, tunnel, uplink, nodeAddresses, podSubnets }: PipelineContext): string =>
+const textOf = ({ gateway, tunnel, uplink, nodeAddresses, podSubnets, metered }: PipelineContext): string =>
   JSON.stringify([
     gateway.ofport,
     gateway.addresses.map(formatIp),
@@ -70,4 +76,5 @@ const textOf = ({ gateway, tunnel, uplink, nodeAddresses, podSubnets }: Pipeline
     uplink,
     nodeAddresses.map(formatCidr),
     podSubnets.map(formatCidr),
+    metered,
   ]);

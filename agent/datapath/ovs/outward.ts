@@ -18,12 +18,13 @@ type Options = Pick<
   | "services"
   | "serviceCidrs"
   | "peers"
+  | "tenants"
   | "logger"
 >;
 
 /**
- * What the node's kernel does with pods' packets: hides them behind the node on their way to the world outside, and drops
- * what would lead them astray. Where the cluster ends changes with its nodes.
+ * What the node's kernel does with pods' packets: hides them behind the node on their way to the world outside, and from
+ * no pod where projects are kept apart, and drops what would lead them astray. Where the cluster ends changes with its nodes.
  */
 export class Outward implements AsyncDisposable {
   readonly #options: Options;
@@ -73,7 +74,8 @@ export class Outward implements AsyncDisposable {
     if (text === this.#installed) return;
     // The node itself is behind the virtual host where a service sends it to a host outside.
     const hidden = services === undefined ? [] : virtualHosts(serviceCidrs);
-    this.#network = { bridge: gateway, subnets, masquerade, exempt, hidden, ...tunnel };
+    const multitenant = this.#options.tenants !== undefined;
+    this.#network = { bridge: gateway, subnets, masquerade, exempt, hidden, multitenant, ...tunnel };
     this.#shortcoming = await installPacketRules([this.#network]);
     this.#installed = text;
   }

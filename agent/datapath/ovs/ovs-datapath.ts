@@ -4,6 +4,7 @@ import { type Cidr, formatCidr, type Ip } from "../../../shared/ip.ts";
 import type { Link } from "../../netlink/mod.ts";
 import { sameOwner } from "../../state/owner-key.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
+import { crowdedKernel } from "../host/connection-table.ts";
 import { familiesNotForwarded } from "../host/forwarding.ts";
 import { missingGateways } from "../host/gateway.ts";
 import { linkOrNone } from "../veth/host-links.ts";
@@ -138,7 +139,7 @@ class OvsDataPath implements DataPath {
   }
 
   async shortcomings(): Promise<readonly string[]> {
-    return [...this.#outward.shortcomings(), ...(await this.#node.shortcomings())];
+    return [...this.#outward.shortcomings(), ...(await this.#node.shortcomings()), ...crowdedKernel()];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -3,7 +3,9 @@ import { CniError } from "../../../shared/errors.ts";
 import type { Followed } from "../../nodes/node-registry.ts";
 import { within } from "./bounded.ts";
 import { compareFlows } from "./compare-flows.ts";
+import { crowdedSwitch } from "./crowded-switch.ts";
 import { FlowWatch } from "./flow-watch.ts";
+import { MeterSupport } from "./metered.ts";
 import { dropNodePort } from "./node-bridge.ts";
 import { nodeRoutes } from "./node-routes.ts";
 import { gatewayOf, sameContext, setUpNode } from "./node-set-up.ts";
@@ -47,6 +49,7 @@ export class OvsNode implements OverlayNode {
   readonly #peers = new PeerParts();
   readonly #settler: Settler;
   readonly #vnids: Followed<ReadonlyMap<string, number>> | undefined;
+  readonly #meters: MeterSupport;
   #running: Running | undefined;
   /** The gateway's device: another one has no addresses and no routes. */
   #device: number | undefined;
@@ -56,9 +59,10 @@ export class OvsNode implements OverlayNode {
   /** Begins to connect. @throws {OvsdbError} for the database's address */
   constructor(options: OvsNodeOptions) {
     this.#options = options;
-    const { database, bridge, logger, tenants, services } = options;
+    const { database, management, bridge, logger, tenants, services } = options;
     this.#resources.use(services);
     this.#db = this.#resources.use(openDatabase(database));
+    this.#meters = new MeterSupport(management);
     this.#ports = new PodPorts({ db: this.#db, bridge, logger });
     this.#vnids = tenants === undefined ? undefined : this.#resources.use(tenants.follow());
     this.#settler = this.#resources.use(new Settler(() => this.#settle(), logger));
@@ -121,10 +125,14 @@ export class OvsNode implements OverlayNode {
     const { program } = this.#running;
     const refused = new Map([...program.status.leftOut, ...this.#peers.refused, ...this.#ports.refused]);
     refused.delete(basePartKey);
-    const drift = await within(lookMs, "compare the switch with what it should have", program.look(false)).catch(
-      (caught: unknown) => [CniError.from(caught).message],
-    );
-    return [...[...refused].map(([key, why]) => `the switch refuses "${key}" (${why})`), ...drift];
+    const { kind, database } = this.#options;
+    const told = (sentences: Promise<readonly string[]>, action: string): Promise<readonly string[]> =>
+      within(lookMs, action, sentences).catch((caught: unknown) => [CniError.from(caught).message]);
+    const [drift, full] = await Promise.all([
+      told(program.look(false), "compare the switch with what it should have"),
+      told(crowdedSwitch(kind, database), "look how full connection tracking is"),
+    ]);
+    return [...[...refused].map(([key, why]) => `the switch refuses "${key}" (${why})`), ...drift, ...full];
   }
 
   /** The switch goes on as it is. */
@@ -136,7 +144,7 @@ export class OvsNode implements OverlayNode {
     if (this.#running !== undefined) return this.#again();
     const { management, bridge, logger, services, serviceCidrs } = this.#options;
     await this.#db.ready();
-    const context = await setUpNode(this.#db, this.#options);
+    const context = await setUpNode(this.#db, this.#options, this.#meters);
     const program = this.#resources.use(
       await OpenFlowProgram.start({
         management,
@@ -211,7 +219,7 @@ export class OvsNode implements OverlayNode {
   async #settle(): Promise<void> {
     if (this.#running === undefined || this.#db.state.t !== "ready") return;
     const { program } = this.#running;
-    const context = await setUpNode(this.#db, this.#options);
+    const context = await setUpNode(this.#db, this.#options, this.#meters);
     const [kept] = await Promise.allSettled([this.#keepAddresses()]);
     if (!sameContext(context, this.#running.context)) {
       // Where the switch refuses, it is another context still, and is told again.

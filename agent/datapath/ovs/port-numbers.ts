@@ -1,6 +1,6 @@
 /** Below the node's own ports, above those that the switch gives by itself. */
 const first = 1024;
-const last = 32_767;
+export const lastPodNumber = 32_767;
 
 /**
  * Numbers for pods' ports, one after the other, so that a port that has just gone leaves its number to nobody soon:
@@ -11,10 +11,10 @@ export class PortNumbers {
 
   /** @param taken those that ports have now. Answers 0, which leaves it to the switch, where all are taken. */
   next(taken: ReadonlySet<number>): number {
-    const own = [...taken].filter((number) => number >= first && number <= last);
-    if (own.length > last - first) return 0;
+    const own = [...taken].filter((number) => number >= first && number <= lastPodNumber);
+    if (own.length > lastPodNumber - first) return 0;
     let number = this.#given ?? Math.max(first - 1, ...own);
-    do number = number >= last ? first : number + 1;
+    do number = number >= lastPodNumber ? first : number + 1;
     while (taken.has(number));
     this.#given = number;
     return number;

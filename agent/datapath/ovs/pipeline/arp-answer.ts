@@ -2,8 +2,8 @@ import type { Ip } from "../../../../shared/ip.ts";
 import { type Action, move, output, Port, setField, whole } from "../../../openflow/mod.ts";
 import { registers, virtualMac } from "./registers.ts";
 
-/** Turns an ARP request into its answer, "it is at the virtual MAC". @param ip what was asked for; `"asked"`: whatever it was */
-export function answerArp(ip: Ip | "asked"): readonly Action[] {
+/** Turns an ARP request into its answer, which goes to the asker alone. @param ip what was asked for; `"asked"`: whatever it was */
+export function answerArp(ip: Ip | "asked", mac: string = virtualMac): readonly Action[] {
   const address =
     ip === "asked"
       ? [
@@ -14,10 +14,10 @@ export function answerArp(ip: Ip | "asked"): readonly Action[] {
       : [move(whole("arp_spa"), whole("arp_tpa")), setField("arp_spa", ip)];
   return [
     move(whole("eth_src"), whole("eth_dst")),
-    setField("eth_src", virtualMac),
+    setField("eth_src", mac),
     setField("arp_op", 2),
     move(whole("arp_sha"), whole("arp_tha")),
-    setField("arp_sha", virtualMac),
+    setField("arp_sha", mac),
     ...address,
     output(Port.IN_PORT),
   ];

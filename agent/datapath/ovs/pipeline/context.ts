@@ -28,4 +28,6 @@ export interface PipelineContext {
   readonly podSubnets: readonly Cidr[];
   /** `true`: projects are kept apart by their VNIDs. */
   readonly multitenant: boolean;
+  /** `true`: the switch has meters, which bound how fast a pod opens connections. */
+  readonly metered?: boolean;
 }

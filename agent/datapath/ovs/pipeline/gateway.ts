@@ -2,7 +2,7 @@ import { type Flow, load, match, setField } from "../../../openflow/mod.ts";
 import { Priority, sendTo, step } from "./build.ts";
 import type { PipelineContext } from "./context.ts";
 import { familiesOf } from "./families.ts";
-import { arpTo, neighboursOf } from "./neighbours.ts";
+import { answersFor, noAnswerToHolder } from "./neighbours.ts";
 import { connectionMarks, Destination, registers, Source } from "./registers.ts";
 
 /** The node's own port on the bridge: its kernel is behind it, and the world outside behind that. */
@@ -34,8 +34,8 @@ export function gatewayFlows(context: PipelineContext): Flow[] {
           : []),
       ];
     }),
-    ...(context.mode === "networkPolicyOnly" ? [] : addresses.flatMap((ip) => arpTo(ip, mac, ofport))),
-    ...neighboursOf({ ofport, mac, ips: addresses }),
+    ...(context.mode === "networkPolicyOnly" ? [] : answersFor({ ofport, mac, ips: addresses }, "router")),
+    ...noAnswerToHolder({ ofport, mac, ips: addresses }),
     step(
       "Classifier",
       Priority.normal,

@@ -5,6 +5,7 @@
 export { baseFlows } from "./base.ts";
 export { Priority, step } from "./build.ts";
 export { rememberSource } from "./connections.ts";
+export { newConnectionMeter } from "./new-connections.ts";
 export { addressOnLink, gatewayAddressOf, peerFlows, wayTo } from "./peer.ts";
 export { podFlows } from "./pod.ts";
 export { markSnat, virtualAddress } from "./snat.ts";

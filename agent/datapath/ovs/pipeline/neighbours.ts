@@ -1,7 +1,18 @@
 import { formatIp, type Ip, ipOf } from "../../../../shared/ip.ts";
-import { type Action, type Flow, type MatchBuilder, match, output, setField } from "../../../openflow/mod.ts";
+import { type Flow, type MatchBuilder, match } from "../../../openflow/mod.ts";
+import { linkLocalOf } from "../../link-local.ts";
+import { answerArp } from "./arp-answer.ts";
 import { Priority, step } from "./build.ts";
 import type { PipelineContext } from "./context.ts";
+import {
+  advertisement,
+  answerSolicitation,
+  discovery,
+  finishAnswer,
+  type Holder,
+  solicitation,
+  virtualHolder,
+} from "./discovery-answer.ts";
 import { familiesOf } from "./families.ts";
 
 /** A port and who is behind it. */
@@ -11,68 +22,52 @@ export interface Neighbour {
   readonly ips: readonly Ip[];
 }
 
-/** Types of neighbour discovery: router solicitation and advertisement, neighbour likewise, redirect (RFC 4861). */
-const solicitation = 135;
-const advertisement = 136;
-const discovery = [133, 134, solicitation, advertisement, 137] as const;
-const noMac = "00:00:00:00:00:00";
-
-/** The address that an interface makes itself of its MAC (RFC 4291, appendix A). */
-export function linkLocalOf(mac: string): Ip {
-  const [a = 0n, b = 0n, c = 0n, d = 0n, e = 0n, f = 0n] = mac.split(":").map((pair) => BigInt(`0x${pair}`));
-  const octets = [a ^ 2n, b, c, 0xffn, 0xfen, d, e, f];
-  return ipOf(
-    6,
-    octets.reduce((sum, octet) => (sum << 8n) | octet, 0xfe80n << 48n),
-  );
-}
-
 /**
- * ARP about an address goes to its holder alone, requests and replies alike: nothing is flooded, so nothing gets to the
- * uplink. A request to the MAC of an earlier holder is answered too.
+ * Who asks for an address of this node is answered by the switch, in the holder's place. Nothing of one pod gets to
+ * another that way, neither a word in what no protocol reads, nor a MAC to be believed.
  */
-export const arpTo = (ip: Ip, mac: string, ofport: number): Flow[] =>
-  ip.family === 4
-    ? [step("ARPResponder", Priority.low, match().protocol("arp").set("arp_tpa", ip), deliver(mac, ofport))]
-    : [];
-
-/** The same with IPv6: solicitations by their target, advertisements by the MAC that they are sent to. */
-export function neighboursOf({ ofport, mac, ips }: Neighbour): Flow[] {
-  const own = discoveredOf(mac, ips);
-  if (own.length === 0) return [];
+export function answersFor({ mac, ips }: Neighbour, role: "pod" | "router"): Flow[] {
+  const holder: Holder = { mac, isRouter: role === "router" };
   return [
-    ...own.map((ip) => step("IPv6", Priority.normal, ofType(solicitation).set("nd_target", ip), deliver(mac, ofport))),
-    step("IPv6", Priority.normal, ofType(advertisement).set("eth_dst", mac), deliver(mac, ofport)),
+    ...ips
+      .filter(({ family }) => family === 4)
+      .map((ip) => step("ARPResponder", Priority.low, arpRequest().set("arp_tpa", ip), answerArp(ip, mac))),
+    ...discoveredOf(mac, ips).map((ip) =>
+      step("IPv6", Priority.normal, ofType(solicitation).set("nd_target", ip), answerSolicitation(holder)),
+    ),
   ];
 }
 
-/** What a pod may say in neighbour discovery: that its own addresses are at its own MAC. */
-export function neighbourSpoofFlows({ ofport, mac, ips }: Neighbour): Flow[] {
-  const own = discoveredOf(mac, ips);
-  const from = (type: number, ip: Ip): MatchBuilder =>
-    // Whole: what is in a later fragment is not seen here (RFC 6980).
-    ofType(type).masked("ip_frag", 0, 3).set("in_port", ofport).set("eth_src", mac).set("ipv6_src", ip);
-  const allow = (matched: MatchBuilder): Flow => step("SpoofGuard", Priority.high, matched, [], "IPv6");
-  return own.flatMap((ip) => [
-    allow(from(solicitation, ip).set("nd_sll", mac)),
-    allow(from(advertisement, ip).set("nd_target", ip).set("nd_tll", mac)),
-    // The answer to a question that was sent to this MAC need not say it again.
-    allow(from(advertisement, ip).set("nd_target", ip).set("nd_tll", noMac)),
-  ]);
-}
+/** Who announces its own address, or tries it out, must not hear that somebody has it. */
+export const noAnswerToHolder = ({ ofport, mac, ips }: Neighbour): Flow[] => [
+  ...ips
+    .filter(({ family }) => family === 4)
+    .map((ip) => step("ARPResponder", Priority.high, arpRequest().set("in_port", ofport).set("arp_tpa", ip), [])),
+  ...discoveredOf(mac, ips).map((ip) =>
+    step("IPv6", Priority.high, ofType(solicitation).set("in_port", ofport).set("nd_target", ip), []),
+  ),
+];
+
+/** What a pod may say in neighbour discovery: questions of its own. */
+export const neighbourSpoofFlows = ({ ofport, mac, ips }: Neighbour): Flow[] =>
+  discoveredOf(mac, ips).map((ip) => {
+    const own = ofType(solicitation).set("in_port", ofport).set("eth_src", mac).set("ipv6_src", ip).set("nd_sll", mac);
+    return step("SpoofGuard", Priority.high, own, [], "IPv6");
+  });
 
 /** Nobody else may speak neighbour discovery, least of all pass for a router; and none of it is a connection. */
 export function neighbourGuardFlows(context: PipelineContext): Flow[] {
   if (!familiesOf(context).includes(6)) return [];
-  const { ofport, mac } = context.gateway;
-  // Where another CNI plugin routes, the node answers for what is elsewhere, if it likes.
-  const toNode = context.mode === "networkPolicyOnly" ? deliver(mac, ofport) : [];
+  const fromNode = ofType(solicitation).set("in_port", context.gateway.ofport);
+  // Where another CNI plugin routes, everybody is at the virtual MAC, as for ARP.
+  const elsewhere = context.mode === "networkPolicyOnly" ? answerSolicitation(virtualHolder) : [];
   return [
-    ...[solicitation, advertisement].flatMap((type) => [
-      step("SpoofGuard", Priority.high, ofType(type).set("in_port", ofport), [], "IPv6"),
-      step("IPv6", Priority.low, ofType(type), type === solicitation ? toNode : []),
-    ]),
+    step("SpoofGuard", Priority.high, fromNode, [], "IPv6"),
     ...discovery.map((type) => step("SpoofGuard", Priority.guard, ofType(type), [])),
+    // The node's kernel tries an address out: there is nobody to answer to.
+    step("IPv6", Priority.high, ofType(solicitation).set("ipv6_src", unspecified), []),
+    step("IPv6", Priority.low, ofType(solicitation), elsewhere),
+    step("IPv6", Priority.normal, ofType(advertisement), finishAnswer),
   ];
 }
 
@@ -84,6 +79,8 @@ function discoveredOf(mac: string, ips: readonly Ip[]): readonly Ip[] {
   return [...new Map(all.map((ip) => [formatIp(ip), ip])).values()];
 }
 
-const ofType = (type: number): MatchBuilder => match().protocol("icmp6").set("icmpv6_type", type);
+const unspecified = ipOf(6, 0n);
 
-const deliver = (mac: string, ofport: number): readonly Action[] => [setField("eth_dst", mac), output(ofport)];
+const arpRequest = (): MatchBuilder => match().protocol("arp").set("arp_op", 1);
+
+const ofType = (type: number): MatchBuilder => match().protocol("icmp6").set("icmpv6_type", type);

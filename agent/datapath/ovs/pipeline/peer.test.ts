@@ -16,6 +16,8 @@ const encap: PipelineContext = {
   podSubnets: [cidr("10.10.1.0/24")],
   multitenant: true,
 };
+/** What the node's kernel would send on for that node's pods, nobody knows of which project. */
+const strangers = "table=40, priority=205,ip,in_port=2,nw_src=10.10.2.0/24 actions=drop";
 const uplink = { ofport: 3, mac: "02:00:ac:1e:00:01" };
 const peer: ClusterNode = {
   name: "n2",
@@ -33,11 +35,12 @@ test("through the tunnel: an answer for its gateway's MAC, and the way to its po
     "table=20, priority=200,arp,arp_tpa=10.10.2.1,arp_op=1 actions=move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[]," +
       "set_field:aa:bb:cc:dd:ee:ff->eth_src,set_field:2->arp_op,move:NXM_NX_ARP_SHA[]->NXM_NX_ARP_THA[]," +
       "set_field:aa:bb:cc:dd:ee:ff->arp_sha,move:NXM_OF_ARP_SPA[]->NXM_OF_ARP_TPA[],set_field:10.10.2.1->arp_spa,IN_PORT",
+    strangers,
   ]);
 });
 
 test("by the uplink: the peer's MAC, its answers, and the port of that MAC", () => {
-  expect(peerFlows({ ...encap, mode: "noEncap", uplink }, peer).map(flowText)).toEqual([
+  expect(peerFlows({ ...encap, mode: "noEncap", uplink, multitenant: false }, peer).map(flowText)).toEqual([
     "table=140, priority=200,ip,nw_dst=10.10.2.0/24 actions=set_field:02:00:ac:1e:00:01->eth_src," +
       "set_field:02:00:ac:1e:00:02->eth_dst,set_field:0x40/0xf0->reg0,goto_table:150",
     expect.stringContaining("arp_tpa=10.10.2.1"),
@@ -69,5 +72,6 @@ test("the ways by mode, link, MAC and family", () => {
   const six = { addresses: [ip("fd00:30::2")] };
   expect(wayTo({ ...encap, ...both }, { ...peer, ...six }, subnet!)).toEqual({ t: "tunnel", remote: ip("fd00:30::2") });
   expect(flowText(peerFlows({ ...encap, ...both }, { ...peer, ...six })[0]!)).toContain("fd00:30::2->tun_ipv6_dst");
-  expect(peerFlows(encap, { ...peer, ...six })).toEqual([]);
+  expect(peerFlows(encap, { ...peer, ...six }).map(flowText)).toEqual([strangers]);
+  expect(peerFlows({ ...encap, multitenant: false }, { ...peer, ...six })).toEqual([]);
 });

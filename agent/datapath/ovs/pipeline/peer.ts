@@ -6,6 +6,7 @@ import { Priority, step } from "./build.ts";
 import type { PipelineContext } from "./context.ts";
 import { Destination, registers, virtualMac } from "./registers.ts";
 import type { TableName } from "./tables.ts";
+import { strangerFlow } from "./tenants.ts";
 import { tunnelKey } from "./tunnel.ts";
 import { type ReachableByUplink, uplinkPeerFlows, uplinkTo } from "./uplink.ts";
 
@@ -52,7 +53,11 @@ export function peerFlows(context: PipelineContext, peer: ClusterNode): Flow[] {
   if (context.mode === "networkPolicyOnly") return [];
   const ways = peer.subnets.map((subnet) => [subnet, wayTo(context, peer, subnet)] as const);
   const direct = ways.map(([, way]) => way).filter((way) => way?.t === "uplink");
-  return [...ways.flatMap(([subnet, way]) => subnetFlows(context, subnet, way)), ...uplinkPeerFlows(context, direct)];
+  return [
+    ...ways.flatMap(([subnet, way]) => subnetFlows(context, subnet, way)),
+    ...(context.multitenant ? peer.subnets.map((subnet) => strangerFlow(context, subnet)) : []),
+    ...uplinkPeerFlows(context, direct),
+  ];
 }
 
 function subnetFlows(context: PipelineContext, subnet: Cidr, way: Way | undefined): Flow[] {

@@ -2,10 +2,11 @@ import type { Ip } from "../../../../shared/ip.ts";
 import { type Action, type Flow, load, match, setField } from "../../../openflow/mod.ts";
 import { Priority, sendTo, step } from "./build.ts";
 import type { PipelineContext } from "./context.ts";
-import { arpTo, type Neighbour, neighbourSpoofFlows, neighboursOf } from "./neighbours.ts";
+import { answersFor, type Neighbour, neighbourSpoofFlows, noAnswerToHolder } from "./neighbours.ts";
+import { newConnectionFlows } from "./new-connections.ts";
 import { policyOnlyPodFlows } from "./policy-only.ts";
 import { registers, Source } from "./registers.ts";
-import { podTenantFlow } from "./tenants.ts";
+import { podTenantFlows } from "./tenants.ts";
 
 /** A pod's port on the bridge. */
 interface PodPort extends Neighbour {
@@ -30,10 +31,10 @@ export function podFlows(context: PipelineContext, pod: PodPort): Flow[] {
     ),
     ...ips.flatMap((ip) => addressFlows(pod, ip, fromTenant)),
     ...neighbourSpoofFlows(pod),
-    ...neighboursOf(pod),
+    ...noAnswerToHolder(pod),
     ...(mode === "networkPolicyOnly"
       ? policyOnlyPodFlows(context, pod)
-      : ips.flatMap((ip) => [...arpTo(ip, mac, ofport), ...forwardingFlows(context, pod, ip)])),
+      : [...answersFor(pod, "pod"), ...ips.flatMap((ip) => forwardingFlows(context, pod, ip))]),
     step(
       "L2ForwardingCalc",
       Priority.normal,
@@ -41,7 +42,8 @@ export function podFlows(context: PipelineContext, pod: PodPort): Flow[] {
       [...sendTo(ofport), ...toTenant],
       "TenantIsolation",
     ),
-    ...(vnid === 0 ? [] : [podTenantFlow(ofport, vnid)]),
+    ...podTenantFlows(context, pod),
+    ...newConnectionFlows(context, pod),
   ];
 }
 

@@ -26,17 +26,13 @@ export function policyOnlyFlows(context: PipelineContext): Flow[] {
   ];
 }
 
-export const policyOnlyPodFlows = ({ gateway }: PipelineContext, { ofport, mac, ips }: Neighbour): Flow[] =>
-  ips.flatMap((ip) => {
-    const routed = step(
+export const policyOnlyPodFlows = ({ gateway }: PipelineContext, { mac, ips }: Neighbour): Flow[] =>
+  ips.map((ip) =>
+    step(
       "L3Forwarding",
       Priority.normal,
       match().family(ip.family).destination(ip),
       [setField("eth_src", gateway.mac), setField("eth_dst", mac)],
       "L3DecTTL",
-    );
-    if (ip.family === 6) return [routed];
-    // Who announces its own address must not hear that another has it.
-    const own = match().protocol("arp").set("in_port", ofport).set("arp_tpa", ip);
-    return [routed, step("ARPResponder", Priority.high, own, [])];
-  });
+    ),
+  );

@@ -34,11 +34,11 @@ export type TableName = keyof typeof tables;
 export const tableRoles: Readonly<Record<TableName, string>> = {
   PipelineRootClassifier: "tells ARP, IPv4 and IPv6 apart",
   ARPSpoofGuard: "lets only ARP from a port's own address and MAC pass",
-  ARPResponder: "answers ARP for the gateways of other nodes",
+  ARPResponder: "answers ARP in the place of who has the address",
   Classifier: "notes where the packet comes from",
   SpoofGuard: "lets only packets from a port's own address and MAC pass",
   PacketGuard: "drops what nobody may send",
-  IPv6: "sees to neighbour discovery",
+  IPv6: "answers neighbour discovery in the place of who has the address",
   UnSNAT: "undoes source translation for replies",
   ConntrackZone: "looks the connection up",
   ConntrackState: "drops what belongs to no connection, and lets known connections of services pass",

@@ -1,27 +1,68 @@
-import { type Flow, match } from "../../../openflow/mod.ts";
+import type { Cidr, Ip } from "../../../../shared/ip.ts";
+import { type Flow, load, type MatchBuilder, match } from "../../../openflow/mod.ts";
 import { Priority, step } from "./build.ts";
 import type { PipelineContext } from "./context.ts";
 import { registers } from "./registers.ts";
 
+/** A pod and the number of its project. */
+interface Tenant {
+  readonly ofport: number;
+  readonly ips: readonly Ip[];
+  readonly vnid: number;
+}
+
 /**
  * Projects are told apart where the packet arrives, by the VNID that the sender's node has put on it: 0, the node and
  * privileged projects, reaches and is reached by all. ARP and neighbour discovery are answered across projects, which
- * tells no more than that an address is in use.
+ * tells no more than that an address is in use, and its MAC.
  */
-export function tenantFlows({ multitenant }: PipelineContext): Flow[] {
-  if (!multitenant) return [step("TenantIsolation", Priority.miss, match(), [], "ConntrackCommit")];
+export function tenantFlows(context: PipelineContext): Flow[] {
+  if (!context.multitenant) return [step("TenantIsolation", Priority.miss, match(), [], "ConntrackCommit")];
+  const { addresses } = context.gateway;
   const passing = [registers.sourceTenant, registers.destinationTenant].map((tenant) =>
     step("TenantIsolation", Priority.high, match().bits(tenant, 0), [], "ConntrackCommit"),
   );
-  return [...passing, step("TenantIsolation", Priority.miss, match(), [])];
+  return [
+    ...passing,
+    step("TenantIsolation", Priority.miss, match(), []),
+    ...addresses.map((ip) => sentOnFlow(context, ip, 0)),
+    ...context.podSubnets.map((subnet) => strangerFlow(context, subnet)),
+  ];
 }
 
-/** What a pod's own project may send it. Matched by its port, so that the flow comes and goes with the pod. */
-export const podTenantFlow = (ofport: number, vnid: number): Flow =>
+/**
+ * What a pod's own project may send it, matched by its port; and whose it is what the node's kernel sends on for the pod,
+ * with another destination, as kube-proxy has it do. They come and go with the pod.
+ */
+export function podTenantFlows(context: PipelineContext, { ofport, ips, vnid }: Tenant): Flow[] {
+  if (!context.multitenant) return [];
+  const own = match().bits(registers.sourceTenant, vnid).bits(registers.outputPort, ofport);
+  return [
+    ...(vnid === 0 ? [] : [step("TenantIsolation", Priority.normal, own, [], "ConntrackCommit")]),
+    ...ips.map((ip) => sentOnFlow(context, ip, vnid)),
+  ];
+}
+
+/**
+ * What comes in by the gateway from these addresses of pods is dropped, unless a pod of this node has it: of another
+ * node's pods the project came with the tunnel and was lost in the node's kernel.
+ */
+export const strangerFlow = (context: PipelineContext, subnet: Cidr): Flow =>
   step(
-    "TenantIsolation",
-    Priority.normal,
-    match().bits(registers.sourceTenant, vnid).bits(registers.outputPort, ofport),
+    "SpoofGuard",
+    Priority.guard,
+    fromGateway(context, subnet.ip).cidr(subnet.ip.family === 4 ? "ip_src" : "ipv6_src", subnet),
     [],
-    "ConntrackCommit",
   );
+
+const sentOnFlow = (context: PipelineContext, ip: Ip, vnid: number): Flow =>
+  step(
+    "SpoofGuard",
+    Priority.high,
+    fromGateway(context, ip).source(ip),
+    vnid === 0 ? [] : [load(registers.sourceTenant, vnid)],
+    "PacketGuard",
+  );
+
+const fromGateway = ({ gateway }: PipelineContext, { family }: Ip): MatchBuilder =>
+  match().family(family).set("in_port", gateway.ofport);

@@ -2,6 +2,7 @@ import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { deleteGroup, type OpenFlowClient, OpenFlowError, type OpenFlowRequest } from "../../../openflow/mod.ts";
 import type { ProgramBounds } from "./bounds.ts";
 import { type Drift, driftOf } from "./drift.ts";
+import { Meters } from "./meters.ts";
 import { type Changes, type Difference, Parts } from "./parts.ts";
 import { messagesOf, type PlacedPart } from "./placed-part.ts";
 import { changeRequests, forgetOtherRounds, forgetRound, readFragments, wholeRequests } from "./requests.ts";
@@ -18,6 +19,7 @@ export class SwitchState {
   readonly #bounds: ProgramBounds;
   /** Groups of ours that the switch may have. */
   readonly #groups = new Set<number>();
+  readonly #meters = new Meters();
 
   constructor(round: number, bounds: ProgramBounds) {
     this.#round = round;
@@ -31,6 +33,8 @@ export class SwitchState {
   async fill(client: OpenFlowClient): Promise<void> {
     await this.configure(client);
     for (const part of this.parts.all.values()) for (const id of part.groups.keys()) this.#groups.add(id);
+    await this.#meters.learn(client);
+    for (const part of this.parts.all.values()) await this.#meters.ensure(client, part.flows.values());
     const forget = [forgetRound(this.#round)];
     const pieces = this.#pieces();
     const isWhole =
@@ -50,6 +54,7 @@ export class SwitchState {
     const difference = this.keep(changes);
     if (difference instanceof CniError) return difference;
     for (const { id } of difference.setGroups) this.#groups.add(id);
+    await this.#meters.ensure(client, difference.addedFlows);
     const refusal = await this.#try(client, changeRequests(difference));
     if (refusal === undefined) for (const id of difference.deletedGroups) this.#groups.delete(id);
     else this.parts.apply(difference.back);
@@ -90,6 +95,9 @@ export class SwitchState {
   /** Puts that right, and touches nothing else: what goes on by other flows goes on. @throws {OpenFlowError} */
   async undo(client: OpenFlowClient, { missing, foreign, groups, foreignGroups }: Drift): Promise<void> {
     const changes = { setGroups: groups, deletedFlows: foreign, addedFlows: missing, deletedGroups: foreignGroups };
+    // With a meter the switch deletes the flows that name it.
+    await this.#meters.learn(client);
+    await this.#meters.ensure(client, missing);
     await client.bundle(changeRequests(changes), this.#bounds.bundleMs);
   }
 

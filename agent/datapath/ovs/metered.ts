@@ -1,0 +1,27 @@
+import { isWindows } from "../../../shared/platform.ts";
+import { OpenFlowClient, parseAddress, Version } from "../../openflow/mod.ts";
+import { lastPodNumber } from "./port-numbers.ts";
+
+/** Whether a switch can have a meter for each pod's port, of its number: that on Windows has none, nor have kernels before 4.18. */
+export class MeterSupport {
+  readonly #management: string;
+  /** Of a switch that has answered. */
+  #known: boolean | undefined;
+
+  constructor(management: string) {
+    this.#management = management;
+  }
+
+  /** Asks until there was an answer; before that, it has none. */
+  async isThere(): Promise<boolean> {
+    this.#known ??= await ask(this.#management).catch(() => undefined);
+    return this.#known ?? false;
+  }
+}
+
+/** @throws {OpenFlowError} */
+async function ask(management: string): Promise<boolean> {
+  using client = await OpenFlowClient.connect(parseAddress(management, isWindows));
+  // Earlier versions meter packets before any other action of a flow.
+  return client.version === Version.v15 && (await client.mostMeters()) >= lastPodNumber;
+}

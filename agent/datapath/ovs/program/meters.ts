@@ -1,0 +1,29 @@
+import { addMeter, type Flow, modifyMeter, type OpenFlowClient } from "../../../openflow/mod.ts";
+import { newConnectionMeter } from "../pipeline/mod.ts";
+
+/**
+ * The meters that flows name. A bundle takes none, so they are there before the flows, each by itself. One that no flow
+ * names any more counts nothing and is left for the next pod of that number: there are no more than ports.
+ */
+export class Meters {
+  #standing = new Set<number>();
+
+  /** What the switch has now; one that is another than ours is set right. @throws {OpenFlowError} where the connection is lost */
+  async learn(client: OpenFlowClient): Promise<void> {
+    const found = await client.meters();
+    const others = found.map(({ id }) => newConnectionMeter(id)).filter((own, i) => !Bun.deepEquals(own, found[i]));
+    await client.run(others.map(modifyMeter));
+    this.#standing = new Set(found.map(({ id }) => id));
+  }
+
+  /** Those of these flows. What the switch refuses it says again of the flow. @throws {OpenFlowError} as `learn` */
+  async ensure(client: OpenFlowClient, flows: Iterable<Flow>): Promise<void> {
+    const missing = new Set<number>();
+    for (const { actions } of flows)
+      for (const action of actions)
+        if (action.t === "meter" && !this.#standing.has(action.meter)) missing.add(action.meter);
+    if (missing.size === 0) return;
+    await client.run([...missing].map((id) => addMeter(newConnectionMeter(id))));
+    for (const id of missing) this.#standing.add(id);
+  }
+}
