@@ -57,7 +57,7 @@ export function hearNobody(ifname: string): void {
 
 function attempt(path: string, value: string): void {
   try {
-    writeFileSync(path, value);
+    writeFileSync(sysctlPath(path), value);
   } catch {
     // Read-only, or a kernel without the family.
   }
