@@ -162,6 +162,7 @@ export class Agent {
       notReady: () => this.#notReady(),
       refused: () => this.#joining.refused,
       cluster: () => this.#joining.cluster,
+      refusals: () => this.#joining.refusals,
     };
     const services = [
       cniRpcs(this.#parts, gate),

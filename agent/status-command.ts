@@ -27,7 +27,7 @@ export const statusCommand = defineCommand({
     socket: { value: "PATH", of: "file", help: `where it listens (default ${paths.agentSocket})` },
     json: { help: "everything, as one JSON object" },
   },
-  exits: { 0: "no problem; shortcomings of single pods or other nodes are none", 1: "problems, or no agent" },
+  exits: { 0: "no problem; shortcomings of single pods or other nodes, and what is refused of the registry, are none", 1: "problems, or no agent" },
   run: async ({ options: { socket = paths.agentSocket, json } }, io) => {
     try {
       const report = await ask(socket);
@@ -62,6 +62,11 @@ function explain(caught: unknown, socket: string): string {
 }
 
 function asText({ status: answer, leases, interfaces }: NodeReport, nowMs: number): string {
+  const told = [
+    ...answer.problems.map((problem) => `problem ${problem.code}: ${problem.message}`),
+    ...answer.shortcomings.map((sentence) => `shortcoming: ${printable(sentence)}`),
+    ...answer.refusals.map((sentence) => `refused: ${printable(sentence)}`),
+  ];
   const out = [
     `pipette agent ${answer.version}, process ${answer.pid}, up ${formatAge(nowMs - answer.startedAtMs)}, data path ${answer.dataPath}`,
     `calls in flight ${answer.callsInFlight}, attachments being taken away ${answer.departing}`,
@@ -69,10 +74,7 @@ function asText({ status: answer, leases, interfaces }: NodeReport, nowMs: numbe
     "",
     formatTable(networkRows(answer, leases, interfaces)),
     formatTable(interfaceRows(leases, interfaces)),
-    ...(answer.problems.length === 0
-      ? ["no problems"]
-      : answer.problems.map((problem) => `problem ${problem.code}: ${problem.message}`)),
-    ...answer.shortcomings.map((sentence) => `shortcoming: ${printable(sentence)}`),
+    ...(told.length === 0 ? ["no problems"] : told),
   ];
   return `${out.join("\n")}\n`;
 }

@@ -1,4 +1,4 @@
-import { type Cidr, formatCidr, formatIp, lastOf } from "../../shared/ip.ts";
+import { type Cidr, formatCidr, formatIp, hostBlock, type Ip, overlap } from "../../shared/ip.ts";
 import type { ClusterNode } from "./node-registry.ts";
 
 /** A node that cannot have what it has, because an earlier one has it. */
@@ -9,36 +9,49 @@ export interface Clash {
 }
 
 /**
- * Addresses that two nodes have, and subnets that overlap: packets for one would go to the other. The nodes are taken
- * in their order, each that does not fit to those before it is named, and stands in nobody's way.
+ * Addresses that two nodes have, subnets that overlap, and addresses in somebody's subnet: packets for one would go to the
+ * other. The nodes are taken in their order, each that does not fit to those before it is named, and stands in nobody's way.
  */
 export function clashesAmong(nodes: Iterable<ClusterNode>): Clash[] {
-  const addresses = new Map<string, ClusterNode>();
   const blocks = { 4: new DisjointBlocks(), 6: new DisjointBlocks() };
   const clashes: Clash[] = [];
   for (const node of nodes) {
-    const texts = node.addresses.map(formatIp);
-    const is =
-      addressTaken(texts, addresses) ??
-      node.subnets.map((cidr) => blocks[cidr.ip.family].taken(cidr)).find((taken) => taken !== undefined);
-    if (is !== undefined) {
-      clashes.push({ node, is });
-      continue;
-    }
-    for (const text of texts) addresses.set(text, node);
-    for (const cidr of node.subnets) blocks[cidr.ip.family].add(cidr, node);
+    const own = [
+      ...node.addresses.map((ip) => ({ cidr: hostBlock(ip), node, address: ip })),
+      ...node.subnets.map((cidr) => ({ cidr, node })),
+    ];
+    const is = takenOf(own, blocks) ?? withinItself(node);
+    if (is === undefined) for (const block of own) blocks[block.cidr.ip.family].add(block);
+    else clashes.push({ node, is });
   }
   return clashes;
 }
 
-function addressTaken(texts: readonly string[], holders: ReadonlyMap<string, ClusterNode>): string | undefined {
-  const text = texts.find((candidate) => holders.has(candidate));
-  return text === undefined ? undefined : `"${text}", the address of "${holders.get(text)?.name}"`;
+const takenOf = (own: readonly Block[], blocks: Readonly<Record<4 | 6, DisjointBlocks>>): string | undefined =>
+  own.map((block) => sentenceOf(block, blocks[block.cidr.ip.family].taken(block.cidr))).find((is) => is !== undefined);
+
+function withinItself({ name, addresses, subnets }: ClusterNode): string | undefined {
+  const address = addresses.find((ip) => subnets.some((cidr) => overlap(cidr, hostBlock(ip))));
+  return address === undefined ? undefined : `"${formatIp(address)}" of "${name}" itself in its own subnet`;
 }
 
+/** What a node has: a subnet, or an address of its own. */
 interface Block {
   readonly cidr: Cidr;
   readonly node: ClusterNode;
+  readonly address?: Ip;
+}
+
+function sentenceOf(block: Block, other: Block | undefined): string | undefined {
+  if (other === undefined) return undefined;
+  const [its, others] = [block, other].map(({ cidr, address }) =>
+    address === undefined ? `"${formatCidr(cidr)}"` : `"${formatIp(address)}"`,
+  );
+  const holder = `"${other.node.name}"`;
+  if (block.address !== undefined && other.address !== undefined) return `${its}, the address of ${holder}`;
+  if (other.address !== undefined) return `${its}, in which ${others}, the address of ${holder}, is`;
+  if (block.address !== undefined) return `${its} in ${others} of ${holder}`;
+  return `${its}, which overlaps with ${others} of ${holder}`;
 }
 
 /** Blocks of one family that do not overlap, in the order of their addresses. */
@@ -46,18 +59,16 @@ class DisjointBlocks {
   readonly #blocks: Block[] = [];
 
   /** What stands in the block's way. */
-  taken(cidr: Cidr): string | undefined {
+  taken(cidr: Cidr): Block | undefined {
     const next = this.#after(cidr);
     // Whatever overlaps begins last before the block's end: blocks hold each other, or have nothing in common.
-    const other = [this.#blocks[next - 1], this.#blocks[next]].find(
-      (block) => block !== undefined && overlaps(block.cidr, cidr),
+    return [this.#blocks[next - 1], this.#blocks[next]].find(
+      (block) => block !== undefined && overlap(block.cidr, cidr),
     );
-    if (other === undefined) return undefined;
-    return `"${formatCidr(cidr)}", which overlaps with "${formatCidr(other.cidr)}" of "${other.node.name}"`;
   }
 
-  add(cidr: Cidr, node: ClusterNode): void {
-    this.#blocks.splice(this.#after(cidr), 0, { cidr, node });
+  add(block: Block): void {
+    this.#blocks.splice(this.#after(block.cidr), 0, block);
   }
 
   /** How many begin before the block does, or with it. */
@@ -71,5 +82,3 @@ class DisjointBlocks {
     return low;
   }
 }
-
-const overlaps = (a: Cidr, b: Cidr): boolean => a.ip.value <= lastOf(b).value && b.ip.value <= lastOf(a).value;

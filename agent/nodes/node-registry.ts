@@ -36,6 +36,8 @@ export interface Followed<T> extends Live<T>, AsyncDisposable {}
 export interface NodeRegistry extends AsyncDisposable {
   /** For messages: `the etcd registry at …`. */
   readonly name: string;
+  /** URLs of the machines that keep it; absent where it is no machine's. */
+  readonly servers?: readonly string[];
   /**
    * Registers the node, and gives it its subnets if it has none. The same again answers the same; a node that moved
    * (another address or MAC, same uid) is updated.
@@ -53,7 +55,10 @@ export interface NodeRegistry extends AsyncDisposable {
   list(): Promise<readonly ListedNode[]>;
   /** The same with the registry's own count of its states; absent where it has none. */
   listAt?(): Promise<{ readonly revision: number; readonly nodes: readonly ListedNode[] }>;
-  /** All nodes by name, this one too: a whole new map with every change. Reconnects and resumes by itself. */
+  /**
+   * All nodes by name, this one too: a whole new map with every change. Who comes first in it has the better claim, where two
+   * have the same. Reconnects and resumes by itself.
+   */
   follow(): Followed<ReadonlyMap<string, ClusterNode>>;
   /** Where projects have their VNIDs; absent where this registry keeps none. */
   readonly tenants?: TenantRegistry;

@@ -1,9 +1,11 @@
 import type { Owner } from "../../../shared/cni/types.ts";
-import { CniError } from "../../../shared/errors.ts";
+import { CniCode, CniError } from "../../../shared/errors.ts";
+import { formatCidr, formatIp, sameIp } from "../../../shared/ip.ts";
 import type { Followed } from "../../nodes/node-registry.ts";
 import { within } from "./bounded.ts";
 import { compareFlows } from "./compare-flows.ts";
 import { FlowWatch } from "./flow-watch.ts";
+import type { RefusedRoute } from "./host-network.ts";
 import { dropNodePort } from "./node-bridge.ts";
 import { nodeRoutes } from "./node-routes.ts";
 import { gatewayOf, sameContext, setUpNode } from "./node-set-up.ts";
@@ -52,6 +54,8 @@ export class OvsNode implements OverlayNode {
   #device: number | undefined;
   /** The last set-up of it has failed, or is under way. */
   #isHostBehind = false;
+  /** Routes that the system does not take: tried again with the next set-up. */
+  #refusedRoutes: readonly RefusedRoute[] = [];
 
   /** Begins to connect. @throws {OvsdbError} for the database's address */
   constructor(options: OvsNodeOptions) {
@@ -80,7 +84,10 @@ export class OvsNode implements OverlayNode {
       await this.#db.ready(databaseMs);
       const vnid = await vnidFor(pod, this.#options.tenants, this.#vnids?.current);
       await this.#ports.connect({ ...pod, vnid }, when);
-      if (this.#options.mode === "networkPolicyOnly") await this.#setUpHost();
+      if (this.#options.mode !== "networkPolicyOnly") return;
+      await this.#setUpHost();
+      const refused = this.#refusedRoutes.find(({ route }) => pod.ips.some((ip) => sameIp(ip, route.via)));
+      if (refused !== undefined) throw refusedRoute(refused);
     });
   }
 
@@ -124,7 +131,11 @@ export class OvsNode implements OverlayNode {
     const drift = await within(lookMs, "compare the switch with what it should have", program.look(false)).catch(
       (caught: unknown) => [CniError.from(caught).message],
     );
-    return [...[...refused].map(([key, why]) => `the switch refuses "${key}" (${why})`), ...drift];
+    return [
+      ...[...refused].map(([key, why]) => `the switch refuses "${key}" (${why})`),
+      ...this.#refusedRoutes.map((route) => refusedRoute(route).message),
+      ...drift,
+    ];
   }
 
   /** The switch goes on as it is. */
@@ -228,6 +239,8 @@ export class OvsNode implements OverlayNode {
     await this.#ports.settle();
     // What is wrong with one node, or with the way out, keeps the rest from nothing, and is tried again.
     for (const outcome of [kept, ...told]) if (outcome.status === "rejected") throw outcome.reason;
+    const [refused] = this.#refusedRoutes;
+    if (refused !== undefined) throw refusedRoute(refused);
   }
 
   /** The node's own, which its uplink brings to the bridge. */
@@ -244,9 +257,10 @@ export class OvsNode implements OverlayNode {
     const device = this.#gatewayDevice();
     this.#isHostBehind = true;
     await host.useGateway(gatewayOf(this.#options));
-    await host.setRoutes(nodeRoutes(this.#options, context, this.#nodes, this.#ports.wanted));
+    this.#refusedRoutes = await host.setRoutes(nodeRoutes(this.#options, context, this.#nodes, this.#ports.wanted));
     this.#device = device;
-    this.#isHostBehind = false;
+    // One that is refused now, as with its interface down, may be taken later.
+    this.#isHostBehind = this.#refusedRoutes.length > 0;
   }
 
   get #nodes() {
@@ -262,3 +276,9 @@ export class OvsNode implements OverlayNode {
 const basePartKey = "base";
 
 const basePart = (context: PipelineContext): Part => ({ category: Category.base, flows: baseFlows(context) });
+
+const refusedRoute = ({ route: { dst, via }, why }: RefusedRoute): CniError =>
+  new CniError(
+    CniCode.interfaceFailure,
+    `Cannot set the route to ${formatCidr(dst)} by way of ${formatIp(via)}: the node refuses it (${why}), wanted it taken`,
+  );

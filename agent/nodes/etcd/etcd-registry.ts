@@ -47,6 +47,10 @@ class EtcdRegistry implements EtcdNodeRegistry {
     return this.#client.name;
   }
 
+  get servers(): readonly string[] {
+    return this.#options.endpoints;
+  }
+
   async register(self: Registration, claims = true): Promise<ClusterNode> {
     requireRegistration(self);
     return await this.#retried(`register node "${self.name}"`, () => this.#join.attempt(self, claims));
