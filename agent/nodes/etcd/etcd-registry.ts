@@ -1,6 +1,7 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { parseCidr } from "../../../shared/ip.ts";
 import type { ClusterNode, Followed, ListedNode, Registration } from "../node-registry.ts";
+import { ClaimedNodes } from "./claimed-nodes.ts";
 import { parseEndpoints } from "./client/endpoint.ts";
 import { EtcdClient, retried } from "./client/etcd-client.ts";
 import { EtcdError } from "./client/etcd-error.ts";
@@ -12,7 +13,7 @@ import { KeepAlive } from "./keep-alive.ts";
 import { Keys } from "./keys.ts";
 import { leave } from "./leave.ts";
 import type { ClusterNetwork, EtcdNodeRegistry, EtcdRegistryOptions, Repair } from "./options.ts";
-import { readNode, requireRegistration } from "./records.ts";
+import { readNode, readOwner, requireRegistration } from "./records.ts";
 
 /** OpenShift's default: 512 nodes with 512 addresses each. */
 const defaultNetworks: readonly ClusterNetwork[] = [{ cidr: parseCidr("10.128.0.0/14")!, hostBits: 9 }];
@@ -83,7 +84,7 @@ class EtcdRegistry implements EtcdNodeRegistry {
   }
 
   follow(): Followed<ReadonlyMap<string, ClusterNode>> {
-    return this.#follow(this.#keys.nodes, (name, value) => {
+    const nodes = this.#follow(this.#keys.nodes, (name, value) => {
       try {
         return readNode(name, value);
       } catch (caught) {
@@ -92,6 +93,10 @@ class EtcdRegistry implements EtcdNodeRegistry {
         return undefined;
       }
     });
+    return new ClaimedNodes(
+      nodes,
+      this.#follow(this.#keys.subnets, (_, value) => readOwner(value)),
+    );
   }
 
   async repair({ dryRun = false }: { readonly dryRun?: boolean } = {}): Promise<readonly Repair[]> {
