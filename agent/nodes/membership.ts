@@ -77,7 +77,7 @@ export class Membership implements Cluster, AsyncDisposable {
     if (standing.t !== "refused") known.join(self);
     if (standing.t === "registered") this.#alive = registry.keepAlive(self);
     if (standing.t === "known") this.#registering = this.#confirm();
-    this.tenants = registry.tenants === undefined ? undefined : new RememberedTenants(registry.tenants, known);
+    this.tenants = registry.tenants === undefined ? undefined : new RememberedTenants(registry.tenants, known, logger);
     this.#followed = registry.follow();
     this.#followed.subscribe(() => this.#gather());
     this.#resolving = this.#resolve(registry.servers ?? []);
@@ -96,7 +96,7 @@ export class Membership implements Cluster, AsyncDisposable {
 
   /** What of the registry this node does not take, a sentence for each. */
   get refusals(): readonly string[] {
-    return this.#refusedRecords;
+    return [...this.#refusedRecords, ...(this.tenants?.refusals ?? [])];
   }
 
   /** For people. */

@@ -68,8 +68,15 @@ export interface NodeRegistry extends AsyncDisposable {
 export interface TenantRegistry {
   /** The project's VNID, allocated at the first call for it, for good; 0 for project `default`. @throws {CniError} 11, 101 where none is free */
   vnidOf(project: string): Promise<number>;
-  /** Gives the project a VNID of another, 0, or a new one of its own. */
+  /** Gives the project a VNID of another, 0, or a new one of its own, and confirms it: a person's word. */
   assign(project: string, to: { join: string } | "global" | "own"): Promise<number>;
-  /** All projects: a whole new map with every change. */
+  /** All projects, the oldest number first: a whole new map with every change. */
   follow(): Followed<ReadonlyMap<string, number>>;
+  /**
+   * Which numbers people have confirmed, kept where no node can write; absent where all that is told is a person's word.
+   * As `follow`.
+   */
+  followConfirmed?(): Followed<ReadonlyMap<string, number>>;
+  /** Says that the number of the project is meant; absent as above. @throws {CniError} 7 where it has another */
+  confirm?(project: string, vnid: number): Promise<void>;
 }

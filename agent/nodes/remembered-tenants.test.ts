@@ -43,7 +43,7 @@ test("a project that was heard of has its VNID while the registry is gone, also 
   const registry = new Tenants();
   {
     await using known = new KnownStateFile(scratch.path, "r", logger);
-    await using tenants = new RememberedTenants(registry, known);
+    await using tenants = new RememberedTenants(registry, known, logger);
     expect(await tenants.vnidOf("asked")).toBe(10);
     registry.live.set(
       new Map([
@@ -60,7 +60,7 @@ test("a project that was heard of has its VNID while the registry is gone, also 
   await using known = new KnownStateFile(scratch.path, "r", logger);
   const silent = new Tenants();
   silent.fails = gone;
-  await using tenants = new RememberedTenants(silent, known);
+  await using tenants = new RememberedTenants(silent, known, logger);
   expect(await tenants.vnidOf("asked")).toBe(10);
   expect(tenants.follow().current?.get("heard")).toBe(11);
   // A refusal is an answer.

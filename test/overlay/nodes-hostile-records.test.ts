@@ -69,7 +69,14 @@ describeWith("what a node's record may not say", ["root", "openvswitch", "nft", 
     beforeAll(async () => {
       lab = await Lab.start({ nodes: ["a", "a"], nic, ovs });
       pods = await Promise.all(lab.nodes.map((node) => node.addPod("web")));
-      before = await Promise.all(lab.nodes.map(routesOf));
+      before = await Promise.all(
+        lab.nodes.map((node) =>
+          eventually(async () => {
+            const routes = await routesOf(node);
+            return routes.length === 2 && routes;
+          }, `the routes of ${node.name}`),
+        ),
+      );
     });
     afterAll(() => lab?.[Symbol.asyncDispose]());
 
