@@ -44,6 +44,10 @@ const hostile: Readonly<Record<string, PutRecord>> = {
   "networks-own-address": { addresses: ["172.30.0.255"], subnets: ["10.10.80.0/24"] },
 };
 
+/** Of a pod's address, as the lab's registry leases them. */
+const subnetOf = (address: string): string =>
+  address.includes(":") ? address.replace(/::.*/, "::/64") : address.replace(/\d+$/, "0/24");
+
 /** Routes that the agent has made, by their destinations. */
 async function routesOf(node: LabNode): Promise<string[]> {
   const all = await Promise.all(["-4", "-6"].map((family) => node.namespace.run(`ip ${family} route show proto 112`)));
@@ -118,6 +122,36 @@ describeWith("what a node's record may not say", ["root", "openvswitch", "nft", 
       await eventually(async () => (await refusals(node)).length === 0, "their end");
       await node.agent.end("SIGKILL");
       await node.startAgent();
+      await expectUnharmed();
+    });
+
+    test("a node that joins while others' subnets and addresses are claimed goes by who had them first", async () => {
+      const victim = lab.node(2);
+      const subnets = victim.pods.size === 0 ? [] : [...victim.pods].flatMap((pod) => pod.addresses.map(subnetOf));
+      const thieves = {
+        // Both come before the second node by name.
+        "a-thief": { ...liar, subnets },
+        "b-thief": { addresses: victim.addresses, subnets: ["10.10.90.0/24", "fd10:0:0:90::/64"] },
+      };
+      await putRecords(lab, thieves);
+      const node = await lab.addNode("a");
+      await node.startAgent();
+      await lab.warmTunnels();
+      const said = await eventually(async () => {
+        const all = await refusals(node);
+        return all.length === 2 && all;
+      }, "the refusals");
+      for (const name of Object.keys(thieves))
+        expect(said.join("\n")).toMatch(new RegExp(`node "${name}" is left out: it has .*"${victim.name}"`));
+      const pod = await node.addPod("late");
+      for (const other of pods) for (const address of other.addresses) expect(await answers(pod.namespace, address)).toBe(true);
+      // So do those that were there before.
+      const [web, db] = pods as [LabPod, LabPod];
+      for (const address of db.addresses) expect(await answers(web.namespace, address)).toBe(true);
+      await deleteRecords(lab, Object.keys(thieves));
+      await node.agent.end();
+      await lab.node(1).pipette("nodes", "release", node.name, "--force", "--config", lab.node(1).home.configFile);
+      await lab.removeNode(node);
       await expectUnharmed();
     });
 
