@@ -27,7 +27,10 @@ export const statusCommand = defineCommand({
     socket: { value: "PATH", of: "file", help: `where it listens (default ${paths.agentSocket})` },
     json: { help: "everything, as one JSON object" },
   },
-  exits: { 0: "no problem; shortcomings of single pods or other nodes, and what is refused of the registry, are none", 1: "problems, or no agent" },
+  exits: {
+    0: "no problem; shortcomings of single pods or other nodes, and what is refused of the registry, are none",
+    1: "problems, or no agent",
+  },
   run: async ({ options: { socket = paths.agentSocket, json } }, io) => {
     try {
       const report = await ask(socket);

@@ -1,4 +1,15 @@
-import { type Cidr, contains, firstOf, formatCidr, formatIp, type Ip, lastOf, overlap, parseCidr, sameIp } from "../../shared/ip.ts";
+import {
+  type Cidr,
+  contains,
+  firstOf,
+  formatCidr,
+  formatIp,
+  type Ip,
+  lastOf,
+  overlap,
+  parseCidr,
+  sameIp,
+} from "../../shared/ip.ts";
 import { isPodSubnet } from "../config/value-shapes.ts";
 import { isNodeAddress, nodeAddressRule } from "../node-address.ts";
 import type { ClusterNode } from "./node-registry.ts";

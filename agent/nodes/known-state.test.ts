@@ -38,7 +38,12 @@ test("who this node is counts from the moment that it is told; the others a mome
   await file[Symbol.asyncDispose]();
   expect(again()).toEqual({ self: node(1), nodes: nodes(2), inOrder: true, tenants: new Map([["shop", 10]]) });
   file.leave("taken out");
-  expect(again()).toMatchObject({ self: node(1), refused: "taken out", nodes: nodes(2), tenants: new Map([["shop", 10]]) });
+  expect(again()).toMatchObject({
+    self: node(1),
+    refused: "taken out",
+    nodes: nodes(2),
+    tenants: new Map([["shop", 10]]),
+  });
   file.join(node(1));
   expect(again().refused).toBeUndefined();
   expect(readdirSync(scratch.path)).toEqual(["nodes.json"]);

@@ -55,7 +55,8 @@ export const sameNode = (a: ClusterNode | undefined, b: ClusterNode | undefined)
   a === b || (a !== undefined && b !== undefined && JSON.stringify(textOfNode(a)) === JSON.stringify(textOfNode(b)));
 
 /** Whether two records claim the same addresses and subnets; a MAC nobody has to himself. */
-export const sameClaim = (a: ClusterNode | undefined, b: ClusterNode): boolean => a !== undefined && claimOf(a) === claimOf(b);
+export const sameClaim = (a: ClusterNode | undefined, b: ClusterNode): boolean =>
+  a !== undefined && claimOf(a) === claimOf(b);
 
 const claimOf = ({ addresses, subnets }: ClusterNode): string =>
   [...addresses.map(formatIp), ...subnets.map(formatCidr)].join(" ");

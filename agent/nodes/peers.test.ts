@@ -31,7 +31,11 @@ test.each([
   ["a subnet around ours", ["192.0.2.1", "10.0.0.0/12"], 'has "10.0.0.0/12", which overlaps with "10.1.0.0/24" of "m"'],
   ["a part of ours", ["192.0.2.1", "10.1.0.128/25"], 'has "10.1.0.128/25", which overlaps with "10.1.0.0/24" of "m"'],
   ["our address", ["192.0.2.100", "10.2.0.0/24"], 'has "192.0.2.100", the address of "m"'],
-  ["a subnet with our address", ["192.0.3.1", "192.0.2.96/28"], '"192.0.2.96/28", in which "192.0.2.100", the address of "m", is'],
+  [
+    "a subnet with our address",
+    ["192.0.3.1", "192.0.2.96/28"],
+    '"192.0.2.96/28", in which "192.0.2.100", the address of "m", is',
+  ],
   ["an address of our pods", ["10.1.0.7", "10.2.0.0/24"], 'has "10.1.0.7" in "10.1.0.0/24" of "m"'],
   ["its own address among its pods", ["10.2.0.1", "10.2.0.0/24"], '"10.2.0.1" of "a" itself in its own subnet'],
 ] as const)("nobody takes %s", (_name, [address, subnet], is) => {

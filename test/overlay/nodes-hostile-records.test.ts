@@ -10,6 +10,7 @@ import type { LabNode } from "./lab/lab-node.ts";
 import type { LabPod } from "./lab/lab-pod.ts";
 import { answers } from "./lab/reach.ts";
 import { deleteRecords, type PutRecord, putRecords } from "./lab/registry-records.ts";
+import { routesOf } from "./lab/traces.ts";
 
 const liar = { addresses: ["172.30.0.66", "fd30:a::66"] } as const;
 
@@ -47,12 +48,6 @@ const hostile: Readonly<Record<string, PutRecord>> = {
 /** Of a pod's address, as the lab's registry leases them. */
 const subnetOf = (address: string): string =>
   address.includes(":") ? address.replace(/::.*/, "::/64") : address.replace(/\d+$/, "0/24");
-
-/** Routes that the agent has made, by their destinations. */
-async function routesOf(node: LabNode): Promise<string[]> {
-  const all = await Promise.all(["-4", "-6"].map((family) => node.namespace.run(`ip ${family} route show proto 112`)));
-  return all.flatMap((text) => text.split("\n").filter((line) => line !== "")).map((line) => line.split(" ")[0] ?? "").sort();
-}
 
 const modes: readonly { readonly name: string; readonly lab: LabOptions["ovs"]; readonly nic?: LabOptions["nic"] }[] = [
   { name: "encap", lab: { mode: "encap" } },
@@ -103,7 +98,8 @@ describeWith("what a node's record may not say", ["root", "openvswitch", "nft", 
       for (const node of lab.nodes) {
         await eventually(async () => (await refusals(node)).length >= names.length, "the refusals");
         const said = await refusals(node);
-        for (const name of names) expect(said.filter((line) => line.startsWith(`node "${name}" is left out`))).toHaveLength(1);
+        for (const name of names)
+          expect(said.filter((line) => line.startsWith(`node "${name}" is left out`))).toHaveLength(1);
         expect(said).toHaveLength(names.length);
         const text = await node.pipette("status", "--socket", node.home.socket);
         expect(text).toContain('refused: node "metadata" is left out');
@@ -144,7 +140,8 @@ describeWith("what a node's record may not say", ["root", "openvswitch", "nft", 
       for (const name of Object.keys(thieves))
         expect(said.join("\n")).toMatch(new RegExp(`node "${name}" is left out: it has .*"${victim.name}"`));
       const pod = await node.addPod("late");
-      for (const other of pods) for (const address of other.addresses) expect(await answers(pod.namespace, address)).toBe(true);
+      for (const other of pods)
+        for (const address of other.addresses) expect(await answers(pod.namespace, address)).toBe(true);
       // So do those that were there before.
       const [web, db] = pods as [LabPod, LabPod];
       for (const address of db.addresses) expect(await answers(web.namespace, address)).toBe(true);

@@ -117,27 +117,33 @@ describeWith("projects on two nodes", ["root", "openvswitch", "nft", "etcd", "et
       etcdctl(lab, ["put", `/pipette/v1/vnids/${project}`, String(vnid)]);
     const refusals = async (i: number): Promise<string> => (await lab.node(i).home.status()).refusals.join("\n");
 
-    test.each(["blue", "all"])("a number that somebody overwrites opens no project to that of %s, and is told of", async (to) => {
-      const own = await vnidOf("red");
-      const other = to === "all" ? 0 : await vnidOf(to);
-      await put("red", other);
-      for (const i of [1, 2]) {
-        await eventually(async () => (await refusals(i)).includes(`project "red" stays with VNID ${own}`), "the refusal");
-        expect(await refusals(i)).toContain(`the registry says ${other}`);
-        expect(await refusals(i)).toContain(`"pipette tenants confirm red ${other}"`);
-      }
-      await expectRule(sameProject);
-      // A pod that comes now, on a node whose agent has started since, is of its own project only.
-      await lab.node(2).agent.end("SIGKILL");
-      await lab.node(2).startAgent();
-      const late = await lab.node(2).addPod("late", { project: "red" });
-      pods = [...pods, late];
-      await expectRule(sameProject);
-      pods = pods.filter((pod) => pod !== late);
-      await late.remove();
-      await put("red", own);
-      for (const i of [1, 2]) await eventually(async () => (await refusals(i)) === "", "the end of the refusal");
-    });
+    test.each(["blue", "all"])(
+      "a number that somebody overwrites opens no project to that of %s, and is told of",
+      async (to) => {
+        const own = await vnidOf("red");
+        const other = to === "all" ? 0 : await vnidOf(to);
+        await put("red", other);
+        for (const i of [1, 2]) {
+          await eventually(
+            async () => (await refusals(i)).includes(`project "red" stays with VNID ${own}`),
+            "the refusal",
+          );
+          expect(await refusals(i)).toContain(`the registry says ${other}`);
+          expect(await refusals(i)).toContain(`"pipette tenants confirm red ${other}"`);
+        }
+        await expectRule(sameProject);
+        // A pod that comes now, on a node whose agent has started since, is of its own project only.
+        await lab.node(2).agent.end("SIGKILL");
+        await lab.node(2).startAgent();
+        const late = await lab.node(2).addPod("late", { project: "red" });
+        pods = [...pods, late];
+        await expectRule(sameProject);
+        pods = pods.filter((pod) => pod !== late);
+        await late.remove();
+        await put("red", own);
+        for (const i of [1, 2]) await eventually(async () => (await refusals(i)) === "", "the end of the refusal");
+      },
+    );
 
     test("a project that is new gets no pod with a number that is another's, until a person confirms it", async () => {
       const blue = await vnidOf("blue");

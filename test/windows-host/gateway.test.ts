@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { formatCidr, formatIp } from "../../shared/ip.ts";
 import { prepareHost, setUpHost } from "../../agent/windows-host/mod.ts";
+import { formatCidr, formatIp } from "../../shared/ip.ts";
 import { deleteInternalPort, makeHnsNetwork, makeInternalPort } from "./node-state.ts";
 import { gateway, OvsNode, toNode, toServices } from "./ovs-gateway-fixture.ts";
 import { cidr, ip } from "./set-up-fixture.ts";
@@ -70,7 +70,12 @@ describe("a gateway that is a port of Open vSwitch's", () => {
     await host.start();
     const { node } = host;
     node.refusedTargets.add("224.0.0.0/4").add("10.10.7.1");
-    node.state.routes.push({ InterfaceIndex: 7, DestinationPrefix: "10.10.9.0/24", NextHop: "192.168.1.1", RouteMetric: 1 });
+    node.state.routes.push({
+      InterfaceIndex: 7,
+      DestinationPrefix: "10.10.9.0/24",
+      NextHop: "192.168.1.1",
+      RouteMetric: 1,
+    });
     const others = Array.from({ length: 20 }, (_, i) => toNode(20 + i));
     const multicast = { ...toNode(0), destination: cidr("224.0.0.0/4"), nextHop: ip("224.0.0.1") };
     const declared = { ...toNode(7), nextHopMac: "aa:bb:cc:dd:ee:ff" };
@@ -82,7 +87,9 @@ describe("a gateway that is a port of Open vSwitch's", () => {
     ]);
     expect(refused?.[0]?.why).toContain("10.10.9.0/24 goes through 192.168.1.1");
     expect(refused?.[1]?.why).toContain("New-NetRoute says");
-    const wanted = [...others, declared, toNode(3)].map(({ destination, nextHop }) => `${formatCidr(destination)} ${formatIp(nextHop)}`);
+    const wanted = [...others, declared, toNode(3)].map(
+      ({ destination, nextHop }) => `${formatCidr(destination)} ${formatIp(nextHop)}`,
+    );
     expect(host.routes).toEqual([...always, ...wanted].sort());
     expect(host.neighbours).toEqual(["169.254.0.253 AA-BB-CC-DD-EE-FF"]);
     // Whatever stands in the way goes some day.

@@ -1,5 +1,5 @@
-import type { Lab } from "./lab.ts";
 import { etcdMembers } from "./addresses.ts";
+import type { Lab } from "./lab.ts";
 
 /** A node's record as whoever can write the registry may put it there, without a claim and without a look at others. */
 export interface PutRecord {
@@ -23,7 +23,8 @@ export function etcdctl(lab: Lab, words: readonly string[], stdin = ""): Promise
 /** All of them at one revision, by the nodes' names. */
 export async function putRecords(lab: Lab, records: Readonly<Record<string, PutRecord>>): Promise<void> {
   const puts = Object.entries(records).map(
-    ([name, record]) => `put ${prefix}/nodes/${name} ${JSON.stringify(JSON.stringify({ uid: `uid-${name}`, ...record }))}`,
+    ([name, record]) =>
+      `put ${prefix}/nodes/${name} ${JSON.stringify(JSON.stringify({ uid: `uid-${name}`, ...record }))}`,
   );
   await etcdctl(lab, ["txn"], `\n${puts.join("\n")}\n\n\n`);
 }
