@@ -81,6 +81,7 @@ export class Membership implements Cluster, AsyncDisposable {
     this.#followed = registry.follow();
     this.#followed.subscribe(() => this.#gather());
     this.#resolving = this.#resolve(registry.servers ?? []);
+    void this.#warnOfRights();
     if (standing.t === "refused") this.#refuse(standing.is);
   }
 
@@ -154,6 +155,14 @@ export class Membership implements Cluster, AsyncDisposable {
   #surroundings(servers: readonly Ip[]): Surroundings {
     const { config, self, own } = this.#options;
     return surroundingsOf(config, self, own.linkAddresses, servers);
+  }
+
+  /** Whoever takes a node over has its rights in the registry. */
+  async #warnOfRights(): Promise<void> {
+    const { registry, logger } = this.#options;
+    const rights = (await registry.excessRights?.()) ?? [];
+    if (rights.length > 0 && !this.#ended.signal.aborted)
+      logger.warn("this node has more rights in the registry than a node needs", { rights });
   }
 
   /** Nobody waits for names: the records of before are judged once more when they are known. */

@@ -56,10 +56,12 @@ export interface NodeRegistry extends AsyncDisposable {
   /** The same with the registry's own count of its states; absent where it has none. */
   listAt?(): Promise<{ readonly revision: number; readonly nodes: readonly ListedNode[] }>;
   /**
-   * All nodes by name, this one too: a whole new map with every change. Who comes first in it has the better claim, where two
-   * have the same. Reconnects and resumes by itself.
+   * All nodes by name, this one too: a whole new map with every change. Where two have the same, who comes first has said so
+   * for longer. Reconnects and resumes by itself.
    */
   follow(): Followed<ReadonlyMap<string, ClusterNode>>;
+  /** What this client may do there and no node has to, in sentences; absent where there is nothing. Never fails. */
+  excessRights?(): Promise<readonly string[]>;
   /** Where projects have their VNIDs; absent where this registry keeps none. */
   readonly tenants?: TenantRegistry;
 }

@@ -1,19 +1,19 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { parseCidr } from "../../../shared/ip.ts";
 import type { ClusterNode, Followed, ListedNode, Registration } from "../node-registry.ts";
-import { ClaimedNodes } from "./claimed-nodes.ts";
 import { parseEndpoints } from "./client/endpoint.ts";
 import { EtcdClient, retried } from "./client/etcd-client.ts";
 import { EtcdError } from "./client/etcd-error.ts";
 import { Mirror } from "./client/mirror.ts";
 import { EtcdTenants } from "./etcd-tenants.ts";
+import { excessRights } from "./excess-rights.ts";
 import { findingsOf, listedNodes, takeSnapshot } from "./inspection.ts";
 import { Join } from "./join.ts";
 import { KeepAlive } from "./keep-alive.ts";
 import { Keys } from "./keys.ts";
 import { leave } from "./leave.ts";
 import type { ClusterNetwork, EtcdNodeRegistry, EtcdRegistryOptions, Repair } from "./options.ts";
-import { readNode, readOwner, requireRegistration } from "./records.ts";
+import { readNode, requireRegistration } from "./records.ts";
 
 /** OpenShift's default: 512 nodes with 512 addresses each. */
 const defaultNetworks: readonly ClusterNetwork[] = [{ cidr: parseCidr("10.128.0.0/14")!, hostBits: 9 }];
@@ -84,7 +84,7 @@ class EtcdRegistry implements EtcdNodeRegistry {
   }
 
   follow(): Followed<ReadonlyMap<string, ClusterNode>> {
-    const nodes = this.#follow(this.#keys.nodes, (name, value) => {
+    return this.#follow(this.#keys.nodes, (name, value) => {
       try {
         return readNode(name, value);
       } catch (caught) {
@@ -93,10 +93,10 @@ class EtcdRegistry implements EtcdNodeRegistry {
         return undefined;
       }
     });
-    return new ClaimedNodes(
-      nodes,
-      this.#follow(this.#keys.subnets, (_, value) => readOwner(value)),
-    );
+  }
+
+  excessRights(): Promise<readonly string[]> {
+    return excessRights(this.#client, this.#keys);
   }
 
   async repair({ dryRun = false }: { readonly dryRun?: boolean } = {}): Promise<readonly Repair[]> {

@@ -223,3 +223,22 @@ test("the end of a watch does not wait for a server that never answers", async (
   expect(await Promise.race([ended, Bun.sleep(4000).then(() => "late")])).toBe("ended");
   await silent.stop(true);
 });
+
+test("the oldest Node comes first, whatever it is called: where two claim the same, it has it", async () => {
+  const made = (name: string, creationTimestamp: string): void => {
+    const metadata = { name, resourceVersion: String(++server.version), creationTimestamp };
+    server.put(name, ["10.1.0.0/24"], "192.0.2.1", { metadata });
+  };
+  made("b", "2026-03-01T10:00:00Z");
+  made("a", "2026-03-02T09:00:00Z");
+  made("c", "2025-12-31T23:59:59Z");
+  server.pageSize = 2;
+  await using followed = registry.follow();
+  await eventually(() => followed.current?.size === 3, "the nodes");
+  expect([...(followed.current?.keys() ?? [])]).toEqual(["c", "b", "a"]);
+  await watched();
+  made("0", "2020-01-01T00:00:00Z");
+  made("b", "2026-03-01T10:00:00Z");
+  await eventually(() => followed.current?.size === 4, "one that comes later");
+  expect([...(followed.current?.keys() ?? [])]).toEqual(["c", "b", "a", "0"]);
+});
