@@ -79,6 +79,6 @@ export interface TenantRegistry {
    * As `follow`.
    */
   followConfirmed?(): Followed<ReadonlyMap<string, number>>;
-  /** Says that the number of the project is meant; absent as above. @throws {CniError} 7 where it has another */
+  /** Says that the number of the project is meant, and of all that share it; absent as above. @throws {CniError} 7 where it has another */
   confirm?(project: string, vnid: number): Promise<void>;
 }

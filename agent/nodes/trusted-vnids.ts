@@ -19,16 +19,15 @@ export interface TrustedVnids {
  * @param known what this node went by until now; what the registry has lost it goes on with
  */
 export function trustedVnids(told: Vnids, confirmed: Vnids, known: Vnids): TrustedVnids {
-  const taken = new Map<string, number>();
+  const taken = meant(told, confirmed, known);
   const refused = new Map<string, number>();
-  for (const [project, vnid] of told) if (confirmed.get(project) === vnid) taken.set(project, vnid);
   for (const [project, vnid] of known) {
     if (taken.has(project)) continue;
     taken.set(project, vnid);
     const now = told.get(project);
     if (now !== undefined && now !== vnid) refused.set(project, now);
   }
-  const holders = new Map([...taken].map(([project, vnid]) => [vnid, project]));
+  const holders = new Map<number, string>([...taken].map(([project, vnid]) => [vnid, project]));
   for (const [project, vnid] of told) {
     if (taken.has(project)) continue;
     const isOwn = vnid === 0 ? project === privilegedProject : !holders.has(vnid);
@@ -42,6 +41,21 @@ export function trustedVnids(told: Vnids, confirmed: Vnids, known: Vnids): Trust
     taken,
     refused: [...refused].map(([project, vnid]) => sentence(project, vnid, taken.get(project), holders.get(vnid))),
   };
+}
+
+/** What people have confirmed. Who comes to a number that another keeps needs the confirmation of that one, too: a person has joined them. */
+function meant(told: Vnids, confirmed: Vnids, known: Vnids): Map<string, number> {
+  const taken = new Map([...told].filter(([project, vnid]) => confirmed.get(project) === vnid));
+  for (;;) {
+    const staying = [...known].filter(([project, vnid]) => !taken.has(project) && confirmed.get(project) !== vnid);
+    const kept = new Set(staying.map(([, vnid]) => vnid));
+    const strangers = [...taken].filter(
+      ([project, vnid]) => vnid !== 0 && known.get(project) !== vnid && kept.has(vnid),
+    );
+    if (strangers.length === 0) return taken;
+    // One of these may have been about to leave a number to others.
+    for (const [project] of strangers) taken.delete(project);
+  }
 }
 
 function sentence(project: string, vnid: number, own: number | undefined, holder: string | undefined): string {

@@ -32,8 +32,8 @@ describeWith("a node of Kubernetes, whose API is played", ["root", "nft"], () =>
     const hostile: Readonly<Record<string, readonly [cidr: string, address: string, is: string]>> = {
       multicast: ["224.0.0.0/4", "192.0.2.9", 'its subnet "224.0.0.0/4" touches "224.0.0.0/3", multicast'],
       metadata: ["169.254.169.252/30", "192.0.2.9", 'touches "169.254.0.0/16", link-local'],
-      world: ["128.0.0.0/1", "192.0.2.9", 'touches "192.0.2.0/24", the network that this node'],
-      "half-of-6": ["8000::/1", "192.0.2.9", 'touches "fe80::/10", link-local'],
+      world: ["128.0.0.0/1", "192.0.2.9", 'touches "169.254.0.0/16", link-local'],
+      "link-local-6": ["fe80::/64", "192.0.2.9", 'touches "fe80::/10", link-local'],
       "world-6": ["2000::/3", "192.0.2.9", "is too large for one node, wanted /48 or smaller"],
       link: ["192.0.2.64/26", "192.0.2.9", 'touches "192.0.2.0/24", the network that this node'],
       part: ["10.79.1.0/28", "192.0.2.9", 'it has "10.79.1.0/28", which overlaps with "10.79.1.0/24" of "there"'],

@@ -9,8 +9,8 @@ const action = "confirm the project's VNID";
 
 export const confirmTenant = defineCommand({
   action,
-  about: `Says that PROJECT is meant to have VNID, as the registry has it now: nodes take a changed number, and one that projects
-share, from people only. "join", "global" and "isolate" confirm what they do; this is for numbers of an earlier release,
+  about: `Says that PROJECT is meant to have VNID, as the registry has it now, together with the projects that have it too: nodes
+take a changed number, and one that projects share, from people only. "join", "global" and "isolate" confirm what they do; this is for numbers of an earlier release,
 and for what somebody wrote by other means. --all confirms every number as the registry has it: look
 at "pipette tenants list" first.`,
   operands: [

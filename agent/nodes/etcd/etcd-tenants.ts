@@ -67,15 +67,21 @@ export class EtcdTenants implements TenantRegistry {
     const action = `confirm VNID ${vnid} of project "${project}"`;
     this.#requireName(project, action);
     await retried(this.#client, action, async () => {
-      const [self] = await this.#projects(project);
+      const { found } = await this.#client.txn({ run: [getAll(this.#keys.vnids)] });
+      const all = (found[0] ?? []).map((kv) => ({ project: keyOf(kv).slice(this.#keys.vnids.length), kv }));
+      const own = all.find((each) => each.project === project);
       const is = (has: string): CniError =>
         new CniError(CniCode.invalidConfig, `Cannot ${action} in ${this.#client.name}: it has ${has}, wanted that one`);
-      if (self === undefined || self.vnid !== vnid) throw is(String(self?.vnid ?? "none"));
-      const { succeeded } = await this.#client.txn({
-        when: [unchanged(self.key, self.modRevision)],
-        run: [this.#confirmation(project, vnid)],
-      });
-      if (!succeeded) throw is("another by now");
+      if (own === undefined || this.#vnidIn(own.kv) !== vnid) throw is(own === undefined ? "none" : textOf(own.kv));
+      // Those that have it are meant to have it together.
+      const others = all.filter((each) => vnid >= firstVnid && each !== own && vnidOfText(textOf(each.kv)) === vnid);
+      for (const each of [...others, own]) {
+        const { succeeded } = await this.#client.txn({
+          when: [unchanged(keyOf(each.kv), each.kv.modRevision)],
+          run: [this.#confirmation(each.project, vnid)],
+        });
+        if (!succeeded) throw is("another by now, or one that shares it has");
+      }
     });
   }
 
