@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { parseCidr, parseIp } from "../../shared/ip.ts";
 import { parseAgentConfig } from "../config/parse-agent-config.ts";
-import { wrongRecord } from "./admissible.ts";
+import { admission } from "./admissible.ts";
 import { nodeOfText } from "./node-text.ts";
 import { surroundingsOf } from "./surroundings.ts";
 
@@ -28,7 +28,7 @@ nodes: { name: n, registry: { ${registries[registry]} } }
   if (parsed.t !== "ok") throw new Error(parsed.problems.join("\n"));
   const self = nodeOfText({ name: "n", addresses: ["172.30.0.1"], subnets: own });
   const around = surroundingsOf(parsed.config, self, links, servers);
-  return wrongRecord(nodeOfText({ name: "x", addresses: [address], subnets }), around);
+  return admission(around)(nodeOfText({ name: "x", addresses: [address], subnets }));
 }
 
 test.each([

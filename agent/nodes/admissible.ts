@@ -62,11 +62,23 @@ const special: readonly Occupied[] = (
 /** A million addresses, or a site: where nobody has said what the cluster's networks are, one node has no more. */
 const shortestPrefix = { 4: 12, 6: 48 } as const;
 
+/** Why nothing may be sent where a record leads, whatever other nodes have; nothing where it may. */
+export type Admission = (node: ClusterNode) => string | undefined;
+
 /**
- * Why nothing may be sent where this record leads, whatever other nodes have: nothing where it may. One rule for what a
- * registry tells and for what was kept of it, since who writes a registry is not root on every node.
+ * One rule for what a registry tells and for what was kept of it, since who writes a registry is not root on every node.
+ * A record is judged once: of thousands one changes at a time.
  */
-export function wrongRecord({ addresses, subnets }: ClusterNode, around: Surroundings): string | undefined {
+export function admission(around: Surroundings): Admission {
+  const judged = new WeakMap<ClusterNode, { readonly is: string | undefined }>();
+  return (node) => {
+    const known = judged.get(node) ?? { is: wrongRecord(node, around) };
+    judged.set(node, known);
+    return known.is;
+  };
+}
+
+function wrongRecord({ addresses, subnets }: ClusterNode, around: Surroundings): string | undefined {
   return (
     addresses.map((ip) => wrongAddress(ip, around)).find((is) => is !== undefined) ??
     subnets.map((cidr) => wrongSubnet(cidr, around)).find((is) => is !== undefined)

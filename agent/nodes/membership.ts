@@ -3,7 +3,7 @@ import { formatCidr, formatIp, type Ip } from "../../shared/ip.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import { LiveValue } from "../live-value.ts";
-import type { Surroundings } from "./admissible.ts";
+import { type Admission, admission } from "./admissible.ts";
 import type { Cluster } from "./cluster.ts";
 import type { KnownStateFile } from "./known-state.ts";
 import type { ClusterNode, Followed, NodeRegistry } from "./node-registry.ts";
@@ -54,7 +54,7 @@ export class Membership implements Cluster, AsyncDisposable {
   readonly #lost = Promise.withResolvers<string>();
   readonly #ended = new AbortController();
   /** What other nodes' records are held against. */
-  #around: Surroundings;
+  #wrongOf: Admission;
   #refusedRecords: readonly string[] = [];
   readonly #resolving: Promise<void>;
   #alive: AsyncDisposable | undefined;
@@ -70,7 +70,7 @@ export class Membership implements Cluster, AsyncDisposable {
     this.self = self;
     this.linkAddresses = own.linkAddresses;
     this.#log = new RefusalLog(logger);
-    this.#around = this.#surroundings(literalAddresses(registry.servers ?? []));
+    this.#wrongOf = this.#admission(literalAddresses(registry.servers ?? []));
     this.#confirmed = standing.t === "registered";
     // What is known serves until the registry answers, which may be never.
     this.peers = new LiveValue(known.state.nodes.size === 0 ? undefined : this.#judged(known.state.nodes));
@@ -146,15 +146,15 @@ export class Membership implements Cluster, AsyncDisposable {
   #judged(nodes: ReadonlyMap<string, ClusterNode>): ReadonlyMap<string, ClusterNode> {
     const { known } = this.#options;
     const before = known.state.inOrder ? known.state.nodes : new Map<string, ClusterNode>();
-    const { peers, refused } = peersOf(this.self, nodes, before, this.#around);
+    const { peers, refused } = peersOf(this.self, nodes, before, this.#wrongOf);
     this.#log.tell(refused);
     this.#refusedRecords = refused;
     return peers;
   }
 
-  #surroundings(servers: readonly Ip[]): Surroundings {
+  #admission(servers: readonly Ip[]): Admission {
     const { config, self, own } = this.#options;
-    return surroundingsOf(config, self, own.linkAddresses, servers);
+    return admission(surroundingsOf(config, self, own.linkAddresses, servers));
   }
 
   /** Whoever takes a node over has its rights in the registry. */
@@ -170,7 +170,7 @@ export class Membership implements Cluster, AsyncDisposable {
     const { logger } = this.#options;
     const { signal } = this.#ended;
     try {
-      this.#around = this.#surroundings(await resolvedAddresses(servers, logger, signal));
+      this.#wrongOf = this.#admission(await resolvedAddresses(servers, logger, signal));
       this.#gather();
     } catch (caught) {
       if (!signal.aborted) throw caught;

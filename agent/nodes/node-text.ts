@@ -56,7 +56,7 @@ export const sameNode = (a: ClusterNode | undefined, b: ClusterNode | undefined)
 
 /** Whether two records claim the same addresses and subnets; a MAC nobody has to himself. */
 export const sameClaim = (a: ClusterNode | undefined, b: ClusterNode): boolean =>
-  a !== undefined && claimOf(a) === claimOf(b);
+  a === b || (a !== undefined && claimOf(a) === claimOf(b));
 
 const claimOf = ({ addresses, subnets }: ClusterNode): string =>
   [...addresses.map(formatIp), ...subnets.map(formatCidr)].join(" ");

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { firstOf, formatCidr, ipOf, overlap } from "../../shared/ip.ts";
 import { createLogger } from "../../shared/log.ts";
 import { random } from "../../test/support/random.ts";
+import { admission } from "./admissible.ts";
 import type { ClusterNode } from "./node-registry.ts";
 import { nodeOfText } from "./node-text.ts";
 import { peersOf, RefusalLog } from "./peers.ts";
@@ -9,11 +10,11 @@ import { peersOf, RefusalLog } from "./peers.ts";
 const node = (name: string, address: string, ...subnets: string[]): ClusterNode =>
   nodeOfText({ name, addresses: address === "" ? [] : [address], subnets });
 const self = node("m", "192.0.2.100", "10.1.0.0/24", "fd00:1::/64");
-const around = { networks: {}, occupied: [], links: [] };
+const wrongOf = admission({ networks: {}, occupied: [], links: [] });
 const mapOf = (nodes: readonly ClusterNode[]) => new Map(nodes.map((each) => [each.name, each]));
 
 function peers(others: readonly ClusterNode[], before: readonly ClusterNode[] = []) {
-  const { peers: found, refused } = peersOf(self, mapOf([self, ...others]), mapOf(before), around);
+  const { peers: found, refused } = peersOf(self, mapOf([self, ...others]), mapOf(before), wrongOf);
   return { names: [...found.keys()], refused };
 }
 

@@ -1,5 +1,5 @@
 import type { Logger } from "../../shared/log.ts";
-import { type Surroundings, wrongRecord } from "./admissible.ts";
+import type { Admission } from "./admissible.ts";
 import { clashesAmong } from "./clashes.ts";
 import type { ClusterNode } from "./node-registry.ts";
 import { sameClaim } from "./node-text.ts";
@@ -23,11 +23,11 @@ export interface Peers {
  * a record that is made later, whatever it claims. A node without address or subnet is none yet.
  * @param before those that were peers until now, in their order
  */
-export function peersOf(self: ClusterNode, nodes: Nodes, before: Nodes, around: Surroundings): Peers {
+export function peersOf(self: ClusterNode, nodes: Nodes, before: Nodes, wrongOf: Admission): Peers {
   const others = [...nodes.values()].filter(
     ({ name, addresses, subnets }) => name !== self.name && addresses.length > 0 && subnets.length > 0,
   );
-  const wrong = new Map(others.map((node) => [node, wrongRecord(node, around)]));
+  const wrong = new Map(others.map((node) => [node, wrongOf(node)]));
   const sound = inOrder(others, before).filter((node) => wrong.get(node) === undefined);
   const clashes = clashesAmong([self, ...sound]);
   const out = new Set(clashes.map(({ node }) => node));
