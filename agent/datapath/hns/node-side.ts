@@ -85,7 +85,7 @@ export function createNodeSide(dataDir: string, run: HostRunner, logger: Logger)
     cardOf,
     hostNetworkOf: (network) => {
       let gateway: (() => Promise<unknown>) | undefined;
-      let routes: (() => Promise<unknown>) | undefined;
+      let routes: (() => Promise<readonly RefusedThing[]>) | undefined;
       return {
         // The bridge's own port is the switch's adapter, and has the card's address already.
         macOf: async () => cardOf(network).mac,
@@ -101,9 +101,8 @@ export function createNodeSide(dataDir: string, run: HostRunner, logger: Logger)
             ...settingsOf(network, dataDir),
             routes: wanted.map((route) => toSetting(route, network)),
           };
-          const set = (): Promise<readonly RefusedThing[]> => setUp(settings, network, "routes");
-          routes = set;
-          return refusedOf(wanted, await set());
+          routes = () => setUp(settings, network, "routes");
+          return refusedOf(wanted, await routes());
         },
         again: async () => {
           await gateway?.();
