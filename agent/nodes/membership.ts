@@ -145,7 +145,7 @@ export class Membership implements Cluster, AsyncDisposable {
   /** Of all nodes the peers. */
   #judged(nodes: ReadonlyMap<string, ClusterNode>): ReadonlyMap<string, ClusterNode> {
     const { known } = this.#options;
-    const before = known.state.inOrder ? known.state.nodes : new Map<string, ClusterNode>();
+    const before = known.state.admitted ? known.state.nodes : new Map<string, ClusterNode>();
     const { peers, refused } = peersOf(this.self, nodes, before, this.#wrongOf);
     this.#log.tell(refused);
     this.#refusedRecords = refused;

@@ -53,10 +53,3 @@ export const textOfNode = ({ name, uid, addresses, mac, subnets }: ClusterNode):
 /** Whether two records say the same. */
 export const sameNode = (a: ClusterNode | undefined, b: ClusterNode | undefined): boolean =>
   a === b || (a !== undefined && b !== undefined && JSON.stringify(textOfNode(a)) === JSON.stringify(textOfNode(b)));
-
-/** Whether two records claim the same addresses and subnets; a MAC nobody has to himself. */
-export const sameClaim = (a: ClusterNode | undefined, b: ClusterNode): boolean =>
-  a === b || (a !== undefined && claimOf(a) === claimOf(b));
-
-const claimOf = ({ addresses, subnets }: ClusterNode): string =>
-  [...addresses.map(formatIp), ...subnets.map(formatCidr)].join(" ");

@@ -64,6 +64,23 @@ test.each([
   expect(peers([liar, victim], [node("a", "192.0.2.9", "10.8.0.0/24"), victim]).names).toEqual(["victim"]);
 });
 
+test.each([
+  ["a part of its subnet", node("a", "192.0.2.9", "10.2.0.0/28")],
+  ["its subnet", node("a", "192.0.2.9", "10.2.0.0/24")],
+])("a peer that moves keeps its subnets, though somebody has claimed %s meanwhile", (_name, liar) => {
+  const found = peers([liar, { ...victim, addresses: node("x", "192.0.2.77").addresses }], [victim]);
+  expect(found.names).toEqual(["victim"]);
+});
+
+test("an address that a peer has given up is another's to have; one that moves onto another's is left out", () => {
+  const moved = { ...victim, addresses: node("x", "192.0.2.77").addresses };
+  expect(peers([node("a", "192.0.2.1", "10.7.0.0/24"), moved], [victim]).names).toEqual(["a", "victim"]);
+  const other = node("z", "192.0.2.77", "10.7.0.0/24");
+  const found = peers([moved, other, node("thief", "192.0.2.5", "10.2.0.0/24")], [victim, other]);
+  expect(found.names).toEqual(["z"]);
+  expect(found.refused[0]).toContain('node "victim" is left out: it has "192.0.2.77", the address of "z"');
+});
+
 test("of two that nobody knew before the registry's first has it; who is left out costs nobody else", () => {
   const found = peers([
     node("a", "192.0.2.1", "10.0.0.0/13", "fd00:1::/64"),

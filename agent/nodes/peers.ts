@@ -2,7 +2,6 @@ import type { Logger } from "../../shared/log.ts";
 import type { Admission } from "./admissible.ts";
 import { clashesAmong } from "./clashes.ts";
 import type { ClusterNode } from "./node-registry.ts";
-import { sameClaim } from "./node-text.ts";
 
 type Nodes = ReadonlyMap<string, ClusterNode>;
 
@@ -10,26 +9,25 @@ type Nodes = ReadonlyMap<string, ClusterNode>;
 const mostInLog = 10;
 
 export interface Peers {
-  /** In the order in which they became known. */
   readonly peers: Nodes;
   /** Why a record is left out, a sentence for each. */
   readonly refused: readonly string[];
 }
 
 /**
- * The other nodes, without those whose record no node may have here, and those that have what this one or an earlier one
- * has: flows for both would contradict each other, and a subnet around ours would draw our pods' packets away. Earlier is
- * who was known before and says the same still; then it goes by the order of the registry. So nobody loses his place to
- * a record that is made later, whatever it claims. A node without address or subnet is none yet.
- * @param before those that were peers until now, in their order
+ * The other nodes, without those whose record no node may have here, and those that have what this one or another one has:
+ * flows for both would contradict each other, and a subnet around ours would draw our pods' packets away. What a peer had
+ * before stays its own; of what is new the registry's order decides. So nobody loses his place to a record that is made
+ * later, whatever it claims. A node without address or subnet is none yet.
+ * @param before those that were peers until now
  */
 export function peersOf(self: ClusterNode, nodes: Nodes, before: Nodes, wrongOf: Admission): Peers {
   const others = [...nodes.values()].filter(
     ({ name, addresses, subnets }) => name !== self.name && addresses.length > 0 && subnets.length > 0,
   );
   const wrong = new Map(others.map((node) => [node, wrongOf(node)]));
-  const sound = inOrder(others, before).filter((node) => wrong.get(node) === undefined);
-  const clashes = clashesAmong([self, ...sound]);
+  const sound = others.filter((node) => wrong.get(node) === undefined);
+  const clashes = clashesAmong([self, ...sound], new Map(before).set(self.name, self));
   const out = new Set(clashes.map(({ node }) => node));
   return {
     peers: new Map(sound.filter((node) => !out.has(node)).map((node) => [node.name, node])),
@@ -38,15 +36,6 @@ export function peersOf(self: ClusterNode, nodes: Nodes, before: Nodes, wrongOf:
       ...clashes.map(({ node, is }) => leftOut(node, `it has ${is}`)),
     ],
   };
-}
-
-function inOrder(nodes: readonly ClusterNode[], before: Nodes): readonly ClusterNode[] {
-  const places = new Map([...before.values()].map((node, place) => [node.name, place]));
-  const placed = nodes.map((node) => {
-    const place = sameClaim(before.get(node.name), node) ? places.get(node.name) : undefined;
-    return { node, place: place ?? before.size };
-  });
-  return placed.sort((a, b) => a.place - b.place).map(({ node }) => node);
 }
 
 const leftOut = ({ name }: ClusterNode, is: string): string => `node "${name}" is left out: ${is}`;

@@ -156,7 +156,7 @@ describeWith("what a node's record may not say", ["root", "openvswitch", "nft", 
       const node = lab.node(1);
       await node.agent.end();
       const file = join(node.home.dataDir, "nodes.json");
-      const { inOrder: _, ...kept } = JSON.parse(readFileSync(file, "utf8"));
+      const { admitted: _, ...kept } = JSON.parse(readFileSync(file, "utf8"));
       const { addresses } = liar;
       for (const subnet of ["224.0.0.0/4", "127.0.0.0/8", "172.30.0.0/30", "128.0.0.0/1", "2000::/3"])
         kept.nodes.push({ name: `kept-${kept.nodes.length}`, uid: "u", addresses, subnets: [subnet] });

@@ -129,7 +129,7 @@ describeWith("a node that joins by a file of nodes", ["root", "nft"], () => {
     const first = await home.start();
     await first.end();
     const kept = join(home.dataDir, "nodes.json");
-    const { inOrder: _, ...known } = JSON.parse(readFileSync(kept, "utf8"));
+    const { admitted: _, ...known } = JSON.parse(readFileSync(kept, "utf8"));
     known.nodes.push({ name: "liar", addresses: ["192.0.2.9"], subnets: ["224.0.0.0/4"] });
     known.nodes.push({ name: "thief", addresses: ["192.0.2.1"], subnets: ["10.79.7.0/24"] });
     writeFileSync(kept, JSON.stringify(known));
