@@ -1,4 +1,14 @@
-import { type Cidr, firstOf, formatCidr, formatIp, hostBlock, type Ip, lastOf, overlap, sameIp } from "../../shared/ip.ts";
+import {
+  type Cidr,
+  firstOf,
+  formatCidr,
+  formatIp,
+  hostBlock,
+  type Ip,
+  lastOf,
+  overlap,
+  sameIp,
+} from "../../shared/ip.ts";
 import type { ClusterNode } from "./node-registry.ts";
 
 type Nodes = ReadonlyMap<string, ClusterNode>;
