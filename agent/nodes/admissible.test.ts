@@ -15,13 +15,18 @@ const registries = {
 /** Why a record is refused, by a node with 10.10.1.0/24 (and fd10:0:0:1::/64). */
 function wrong(
   registry: keyof typeof registries,
-  more: { ovs?: string; own?: string[]; address?: string },
+  more: { ovs?: string; services?: string; own?: string[]; address?: string },
   ...subnets: string[]
 ) {
-  const { ovs = "", own = ["10.10.1.0/24", "fd10:0:0:1::/64"], address = "172.30.0.9" } = more;
+  const {
+    ovs = "",
+    services = 'cidrs: [10.97.0.0/16, "fd96::/112"]',
+    own = ["10.10.1.0/24", "fd10:0:0:1::/64"],
+    address = "172.30.0.9",
+  } = more;
   const text = `dataPath: ovs
 networks: [{ name: pods, bridge: br-int }]
-ovs: { services: { cidrs: [10.96.0.0/16, "fd96::/112"] }${ovs} }
+ovs: { services: { ${services} }${ovs} }
 nodes: { name: n, registry: { ${registries[registry]} } }
 `;
   const parsed = parseAgentConfig(text, "agent.yaml");
@@ -59,8 +64,8 @@ test.each([
 });
 
 test.each([
-  ["10.96.3.0/24", '"10.96.0.0/16", where services have their addresses'],
-  ["10.64.0.0/10", '"10.96.0.0/16", where services have their addresses'],
+  ["10.97.3.0/24", '"10.97.0.0/16", where services have their addresses'],
+  ["10.64.0.0/10", '"10.97.0.0/16", where services have their addresses'],
   ["fd96::/64", '"fd96::/112", where services have their addresses'],
   ["172.31.7.0/24", '"172.31.7.7/32", where the registry is kept'],
   ["fd31::/64", '"fd31::7/128", where the registry is kept'],
@@ -77,6 +82,13 @@ test("where the registry leases subnets, each is one that it leases", () => {
   expect(wrong("etcd", {}, "2001:db8::/64")).toContain("is outside of the cluster's networks, fd10::/48");
   for (const other of ["10.20.3.0/28", "10.20.0.0/16", "fd10:0:0:7::/80"])
     expect(wrong("etcd", {}, other)).toContain("is no node's part of");
+});
+
+test("the default block of services stands in the way of no pods where there are no services", () => {
+  const networks = ", clusterSubnets: [10.0.0.0/8]";
+  expect(wrong("file", { ovs: networks, services: "" }, "10.96.3.0/24")).toBeUndefined();
+  expect(wrong("file", { services: "" }, "10.96.3.0/24")).toContain("where services have");
+  expect(wrong("file", { ovs: networks, services: "file: /s" }, "10.96.3.0/24")).toContain("where services have");
 });
 
 test("where nobody says what the cluster's networks are, a subnet is one of a size for one node", () => {

@@ -4,7 +4,7 @@ import type { Logger } from "../../shared/log.ts";
 import { untilDone } from "./retry.ts";
 
 /** `https://[fd00::1]:2379` has `fd00::1`. */
-const hostOf = (url: string): string => new URL(url).hostname.replace(/^\[|\]$/g, "");
+const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).hostname.replace(/^\[|\]$/g, "") : "");
 
 /** Those that need no look-up. */
 export const literalAddresses = (urls: readonly string[]): readonly Ip[] =>
@@ -19,7 +19,7 @@ export async function resolvedAddresses(
   logger: Logger,
   signal: AbortSignal,
 ): Promise<readonly Ip[]> {
-  const names = [...new Set(urls.map(hostOf))].filter((host) => parseIp(host) === undefined);
+  const names = [...new Set(urls.map(hostOf))].filter((host) => host !== "" && parseIp(host) === undefined);
   const failed = (error: Error): void =>
     logger.warn("the registry's names cannot be resolved, and records of nodes are not held against them", {
       error: error.message,

@@ -1,5 +1,6 @@
-import { bitsOf, type Cidr, contains, type Family, hostBlock, type Ip, overlap } from "../../shared/ip.ts";
+import { bitsOf, type Cidr, contains, type Family, formatCidr, hostBlock, type Ip, overlap } from "../../shared/ip.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
+import { defaultServiceCidr } from "../config/ovs-shape.ts";
 import type { ClusterBlock, Occupied, Surroundings } from "./admissible.ts";
 import type { ClusterNode } from "./node-registry.ts";
 
@@ -16,7 +17,10 @@ export function surroundingsOf(
 ): Surroundings {
   const networks = { ...networksOf(config, self, 4), ...networksOf(config, self, 6) };
   const blocks = Object.values(networks).flat();
-  const service = config.ovs?.services.cidrs ?? [];
+  const { file, cidrs = [] } = config.ovs?.services ?? {};
+  // Without services of ours the default block may be nobody's, and the pods' network around it.
+  const isSaid = (cidr: Cidr): boolean => file !== undefined || formatCidr(cidr) !== defaultServiceCidr;
+  const service = cidrs.filter((cidr) => isSaid(cidr) || !blocks.some((block) => overlap(block.cidr, cidr)));
   const [, ...others] = config.networks;
   const occupied: readonly Occupied[] = [
     ...service.map((cidr) => ({ cidr, what: "where services have their addresses" })),

@@ -15,6 +15,11 @@ const peer = (number: number, subnet: string) => ({
   subnets: [subnet],
 });
 
+interface Report {
+  readonly findings: readonly { readonly code: string; readonly what: string }[];
+  readonly repaired: readonly { readonly error?: string }[];
+}
+
 /** A record that may be, and a route that the kernel will not have: what it leads by way of is an address that the node itself has given another meaning. */
 describeWith("a route that the kernel refuses", ["root", "openvswitch", "nft"], () => {
   beforeAll(compileExecutables);
@@ -64,6 +69,20 @@ describeWith("a route that the kernel refuses", ["root", "openvswitch", "nft"], 
       expect(await routes()).toEqual(["10.60.0.0/24", "10.61.0.0/24"]);
       write(peer(9, "10.60.0.0/24"), bad, peer(11, "10.62.0.0/24"));
       await expect.poll(routes).toEqual(["10.60.0.0/24", "10.62.0.0/24"]);
+    });
+
+    test("what somebody breaks meanwhile is put right all the same", async () => {
+      const { executables, namespace, home } = single.node;
+      await namespace.ip("addr del 10.10.1.1/24 dev pipette-gw0");
+      const words = [`${executables}/pipette`, "doctor", "--once", "--repair", "--json", "--config", home.configFile];
+      const { stdout } = await namespace.start(words).ended;
+      const { findings, repaired }: Report = JSON.parse(stdout);
+      expect(repaired.filter(({ error }) => error !== undefined)).toEqual([]);
+      expect(findings.map(({ code }) => code)).not.toContain("gateway");
+      expect(findings.filter(({ code }) => code === "shortcoming")).toMatchObject([
+        { what: expect.stringContaining(badSubnet) },
+      ]);
+      expect(await namespace.run("ip -4 addr show dev pipette-gw0")).toContain("10.10.1.1/24");
     });
 
     test("it is set once nothing is in its way, and goes with its record", async () => {

@@ -22,7 +22,7 @@ import { ServiceKeeper } from "./services/service-keeper.ts";
 import { Settler } from "./settler.ts";
 import { interfaceNamed, openDatabase, type SwitchDatabase } from "./switch-database.ts";
 import { answering } from "./switch-errors.ts";
-import type { Part } from "./switch-program.ts";
+import { isRefusal, type Part } from "./switch-program.ts";
 import { followVnids, vnidFor } from "./tenants.ts";
 
 /** Of a pod that is new while the database cannot be reached: short, so that the runtime hears of it and tries again. */
@@ -219,8 +219,9 @@ export class OvsNode implements OverlayNode {
     this.#resources.use(this.#db.onState(trigger));
   }
 
-  async #settle(): Promise<void> {
-    if (this.#running === undefined || this.#db.state.t !== "ready") return;
+  /** @returns what is refused of other nodes, which holds nothing up */
+  async #settle(): Promise<string | undefined> {
+    if (this.#running === undefined || this.#db.state.t !== "ready") return undefined;
     const { program } = this.#running;
     const context = await setUpNode(this.#db, this.#options);
     const [kept] = await Promise.allSettled([this.#keepAddresses()]);
@@ -231,16 +232,18 @@ export class OvsNode implements OverlayNode {
       this.#peers.forget();
       this.#ports.follow(context, (changes) => program.set(changes));
     }
-    const told = await Promise.allSettled([this.#peers.tell(program, context, this.#nodes)]);
-    const isTold = told.some((outcome) => outcome.status === "rejected" || outcome.value);
+    const [told] = await Promise.allSettled([this.#peers.tell(program, context, this.#nodes)]);
+    const isTold = told.status === "rejected" || told.value;
     const isBehind = this.#isHostBehind || isTold || this.#gatewayDevice() !== this.#device;
     if (isBehind) await this.#setUpHost();
     await followVnids(this.#ports, this.#vnids?.current);
     await this.#ports.settle();
     // What is wrong with one node, or with the way out, keeps the rest from nothing, and is tried again.
-    for (const outcome of [kept, ...told]) if (outcome.status === "rejected") throw outcome.reason;
-    const [refused] = this.#refusedRoutes;
-    if (refused !== undefined) throw refusedRoute(refused);
+    if (kept.status === "rejected") throw kept.reason;
+    const [route] = this.#refusedRoutes;
+    if (told.status === "fulfilled") return route === undefined ? undefined : refusedRoute(route).message;
+    if (isRefusal(told.reason)) return told.reason.message;
+    throw told.reason;
   }
 
   /** The node's own, which its uplink brings to the bridge. */

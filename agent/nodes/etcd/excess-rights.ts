@@ -1,5 +1,4 @@
 import type { EtcdClient } from "./client/etcd-client.ts";
-import { EtcdError } from "./client/etcd-error.ts";
 import { put, unchanged } from "./client/operations.ts";
 import type { Keys } from "./keys.ts";
 
@@ -26,8 +25,7 @@ async function mayWrite(client: EtcdClient, key: string): Promise<boolean> {
   try {
     const { succeeded } = await client.txn({ when: [unchanged(key, neverReached)], run: [put(key, "")] });
     return !succeeded;
-  } catch (caught) {
-    if (caught instanceof EtcdError) return false;
-    throw caught;
+  } catch {
+    return false;
   }
 }
