@@ -25,6 +25,7 @@ const needs = {
   openvswitch: () => missingFile("/usr/sbin/ovs-vswitchd", "openvswitch-switch"),
   openssl: () => missingFile("/usr/bin/openssl", "openssl"),
   etcd: () => missingFile("/usr/bin/etcd", "etcd-server"),
+  etcdctl: () => missingFile("/usr/bin/etcdctl", "etcd-client"),
   nft: () => missingFile("/usr/sbin/nft", "nftables"),
   "earlier-release": whyNoEarlierRelease,
 } as const;
