@@ -32,7 +32,7 @@ async function bridge(logger: Logger): Promise<DataPathChoice> {
   const { addressesInNamespaces } = await import("./netlink/mod.ts");
   const { namespaceSource } = await import("./state/sources.ts");
   return {
-    createDataPath: ({ config: { networks } }) => createBridgeDataPath({ networks, logger }),
+    createDataPath: ({ config: { networks }, leasedTo }) => createBridgeDataPath({ networks, leasedTo, logger }),
     dataPathName: "bridge",
     sources: [namespaceSource(addressesInNamespaces)],
   };

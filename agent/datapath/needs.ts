@@ -1,4 +1,5 @@
 import type { Owner, Pod } from "../../shared/cni/types.ts";
+import type { Ip } from "../../shared/ip.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import type { Cluster } from "../nodes/cluster.ts";
 
@@ -10,6 +11,8 @@ export interface DataPathNeeds {
   readonly cluster?: Cluster;
   /** Which pod an attachment is of, as its lease says it. */
   podOf(owner: Owner): Pod | undefined;
+  /** Its addresses by our own allocator. */
+  leasedTo(owner: Owner): readonly Ip[];
   /** Hears of interfaces that stand and that nobody wants any more: the janitor goes on with them. */
   leftover(owner: Owner): void;
 }

@@ -19,11 +19,13 @@ export function agentFindings({ agent, networks }: Sight, socket: string): reado
   const unserved = networks.filter((name) => !served.includes(name));
   return [
     ...problems.map(
-      ({ message }): Finding => ({
+      ({ message, advisory }): Finding => ({
         severity: "error",
         code: "agent-problem",
         what: message,
-        why: "The agent says so itself, and fails STATUS until it is over",
+        why: advisory
+          ? "The agent says so itself. Pods that run are well, and the node stays ready; new ones wait"
+          : "The agent says so itself, and fails STATUS until it is over, which makes the node not ready",
         todo: "what the sentence says; the agent goes on trying",
         evidence: "",
       }),

@@ -3,7 +3,7 @@ import type { AgentConfig, NetworkConfig, OvsConfig } from "../config/agent-conf
 import { missingFromBridge } from "../datapath/bridge/gateway-bridge.ts";
 import { familiesNotForwarded } from "../datapath/host/forwarding.ts";
 import { missingGateways } from "../datapath/host/gateway.ts";
-import { missingMasquerade } from "../datapath/host/masquerade.ts";
+import { missingPacketRules } from "../datapath/host/packet-rules.ts";
 import { transportMtu } from "../datapath/ovs/linux/transport.ts";
 import { podMtu } from "../datapath/ovs/mtu.ts";
 import { linkOrNone } from "../datapath/veth/host-links.ts";
@@ -19,7 +19,7 @@ export function hostFindings(config: AgentConfig): readonly Finding[] {
   return [
     ...networks.flatMap((network) => gatewayProblems(config, network, socket)).map(gatewayFinding),
     ...familiesNotForwarded(networks).map(notForwarded),
-    ...(config.dataPath === "bridge" ? missingMasquerade(kernel, networks).map(notMasqueraded) : []),
+    ...(config.dataPath === "bridge" ? missingPacketRules(kernel, networks).map(rulesMissing) : []),
     ...networks.flatMap((network) => tooLarge(config, network, socket)),
   ];
 }
@@ -58,13 +58,13 @@ const notForwarded = (family: 4 | 6): Finding => ({
   evidence: String(family),
 });
 
-const notMasqueraded = (problem: string): Finding => ({
+const rulesMissing = (problem: string): Finding => ({
   severity: "error",
-  code: "masquerade",
+  code: "packet-rules",
   what: `Only ${problem}`,
   trusts: "agent.yaml",
-  why: "Pods reach nothing outside the node's own networks, where nobody knows their addresses",
-  todo: 'have the agent set them up again; find out who loads packet rules with "flush ruleset"',
+  why: "Pods may reach nothing outside the node's own networks, where nobody knows their addresses, and what the node serves to itself alone",
+  todo: 'have the agent set them up again (it needs "nft"); find out who loads packet rules with "flush ruleset"',
   repair: { t: "node" },
   evidence: problem,
 });

@@ -1,6 +1,6 @@
 /** Numbers of the kernel's headers, under the kernel's names: linux/netlink.h, rtnetlink.h, if_link.h, if_addr.h, if_bridge.h, neighbour.h, net_namespace.h. */
 
-export const Family = { UNSPEC: 0, INET: 2, INET6: 10 } as const;
+export const Family = { UNSPEC: 0, INET: 2, BRIDGE: 7, INET6: 10 } as const;
 
 export const Flag = {
   REQUEST: 0x1,
@@ -61,11 +61,16 @@ export const Ifla = {
   INFO_SLAVE_DATA: 5,
   VETH_INFO_PEER: 1,
   BRPORT_MODE: 4,
+  BRPORT_GUARD: 5,
+  BRPORT_LEARNING: 8,
+  BRPORT_UNICAST_FLOOD: 9,
+  BRPORT_MULTICAST_ROUTER: 25,
+  BRPORT_LOCKED: 39,
   INET_CONF: 1,
 } as const;
 
 /** Indexes of IFLA_INET_CONF (linux/ip.h, IPV4_DEVCONF_*). */
-export const InetConf = { ARP_NOTIFY: 22 } as const;
+export const InetConf = { ACCEPT_REDIRECTS: 4, ARP_NOTIFY: 22 } as const;
 
 export const Iff = { UP: 1 } as const;
 
@@ -103,8 +108,10 @@ export const Rta = {
   TYPE_UNICAST: 1,
 } as const;
 
-export const Nda = { DST: 1, LLADDR: 2, IFINDEX: 8 } as const;
+export const Nda = { DST: 1, LLADDR: 2, IFINDEX: 8, MASTER: 9 } as const;
 
-export const Nud = { PERMANENT: 0x80 } as const;
+export const Nud = { NOARP: 0x40, PERMANENT: 0x80 } as const;
+
+export const Ntf = { MASTER: 0x04, STICKY: 0x40 } as const;
 
 export const Netnsa = { NSID: 1, FD: 3 } as const;

@@ -22,9 +22,11 @@ export interface Link {
   readonly peerNamespaceId?: number;
   /** Frames may leave by the port that they came from. */
   readonly hairpin: boolean;
+  /** Its bridge takes it for the place of whatever sends there. */
+  readonly learning: boolean;
 }
 
-const ifinfo = (writer: MessageWriter, index: number, flags = 0, change = 0): MessageWriter =>
+export const ifinfo = (writer: MessageWriter, index: number, flags = 0, change = 0): MessageWriter =>
   writer.u8(Family.UNSPEC).u8(0).u16(0).u32(index).u32(flags).u32(change);
 
 /** How to find a link: by its index, its name, or a second name that it carries. */
@@ -61,6 +63,7 @@ export function readLink(message: RawMessage): Link {
   const peerIndex = attributes.u32(Ifla.LINK);
   const peerNamespaceId = attributes.i32(Ifla.LINK_NETNSID);
   const isBridgePort = info?.text(Ifla.INFO_SLAVE_KIND) === "bridge";
+  const port = isBridgePort ? info?.nested(Ifla.INFO_SLAVE_DATA) : undefined;
   return {
     index: view.getInt32(4, true),
     name: attributes.text(Ifla.IFNAME) ?? "",
@@ -71,7 +74,8 @@ export function readLink(message: RawMessage): Link {
     master: attributes.u32(Ifla.MASTER) ?? 0,
     alias: attributes.text(Ifla.IFALIAS) ?? "",
     isBridgePort,
-    hairpin: isBridgePort && info?.nested(Ifla.INFO_SLAVE_DATA)?.u8(Ifla.BRPORT_MODE) === 1,
+    hairpin: port?.u8(Ifla.BRPORT_MODE) === 1,
+    learning: port?.u8(Ifla.BRPORT_LEARNING) === 1,
     ...(kind === undefined ? {} : { kind }),
     ...(peerIndex === undefined ? {} : { peerIndex }),
     ...(peerNamespaceId === undefined ? {} : { peerNamespaceId }),
@@ -85,8 +89,8 @@ export interface VethPair {
 }
 
 /**
- * A veth pair: the host's end up and in its bridge, the other one made in its namespace under its final
- * name, down. One queue each: more cost a wait of the kernel and a veth gains nothing by them.
+ * A veth pair: the host's end in its bridge, the other one made in its namespace under its final name, both
+ * down. One queue each: more cost a wait of the kernel and a veth gains nothing by them.
  */
 export function createVeth(pair: VethPair): Message {
   const { host, pod, mtu } = pair;
@@ -102,7 +106,7 @@ export function createVeth(pair: VethPair): Message {
     type: MessageType.NEWLINK,
     flags: Flag.CREATE | Flag.EXCL,
     body: (writer) => {
-      ifinfo(writer, 0, Iff.UP, Iff.UP);
+      ifinfo(writer, 0);
       common(writer, host.name, host.mac).attrU32(Ifla.MASTER, host.master).attrU32(Ifla.GROUP, host.group);
       writer.nest(Ifla.LINKINFO, () => {
         writer.attrText(Ifla.INFO_KIND, "veth").nest(Ifla.INFO_DATA, () => {
@@ -115,14 +119,14 @@ export function createVeth(pair: VethPair): Message {
   };
 }
 
-/** A bridge with a MAC of its own: one without takes that of a port, and changes it when the port leaves. */
+/** A bridge, down, with a MAC of its own: one without takes that of a port, and changes it when the port leaves. */
 export function createBridge(bridge: { name: string; mac: Uint8Array; mtu: number }): Message {
   return {
     action: `create the bridge "${bridge.name}"`,
     type: MessageType.NEWLINK,
     flags: Flag.CREATE | Flag.EXCL,
     body: (writer) => {
-      ifinfo(writer, 0, Iff.UP, Iff.UP)
+      ifinfo(writer, 0)
         .attrText(Ifla.IFNAME, bridge.name)
         .attrBytes(Ifla.ADDRESS, bridge.mac)
         .attrU32(Ifla.MTU, bridge.mtu)
@@ -169,29 +173,25 @@ export function addAltName(what: string, index: number, altName: string): Messag
   };
 }
 
-export function setHairpin(what: string, index: number, hairpin: boolean): Message {
-  return {
-    action: `set the bridge port options of "${what}"`,
-    type: MessageType.NEWLINK,
-    body: (writer) => {
-      ifinfo(writer, index).nest(Ifla.LINKINFO, () => {
-        writer.attrText(Ifla.INFO_SLAVE_KIND, "bridge").nest(Ifla.INFO_SLAVE_DATA, () => {
-          writer.attrU8(Ifla.BRPORT_MODE, hairpin ? 1 : 0);
-        });
-      });
-    },
-  };
+/** Ways in which an interface deals with IPv4, by the kernel's names. */
+export interface Ipv4Options {
+  /** Tell the neighbours (gratuitous ARP) when it comes up or gets its MAC set. */
+  readonly arpNotify?: true;
+  /** Whether to believe those who say that another router is nearer. */
+  readonly acceptRedirects?: false;
 }
 
-/** Lets the kernel tell the neighbours (gratuitous ARP) when this interface comes up or gets its MAC set. */
-export function announceIpv4(what: string, index: number): Message {
+export function setIpv4Options(what: string, index: number, options: Ipv4Options): Message {
   return {
     action: `set the IPv4 options of "${what}"`,
     type: MessageType.NEWLINK,
     body: (writer) => {
       ifinfo(writer, index).nest(Ifla.AF_SPEC, () => {
         writer.nest(Family.INET, () => {
-          writer.nest(Ifla.INET_CONF, () => writer.attrU32(InetConf.ARP_NOTIFY, 1));
+          writer.nest(Ifla.INET_CONF, () => {
+            if (options.arpNotify !== undefined) writer.attrU32(InetConf.ARP_NOTIFY, 1);
+            if (options.acceptRedirects !== undefined) writer.attrU32(InetConf.ACCEPT_REDIRECTS, 0);
+          });
         });
       });
     },

@@ -40,25 +40,30 @@ export function* readMessages(datagram: Uint8Array): Generator<RawMessage> {
   }
 }
 
+/** The attributes of one level, one after the other: lists have many of one type. @throws {MalformedMessage} */
+export function* readAttributes(bytes: Uint8Array): Generator<readonly [type: number, value: Uint8Array]> {
+  const view = viewOf(bytes);
+  let at = 0;
+  while (at < bytes.length) {
+    const left = bytes.length - at;
+    if (left < 4) throw new MalformedMessage(`A netlink attribute ends after ${left} bytes of its header`);
+    const length = view.getUint16(at, true);
+    if (length < 4 || length > left) {
+      throw new MalformedMessage(`A netlink attribute says ${length} bytes where ${left} are left`);
+    }
+    // The two high bits are flags: nested, and network byte order.
+    yield [view.getUint16(at + 2, true) & 0x3fff, bytes.subarray(at + 4, at + length)];
+    at += align(length);
+  }
+}
+
 /** The attributes of one level, the last of each type winning, as in the kernel. */
 export class Attributes {
   readonly #values = new Map<number, Uint8Array>();
 
   /** @throws {MalformedMessage} where a length leads out of `bytes` */
   constructor(bytes: Uint8Array) {
-    const view = viewOf(bytes);
-    let at = 0;
-    while (at < bytes.length) {
-      const left = bytes.length - at;
-      if (left < 4) throw new MalformedMessage(`A netlink attribute ends after ${left} bytes of its header`);
-      const length = view.getUint16(at, true);
-      if (length < 4 || length > left) {
-        throw new MalformedMessage(`A netlink attribute says ${length} bytes where ${left} are left`);
-      }
-      // The two high bits are flags: nested, and network byte order.
-      this.#values.set(view.getUint16(at + 2, true) & 0x3fff, bytes.subarray(at + 4, at + length));
-      at += align(length);
-    }
+    for (const [type, value] of readAttributes(bytes)) this.#values.set(type, value);
   }
 
   /** Parts of the datagram, which the next one overwrites. */

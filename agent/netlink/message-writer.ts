@@ -64,6 +64,14 @@ export class MessageWriter {
     return this.#attr(type, () => this.u32(value));
   }
 
+  /** Highest byte first, as nftables has its numbers. */
+  attrU32Net(type: number, value: number): this {
+    return this.#attr(type, () => {
+      const at = this.#take(4);
+      this.#view.setUint32(at, value);
+    });
+  }
+
   attrU8(type: number, value: number): this {
     return this.#attr(type, () => this.u8(value));
   }

@@ -52,7 +52,7 @@ test("pads attributes, and leaves the padding out of their lengths", () => {
 
 test("reads back what it writes: link, address, route", () => {
   const link = readLink(only(encode(veth)));
-  expect(link).toMatchObject({ name: "web-1a2b3c", mtu: 1400, master: 5, group: 9, kind: "veth", up: true });
+  expect(link).toMatchObject({ name: "web-1a2b3c", mtu: 1400, master: 5, group: 9, kind: "veth", up: false });
   expect(link.mac).toBe("02:00:00:00:00:01");
   const address = readAddress(only(encode(addAddress("eth0", 3, parseCidr("fd00::9/64")!))));
   expect(address).toMatchObject({ index: 3, ready: true });

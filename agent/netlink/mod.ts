@@ -1,13 +1,14 @@
 /**
- * rtnetlink, spoken directly: requests and answers, sockets in this and in other network namespaces.
+ * rtnetlink and nfnetlink, spoken directly: requests and answers, sockets in this and in other network namespaces.
  * No policy: what to make of it is the data paths'. Linux only; `bun:ffi` is used in `libc.ts` alone.
  */
 export { addAddress, type LinkAddress, listAddresses, readAddress, removeAddress } from "./address.ts";
+export { addPortMac, listPortMacs, readPortMac, setPodPort } from "./bridge-port.ts";
+export { ipBytes, ipFromBytes } from "./bytes.ts";
 export { Errno } from "./errno.ts";
 export { Kernel } from "./kernel.ts";
 export {
   addAltName,
-  announceIpv4,
   createBridge,
   createVeth,
   deleteLinksOfGroup,
@@ -16,7 +17,7 @@ export {
   type LinkKey,
   listLinks,
   readLink,
-  setHairpin,
+  setIpv4Options,
   setLink,
 } from "./link.ts";
 export type { Message } from "./message-writer.ts";
@@ -26,6 +27,45 @@ export { getNamespaceId, readNamespaceId } from "./namespace-id.ts";
 export { declareNeighbour, forgetNeighbour, listNeighbours, readNeighbour } from "./neighbour.ts";
 export { isRefusal, NetlinkError } from "./netlink-error.ts";
 export type { NetlinkSocket } from "./netlink-socket.ts";
+export {
+  addElements,
+  askForElement,
+  deleteElements,
+  type Element,
+  elementOf,
+  listElements,
+  readElementKeys,
+} from "./nftables/elements.ts";
+export {
+  accept,
+  among,
+  compare,
+  counter,
+  drop,
+  type Expression,
+  type Field,
+  hasExtensionHeader,
+  inputInterface,
+  masked,
+  networkFamily,
+  notAmong,
+  outputInterfaceName,
+  payload,
+  rejectAsAbsent,
+  upperProtocol,
+} from "./nftables/expressions.ts";
+export {
+  appendRule,
+  askForChain,
+  clearChain,
+  createChain,
+  createSet,
+  createTable,
+  type Hook,
+  type PacketSet,
+  type Rule,
+  readRuleCount,
+  type Table,
+} from "./nftables/objects.ts";
 export { addRoute, deleteRoute, listRoutes, type Route, readRoute } from "./route.ts";
 export { addRouteBy, deleteRouteBy, readWholeRoute, type WholeRoute, waysOf } from "./route-move.ts";
-export { askForChain, readRuleCount } from "./rule-count.ts";

@@ -6,6 +6,7 @@ import { type Libc, pinned } from "./libc.ts";
 import { MalformedMessage, type RawMessage, readAnswer, readMessages } from "./message-reader.ts";
 import { type Message, MessageWriter } from "./message-writer.ts";
 import { NetlinkError } from "./netlink-error.ts";
+import { BatchMessage, batchSubsystem } from "./nftables/numbers.ts";
 
 const AF_NETLINK = 16;
 const SOCK_RAW_CLOEXEC = 3 | 0o2000000;
@@ -26,10 +27,13 @@ const ifreqDataAt = 16;
 
 /** The kernel cuts dumps into datagrams of 32 KiB at most when the reader has that much room. */
 const receiveBytes = 64 * 1024;
-/** One batch for a pod with many addresses and routes is a few kB. */
-const sendBytes = 32 * 1024;
+/** One batch for a pod with many addresses and routes is a few kB, the packet rules of a bridge are some 20. */
+const sendBytes = 64 * 1024;
 /** A dump is disturbed only by changes during it; a table that never holds still is reported. */
 const dumpAttempts = 10;
+
+/** struct nfgenmsg, whose last two bytes are in network byte order. */
+const batchHeader = (writer: MessageWriter): void => void writer.u8(0).u8(0).u8(0).u8(batchSubsystem);
 
 /** Buffers for all sockets of one thread: a request and its answers never interleave with another's. */
 export class NetlinkBuffers {
@@ -95,6 +99,38 @@ export class NetlinkSocket implements Disposable {
         const { errno, kernelText } = readAnswer(answer);
         if (errno !== 0) results[i] = new NetlinkError(messages[i]?.action ?? action, errno, kernelText);
         if (i === messages.length - 1) return results;
+      }
+    }
+  }
+
+  /**
+   * Sends messages for nftables as one transaction: all of them are carried out, or none. On a socket for packet filters.
+   * @throws {NetlinkError} the first refusal
+   */
+  transact(messages: readonly Message[]): void {
+    if (messages.length === 0) return;
+    const { writer } = this.#buffers;
+    const first = this.#next();
+    writer.reset();
+    writer.message(BatchMessage.BEGIN, Flag.REQUEST, first, batchHeader);
+    messages.forEach(({ type, flags = 0, body }, i) => {
+      const ack = i === messages.length - 1 ? Flag.ACK : 0;
+      writer.message(type, Flag.REQUEST | ack | flags, this.#next(), body);
+    });
+    writer.message(BatchMessage.END, Flag.REQUEST, this.#next(), batchHeader);
+    const actionOf = (i: number): string => messages[Math.max(i - 1, 0)]?.action ?? "";
+    this.#send(actionOf(1));
+    let refusal: NetlinkError | undefined;
+    for (;;) {
+      for (const answer of this.#receive(actionOf(1))) {
+        const i = answer.sequence - first;
+        if (i < 0 || i > messages.length || answer.type !== MessageType.ERROR) continue;
+        const { errno, kernelText } = readAnswer(answer);
+        if (errno !== 0) refusal ??= new NetlinkError(actionOf(i), errno, kernelText);
+        // One that is refused as a whole is answered at its beginning.
+        if (i !== 0 && i !== messages.length) continue;
+        if (refusal !== undefined) throw refusal;
+        return;
       }
     }
   }

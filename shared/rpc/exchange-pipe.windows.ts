@@ -56,8 +56,8 @@ export function exchangeByPipe(name: string, call: H2Call, timeoutMs: number, wh
 /** Waits where every instance of the pipe is taken, by a crowd of plugins. */
 function connect(pipes: Pipes, name: string, timeoutMs: number, what: string): number {
   const until = performance.now() + timeoutMs;
-  const refusal = (code: GrpcCode, is: string): RpcError =>
-    new RpcError(code, `${what}: ${is}, wanted an agent`, { unreachable: true });
+  const refusal = (code: GrpcCode, is: string, absent = false): RpcError =>
+    new RpcError(code, `${what}: ${is}, wanted an agent`, { unreachable: true, absent });
   if (!isPipeName(name)) throw refusal(GrpcCode.unavailable, "it is no name of a pipe");
   for (;;) {
     const attempt = pipes.open(name, pipeAccess.talk);
@@ -65,8 +65,12 @@ function connect(pipes: Pipes, name: string, timeoutMs: number, what: string): n
     const { error } = attempt;
     if (error !== winError.pipeBusy) {
       const code = errorNames[error] ?? `error ${error}`;
-      const is = error === winError.fileNotFound ? `nobody listens (${code})` : `connecting fails with ${code}`;
-      throw refusal(GrpcCode.unavailable, is);
+      const isAbsent = error === winError.fileNotFound;
+      throw refusal(
+        GrpcCode.unavailable,
+        isAbsent ? `nobody listens (${code})` : `connecting fails with ${code}`,
+        isAbsent,
+      );
     }
     const leftMs = Math.ceil(until - performance.now());
     if (leftMs <= 0) throw refusal(GrpcCode.deadlineExceeded, `all of its instances were taken for ${timeoutMs} ms`);

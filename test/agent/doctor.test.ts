@@ -227,7 +227,7 @@ describeWith("pipette doctor on a node that each test spoils in one place", ["ro
     await sandbox.node(`ip link set ${bridgeName} down`);
     const { status, stdout } = await command("--repair", "--once");
     expect(status).toBe(1);
-    expect(stdout).toMatch(/not repaired: "eth0" of "a" .*\n {2}Cannot call \/pipette.v1.Node\/Mend /);
+    expect(stdout).toMatch(/not repaired: "eth0" of "a" .*\n {2}Cannot ask the agent at /);
     for (const wanted of [`The agent does not answer at "${home.socket}"`, `The bridge "${bridgeName}" is down`])
       expect(stdout).toContain(`error: ${wanted}`);
     await home.start();

@@ -31,8 +31,15 @@ export const network: BridgeNetwork = {
 /** Lines that a data path logged at `warn` or above go here, for tests that want none. */
 export const loggerInto = (lines: string[]): Logger => createLogger("warn", (line) => lines.push(line));
 
-export function openDataPath(changes: Partial<BridgeNetwork> = {}, lines: string[] = []): DataPath {
-  return createBridgeDataPath({ networks: [{ ...network, ...changes }], logger: loggerInto(lines) });
+/** @param leases addresses that our own allocator has given out, by sandbox */
+export function openDataPath(
+  changes: Partial<BridgeNetwork> = {},
+  lines: string[] = [],
+  leases: Readonly<Record<string, readonly string[]>> = {},
+): DataPath {
+  const networks = [{ ...network, ...changes }];
+  const leasedTo = ({ sandboxId }: Owner): readonly Ip[] => (leases[sandboxId] ?? []).map(ip);
+  return createBridgeDataPath({ networks, leasedTo, logger: loggerInto(lines) });
 }
 
 export const ownerOf = (sandboxId: string, ifname = "eth0"): Owner => ({ network: networkName, sandboxId, ifname });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { linkLocalOf } from "../../agent/datapath/ovs/pipeline/neighbours.ts";
+import { linkLocalOf } from "../../agent/datapath/link-local.ts";
 import { addFlow, deleteFlows, type Flow, type OpenFlowClient } from "../../agent/openflow/mod.ts";
 import { formatIp } from "../../shared/ip.ts";
 import {

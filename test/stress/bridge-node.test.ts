@@ -11,7 +11,7 @@ describeWith("a bridge node under stress", ["root", "nft"], () => {
   let pod: StressPod;
 
   beforeAll(async () => {
-    node = await BridgeNode.start({ agreesWithinMs: 0 });
+    node = await BridgeNode.start({ agreesWithinMs: 0, plugin: { addTimeoutMs: 2_000 } });
     pod = await node.makePod();
     const outcome = await node.call("ADD", pod);
     if (outcome.t === "ok") pod = { ...pod, result: outcome.result, addresses: addressesOf(outcome.result) };
@@ -42,6 +42,12 @@ describeWith("a bridge node under stress", ["root", "nft"], () => {
       "nft add table inet stray",
       "nft delete table inet stray",
       /packet rules are .*stray/s,
+    ],
+    [
+      "an element of the packet rules of nobody",
+      "nft add element inet pipette-pipette0 pods4 {10.92.9.9}",
+      "nft delete element inet pipette-pipette0 pods4 {10.92.9.9}",
+      /the packet rules know 2 IPv4 addresses of pods, wanted 1/,
     ],
     [
       "a database whose parts contradict each other",

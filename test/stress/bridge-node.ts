@@ -1,11 +1,12 @@
 import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { StatusResponse } from "../../shared/proto/pipette-messages.ts";
 import { compileExecutables, executables } from "../conformance/plugin.ts";
 import { AgentHome, type AgentProcess, networkName } from "../support/agent-process.ts";
 import { type AgreementOptions, disagreements } from "../support/agreement.ts";
 import { type Running, startCommand } from "../support/cni-call.ts";
 import { PrivateNode } from "../support/private-node.ts";
-import { strayFiles, strayLinks } from "./leftovers.ts";
+import { strayElements, strayFiles, strayLinks } from "./leftovers.ts";
 import {
   ConfigurationList,
   configurationFor,
@@ -153,6 +154,14 @@ export class BridgeNode implements StressNode {
     return outcomeOf(await this.#start({ CNI_COMMAND: "STATUS", CNI_PATH: this.executables }, {}, prefix).ended);
   }
 
+  async problems(): Promise<readonly string[]> {
+    const words = [join(this.executables, "pipette"), "status", "--json", "--socket", this.home.socket];
+    const { stdout, stderr } = await startCommand([...this.machine.prefix, ...words], this.env, "").ended;
+    if (stdout === "") return [stderr];
+    const { status }: { readonly status: StatusResponse } = JSON.parse(stdout);
+    return status.problems.map(({ message }) => message);
+  }
+
   #start(
     variables: Readonly<Record<string, string>>,
     keys: Readonly<Record<string, unknown>>,
@@ -231,6 +240,7 @@ export class BridgeNode implements StressNode {
       // Through the node: something may be mounted over it there.
       ...strayFiles(await lines(`ls -A ${this.home.dataDir}`)),
       ...strayLinks(names, this.#agreement.fixedLinks, pods.length),
+      ...(await this.#strayElements(pods)),
       ...(rules === this.#tables ? [] : [`the node's packet rules are ${rules}, wanted ${this.#tables}`]),
     ];
   }
@@ -251,8 +261,28 @@ export class BridgeNode implements StressNode {
     return plugins === 0 ? [] : [`${plugins} plugins still run, wanted none`];
   }
 
+  /** Without the elements of sets, which come and go with pods. */
   #rules(): Promise<string> {
-    return this.machine.run("nft --stateless list ruleset");
+    return this.machine.run("nft --stateless --terse list ruleset");
+  }
+
+  /** On a kernel bridge the packet rules know each pod's port and addresses. */
+  async #strayElements(pods: readonly StressPod[]): Promise<readonly string[]> {
+    if (this.kind !== "bridge") return [];
+    const elements = async (set: string): Promise<number> => {
+      const said = await this.machine.run(`nft -j list set ${set}`).catch(() => "{}");
+      const { nftables = [] }: { nftables?: { set?: { elem?: readonly unknown[] } }[] } = JSON.parse(said);
+      return nftables.find(({ set }) => set !== undefined)?.set?.elem?.length ?? 0;
+    };
+    const addresses = (family: 4 | 6): number =>
+      pods.flatMap((pod) => pod.addresses).filter((address) => address.includes(":") === (family === 6)).length;
+    return strayElements(
+      new Map([
+        ["ports", [await elements(`bridge pipette-${bridge} ports`), pods.length]],
+        ["IPv4 addresses", [await elements(`inet pipette-${bridge} pods4`), addresses(4)]],
+        ["IPv6 addresses", [await elements(`inet pipette-${bridge} pods6`), addresses(6)]],
+      ]),
+    );
   }
 
   holdings(): Holdings {

@@ -20,3 +20,11 @@ export function strayLinks(names: readonly string[], fixed: readonly string[], p
   if (others.length === pods) return [];
   return [`${others.length} interfaces stand beside the node's own, wanted ${pods}: ${others.join(", ")}`];
 }
+
+/** What the packet rules know of pods. @param counts what there is and what is wanted of each kind */
+export const strayElements = (
+  counts: ReadonlyMap<string, readonly [found: number, wanted: number]>,
+): readonly string[] =>
+  [...counts]
+    .filter(([, [found, wanted]]) => found !== wanted)
+    .map(([what, [found, wanted]]) => `the packet rules know ${found} ${what} of pods, wanted ${wanted}`);

@@ -55,7 +55,7 @@ export async function told(node: UpgradeNode): Promise<Told> {
   const { ofPods, others } = await node.flows();
   const pods = Map.groupBy(ofPods, (flow) => flow.slice(0, flow.indexOf(",")));
   const texts = new Map([...pods].map(([pod, flows]) => [pod, flows.join("\n")]));
-  return { rules: await node.namespace.run("nft list ruleset"), pods: texts, others };
+  return { rules: await node.namespace.run("nft --stateless --terse list ruleset"), pods: texts, others };
 }
 
 /** The kernel gives these, a second or two after an interface is up. */

@@ -1,11 +1,12 @@
 import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Cidr, Ip } from "../../../shared/ip.ts";
-import { type Link, setHairpin, setLink } from "../../netlink/mod.ts";
+import type { Link } from "../../netlink/mod.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
 import { crowdedKernel } from "../host/connection-table.ts";
 import { familiesNotForwarded, turnOnForwarding } from "../host/forwarding.ts";
-import { installMasquerade, missingMasquerade } from "../host/masquerade.ts";
+import { installPacketRules, missingPacketRules } from "../host/packet-rules.ts";
+import { routersHeard } from "../host/sysctl.ts";
 import { differs } from "../veth/compare.ts";
 import { linkOrNone } from "../veth/host-links.ts";
 import { interfaceError } from "../veth/kernel-errors.ts";
@@ -13,9 +14,9 @@ import { planOf } from "../veth/plan.ts";
 import { type Attachment, PodPairs } from "../veth/pod-pairs.ts";
 import { openSandbox } from "../veth/sandbox.ts";
 import { wire } from "../veth/wiring.ts";
-import { bridgeSide } from "./bridge-side.ts";
 import { compareHostEnd } from "./compare.ts";
 import { ensureBridge, missingFromBridge } from "./gateway-bridge.ts";
+import { GuardedPorts } from "./guarded-ports.ts";
 import type { BridgeDataPathOptions, BridgeNetwork } from "./options.ts";
 
 /**
@@ -46,27 +47,38 @@ export function createBridgeDataPath(options: BridgeDataPathOptions): DataPath {
  */
 class BridgeDataPath implements DataPath {
   readonly #networks: ReadonlyMap<string, BridgeNetwork>;
+  readonly #resources = new AsyncDisposableStack();
   readonly #pairs: PodPairs;
+  /** By the networks' names. */
+  readonly #ports: ReadonlyMap<string, GuardedPorts>;
+  /** What pods are not kept from, where the node has no packet rules. */
+  #unguarded: string | undefined;
 
-  constructor({ networks, logger }: BridgeDataPathOptions) {
+  constructor({ networks, leasedTo, logger }: BridgeDataPathOptions) {
     this.#networks = new Map(networks.map((network) => [network.name, network]));
-    this.#pairs = new PodPairs(logger);
+    this.#pairs = this.#resources.use(new PodPairs(logger));
+    const filters = this.#resources.use(this.#pairs.tools.kernel.openPacketFilterSocket());
+    this.#ports = new Map(
+      networks.map((network) => [network.name, new GuardedPorts(network, this.#pairs, filters, leasedTo)]),
+    );
   }
 
   async start(): Promise<void> {
     const networks = [...this.#networks.values()];
+    const { socket } = this.#pairs.tools;
     try {
-      const bridges = networks.map((network) => this.#bridgeOf(network));
+      const bridges = networks.map((network) => ensureBridge(socket, network).link);
+      this.#pairs.retireHalfMade(bridges.map(({ index }) => index));
       networks.forEach((network, i) => {
         const bridge = bridges[i];
-        if (bridge !== undefined) this.#restorePorts(network, bridge);
+        if (bridge !== undefined) this.#portsOf(network).restore(bridge);
       });
-      this.#pairs.retireHalfMade(bridges.map(({ index }) => index));
     } catch (caught) {
       throw interfaceError("prepare the bridges", caught);
     }
     turnOnForwarding(networks);
-    await installMasquerade(networks);
+    this.#unguarded = await installPacketRules(networks);
+    for (const ports of this.#ports.values()) ports.announce();
     await this.#pairs.tools.sweeper.sweep();
   }
 
@@ -78,7 +90,7 @@ class BridgeDataPath implements DataPath {
     const { tools } = this.#pairs;
     using namespace = openSandbox(tools.kernel, request.container.netns);
     try {
-      return await wire(tools, plan, namespace, bridgeSide(this.#bridgeFor(network), network.hairpin));
+      return await wire(tools, plan, namespace, this.#portsOf(network).sideOf(this.#bridgeFor(network)));
     } catch (caught) {
       throw interfaceError(action, caught);
     }
@@ -86,7 +98,7 @@ class BridgeDataPath implements DataPath {
 
   async detach(owner: Owner): Promise<void> {
     try {
-      this.#pairs.retire(owner);
+      this.#ports.get(owner.network)?.dismiss(owner, this.#pairs.retire(owner));
     } catch (caught) {
       throw interfaceError(`detach "${owner.ifname}" of sandbox "${owner.sandboxId}"`, caught);
     }
@@ -100,6 +112,7 @@ class BridgeDataPath implements DataPath {
         const bridge = linkOrNone(this.#pairs.tools.socket, { name: network.bridge });
         if (bridge === undefined) throw differs(`the bridge "${network.bridge}"`, "missing", "on the node");
         compareHostEnd(host, bridge);
+        this.#portsOf(network).compare(bridge, host);
       });
     } catch (caught) {
       throw interfaceError(action, caught);
@@ -138,40 +151,28 @@ class BridgeDataPath implements DataPath {
   }
 
   async shortcomings(): Promise<readonly string[]> {
-    return crowdedKernel();
+    const heard = [...this.#networks.values()].flatMap(({ bridge }) => routersHeard(bridge));
+    return [...(this.#unguarded === undefined ? [] : [this.#unguarded]), ...heard, ...crowdedKernel()];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#pairs[Symbol.asyncDispose]();
+    await this.#resources.disposeAsync();
   }
 
   /** For one more pod: nothing is looked at twice while the bridge stands; `problems` tells what else it lacks. */
   #bridgeFor(network: BridgeNetwork): Link {
-    const standing = linkOrNone(this.#pairs.tools.socket, { name: network.bridge });
-    return standing?.kind === "bridge" && standing.up ? standing : this.#bridgeOf(network);
-  }
-
-  /** The network's bridge; one that had to be made gets its ports back. */
-  #bridgeOf(network: BridgeNetwork): Link {
-    const { link: bridge, created } = ensureBridge(this.#pairs.tools.socket, network);
-    if (created) this.#restorePorts(network, bridge);
+    const { socket } = this.#pairs.tools;
+    const standing = linkOrNone(socket, { name: network.bridge });
+    if (standing?.kind === "bridge" && standing.up) return standing;
+    const { link: bridge, created } = ensureBridge(socket, network);
+    if (created) this.#portsOf(network).putBack(bridge);
     return bridge;
   }
 
-  #restorePorts(network: BridgeNetwork, bridge: Link): void {
-    const { hairpin } = network;
-    const { socket, logger } = this.#pairs.tools;
-    for (const { link } of this.#attachments((name) => name === network.name)) {
-      if (link.up && link.master === bridge.index && link.hairpin === hairpin) continue;
-      const refusals = socket.batch([
-        setLink(link.name, link.index, { up: true, master: bridge.index }),
-        setHairpin(link.name, link.index, hairpin),
-      ]);
-      const refusal = refusals.find((one) => one !== undefined);
-      if (refusal === undefined) continue;
-      // The others shall have their network all the same; CHECK names this one.
-      logger.error("cannot put a pod back on its bridge", { error: refusal.message });
-    }
+  #portsOf({ name }: BridgeNetwork): GuardedPorts {
+    const ports = this.#ports.get(name);
+    if (ports === undefined) throw new Error(`Broken invariant: the network "${name}" has no ports`);
+    return ports;
   }
 
   #attachments(isWanted = (network: string): boolean => this.#networks.has(network)): readonly Attachment[] {
@@ -182,13 +183,15 @@ class BridgeDataPath implements DataPath {
     const networks = [...this.#networks.values()];
     const attachments = this.#attachments();
     const problems = networks.flatMap((network) => {
-      const hasPods = attachments.some(({ alias }) => alias.owner.network === network.name);
-      return missingFromBridge(this.#pairs.tools.socket, network).map((message) => problem(hasPods, message));
+      const own = attachments.filter(({ alias }) => alias.owner.network === network.name);
+      const missing = [...missingFromBridge(this.#pairs.tools.socket, network), ...this.#portsOf(network).missing(own)];
+      return missing.map((message) => problem(own.length > 0, message));
     });
     for (const family of familiesNotForwarded(networks)) {
       problems.push(problem(attachments.length > 0, `IPv${family} forwarding is off on the node`));
     }
-    for (const message of missingMasquerade(this.#pairs.tools.kernel, networks))
+    const guarded = this.#unguarded === undefined ? networks : [];
+    for (const message of missingPacketRules(this.#pairs.tools.kernel, guarded))
       problems.push(problem(attachments.length > 0, message));
     return problems;
   }

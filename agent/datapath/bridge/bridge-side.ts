@@ -1,14 +1,33 @@
-import { type Link, type Message, setHairpin } from "../../netlink/mod.ts";
+import { parseMac } from "../../../shared/mac.ts";
+import { addPortMac, type Link, type Message, setPodPort } from "../../netlink/mod.ts";
 import type { HostSide } from "../veth/host-side.ts";
+import type { PortGuard } from "./port-guard.ts";
+
+/** What makes a host's end a pod's port, beside that it is one. */
+export function podPort({ name, index }: Link, mac: string, hairpin: boolean): readonly Message[] {
+  const bytes = parseMac(mac);
+  // The MAC first: from then on the bridge neither learns it nor looks for it anywhere else.
+  return [...(bytes === undefined ? [] : [addPortMac(name, index, bytes)]), setPodPort(name, index, { hairpin })];
+}
 
 /** A host's end is made a port of the bridge with its creation: one request of the kernel does it all. */
-export function bridgeSide(bridge: Link, hairpin: boolean): HostSide {
+export function bridgeSide(bridge: Link, hairpin: boolean, guard: PortGuard): HostSide {
   return {
     bridge: { name: bridge.name, mac: bridge.mac },
     gateway: bridge,
     master: bridge.index,
     finishesChecksums: true,
-    portOptions: ({ name, index }): readonly Message[] => [setHairpin(name, index, hairpin)],
-    isPort: (host) => host.master === bridge.index && host.hairpin === hairpin,
+    portOptions: (host, podMac) => podPort(host, podMac, hairpin),
+    guard: {
+      macOf: ({ index }) => guard.at(index)?.mac,
+      admit: ({ index }, { owner, ipam }, mac) => {
+        guard.admit({ owner, port: index, mac, ips: ipam.ips.map(({ address }) => address.ip) }, bridge);
+      },
+      dismiss: ({ index }) => guard.dismiss(index),
+    },
   };
 }
+
+/** Whether `podPort` has been said to a host's end; the MACs that are declared are the bridge's to tell. */
+export const isPodPort = (host: Link, bridge: Link, hairpin: boolean): boolean =>
+  host.master === bridge.index && host.hairpin === hairpin && !host.learning;

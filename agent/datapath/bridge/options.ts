@@ -1,4 +1,5 @@
-import type { Cidr } from "../../../shared/ip.ts";
+import type { Owner } from "../../../shared/cni/types.ts";
+import type { Cidr, Ip } from "../../../shared/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
 
 /** One network on this node: a kernel bridge that carries the gateway addresses. */
@@ -19,5 +20,7 @@ export interface BridgeNetwork {
 
 export interface BridgeDataPathOptions {
   readonly networks: readonly BridgeNetwork[];
+  /** Addresses that the owner has by our own allocator; none where another IPAM plugin keeps them. */
+  leasedTo(owner: Owner): readonly Ip[];
   readonly logger: Logger;
 }

@@ -1,9 +1,6 @@
-import { CniCode, CniError } from "../../../shared/errors.ts";
-import { type Cidr, contains, firstOf, formatIp, type Ip, ipOf } from "../../../shared/ip.ts";
-import { limits } from "../../../shared/limits.ts";
-import { askForChain, Errno, isRefusal, type Kernel, type NetlinkSocket, readRuleCount } from "../../netlink/mod.ts";
-import { runProgram } from "../../run-program.ts";
-import { projectRules } from "./project-rules.ts";
+import { type Cidr, contains, firstOf, formatIp, type Ip } from "../../../shared/ip.ts";
+import { multicast } from "../special-blocks.ts";
+import type { Projects } from "./project-rules.ts";
 
 /** A network whose pods may be hidden behind the node. */
 export interface MasqueradedNetwork {
@@ -19,9 +16,6 @@ export interface MasqueradedNetwork {
   readonly multitenant?: boolean;
 }
 
-/** One table per bridge, so that agents with different bridges on one node leave each other alone. */
-export const masqueradeTable = (network: Pick<MasqueradedNetwork, "bridge">): string => `pipette-${network.bridge}`;
-
 const block = (subnet: Cidr): string => `${formatIp(firstOf(subnet))}/${subnet.prefix}`;
 
 /** nftables refuses a set with a block inside another. */
@@ -34,102 +28,40 @@ const minimal = (blocks: readonly Cidr[]): readonly Cidr[] =>
       ),
   );
 
-const multicast = {
-  4: { ip: ipOf(4, 0xe000_0000n), prefix: 4 },
-  6: { ip: ipOf(6, 0xffn << 120n), prefix: 8 },
-} as const;
-
-/** What leaves the network for anywhere but itself, what is exempt and multicast groups gets the node's address. */
-function rule(network: MasqueradedNetwork, subnet: Cidr): string {
+/** What leaves the network for anywhere but itself, what is exempt and multicast groups. */
+function leaving(network: MasqueradedNetwork, subnet: Cidr): string {
   const { family } = subnet.ip;
   const protocol = family === 4 ? "ip" : "ip6";
   const exempt = (network.exempt ?? []).filter(({ ip }) => ip.family === family);
   const kept = minimal([subnet, ...exempt, multicast[family]]).map(block);
   const addresses = `${protocol} saddr ${block(subnet)} ${protocol} daddr != { ${kept.join(", ")} }`;
-  return `${addresses} oifname != "${network.bridge}" masquerade`;
+  return `${addresses} oifname != "${network.bridge}"`;
 }
 
-const hidingRule = ({ bridge }: MasqueradedNetwork, ip: Ip): string =>
-  `${ip.family === 4 ? "ip" : "ip6"} saddr ${formatIp(ip)} oifname != "${bridge}" masquerade`;
+const leavingHidden = ({ bridge }: MasqueradedNetwork, ip: Ip): string =>
+  `${ip.family === 4 ? "ip" : "ip6"} saddr ${formatIp(ip)} oifname != "${bridge}"`;
 
-const rulesOf = (network: MasqueradedNetwork): readonly string[] => [
-  ...(network.masquerade ? network.subnets.map((subnet) => rule(network, subnet)) : []),
-  ...(network.hidden ?? []).map((ip) => hidingRule(network, ip)),
+/** Packets that are to have the node's address; of subnets, so no pod changes them. */
+const toHide = (network: MasqueradedNetwork): readonly string[] => [
+  ...(network.masquerade ? network.subnets.map((subnet) => leaving(network, subnet)) : []),
+  ...(network.hidden ?? []).map((ip) => leavingHidden(network, ip)),
 ];
 
-interface Chain {
-  readonly name: string;
-  readonly priority: string;
-  readonly sets: readonly string[];
-  readonly rules: readonly string[];
-}
-
-/** Those that are needed, each for the first packets of connections on their way out. */
-function chainsOf(network: MasqueradedNetwork): readonly Chain[] {
-  const { bridge, subnets, exempt = [], multitenant = false } = network;
-  const projects = { gateway: bridge, networks: multitenant ? minimal([...subnets, ...exempt]) : [] };
-  const chains = [
-    { name: "postrouting", priority: "srcnat", sets: [], rules: rulesOf(network) },
-    { name: "projects", priority: "srcnat - 10", ...projectRules(projects) },
-  ];
-  return chains.filter(({ rules }) => rules.length > 0);
-}
-
-const chainLines = ({ name, priority, sets, rules }: Chain): readonly string[] => [
-  ...sets.map((text) => `  ${text}`),
-  `  chain ${name} {`,
-  `    type nat hook postrouting priority ${priority}; policy accept;`,
-  ...rules.map((text) => `    ${text};`),
-  "  }",
-];
-
-/** Replaces the network's table in one transaction, or takes it away where it would have no rules. */
-export function masqueradeRules(network: MasqueradedNetwork): string {
-  const table = `table inet ${masqueradeTable(network)}`;
-  // Declaring a table first makes its deletion succeed in any case.
-  const lines = [table, `delete ${table}`];
-  const chains = chainsOf(network);
-  if (chains.length > 0) lines.push(`${table} {`, ...chains.flatMap(chainLines), "}");
-  return `${lines.join("\n")}\n`;
-}
+/** For the first packets of connections on their way out. */
+export const masqueradeRules = (network: MasqueradedNetwork): readonly string[] =>
+  toHide(network).map((packets) => `${packets} masquerade`);
 
 /**
- * Loads the rules of all networks with one run of `nft`. They speak of subnets, so no pod changes them.
- * @throws {CniError} 102 with what `nft` said
+ * For what still has a pod's address behind those: connection tracking knows no connection of it (a reset out of
+ * nowhere), or no translation of its protocol. Answers to who has reached the pod under its own address are none of it.
  */
-export async function installMasquerade(networks: readonly MasqueradedNetwork[]): Promise<void> {
-  const input = networks.map(masqueradeRules).join("");
-  const done = await runProgram("nft", ["-f", "-"], { input, deadlineMs: limits.hostCommandMs });
-  if (done.failure === "") return;
-  // Without the program there are no rules of ours that could be in the way.
-  if (done.isAbsent && networks.every((network) => chainsOf(network).length === 0)) return;
-  const reason = [done.failure, done.stderr.trim()].filter((text) => text !== "").join(": ");
-  throw new CniError(CniCode.interfaceFailure, `Cannot install the masquerade rules: ${reason}, wanted nftables`);
+export function unhiddenRules(network: MasqueradedNetwork): readonly string[] {
+  const packets = toHide(network);
+  return packets.length === 0 ? [] : ["ct direction reply accept", ...packets.map((each) => `${each} drop`)];
 }
 
-/**
- * What is missing of the rules, as after somebody loaded rules of their own with `flush ruleset`. They are counted, by
- * the kernel's own word: this is asked again and again, and `nft` is a process.
- */
-export function missingMasquerade(kernel: Kernel, networks: readonly MasqueradedNetwork[]): readonly string[] {
-  const chains = networks.flatMap((network) =>
-    chainsOf(network).map((chain) => ({ table: masqueradeTable(network), ...chain })),
-  );
-  if (chains.length === 0) return [];
-  using socket = kernel.openPacketFilterSocket();
-  return chains.flatMap(({ table, name, rules }) => {
-    const found = countRules(socket, table, name);
-    if (found === rules.length) return [];
-    const what = name === "projects" ? "rules that keep projects apart" : "masquerade rules";
-    return [`${found} of ${rules.length} ${what} stand in the table "${table}"`];
-  });
-}
-
-function countRules(socket: NetlinkSocket, table: string, chain: string): number {
-  try {
-    return socket.get(askForChain(table, chain), readRuleCount);
-  } catch (caught) {
-    if (isRefusal(caught, Errno.ENOENT)) return 0;
-    throw caught;
-  }
-}
+/** For what keeps its source; none where projects are not kept apart. */
+export const projectsOf = ({ bridge, subnets, exempt = [], multitenant = false }: MasqueradedNetwork): Projects => ({
+  gateway: bridge,
+  networks: multitenant ? minimal([...subnets, ...exempt]) : [],
+});

@@ -1,8 +1,9 @@
 import type { Cidr } from "../../../shared/ip.ts";
 import { formatCidr } from "../../../shared/ip.ts";
 import type { Kernel } from "../../netlink/mod.ts";
-import { installMasquerade, type MasqueradedNetwork, missingMasquerade } from "../host/masquerade.ts";
+import { type ForwardedNetwork, installPacketRules, missingPacketRules } from "../host/packet-rules.ts";
 import type { OvsDataPathOptions } from "./options.ts";
+import { packetsOf } from "./pipeline/mod.ts";
 import { virtualHosts } from "./services/service-routes.ts";
 import { Settler } from "./settler.ts";
 
@@ -10,6 +11,7 @@ type Options = Pick<
   OvsDataPathOptions,
   | "gateway"
   | "mode"
+  | "tunnel"
   | "podSubnets"
   | "masquerade"
   | "clusterSubnets"
@@ -20,13 +22,18 @@ type Options = Pick<
   | "logger"
 >;
 
-/** Hides pods behind the node on their way to the world outside, and from no pod where projects are kept apart. Where the cluster ends changes with its nodes. */
+/**
+ * What the node's kernel does with pods' packets: hides them behind the node on their way to the world outside, and from
+ * no pod where projects are kept apart, and drops what would lead them astray. Where the cluster ends changes with its nodes.
+ */
 export class Outward implements AsyncDisposable {
   readonly #options: Options;
   readonly #settler: Settler;
   #following: Disposable | undefined;
   #installed: string | undefined;
-  #network: MasqueradedNetwork | undefined;
+  #network: ForwardedNetwork | undefined;
+  /** What pods are not kept from, where the node has no rules. */
+  #shortcoming: string | undefined;
 
   constructor(options: Options) {
     this.#options = options;
@@ -43,9 +50,12 @@ export class Outward implements AsyncDisposable {
 
   /** What somebody has taken of the rules that stood; `start` puts it back. */
   missing(kernel: Kernel): readonly string[] {
-    return this.#installed === undefined || this.#network === undefined
-      ? []
-      : missingMasquerade(kernel, [this.#network]);
+    if (this.#installed === undefined || this.#network === undefined || this.#shortcoming !== undefined) return [];
+    return missingPacketRules(kernel, [this.#network]);
+  }
+
+  shortcomings(): readonly string[] {
+    return this.#shortcoming === undefined ? [] : [this.#shortcoming];
   }
 
   /** The rules stay. */
@@ -56,6 +66,7 @@ export class Outward implements AsyncDisposable {
 
   async #install(): Promise<void> {
     const { gateway, podSubnets: subnets, mode, services, serviceCidrs } = this.#options;
+    const tunnel = mode === "encap" || mode === "hybrid" ? { tunnel: packetsOf(this.#options.tunnel) } : {};
     // Else that is the other plugin's.
     const masquerade = this.#options.masquerade && mode !== "networkPolicyOnly";
     const exempt = this.#cluster();
@@ -64,8 +75,8 @@ export class Outward implements AsyncDisposable {
     // The node itself is behind the virtual host where a service sends it to a host outside.
     const hidden = services === undefined ? [] : virtualHosts(serviceCidrs);
     const multitenant = this.#options.tenants !== undefined;
-    this.#network = { bridge: gateway, subnets, masquerade, exempt, hidden, multitenant };
-    await installMasquerade([this.#network]);
+    this.#network = { bridge: gateway, subnets, masquerade, exempt, hidden, multitenant, ...tunnel };
+    this.#shortcoming = await installPacketRules([this.#network]);
     this.#installed = text;
   }
 

@@ -139,7 +139,7 @@ class OvsDataPath implements DataPath {
   }
 
   async shortcomings(): Promise<readonly string[]> {
-    return [...(await this.#node.shortcomings()), ...crowdedKernel()];
+    return [...this.#outward.shortcomings(), ...(await this.#node.shortcomings()), ...crowdedKernel()];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

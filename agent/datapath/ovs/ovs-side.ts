@@ -17,7 +17,6 @@ export function ovsSide(
     // ovs-vswitchd passes on what it reads: a packet without its checksum is dropped by connection tracking.
     finishesChecksums: kind === "system",
     portOptions: () => [],
-    isPort: () => true,
     connect: ({ name, index }, { owner, request, ipam }, mac) =>
       node.connectPod({
         owner,

@@ -2,6 +2,16 @@ import type { CniInterface } from "../../../shared/cni/types.ts";
 import type { Link, Message } from "../../netlink/mod.ts";
 import type { Plan } from "./plan.ts";
 
+/** Says what may come in by host's ends. */
+export interface PortAdmission {
+  /** The pod's hardware address as it was admitted; a pod may have set another one since. */
+  macOf(host: Link): string | undefined;
+  /** Before it is up. Repeatable. @throws {NetlinkError | CniError} where nothing may come in then */
+  admit(host: Link, plan: Plan, podMac: string): void;
+  /** Once it is down. */
+  dismiss(host: Link): void;
+}
+
 /** What the host's ends of pairs are ports of: a kernel bridge, Open vSwitch. Each data path has its own. */
 export interface HostSide {
   /** First of a result's interfaces. */
@@ -12,10 +22,10 @@ export interface HostSide {
   readonly master: number;
   /** `false`: whoever forwards passes packets on as they are, so that pods have to send them with whole checksums. */
   readonly finishesChecksums: boolean;
-  /** What a port needs besides. */
-  portOptions(host: Link): readonly Message[];
-  /** Whether a host's end that stands has its place and its options. */
-  isPort(host: Link): boolean;
+  /** What a port needs besides. @param podMac the pod's hardware address */
+  portOptions(host: Link, podMac: string): readonly Message[];
+  /** What may come in by a host's end. Absent: whoever forwards keeps to that by itself. */
+  readonly guard?: PortAdmission;
   /** Makes a host's end a port where its creation does not; the pod's end is set up meanwhile. Repeatable. */
   connect?(host: Link, plan: Plan, podMac: string): Promise<void>;
   /** Undoes `connect`, before the pair goes. */

@@ -2,7 +2,6 @@ import { CniCode, CniError } from "../../../shared/errors.ts";
 import {
   addAddress,
   addRoute,
-  announceIpv4,
   Errno,
   type Kernel,
   type Link,
@@ -16,6 +15,7 @@ import {
   type Route,
   readAddress,
   readRoute,
+  setIpv4Options,
   setLink,
 } from "../../netlink/mod.ts";
 import { gatewayOf } from "../gateway-of.ts";
@@ -55,6 +55,7 @@ export class PodEnd implements Disposable {
    * @throws {NetlinkError | CniError}
    */
   configure(link: Link, plan: Plan): void {
+    this.#hearNoRouters(link.name);
     const first = this.#apply(link, plan);
     if (first === undefined) return;
     // Runtimes hand over namespaces with IPv6 turned off (net.ipv6.conf.default), also where the pod gets such an address.
@@ -72,7 +73,7 @@ export class PodEnd implements Disposable {
     const mac = plan.macRequested ? { mac: plan.podMac } : {};
     const setup: Message[] = [
       setLink("lo", loopbackIndex, { up: true }),
-      announceIpv4(name, index),
+      setIpv4Options(name, index, { arpNotify: true, acceptRedirects: false }),
       ...ips.map((ip) => addAddress(name, index, ip.address)),
       setLink(name, index, { ...mac, up: true }),
       ...routes.map((route) => addRoute({ ...route, index, gateway: gatewayOf(route, ips) })),
@@ -98,6 +99,18 @@ export class PodEnd implements Disposable {
   /** Of what the pod sends, instead of leaving checksums to the next device: some pass packets on as they are. */
   sendWholeChecksums(ifname: string): void {
     this.#socket.turnOffChecksumOffload(ifname);
+  }
+
+  /** Its addresses and routes are those that it is given, whoever says other things on its link. */
+  #hearNoRouters(ifname: string): void {
+    for (const name of ["accept_ra", "accept_redirects"]) {
+      try {
+        this.#kernel.writeSysctlIn(this.#namespace, `/proc/sys/net/ipv6/conf/${ifname}/${name}`, "0");
+      } catch {
+        // A read-only /proc/sys, or a kernel without IPv6: other pods' ports let none of these in.
+        return;
+      }
+    }
   }
 
   #turnOnIpv6(ifname: string): void {

@@ -78,12 +78,13 @@ export class PodPairs implements AsyncDisposable {
     comparePodEnd(pod, owner.ifname, host, prevResult);
   }
 
-  /** Takes an owner's pair out of service, and has it deleted behind the caller's back. */
-  retire(owner: Owner): void {
+  /** Takes an owner's pair out of service, and has it deleted behind the caller's back. Answers the host's end, if there was one. */
+  retire(owner: Owner): Link | undefined {
     const link = findHostLink(this.#socket, owner);
-    if (link === undefined) return;
+    if (link === undefined) return undefined;
     retire(this.#socket, link);
     void this.tools.sweeper.sweep();
+    return link;
   }
 
   /**

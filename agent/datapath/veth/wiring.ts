@@ -18,6 +18,7 @@ import {
   readNamespaceId,
   setLink,
 } from "../../netlink/mod.ts";
+import { hearNobody } from "../host/sysctl.ts";
 import { findHostLink, findNamed, linkGroup, linkOrNone, retire } from "./host-links.ts";
 import type { HostSide } from "./host-side.ts";
 import { isOfNetwork, type Plan, resultOf } from "./plan.ts";
@@ -61,10 +62,10 @@ async function finish(
   side: HostSide,
 ): Promise<CniResult> {
   try {
+    hearNobody(made.name);
     runAll(tools.socket, [
       setLink(made.name, made.index, { alias: plan.alias, group: linkGroup.standing }),
       addAltName(made.name, made.index, plan.altName),
-      ...side.portOptions(made),
     ]);
     return await configure(tools, plan, namespace, made, side);
   } catch (caught) {
@@ -113,6 +114,7 @@ function isStale({ kernel }: WiringTools, plan: Plan, namespace: NetworkNamespac
 async function remove({ socket, sweeper }: WiringTools, plan: Plan, side: HostSide, link: Link): Promise<void> {
   await side.disconnect?.(plan);
   retire(socket, link);
+  side.guard?.dismiss(link);
   await sweeper.sweep();
 }
 
@@ -170,10 +172,7 @@ function complete(
 ): Promise<CniResult> {
   const { socket } = tools;
   const { alias, altName } = plan;
-  if (!link.up || link.alias !== alias || !side.isPort(link)) {
-    const place = side.master === 0 ? {} : { master: side.master };
-    runAll(socket, [setLink(link.name, link.index, { alias, up: true, ...place }), ...side.portOptions(link)]);
-  }
+  if (link.alias !== alias) socket.run(setLink(link.name, link.index, { alias }));
   const named = linkOrNone(socket, { altName });
   if (named === undefined) socket.run(addAltName(link.name, link.index, altName));
   return configure(tools, plan, namespace, link, side);
@@ -192,7 +191,9 @@ async function configure(
   if (before === undefined) {
     throw new CniError(CniCode.interfaceFailure, `Cannot set up "${ifname}": somebody deleted it just now`);
   }
-  const mac = plan.macRequested ? plan.podMac : (parseMac(before.mac) ?? plan.podMac);
+  const standingMac = side.guard?.macOf(host) ?? before.mac;
+  const mac = plan.macRequested ? plan.podMac : (parseMac(standingMac) ?? plan.podMac);
+  putInPlace(socket, plan, side, host, formatMac(mac));
   const connecting = side.connect?.(host, plan, formatMac(mac));
   try {
     if (!side.finishesChecksums) pod.sendWholeChecksums(ifname);
@@ -217,6 +218,17 @@ async function configure(
     { name: host.name, mac: host.mac },
     { name: ifname, mac: formatMac(mac), mtu: before.mtu, sandbox: namespace.path },
   );
+}
+
+/** Makes a host's end a port that is up, and through which nothing comes that is not the pod's. */
+function putInPlace(socket: NetlinkSocket, plan: Plan, side: HostSide, host: Link, podMac: string): void {
+  const { name, index, master, up } = host;
+  side.guard?.admit(host, plan, podMac);
+  runAll(socket, [
+    ...(side.master === 0 || side.master === master ? [] : [setLink(name, index, { master: side.master })]),
+    ...side.portOptions(host, podMac),
+    ...(up ? [] : [setLink(name, index, { up: true })]),
+  ]);
 }
 
 /**

@@ -4,7 +4,7 @@ import type { Logger } from "../../../../shared/log.ts";
 import { Kernel, type Link, type NetlinkSocket, removeAddress, setLink } from "../../../netlink/mod.ts";
 import { turnOnForwarding } from "../../host/forwarding.ts";
 import { addGateway, addressesOf, missingFrom } from "../../host/gateway.ts";
-import { writeSysctl } from "../../host/sysctl.ts";
+import { hearNoRouters, writeSysctl } from "../../host/sysctl.ts";
 import { linkOrNone } from "../../veth/host-links.ts";
 import { interfaceError } from "../../veth/kernel-errors.ts";
 import type { Gateway, HostNetwork, NodeRoute } from "../host-network.ts";
@@ -45,6 +45,7 @@ export class LinuxHost implements HostNetwork {
       // The node asks for pods by the gateway's address, the only one that the switch lets it ask by.
       for (const key of ["arp_ignore", "arp_announce"])
         writeSysctl(`/proc/sys/net/ipv4/conf/${name}/${key}`, "1", `set up the gateway "${name}"`);
+      hearNoRouters(name);
       useOwnAddressAtOnce(name);
       if (!link.up || link.mtu !== mtu) this.#socket.run(setLink(name, link.index, { up: true, mtu }));
       const standing = addressesOf(this.#socket, link).filter((address) => !isLinkLocal(address));

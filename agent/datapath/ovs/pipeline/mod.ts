@@ -9,3 +9,4 @@ export { newConnectionMeter } from "./new-connections.ts";
 export { addressOnLink, gatewayAddressOf, peerFlows, wayTo } from "./peer.ts";
 export { podFlows } from "./pod.ts";
 export { markSnat, virtualAddress } from "./snat.ts";
+export { packetsOf } from "./tunnel.ts";

@@ -1,5 +1,6 @@
 import { formatIp, type Ip, ipOf } from "../../../../shared/ip.ts";
 import { type Flow, type MatchBuilder, match } from "../../../openflow/mod.ts";
+import { linkLocalOf } from "../../link-local.ts";
 import { answerArp } from "./arp-answer.ts";
 import { Priority, step } from "./build.ts";
 import type { PipelineContext } from "./context.ts";
@@ -19,16 +20,6 @@ export interface Neighbour {
   readonly ofport: number;
   readonly mac: string;
   readonly ips: readonly Ip[];
-}
-
-/** The address that an interface makes itself of its MAC (RFC 4291, appendix A). */
-export function linkLocalOf(mac: string): Ip {
-  const [a = 0n, b = 0n, c = 0n, d = 0n, e = 0n, f = 0n] = mac.split(":").map((pair) => BigInt(`0x${pair}`));
-  const octets = [a ^ 2n, b, c, 0xffn, 0xfen, d, e, f];
-  return ipOf(
-    6,
-    octets.reduce((sum, octet) => (sum << 8n) | octet, 0xfe80n << 48n),
-  );
 }
 
 /**

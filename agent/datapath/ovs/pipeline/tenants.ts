@@ -61,7 +61,7 @@ const sentOnFlow = (context: PipelineContext, ip: Ip, vnid: number): Flow =>
     Priority.high,
     fromGateway(context, ip).source(ip),
     vnid === 0 ? [] : [load(registers.sourceTenant, vnid)],
-    ip.family === 4 ? "UnSNAT" : "IPv6",
+    "PacketGuard",
   );
 
 const fromGateway = ({ gateway }: PipelineContext, { family }: Ip): MatchBuilder =>

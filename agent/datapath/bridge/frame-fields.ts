@@ -1,0 +1,67 @@
+import { compare, type Expression, type Field, masked, payload } from "../../netlink/mod.ts";
+
+/** Where a frame has what the rules for pods' ports compare. */
+
+/** 01:80:c2:00:00: BPDUs, LLDP, pause frames, GARP. */
+export const destinationGroup = payload("link", 0, 5);
+export const sourceMac = payload("link", 6, 6);
+/** The outermost: that of a tagged frame is the tag's. */
+export const etherType = payload("link", 12, 2);
+
+/** Kinds and lengths of its addresses. */
+export const arpHead = payload("network", 0, 6);
+export const arpOperation = payload("network", 6, 2);
+export const arpSenderMac = payload("network", 8, 6);
+export const arpSender = payload("network", 14, 4);
+export const arpTarget = payload("network", 24, 4);
+
+export const source4 = payload("network", 12, 4);
+/** Which network of the first days it is for: 127 is of loopback. */
+export const destinationClass4 = payload("network", 16, 1);
+/** In units of eight bytes; 0 is the first fragment, or the whole packet. */
+export const fragmentOffset4 = masked(payload("network", 6, 2), Uint8Array.of(0x1f, 0xff));
+
+/** Bytes behind IPv6's header. */
+export const length6 = payload("network", 4, 2);
+export const nextHeader = payload("network", 6, 1);
+export const source6 = payload("network", 8, 16);
+export const destination6 = payload("network", 24, 16);
+
+/** Of a packet without extension headers. */
+export const icmp6 = {
+  type: payload("network", 40, 1),
+  /** What neighbour discovery is about. */
+  target: payload("network", 48, 16),
+  /** Its first option: kind and length, and what it tells. */
+  option: payload("network", 64, 2),
+  optionMac: payload("network", 66, 6),
+} as const;
+
+/** Of a packet whose only extension header is a fragment's. */
+export const fragment6 = {
+  next: payload("network", 40, 1),
+  offset: masked(payload("network", 42, 2), Uint8Array.of(0xff, 0xf8)),
+  icmpType: payload("network", 48, 1),
+  destinationPort: payload("network", 50, 2),
+} as const;
+
+/** Of the upper protocol, wherever that begins; not there in later fragments. */
+export const upperType = payload("transport", 0, 1);
+export const upperDestinationPort = payload("transport", 2, 2);
+
+const bytesOf = (value: number, bytes: number): Uint8Array =>
+  Uint8Array.from({ length: bytes }, (_, i) => Math.floor(value / 256 ** (bytes - 1 - i)) % 256);
+
+export const is = (field: Field, value: number): readonly Expression[] =>
+  compare(field, "eq", bytesOf(value, field.bytes));
+
+export const isNot = (field: Field, ...values: readonly number[]): readonly Expression[] =>
+  values.flatMap((value) => compare(field, "neq", bytesOf(value, field.bytes)));
+
+export const isBelow = (field: Field, value: number): readonly Expression[] =>
+  compare(field, "lt", bytesOf(value, field.bytes));
+
+export const isBetween = (field: Field, least: number, most: number): readonly Expression[] => [
+  ...compare(field, "gte", bytesOf(least, field.bytes)),
+  ...compare(field, "lte", bytesOf(most, field.bytes)),
+];

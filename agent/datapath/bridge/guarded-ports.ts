@@ -1,0 +1,123 @@
+import type { Owner } from "../../../shared/cni/types.ts";
+import { type Link, type NetlinkSocket, setLink } from "../../netlink/mod.ts";
+import { differs } from "../veth/compare.ts";
+import { linkOrNone } from "../veth/host-links.ts";
+import type { HostSide } from "../veth/host-side.ts";
+import { interfaceError } from "../veth/kernel-errors.ts";
+import type { Attachment, PodPairs } from "../veth/pod-pairs.ts";
+import { bridgeSide, isPodPort, podPort } from "./bridge-side.ts";
+import type { BridgeDataPathOptions, BridgeNetwork } from "./options.ts";
+import { PortGuard } from "./port-guard.ts";
+import { declaredMacs, standingPods } from "./standing-pods.ts";
+
+/** The ports of one network's pods: that they are on the bridge, and that only the pods' own frames come in there. */
+export class GuardedPorts {
+  readonly #network: BridgeNetwork;
+  readonly #pairs: PodPairs;
+  readonly #guard: PortGuard;
+  readonly #leasedTo: BridgeDataPathOptions["leasedTo"];
+
+  /** @param filters socket for packet filters, which lives as long */
+  constructor(
+    network: BridgeNetwork,
+    pairs: PodPairs,
+    filters: NetlinkSocket,
+    leasedTo: BridgeDataPathOptions["leasedTo"],
+  ) {
+    const { socket } = pairs.tools;
+    this.#network = network;
+    this.#pairs = pairs;
+    this.#guard = new PortGuard(filters, network, (index) => linkOrNone(socket, { index }) !== undefined);
+    this.#leasedTo = leasedTo;
+  }
+
+  /** What a pod's host end becomes a port of. */
+  sideOf(bridge: Link): HostSide {
+    return bridgeSide(bridge, this.#network.hairpin, this.#guard);
+  }
+
+  /**
+   * Guards all ports that stand and puts back those that are off the bridge, in this order. Without the packet rules no
+   * port is let up, no pod is attached, and `missing` tells.
+   */
+  restore(bridge: Link): void {
+    const isGuarded = this.#orLog(`set up the packet rules of the bridge "${bridge.name}"`, () => {
+      this.#guard.guard(standingPods(this.#pairs, this.#guard, this.#network, bridge, this.#leasedTo));
+    });
+    if (isGuarded) this.putBack(bridge);
+  }
+
+  /** Puts ports back on their bridge that somebody has taken off, or that were on an earlier one. */
+  putBack(bridge: Link): void {
+    const { hairpin } = this.#network;
+    const { socket, logger } = this.#pairs.tools;
+    const declared = declaredMacs(this.#pairs, bridge);
+    for (const { link } of this.#attachments()) {
+      const { name, index } = link;
+      const mac = this.#guard.at(index)?.mac;
+      // Nobody is behind it any more.
+      if (mac === undefined) continue;
+      if (link.up && isPodPort(link, bridge, hairpin) && declared.get(index) === mac) continue;
+      const refusals = socket.batch([
+        setLink(name, index, { master: bridge.index }),
+        ...podPort(link, mac, hairpin),
+        setLink(name, index, { up: true }),
+      ]);
+      const refusal = refusals.find((one) => one !== undefined);
+      if (refusal === undefined) continue;
+      // The others shall have their network all the same; CHECK names this one.
+      logger.error("cannot put a pod back on its bridge", { error: refusal.message });
+    }
+  }
+
+  /** Once the masquerade rules are made, in whose table it lies. */
+  announce(): void {
+    this.#orLog(`tell the node which addresses are pods' of the bridge "${this.#network.bridge}"`, () =>
+      this.#guard.announce(),
+    );
+  }
+
+  /** What stays of it names a port that is down or gone, so that nobody can use it. @param link its host's end, if it was there */
+  dismiss(owner: Owner, link: Link | undefined): void {
+    const port = link?.index ?? this.#guard.portOf(owner);
+    if (port !== undefined) this.#orLog("forget a pod's port", () => this.#guard.dismiss(port));
+  }
+
+  /** @throws {CniError} code 103 where what guards a port is not whole */
+  compare(bridge: Link, { name, index }: Link): void {
+    const pod = this.#guard.guardedAt(index);
+    if (pod === undefined) throw differs(`the packet rules about "${name}"`, "not whole", "as ADD made them");
+    if (declaredMacs(this.#pairs, bridge).get(index) === pod.mac) return;
+    throw differs(`the pod's hardware address at the port "${name}"`, "missing", `"${pod.mac}" declared on the bridge`);
+  }
+
+  /** What of packet rules and declared MACs is missing now, in sentences. @param attachments of this network */
+  missing(attachments: readonly Attachment[]): readonly string[] {
+    const missing = this.#guard.missing();
+    const bridge = linkOrNone(this.#pairs.tools.socket, { name: this.#network.bridge });
+    if (bridge === undefined) return missing;
+    const declared = declaredMacs(this.#pairs, bridge);
+    const open = attachments.filter(({ link: { index } }) => {
+      const mac = this.#guard.at(index)?.mac;
+      return mac !== undefined && declared.get(index) !== mac;
+    });
+    if (open.length === 0) return missing;
+    const are = open.length === 1 ? "port is without its pod's" : "ports are without their pods'";
+    return [...missing, `${open.length} ${are} hardware address on the bridge "${bridge.name}"`];
+  }
+
+  #attachments(): readonly Attachment[] {
+    return this.#pairs.attachments((name) => name === this.#network.name);
+  }
+
+  /** The rest shall go on all the same. */
+  #orLog(action: string, work: () => void): boolean {
+    try {
+      work();
+      return true;
+    } catch (caught) {
+      this.#pairs.tools.logger.error(interfaceError(action, caught).message);
+      return false;
+    }
+  }
+}

@@ -1,0 +1,158 @@
+import {
+  accept,
+  counter,
+  drop,
+  type Expression,
+  type Field,
+  hasExtensionHeader,
+  type Rule,
+  upperProtocol,
+} from "../../netlink/mod.ts";
+import {
+  destination6,
+  fragment6,
+  icmp6,
+  is,
+  isBelow,
+  isBetween,
+  isNot,
+  length6,
+  nextHeader,
+  source6,
+  sourceMac,
+  upperDestinationPort,
+  upperType,
+} from "./frame-fields.ts";
+import { dropTheRest, type RuleMaker, Upper } from "./rule-maker.ts";
+
+/** Types of ICMPv6. Errors and echo are below the first; from there on neighbours and routers talk (RFC 4443, 4861, 3810). */
+const Icmp6 = {
+  firstOfNeighbours: 130,
+  listeners: [131, 132],
+  solicitation: 135,
+  advertisement: 136,
+  listenersV2: 143,
+} as const;
+/** Kind and length of options of neighbour discovery: MACs, and the number by which a question is known again (RFC 7527). */
+const Option = { sourceMac: 0x0101, targetMac: 0x0201, nonce: 0x0e01 } as const;
+/** Bytes of a message of neighbour discovery, alone and with one option. Kernels send no others. */
+const bare = 24;
+const withOption = 32;
+/** What a client of DHCPv6 listens on. */
+const dhcpClient = 546;
+
+/** ::1 */
+const loopback = 1;
+
+const Header = { hopByHop: 0, fragment: 44 } as const;
+/** Extension headers that the kernel's packet rules do not look behind: authentication, mobility, HIP, shim, experiments. */
+const opaqueHeaders = [51, 135, 139, 140, 253, 254] as const;
+/** All that may hide what a fragment is of; ESP is none, what it hides only its receiver sees. */
+const headersInFragments = [0, 43, 44, 60, ...opaqueHeaders] as const;
+
+type OwnAddress = (mac: Field, address: Field) => readonly Expression[];
+
+/** IPv6 from an address of the pod's, or from none. @param own whether a MAC with an address is the pod's */
+export function ipv6Rules(rule: RuleMaker, own: OwnAddress): readonly Rule[] {
+  const isUdp = [...is(nextHeader, Upper.udp), ...isNot(upperDestinationPort, dhcpClient)];
+  const farUdp = [...is(upperProtocol, Upper.udp), ...isNot(upperDestinationPort, dhcpClient)];
+  const farIcmp = is(upperProtocol, Upper.icmp6);
+  return [
+    rule("pod-ipv6", "nothing for loopback", [...is(destination6, loopback), counter, drop]),
+    rule("pod-ipv6", "from no address", fromNone, "pod-unspecified"),
+    rule("pod-ipv6", "TCP", [...is(nextHeader, Upper.tcp), accept]),
+    rule("pod-ipv6", "UDP, not as a DHCP server", [...isUdp, accept]),
+    rule("pod-ipv6", "ICMPv6", is(nextHeader, Upper.icmp6), "pod-icmpv6"),
+    rule("pod-ipv6", "fragments", is(nextHeader, Header.fragment), "pod-fragment"),
+    rule("pod-ipv6", "no fragments behind other headers", [...is(hasExtensionHeader(Header.fragment), 1), drop]),
+    rule("pod-ipv6", "UDP behind other headers", [...farUdp, accept]),
+    rule("pod-ipv6", "ICMPv6 behind other headers", [
+      ...farIcmp,
+      ...isBelow(upperType, Icmp6.firstOfNeighbours),
+      accept,
+    ]),
+    rule("pod-ipv6", "groups that it listens to", farIcmp, "pod-listener"),
+    rule("pod-ipv6", "other protocols", [...isNot(upperProtocol, Upper.udp, Upper.icmp6, ...opaqueHeaders), accept]),
+    dropTheRest(rule, "pod-ipv6"),
+    ...listenerRules(rule),
+    ...discoveryRules(rule, own),
+    ...unspecifiedRules(rule, own),
+    ...fragmentRules(rule),
+  ];
+}
+
+const fromNone = is(source6, 0);
+
+/** Reports of the groups that a pod listens to, behind the hop-by-hop header that they have. A router's queries are others. */
+function listenerRules(rule: RuleMaker): readonly Rule[] {
+  const [first, last] = Icmp6.listeners;
+  return [
+    rule("pod-listener", "version 1", [...isBetween(upperType, first, last), accept]),
+    rule("pod-listener", "version 2", [...is(upperType, Icmp6.listenersV2), accept]),
+    dropTheRest(rule, "pod-listener"),
+  ];
+}
+
+/** Questions, which tell the asker's MAC, and answers about the pod's addresses; no router's messages. */
+function discoveryRules(rule: RuleMaker, own: OwnAddress): readonly Rule[] {
+  const asks = is(icmp6.type, Icmp6.solicitation);
+  const answers = [...is(icmp6.type, Icmp6.advertisement), ...own(sourceMac, icmp6.target)];
+  const tells = (option: number): readonly Expression[] => [...is(length6, withOption), ...is(icmp6.option, option)];
+  return [
+    rule("pod-icmpv6", "errors and echo", [...isBelow(icmp6.type, Icmp6.firstOfNeighbours), accept]),
+    rule("pod-icmpv6", "asks", [...asks, ...is(length6, bare), accept]),
+    rule("pod-icmpv6", "asks and tells its MAC", [
+      ...asks,
+      ...tells(Option.sourceMac),
+      ...own(icmp6.optionMac, source6),
+      accept,
+    ]),
+    rule("pod-icmpv6", "answers", [...answers, ...is(length6, bare), accept]),
+    rule("pod-icmpv6", "answers and tells its MAC", [
+      ...answers,
+      ...tells(Option.targetMac),
+      ...own(icmp6.optionMac, icmp6.target),
+      accept,
+    ]),
+    dropTheRest(rule, "pod-icmpv6"),
+  ];
+}
+
+/** From a pod that does not use its address yet. */
+function unspecifiedRules(rule: RuleMaker, own: OwnAddress): readonly Rule[] {
+  const probes = [
+    ...is(nextHeader, Upper.icmp6),
+    ...is(icmp6.type, Icmp6.solicitation),
+    ...own(sourceMac, icmp6.target),
+  ];
+  const reports = [
+    ...is(nextHeader, Header.hopByHop),
+    ...is(hasExtensionHeader(Header.fragment), 0),
+    ...is(upperProtocol, Upper.icmp6),
+  ];
+  return [
+    rule("pod-unspecified", "whether somebody else has its address", [...probes, ...is(length6, bare), accept]),
+    rule("pod-unspecified", "the same, marked", [
+      ...probes,
+      ...is(length6, withOption),
+      ...is(icmp6.option, Option.nonce),
+      accept,
+    ]),
+    rule("pod-unspecified", "groups that it listens to", reports, "pod-listener"),
+    dropTheRest(rule, "pod-unspecified"),
+  ];
+}
+
+/** Neighbour discovery is never cut up (RFC 6980). A later fragment is worth nothing without the first. */
+function fragmentRules(rule: RuleMaker): readonly Rule[] {
+  const { next, offset, icmpType, destinationPort } = fragment6;
+  const udp = [...is(next, Upper.udp), ...isNot(destinationPort, dhcpClient)];
+  const icmp = [...is(next, Upper.icmp6), ...isBelow(icmpType, Icmp6.firstOfNeighbours)];
+  return [
+    rule("pod-fragment", "later ones", [...isNot(next, ...headersInFragments), ...isNot(offset, 0), accept]),
+    rule("pod-fragment", "UDP, not as a DHCP server", [...udp, accept]),
+    rule("pod-fragment", "errors and echo", [...icmp, accept]),
+    rule("pod-fragment", "other protocols", [...isNot(next, Upper.udp, Upper.icmp6, ...headersInFragments), accept]),
+    dropTheRest(rule, "pod-fragment"),
+  ];
+}

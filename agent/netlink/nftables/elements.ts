@@ -1,0 +1,75 @@
+import { Flag } from "../constants.ts";
+import { Attributes, fixedHeader, type RawMessage, readAttributes } from "../message-reader.ts";
+import type { Message, MessageWriter } from "../message-writer.ts";
+import { Nfta, NftMessage } from "./numbers.ts";
+import { nftHeader, type PacketSet, padded } from "./objects.ts";
+
+/** One element of a set, its parts one behind the other as the kernel has them. */
+export interface Element {
+  readonly set: PacketSet;
+  readonly key: Uint8Array;
+}
+
+/** Each part begins at a multiple of four bytes. */
+export function elementOf(set: PacketSet, ...parts: readonly Uint8Array[]): Element {
+  const key = new Uint8Array(parts.reduce((sum, { length }) => sum + padded(length), 0));
+  let at = 0;
+  for (const part of parts) {
+    key.set(part, at);
+    at += padded(part.length);
+  }
+  return { set, key };
+}
+
+/** Puts elements into their set; those that are there stay. All of one set. */
+export const addElements = (elements: readonly [Element, ...Element[]]): Message => ({
+  ...elementMessage("add", elements),
+  type: NftMessage.NEWSETELEM,
+  flags: Flag.CREATE,
+});
+
+/** Takes elements out of their set. ENOENT: one of them is not there. All of one set. */
+export const deleteElements = (elements: readonly [Element, ...Element[]]): Message => ({
+  ...elementMessage("delete", elements),
+  type: NftMessage.DELSETELEM,
+});
+
+/** Asks for an element. ENOENT: it is not there, or its set is not. */
+export const askForElement = (element: Element): Message => ({
+  ...elementMessage("look for", [element]),
+  type: NftMessage.GETSETELEM,
+});
+
+function elementMessage(verb: string, elements: readonly [Element, ...Element[]]): Omit<Message, "type"> {
+  const [{ set }] = elements;
+  return {
+    action: `${verb} elements of the set "${set.name}" of the table "${set.table.name}"`,
+    body: (writer) => {
+      header(writer, set).nest(Nfta.SET_ELEM_LIST_ELEMENTS, () => {
+        for (const { key } of elements)
+          writer.nest(Nfta.LIST_ELEM, () => {
+            writer.nest(Nfta.SET_ELEM_KEY, () => writer.attrBytes(Nfta.DATA_VALUE, key));
+          });
+      });
+    },
+  };
+}
+
+const header = (writer: MessageWriter, { table, name }: PacketSet): MessageWriter =>
+  nftHeader(writer, table).attrText(Nfta.SET_ELEM_LIST_TABLE, table.name).attrText(Nfta.SET_ELEM_LIST_SET, name);
+
+/** ENOENT: there is no such set. */
+export const listElements = (set: PacketSet): Message => ({
+  action: `list the set "${set.name}" of the table "${set.table.name}"`,
+  type: NftMessage.GETSETELEM,
+  body: (writer) => header(writer, set),
+});
+
+/** Keys of the elements that one answer tells; their bytes stay. @throws {MalformedMessage} */
+export function readElementKeys(message: RawMessage): readonly Uint8Array[] {
+  const list = new Attributes(fixedHeader(message.body, 4).rest).bytes(Nfta.SET_ELEM_LIST_ELEMENTS);
+  return [...readAttributes(list ?? new Uint8Array(0))].flatMap(([, element]) => {
+    const key = new Attributes(element).nested(Nfta.SET_ELEM_KEY)?.bytes(Nfta.DATA_VALUE);
+    return key === undefined ? [] : [key.slice()];
+  });
+}

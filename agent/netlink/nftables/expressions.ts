@@ -1,0 +1,157 @@
+import type { MessageWriter } from "../message-writer.ts";
+import {
+  Comparison,
+  EXTHDR_PRESENT,
+  LOOKUP_INVERTED,
+  Meta,
+  Nfta,
+  PayloadBase,
+  Register,
+  Reject,
+  Verdict,
+} from "./numbers.ts";
+
+/**
+ * One step of a rule: it loads something of the packet, or compares it, or ends the rule with a verdict. A packet that
+ * has not got what is loaded leaves the rule, as one that does not match.
+ */
+export type Expression = (writer: MessageWriter) => void;
+
+/** Something of a packet, as wide as it is. */
+export interface Field {
+  readonly bytes: number;
+  /** @param at number of the register of four bytes that its first byte goes to */
+  load(at: number): Expression;
+}
+
+function expression(name: string, data: (writer: MessageWriter) => void): Expression {
+  return (writer) =>
+    writer.nest(Nfta.LIST_ELEM, () => {
+      writer.attrText(Nfta.EXPR_NAME, name).nest(Nfta.EXPR_DATA, () => data(writer));
+    });
+}
+
+const register = (at: number): number => Register.FIRST + at;
+/** Values that are looked up together begin at a register each. */
+const registersOf = (bytes: number): number => Math.ceil(bytes / 4);
+
+/** Bytes of the packet, counted from the start of one of its headers. */
+export function payload(base: keyof typeof PayloadBase, offset: number, bytes: number): Field {
+  return {
+    bytes,
+    load: (at) =>
+      expression("payload", (writer) => {
+        writer
+          .attrU32Net(Nfta.PAYLOAD_DREG, register(at))
+          .attrU32Net(Nfta.PAYLOAD_BASE, PayloadBase[base])
+          .attrU32Net(Nfta.PAYLOAD_OFFSET, offset)
+          .attrU32Net(Nfta.PAYLOAD_LEN, bytes);
+      }),
+  };
+}
+
+function meta(key: keyof typeof Meta, bytes: number): Field {
+  return {
+    bytes,
+    load: (at) =>
+      expression("meta", (writer) => {
+        writer.attrU32Net(Nfta.META_KEY, Meta[key]).attrU32Net(Nfta.META_DREG, register(at));
+      }),
+  };
+}
+
+/** Index of the interface that the packet came in by. */
+export const inputInterface = meta("IIF", 4);
+/** Name of the one that it leaves by, filled up with zeros. */
+export const outputInterfaceName = meta("OIFNAME", 16);
+/** Of a packet in a table `inet`: 2 or 10, as AF_INET and AF_INET6. */
+export const networkFamily = meta("NFPROTO", 1);
+/** What stands behind IP's headers, extension headers included; not there where the kernel cannot make them out. */
+export const upperProtocol = meta("L4PROTO", 1);
+
+/** 1 where the IPv6 packet has an extension header of this number, else 0. */
+export const hasExtensionHeader = (number: number): Field => ({
+  bytes: 1,
+  load: (at) =>
+    expression("exthdr", (writer) => {
+      writer
+        .attrU32Net(Nfta.EXTHDR_DREG, register(at))
+        .attrU8(Nfta.EXTHDR_TYPE, number)
+        .attrU32Net(Nfta.EXTHDR_OFFSET, 0)
+        .attrU32Net(Nfta.EXTHDR_LEN, 1)
+        .attrU32Net(Nfta.EXTHDR_FLAGS, EXTHDR_PRESENT);
+    }),
+});
+
+/** The field's bits that `mask` has. */
+export const masked = (field: Field, mask: Uint8Array): Field => ({
+  bytes: field.bytes,
+  load: (at) => (writer) => {
+    field.load(at)(writer);
+    expression("bitwise", () => {
+      writer
+        .attrU32Net(Nfta.BITWISE_SREG, register(at))
+        .attrU32Net(Nfta.BITWISE_DREG, register(at))
+        .attrU32Net(Nfta.BITWISE_LEN, field.bytes)
+        .nest(Nfta.BITWISE_MASK, () => writer.attrBytes(Nfta.DATA_VALUE, mask))
+        .nest(Nfta.BITWISE_XOR, () => writer.attrBytes(Nfta.DATA_VALUE, new Uint8Array(field.bytes)));
+    })(writer);
+  },
+});
+
+/** Goes on where the field compares so with `value`, as a number with its highest byte first. */
+export const compare = (field: Field, operation: keyof typeof Comparison, value: Uint8Array): readonly Expression[] => [
+  field.load(0),
+  expression("cmp", (writer) => {
+    writer
+      .attrU32Net(Nfta.CMP_SREG, register(0))
+      .attrU32Net(Nfta.CMP_OP, Comparison[operation])
+      .nest(Nfta.CMP_DATA, () => writer.attrBytes(Nfta.DATA_VALUE, value));
+  }),
+];
+
+function look(set: string, fields: readonly Field[], flags: number): readonly Expression[] {
+  let at = 0;
+  const loads = fields.map((field) => {
+    const load = field.load(at);
+    at += registersOf(field.bytes);
+    return load;
+  });
+  const lookup = expression("lookup", (writer) => {
+    writer.attrText(Nfta.LOOKUP_SET, set).attrU32Net(Nfta.LOOKUP_SREG, register(0));
+    if (flags !== 0) writer.attrU32Net(Nfta.LOOKUP_FLAGS, flags);
+  });
+  return [...loads, lookup];
+}
+
+/** Goes on where the fields, one behind the other, are an element of the set. */
+export const among = (set: string, ...fields: readonly Field[]): readonly Expression[] => look(set, fields, 0);
+
+/** Goes on where they are none. */
+export const notAmong = (set: string, ...fields: readonly Field[]): readonly Expression[] =>
+  look(set, fields, LOOKUP_INVERTED);
+
+/** Counts packets and bytes that get this far. */
+export const counter: Expression = expression("counter", () => undefined);
+
+function verdict(code: number, chain?: string): Expression {
+  return expression("immediate", (writer) => {
+    writer.attrU32Net(Nfta.IMMEDIATE_DREG, Register.VERDICT).nest(Nfta.IMMEDIATE_DATA, () => {
+      writer.nest(Nfta.DATA_VERDICT, () => {
+        writer.attrU32Net(Nfta.VERDICT_CODE, code);
+        if (chain !== undefined) writer.attrText(Nfta.VERDICT_CHAIN, chain);
+      });
+    });
+  });
+}
+
+export const accept = verdict(Verdict.accept);
+export const drop = verdict(Verdict.drop);
+
+/** Goes on in another chain and does not come back. */
+export const goTo = (chain: string): Expression => verdict(Verdict.goto, chain);
+
+/** Drops the packet and tells its sender that there is no such host. */
+export const rejectAsAbsent: Expression = expression("reject", (writer) => {
+  writer.attrU32Net(Nfta.REJECT_TYPE, Reject.ICMPX_UNREACH).attrU8(Nfta.REJECT_ICMP_CODE, Reject.HOST_UNREACH);
+});

@@ -1,0 +1,150 @@
+import { Flag } from "../constants.ts";
+import { Attributes, fixedHeader, type RawMessage } from "../message-reader.ts";
+import type { Message, MessageWriter } from "../message-writer.ts";
+import { type Expression, goTo } from "./expressions.ts";
+import { APPEND, Nfta, NftMessage, TableFamily } from "./numbers.ts";
+
+/** A table of nftables: where its chains stand is in its family. */
+export interface Table {
+  readonly family: keyof typeof TableFamily;
+  readonly name: string;
+}
+
+/** Where a chain that packets come to by themselves stands. */
+export interface Hook {
+  /** NF_INET_* or NF_BR_*: 0 before routing, 1 to the node itself, 2 through, 3 of the node's own. */
+  readonly number: 0 | 1 | 2 | 3;
+  readonly priority: number;
+}
+
+export interface Rule {
+  readonly table: Table;
+  readonly chain: string;
+  readonly expressions: readonly Expression[];
+  /** Chain that packets go on in that have passed all of these; they do not come back. Absent: the last one decides. */
+  readonly leadsTo?: string;
+  /** For people: `nft list ruleset` shows it. */
+  readonly comment: string;
+}
+
+/** Kinds of what a set's elements are made of: how `nft` prints them (its TYPE_* numbers), and their bytes. */
+export const keyKinds = {
+  ifindex: { type: 20, bytes: 4 },
+  mac: { type: 9, bytes: 6 },
+  ipv4: { type: 7, bytes: 4 },
+  ipv6: { type: 8, bytes: 16 },
+} as const;
+
+export interface PacketSet {
+  readonly table: Table;
+  readonly name: string;
+  readonly key: readonly (keyof typeof keyKinds)[];
+}
+
+/** struct nfgenmsg. */
+export function nftHeader(writer: MessageWriter, { family }: Pick<Table, "family">): MessageWriter {
+  return writer.u8(TableFamily[family]).u8(0).u16(0);
+}
+
+export const padded = (bytes: number): number => (bytes + 3) & ~3;
+
+export function createTable(table: Table): Message {
+  return {
+    action: `create the table "${table.name}"`,
+    type: NftMessage.NEWTABLE,
+    flags: Flag.CREATE,
+    body: (writer) => nftHeader(writer, table).attrText(Nfta.TABLE_NAME, table.name),
+  };
+}
+
+/** Without a hook packets come to it by rules only. One that stands is left as it is. */
+export function createChain(table: Table, name: string, hook?: Hook): Message {
+  return {
+    action: `create the chain "${name}" of the table "${table.name}"`,
+    type: NftMessage.NEWCHAIN,
+    flags: Flag.CREATE,
+    body: (writer) => {
+      nftHeader(writer, table).attrText(Nfta.CHAIN_TABLE, table.name).attrText(Nfta.CHAIN_NAME, name);
+      if (hook === undefined) return;
+      writer
+        .attrText(Nfta.CHAIN_TYPE, "filter")
+        // NF_ACCEPT: what no rule speaks of goes on.
+        .attrU32Net(Nfta.CHAIN_POLICY, 1)
+        .nest(Nfta.CHAIN_HOOK, () => {
+          writer.attrU32Net(Nfta.HOOK_HOOKNUM, hook.number).attrU32Net(Nfta.HOOK_PRIORITY, hook.priority);
+        });
+    },
+  };
+}
+
+/** Behind the rules that the chain has. */
+export function appendRule({ table, chain, expressions, leadsTo, comment }: Rule): Message {
+  return {
+    action: `add a rule to the chain "${chain}" of the table "${table.name}"`,
+    type: NftMessage.NEWRULE,
+    flags: Flag.CREATE | APPEND,
+    body: (writer) => {
+      nftHeader(writer, table)
+        .attrText(Nfta.RULE_TABLE, table.name)
+        .attrText(Nfta.RULE_CHAIN, chain)
+        .nest(Nfta.RULE_EXPRESSIONS, () => {
+          for (const one of expressions) one(writer);
+          if (leadsTo !== undefined) goTo(leadsTo)(writer);
+        });
+      const text = new TextEncoder().encode(comment);
+      // A text is one of several things that nft keeps there: its kind (0), its length, and a zero behind it.
+      writer.attrBytes(Nfta.RULE_USERDATA, Uint8Array.from([0, text.length + 1, ...text, 0]));
+    },
+  };
+}
+
+/** Takes all rules of a chain away. */
+export function clearChain(table: Table, chain: string): Message {
+  return {
+    action: `clear the chain "${chain}" of the table "${table.name}"`,
+    type: NftMessage.DELRULE,
+    body: (writer) => nftHeader(writer, table).attrText(Nfta.RULE_TABLE, table.name).attrText(Nfta.RULE_CHAIN, chain),
+  };
+}
+
+/** Leaves one that stands as it is. @param id any number that no other set has in the same transaction */
+export function createSet({ table, name, key }: PacketSet, id: number): Message {
+  return {
+    action: `create the set "${name}" of the table "${table.name}"`,
+    type: NftMessage.NEWSET,
+    flags: Flag.CREATE,
+    body: (writer) => {
+      nftHeader(writer, table)
+        .attrText(Nfta.SET_TABLE, table.name)
+        .attrText(Nfta.SET_NAME, name)
+        .attrU32Net(Nfta.SET_FLAGS, 0)
+        .attrU32Net(
+          Nfta.SET_KEY_TYPE,
+          key.reduce((type, kind) => (type << 6) | keyKinds[kind].type, 0),
+        )
+        .attrU32Net(
+          Nfta.SET_KEY_LEN,
+          key.reduce((sum, kind) => sum + padded(keyKinds[kind].bytes), 0),
+        )
+        .attrU32Net(Nfta.SET_ID, id);
+      // Numbers of interfaces are in the machine's byte order: kind 0, four bytes, 1.
+      if (key[0] === "ifindex" && key.length === 1)
+        writer.attrBytes(Nfta.SET_USERDATA, Uint8Array.from([0, 4, 1, 0, 0, 0]));
+    },
+  };
+}
+
+/** Asks for a chain. ENOENT: there is no such chain, or no such table. */
+export function askForChain(table: string, chain: string, family: Table["family"] = "inet"): Message {
+  return {
+    action: `look at the chain "${chain}" of the table "${table}"`,
+    type: NftMessage.GETCHAIN,
+    body: (writer) => nftHeader(writer, { family }).attrText(Nfta.CHAIN_TABLE, table).attrText(Nfta.CHAIN_NAME, chain),
+  };
+}
+
+/** How many rules the chain has, and how many lead to it, together. @throws {MalformedMessage} */
+export function readRuleCount(message: RawMessage): number {
+  const bytes = new Attributes(fixedHeader(message.body, 4).rest).bytes(Nfta.CHAIN_USE) ?? new Uint8Array(0);
+  return bytes.reduce((value, byte) => value * 256 + byte, 0);
+}
