@@ -51,6 +51,7 @@ test="$bench $overlay
   busybox-static gcc libc6-dev                        # container images made offline
   strace                                              # kills at chosen system calls
   procps                                              # sysctl
+  systemd                                             # runs the unit, as process 1 of a machine of its own
   openssl                                             # certificates for the tests of the registry
   etcd-client                                         # etcdctl, for the users and roles of etcd, and records that lie
   zsh                                                 # runs its completion script

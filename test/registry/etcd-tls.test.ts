@@ -58,6 +58,20 @@ describeWith("etcd with certificates", ["etcd", "openssl"], () => {
     await refused({ ca: file("foreign.pem"), ...pair("node") }, /certificate|signature/i);
   });
 
+  test("a member that another authority vouches for is not believed, whatever the environment says of it", async () => {
+    await start("127.0.0.1");
+    await certificate("node", "ca");
+    const name = "NODE_TLS_REJECT_UNAUTHORIZED";
+    const before = process.env[name];
+    process.env[name] = "0";
+    try {
+      await expect(open({ ca: file("foreign.pem"), ...pair("node") }).list()).rejects.toThrow(/certificate|signature/i);
+    } finally {
+      if (before === undefined) delete process.env[name];
+      else process.env[name] = before;
+    }
+  });
+
   test("a member whose certificate is for another address is not believed", async () => {
     await start("127.0.0.2");
     await certificate("node", "ca");
