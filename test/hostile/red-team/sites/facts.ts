@@ -1,0 +1,49 @@
+import type { NetworkNamespace } from "../../../support/network-namespace.ts";
+import { address } from "../../../support/frames/frame.ts";
+import type { Hex } from "../parse.ts";
+import type { Prefix } from "../world.ts";
+
+export const hexOf = (text: string): Hex => Buffer.from(address(text)).toString("hex");
+export const hexOfMac = (text: string): Hex => text.replaceAll(":", "");
+
+/** Of whole digits: "10.10.1.0/24", "fd10::/64". */
+export function prefixOf(cidr: string): Prefix {
+  const [network = "", bits = ""] = cidr.split("/");
+  return { family: network.includes(":") ? 6 : 4, digits: hexOf(network).slice(0, Number(bits) / 4) };
+}
+
+export interface InterfaceFacts {
+  readonly mac: Hex;
+  readonly addresses: readonly Hex[];
+  /** Empty where IPv6 is not to be had. */
+  readonly linkLocal: Hex;
+  readonly subnets: readonly Prefix[];
+  readonly mtu: number;
+}
+
+/** An interface as its kernel has it. */
+export async function factsOf(namespace: NetworkNamespace, ifname: string): Promise<InterfaceFacts> {
+  const shown = await namespace.run(`ip -j addr show dev ${ifname}`);
+  const [link]: { address: string; mtu: number; addr_info: { local: string; prefixlen: number; scope: string }[] }[] =
+    JSON.parse(shown);
+  if (link === undefined) throw new Error(`Cannot look at "${ifname}": there is none`);
+  const of = (scope: string) => link.addr_info.filter((info) => info.scope === scope);
+  return {
+    mac: hexOfMac(link.address),
+    addresses: of("global").map(({ local }) => hexOf(local)),
+    linkLocal: of("link").map(({ local }) => hexOf(local))[0] ?? "",
+    subnets: of("global").map(({ local, prefixlen }) => prefixOf(`${local}/${prefixlen}`)),
+    mtu: link.mtu,
+  };
+}
+
+/**
+ * From now on a kernel says nothing by itself about what it gets: an answer would bring the attacker's bytes to where
+ * the attacker could not. ARP and neighbour discovery go on, as they never carry what they were asked with.
+ */
+export async function silence(namespace: NetworkNamespace): Promise<void> {
+  const icmp = "echo-reply, destination-unreachable, time-exceeded, parameter-problem, redirect, timestamp-reply";
+  const icmp6 = "echo-reply, destination-unreachable, packet-too-big, time-exceeded, parameter-problem, nd-redirect";
+  const rules = `icmp type { ${icmp} } drop; icmpv6 type { ${icmp6} } drop;`;
+  await namespace.run("nft -f -", `table inet silent { chain out { type filter hook output priority 0; ${rules} }; }`);
+}
