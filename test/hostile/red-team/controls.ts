@@ -26,7 +26,9 @@ export function controlsOf(world: World): readonly Control[] {
       return to(hex, pod.name, { role: "pod", node: pod.node, pod: pod.name }, mac);
     }),
   );
-  const toNode = node.addresses.flatMap((hex) => to(hex, "the node", { role: "gateway", node: node.name }, gatewayMac.hex));
+  const toNode = node.addresses.flatMap((hex) =>
+    to(hex, "the node", { role: "gateway", node: node.name }, gatewayMac.hex),
+  );
   const out = world.external.flatMap((hex) => to(hex, "outside", { role: "wire", node: node.name }, gatewayMac.hex));
   return [...toPods, ...toNode, ...out];
 }

@@ -1,6 +1,6 @@
 import { type Frame, type Hex, type Icmp, type Ip, icmpOf, innerFrame, portsOf } from "./parse.ts";
 import type { Rule } from "./rules.ts";
-import { isWithin, type Place, type Pod, type World, type WorldNode } from "./world.ts";
+import { isWithin, type Place, type Pod, virtualMac, type World, type WorldNode } from "./world.ts";
 
 /**
  * The rules as one function, written from the documents by somebody who has not read the flows: whether a frame that
@@ -82,13 +82,12 @@ const isOwn = (own: Pod, address: Hex): boolean => own.addresses.includes(addres
 const isGroup = (mac: Hex): boolean => (Number.parseInt(mac.slice(0, 2), 16) & 1) === 1;
 const isMulticast = (address: Hex): boolean => address.startsWith(address.length === 8 ? "e" : "ff");
 const isLinkLocal = (address: Hex): boolean => address.length === 32 && /^fe[89ab]/.test(address);
-/** To all of a link: both of IPv4's kinds, and groups. */
-const isForMany = (world: World, address: Hex): boolean =>
-  isMulticast(address) ||
-  address === "ffffffff" ||
-  (address.length === 8 &&
-    address.endsWith("ff") &&
-    world.nodes.some(({ subnets }) => subnets.some((subnet) => isWithin(address, subnet))));
+/** To all of the attacker's link: both of IPv4's kinds, and groups. */
+function isForMany({ nodes: [node], mode }: World, address: Hex): boolean {
+  if (isMulticast(address) || address === "ffffffff") return true;
+  const isLast = address.length === 8 && address.endsWith("ff") && mode !== "networkPolicyOnly";
+  return isLast && node.subnets.some((subnet) => isWithin(address, subnet));
+}
 
 function podOf(world: World, place: Place): Pod {
   const pod = world.pods.find(({ name, node }) => name === place.pod && node === place.node);
@@ -109,14 +108,27 @@ function atPod(world: World, sent: Frame, pod: Pod, arrived: Frame): Rule | unde
   if (isNeighbourTalk(sent)) return world.dataPath === "bridge" && isNear ? undefined : "answered";
   const { ip } = sent;
   if (ip === undefined) return "malformed";
-  if (isGroup(arrived.destination) || isForMany(world, ip.destination))
-    return world.dataPath === "bridge" && isNear ? undefined : "flooded";
+  if (isGroup(arrived.destination)) return world.dataPath === "bridge" && isNear ? undefined : "flooded";
   if (arrived.destination !== pod.mac) return "flooded";
-  if (!isNear && isLinkLocal(ip.destination)) return "addressed";
-  return [...pod.addresses, pod.linkLocal].includes(ip.destination) ? keptAddresses(sent, arrived) : "addressed";
+  // What is for many may be sent to one of them.
+  if (isForMany(world, ip.destination)) return isNear ? undefined : "flooded";
+  if (!isNear && (isLinkLocal(ip.destination) || !isToGateway(world, sent))) return "link";
+  const serves = isServedBy(world, ip, arrived.ip);
+  if (serves && pod.addresses.includes(arrived.ip?.destination ?? "")) return undefined;
+  if ([...pod.addresses, pod.linkLocal].includes(ip.destination)) return keptAddresses(sent, arrived);
+  const isBeyond = !isLinkLocal(ip.destination) && subnetOwner(world, ip.destination) !== world.nodes[0];
+  return isBeyond ? "link" : "addressed";
 }
 
-/** Between pods nothing is translated. */
+/** Where another plugin routes, the switch is everybody's neighbour, under the MAC that nobody has. */
+const isToGateway = ({ nodes: [{ gateway }], mode }: World, { destination }: Frame): boolean =>
+  destination === gateway.mac || (mode === "networkPolicyOnly" && destination === virtualMac);
+
+/** Whether a packet for a service goes where that leads. */
+const isServedBy = ({ services }: World, sent: Ip, arrived: Ip | undefined): boolean =>
+  services.some(({ address, endpoint }) => address === sent.destination && endpoint.address === arrived?.destination);
+
+/** Between pods nothing else is translated. */
 const keptAddresses = (sent: Frame, arrived: Frame): Rule | undefined =>
   arrived.ip?.source !== sent.ip?.source
     ? "ownAddress"
@@ -137,7 +149,10 @@ function atOwnGateway(world: World, node: WorldNode, sent: Frame, arrived: Frame
   if (ip === undefined) return "malformed";
   if (looksLikeTunnel(world, ip) || looksLikeTunnel(world, arrived.ip)) return "tunnel";
   if (isForMany(world, ip.destination)) return undefined;
+  if (world.dataPath === "bridge" && isGroup(arrived.destination)) return undefined;
   if (arrived.destination !== gateway.mac) return "link";
+  // There it is another plugin that knows which addresses are whose.
+  if (world.mode === "networkPolicyOnly") return undefined;
   if (isLinkLocal(ip.destination)) return ip.destination === gateway.linkLocal ? undefined : "absent";
   const isLocal = node.subnets.some((subnet) => isWithin(ip.destination, subnet));
   if (!isLocal || gateway.addresses.includes(ip.destination)) return undefined;
@@ -167,37 +182,40 @@ function onWire(world: World, node: WorldNode, sent: Frame, arrived: Frame): Rul
   if (arrived.tags > 0) return "untagged";
   if (ip === undefined || out === undefined || isNeighbourTalk(sent)) return "answered";
   if (isForMany(world, ip.destination) || isLinkLocal(ip.destination)) return "flooded";
+  if (!isToGateway(world, sent)) return "link";
   if (arrived.source !== node.mac) return "ownMac";
   const owner = subnetOwner(world, ip.destination);
-  if (owner === node) return "absent";
-  if (out.destination !== ip.destination) return inTunnel(world, node, owner, sent, out);
+  if (owner === node && world.mode !== "networkPolicyOnly") return "absent";
+  if (isServedBy(world, ip, out)) return plainOnWire(world, node, ip, out, subnetOwner(world, out.destination));
+  if (out.destination !== ip.destination) return inTunnel(world, node, sent, out);
+  return node.addresses.includes(ip.destination) ? "strange" : plainOnWire(world, node, ip, out, owner);
+}
+
+/** As an IP packet of its own. @param owner of the subnet that it goes to */
+function plainOnWire(world: World, node: WorldNode, ip: Ip, out: Ip, owner: WorldNode | undefined): Rule | undefined {
+  const { mode } = world;
   if (owner === undefined && [ip, out].some((packet) => looksLikeTunnel(world, packet))) return "tunnel";
-  if (node.addresses.includes(ip.destination)) return "strange";
-  if (owner !== undefined) {
-    const isPlain = world.mode === "networkPolicyOnly" || world.mode === "noEncap" || world.mode === "hybrid";
-    const isTunnelled = world.mode === "hybrid" && !owner.onSameLink;
-    return isPlain && !isTunnelled && [...world.pods[0].addresses, ...node.addresses].includes(out.source)
-      ? undefined
-      : "source";
-  }
-  const keeps = world.mode === "networkPolicyOnly" || world.clusterNetworks.some((net) => isWithin(ip.destination, net));
+  if (owner !== undefined && (mode === "encap" || (mode === "hybrid" && !owner.onSameLink))) return "source";
+  const keeps =
+    mode === "networkPolicyOnly" ||
+    owner !== undefined ||
+    world.clusterNetworks.some((network) => isWithin(out.destination, network));
   return node.addresses.includes(out.source) || (keeps && isOwn(world.pods[0], out.source)) ? undefined : "source";
 }
 
-/** From node to node, with the packet as it was sent in it. */
-function inTunnel(
-  world: World,
-  node: WorldNode,
-  owner: WorldNode | undefined,
-  sent: Frame,
-  out: Ip,
-): Rule | undefined {
+/** From node to node, with the packet in it as it was sent, or as a service made it. */
+function inTunnel(world: World, node: WorldNode, sent: Frame, out: Ip): Rule | undefined {
+  if (!looksLikeTunnel(world, out) || sent.ip === undefined) return "strange";
+  const inner = innerFrame(out);
+  const to =
+    inner?.ip !== undefined && isServedBy(world, sent.ip, inner.ip) ? inner.ip.destination : sent.ip.destination;
+  const owner = subnetOwner(world, to);
   const isEnds = node.addresses.includes(out.source) && owner?.addresses.includes(out.destination) === true;
   const hasTunnel = world.mode === "encap" || (world.mode === "hybrid" && owner?.onSameLink === false);
-  if (!isEnds || !hasTunnel || !looksLikeTunnel(world, out)) return "strange";
-  const inner = innerFrame(out);
+  if (!isEnds || !hasTunnel) return "tunnel";
   // GRE is not looked into.
-  return inner === undefined ? (out.protocol === 47 ? undefined : "strange") : keptAddresses(sent, inner);
+  if (inner === undefined) return out.protocol === 47 ? undefined : "tunnel";
+  return inner.ip?.source === sent.ip.source && inner.ip.destination === to ? undefined : "tunnel";
 }
 
 function atOtherNode(world: World, sent: Frame, place: Place, arrived: Frame): Rule | undefined {
@@ -206,16 +224,19 @@ function atOtherNode(world: World, sent: Frame, place: Place, arrived: Frame): R
   const out = arrived.ip;
   if (node === undefined || ip === undefined || out === undefined || place.role === "wire") return "strange";
   if (isNeighbourTalk(sent)) return "answered";
-  const isForNode = out.destination === ip.destination && node.addresses.includes(ip.destination);
-  const fromPod = isOwn(world.pods[0], out.source) && out.destination === ip.destination;
+  if (!isToGateway(world, sent)) return "link";
+  if (out.destination !== ip.destination && !isServedBy(world, ip, out)) return "strange";
+  const fromPod = isOwn(world.pods[0], out.source);
+  const isForPods = node.subnets.some((subnet) => isWithin(out.destination, subnet));
   if (place.role === "gateway") {
-    if (fromPod && node.gateway.addresses.includes(ip.destination)) return undefined;
-    return node.subnets.some((subnet) => isWithin(ip.destination, subnet)) ? "absent" : "addressed";
+    if (fromPod && node.gateway.addresses.includes(out.destination)) return undefined;
+    return isForPods ? "absent" : "addressed";
   }
-  if (isForNode && [ip, out].some((packet) => looksLikeTunnel(world, packet))) return "tunnel";
   const fromNode = world.nodes[0].addresses.includes(out.source);
-  if (isForNode) return fromNode || world.mode === "networkPolicyOnly" ? undefined : "source";
+  if (node.addresses.includes(out.destination)) {
+    if ([ip, out].some((packet) => looksLikeTunnel(world, packet))) return "tunnel";
+    return fromNode || world.mode === "networkPolicyOnly" ? undefined : "source";
+  }
   // Without a tunnel the other node's kernel takes packets for its pods.
-  const isRouted = world.mode !== "encap" && node.subnets.some((subnet) => isWithin(ip.destination, subnet));
-  return isRouted && (fromPod || fromNode) ? undefined : "addressed";
+  return world.mode !== "encap" && isForPods && (fromPod || fromNode) ? undefined : "addressed";
 }

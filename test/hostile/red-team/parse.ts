@@ -39,7 +39,7 @@ export interface Ip {
 const vlanTypes = new Set([0x8100, 0x88a8, 0x9100, 0x9200, 0x9300]);
 
 const u16 = (bytes: Uint8Array, at: number): number => ((bytes[at] ?? 0) << 8) | (bytes[at + 1] ?? 0);
-export const hex = (bytes: Uint8Array, from: number, to: number): Hex =>
+const hex = (bytes: Uint8Array, from: number, to: number): Hex =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("hex", from, to);
 
 export function parseFrame(bytes: Uint8Array): Frame {

@@ -23,6 +23,10 @@ export const rules = {
   link: "what goes beyond the link goes to the gateway",
   source: "what leaves the node leaves it from the node's address",
   strange: "a node sends to its network what its pods may send there, and nothing else",
+  configured: "what a pod sends changes nobody's routes and addresses",
+  poisoned: "of neighbours everybody believes what is true",
+  crowded: "addresses that nobody has take no place among neighbours",
+  learned: "links and switches learn a MAC where it is",
 } as const;
 
 export type Rule = keyof typeof rules;

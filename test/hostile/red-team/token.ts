@@ -20,11 +20,3 @@ export function numberIn(bytes: Uint8Array): number | undefined {
   if (at < 0 || at + tokenBytes > bytes.length) return undefined;
   return new DataView(bytes.buffer, bytes.byteOffset + at + magic.length).getUint32(0);
 }
-
-/** The frame under another number, as one that is sent again gets it; the same bytes where it carries none. */
-export function renumbered(frame: Uint8Array, number: number): Uint8Array {
-  const at = Buffer.from(frame.buffer, frame.byteOffset, frame.byteLength).lastIndexOf(magicBuffer);
-  const copy = Uint8Array.from(frame);
-  if (at >= 0 && at + tokenBytes <= frame.length) copy.set(token(number), at);
-  return copy;
-}

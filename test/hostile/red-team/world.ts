@@ -31,6 +31,13 @@ export interface WorldNode {
   readonly onSameLink: boolean;
 }
 
+/** Every datagram for its address goes to its endpoint, whatever the port. */
+export interface Service {
+  readonly name: string;
+  readonly address: Hex;
+  readonly endpoint: { readonly address: Hex; readonly port: number };
+}
+
 /** Everything that the model needs to know of where a frame is sent: facts, no rules. */
 export interface World {
   readonly dataPath: "bridge" | "ovs";
@@ -45,6 +52,8 @@ export interface World {
   readonly pods: readonly [Pod, ...Pod[]];
   /** All nodes' subnets are of these; what goes there keeps its source. */
   readonly clusterNetworks: readonly Prefix[];
+  /** That the attacker's node translates in its kernel, as kube-proxy does. */
+  readonly services: readonly Service[];
   /** Hosts beyond the nodes. */
   readonly external: readonly Hex[];
   /** Interfaces that are somebody's, besides: routers of the link, members of the registry. */
@@ -62,7 +71,8 @@ export interface Place {
   readonly pod?: string;
 }
 
-export const nameOf = ({ role, node, pod }: Place): string => (pod === undefined ? `${node} ${role}` : `${node}/${pod}`);
+export const nameOf = ({ role, node, pod }: Place): string =>
+  pod === undefined ? `${node} ${role}` : `${node}/${pod}`;
 
 /** The MAC that nobody has: neighbours that are behind the switch have it in the eyes of kernels. */
 export const virtualMac: Hex = "aabbccddeeff";

@@ -14,6 +14,8 @@ import { anyAddress, type Named, type Vocabulary } from "./vocabulary.ts";
 /** One frame to be sent, with the number that its token says. */
 export interface Shot extends Made {
   readonly number: number;
+  /** What has to be sent before it: the first fragment of a packet. */
+  readonly before?: Uint8Array;
 }
 
 const otherTypes: readonly (readonly [number, string])[] = [
@@ -78,7 +80,9 @@ export class Grammar {
       [5, () => [this.#llc(speech)]],
     ];
     const made = this.#draw.weighted(makers)();
-    return made.map((one, i) => this.#shot(one, made.length === 1 || i > 0 ? speech : undefined));
+    const shots = made.map((one, i) => this.#shot(one, i === made.length - 1 ? speech : undefined));
+    const [first, second] = shots;
+    return first === undefined || second === undefined ? shots : [first, { ...second, before: first.bytes }];
   }
 
   /** A frame that has to arrive. @param mac that it goes to */
@@ -136,7 +140,11 @@ export class Grammar {
     return { ends, mac: chosen, words: `${source.words} to ${to.words}` };
   }
 
-  #unusual(speech: Speech, family: 4 | 6, kind: "segment" | "icmp6" | "tunnel"): { readonly to: Named; readonly mac: Named } {
+  #unusual(
+    speech: Speech,
+    family: 4 | 6,
+    kind: "segment" | "icmp6" | "tunnel",
+  ): { readonly to: Named; readonly mac: Named } {
     const { draw, vocabulary, world } = speech;
     const groups = vocabulary.addresses[6].filter(({ hex }) => hex.startsWith("ff02"));
     const to = kind === "icmp6" && draw.chance(60) ? draw.pick(groups) : anyAddress(draw, vocabulary, world, family);
@@ -152,7 +160,8 @@ export class Grammar {
   /** With its addresses, and now and then with tags. */
   #around({ draw, vocabulary }: Speech, type: number, { bytes, words }: Made, to: Named): Made {
     const from = draw.errs() ? draw.pick(vocabulary.macs) : vocabulary.ownMac;
-    const chosen = draw.errs() && draw.chance(60) ? [draw.pick(tags), ...(draw.chance(25) ? [draw.pick(tags)] : [])] : [];
+    const chosen =
+      draw.errs() && draw.chance(60) ? [draw.pick(tags), ...(draw.chance(25) ? [draw.pick(tags)] : [])] : [];
     const made = chosen.map(([tag, name]) => {
       const vid = draw.pick([0, 1, 2, 5, 100, 4094, 4095, draw.below(65_536)]);
       return { bytes: joined(u16(tag), u16(vid)), words: `${name} ${vid & 0xfff} > ` };
@@ -166,7 +175,11 @@ export class Grammar {
   #otherType(speech: Speech): Made {
     const { draw, token: end, vocabulary, world } = speech;
     const [type, words] = draw.chance(70) ? draw.pick(otherTypes) : [0x0600 + draw.below(0xfa00), "some type"];
-    const ends: Ends = { family: 4, source: vocabulary.own[4].hex, destination: anyAddress(draw, vocabulary, world, 4).hex };
+    const ends: Ends = {
+      family: 4,
+      source: vocabulary.own[4].hex,
+      destination: anyAddress(draw, vocabulary, world, 4).hex,
+    };
     // What a switch would find behind it if it looked further.
     const inner = draw.chance(40) ? ipv4(speech, ends, plainUdp(speech, ends)).bytes : joined(draw.bytes(8), end);
     const label = type === 0x8847 || type === 0x8848 ? [0, 0, 0x11, 64] : [];
@@ -177,7 +190,11 @@ export class Grammar {
   #llc(speech: Speech): Made {
     const { draw, token: end, vocabulary } = speech;
     const [body, words, to] = draw.pick([
-      [joined([0x42, 0x42, 3, 0, 0, 0, 0, 0], new Uint8Array(8), raw(vocabulary.ownMac.hex), draw.bytes(12)), "BPDU", "0180c2000000"],
+      [
+        joined([0x42, 0x42, 3, 0, 0, 0, 0, 0], new Uint8Array(8), raw(vocabulary.ownMac.hex), draw.bytes(12)),
+        "BPDU",
+        "0180c2000000",
+      ],
       [joined([0x42, 0x42, 3, 0, 0, 2, 0x80, 0x7c], draw.bytes(28)), "topology change", "0180c2000000"],
       [joined([0xaa, 0xaa, 3, 0, 0, 0, 8, 0], draw.bytes(20)), "SNAP of IPv4", "ffffffffffff"],
       [joined([0xaa, 0xaa, 3, 0, 0, 0xc, 0x20, 0], draw.bytes(12)), "CDP", "01000ccccccc"],

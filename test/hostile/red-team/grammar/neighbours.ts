@@ -49,7 +49,17 @@ function options(speech: Speech, linkLayer: number): Uint8Array {
   const prefix = raw(draw.pick(vocabulary.addresses[6]).hex);
   const known: readonly Uint8Array[] = [
     option(linkLayer, raw(aMac(speech).hex)),
-    option(3, joined([64, 0xc0], u32(86_400), u32(14_400), u32(0), raw(`${vocabulary.own[6].hex.slice(0, 15)}9`), new Uint8Array(8))),
+    option(
+      3,
+      joined(
+        [64, 0xc0],
+        u32(86_400),
+        u32(14_400),
+        u32(0),
+        raw(`${vocabulary.own[6].hex.slice(0, 15)}9`),
+        new Uint8Array(8),
+      ),
+    ),
     option(5, joined([0, 0], u32(1280 + draw.below(200)))),
     option(24, joined([64, 0x08], u32(3600), prefix.subarray(0, 8))),
     option(25, joined([0, 0], u32(3600), raw(vocabulary.own[6].hex))),
@@ -81,12 +91,23 @@ export function icmp6(speech: Speech, ends: Ends): Segment {
     [6, () => made(134, router, "router advertisement")],
     [6, () => made(135, joined([0, 0, 0, 0], raw(anyone.hex), options(speech, 1)), `solicitation of ${anyone.words}`)],
     [8, () => made(136, joined(flags, raw(someone.hex), options(speech, 2)), `advertisement of ${someone.words}`)],
-    [4, () => made(137, joined([0, 0, 0, 0], raw(someone.hex), raw(anyone.hex), options(speech, 2)), `redirect of ${anyone.words}`)],
+    [
+      4,
+      () =>
+        made(
+          137,
+          joined([0, 0, 0, 0], raw(someone.hex), raw(anyone.hex), options(speech, 2)),
+          `redirect of ${anyone.words}`,
+        ),
+    ],
     [2, () => made(draw.pick([130, 131, 132]), joined([0, 0, 0, 0], raw(anyone.hex), token), "MLD")],
     [1, () => made(143, joined([0, 0, 0, 1, 4, 0, 0, 0], raw(anyone.hex), token), "MLDv2 report")],
     [5, () => made(128, joined(draw.bytes(4), token), "echo request")],
     [1, () => made(draw.pick([1, 2, 3, 4]), joined(draw.bytes(4), token), "ICMPv6 error")],
-    [1, () => made(draw.pick([138, 139, 141, 142, 148, 151, 152]), joined(draw.bytes(4), token), "other control message")],
+    [
+      1,
+      () => made(draw.pick([138, 139, 141, 142, 148, 151, 152]), joined(draw.bytes(4), token), "other control message"),
+    ],
     [1, () => made(draw.below(256), joined(draw.bytes(4), token), "some ICMPv6")],
   ])();
 }

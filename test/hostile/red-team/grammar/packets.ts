@@ -71,7 +71,16 @@ function extension({ draw, vocabulary }: Speech): Header {
 function extensions(speech: Speech): readonly Header[] {
   const { draw } = speech;
   if (!draw.errs()) return [];
-  return Array.from({ length: draw.weighted([[6, 1], [3, 2], [1, 3 + draw.below(8)]]) }, () => extension(speech));
+  return Array.from(
+    {
+      length: draw.weighted([
+        [6, 1],
+        [3, 2],
+        [1, 3 + draw.below(8)],
+      ]),
+    },
+    () => extension(speech),
+  );
 }
 
 export function ipv6(
@@ -117,8 +126,5 @@ export function fragments(speech: Speech, ends: Ends, segment: Segment): readonl
     const header = joined([0, 0], u16(offset | flag), identification);
     return ipv6(speech, ends, made, { fixed: [{ type: 44, bytes: header, words: "" }] });
   };
-  return [
-    part(whole.subarray(0, cut), "first", 0, 1),
-    part(joined(whole.subarray(cut), token), "second", cut, 0),
-  ];
+  return [part(whole.subarray(0, cut), "first", 0, 1), part(joined(whole.subarray(cut), token), "second", cut, 0)];
 }

@@ -1,6 +1,6 @@
-import { checksum, u16, u32 } from "../../../support/frames/frame.ts";
+import { checksum, u16 } from "../../../support/frames/frame.ts";
 import { type Ends, type Segment, type Speech, summed } from "./context.ts";
-import { type Weighted } from "./draw.ts";
+import type { Weighted } from "./draw.ts";
 import { joined, raw } from "./made.ts";
 import { anyAddress } from "./vocabulary.ts";
 
@@ -65,9 +65,18 @@ const tcp: Maker = (speech, ends) => {
     [1, 2379],
     [1, 80],
   ]);
-  const options = draw.chance(30) ? joined([2, 4], u16(draw.below(65_536)), [1, 3, 3, draw.below(256)]) : new Uint8Array();
+  const options = draw.chance(30)
+    ? joined([2, 4], u16(draw.below(65_536)), [1, 3, 3, draw.below(256)])
+    : new Uint8Array();
   const words = (5 + options.length / 4) << 4;
-  const head = joined(u16(1024 + draw.below(60_000)), u16(to), draw.bytes(8), [words, flags], u16(65_535), [0, 0, 0, 0]);
+  const head = joined(
+    u16(1024 + draw.below(60_000)),
+    u16(to),
+    draw.bytes(8),
+    [words, flags],
+    u16(65_535),
+    [0, 0, 0, 0],
+  );
   const bytes = summed(speech, ends, tcpProtocol, joined(head, options, token), 16);
   return { protocol: tcpProtocol, bytes, words: `TCP to ${to}, flags ${flags}` };
 };
@@ -87,8 +96,16 @@ const icmp4: Maker = (speech, ends) => {
     [1, draw.below(256)],
   ]);
   const target = anyAddress(draw, vocabulary, speech.world, 4);
-  const quoted = joined([0x45, 0], u16(48), [0, 0, 0, 0, 64, 17, 0, 0], raw(ends.destination), raw(target.hex), draw.bytes(8));
-  const body = type === 5 ? joined(raw(vocabulary.own[4].hex), quoted) : joined(draw.bytes(4), type === 3 ? quoted : []);
+  const quoted = joined(
+    [0x45, 0],
+    u16(48),
+    [0, 0, 0, 0, 64, 17, 0, 0],
+    raw(ends.destination),
+    raw(target.hex),
+    draw.bytes(8),
+  );
+  const body =
+    type === 5 ? joined(raw(vocabulary.own[4].hex), quoted) : joined(draw.bytes(4), type === 3 ? quoted : []);
   const bytes = joined([type, draw.below(type === 5 ? 4 : 2), 0, 0], body, token);
   bytes.set(u16(checksum(bytes)), 2);
   return { protocol: 1, bytes, words: `ICMP ${type}${type === 5 ? ` of ${target.words}` : ""}` };

@@ -12,7 +12,8 @@ function inner(speech: Speech): Made {
   const ends: Ends = { family, source: from.hex, destination: to.hex };
   const datagram = udp(speech, ends, 40_000, 40_001, token, "").bytes;
   const length = u16(datagram.length + (family === 4 ? 20 : 0));
-  const head = family === 4 ? joined([0x45, 0], length, [0, 0, 0, 0, 64, 17, 0, 0]) : joined([0x60, 0, 0, 0], length, [17, 64]);
+  const head =
+    family === 4 ? joined([0x45, 0], length, [0, 0, 0, 0, 64, 17, 0, 0]) : joined([0x60, 0, 0, 0], length, [17, 64]);
   const packet = joined(head, raw(from.hex), raw(to.hex), datagram);
   const macs = [raw(draw.pick(vocabulary.macs).hex), raw(draw.pick(vocabulary.macs).hex)];
   const frame = joined(...macs, u16(family === 4 ? 0x0800 : 0x86dd), packet);
@@ -29,7 +30,8 @@ export function tunnelled(speech: Speech, ends: Ends): Segment {
   const from = 1024 + draw.below(60_000);
   const makers: Readonly<Record<"geneve" | "vxlan" | "gre" | "stt" | "ip", () => Segment>> = {
     geneve: () => udp(speech, ends, from, 6081, joined([0, 0, 0x65, 0x58], key, frame), `Geneve of ${words}`),
-    vxlan: () => udp(speech, ends, from, draw.pick([4789, 4789, 8472]), joined([8, 0, 0, 0], key, frame), `VXLAN of ${words}`),
+    vxlan: () =>
+      udp(speech, ends, from, draw.pick([4789, 4789, 8472]), joined([8, 0, 0, 0], key, frame), `VXLAN of ${words}`),
     gre: () => {
       const keyed = draw.chance(50);
       const head = joined([keyed ? 0x20 : 0, 0, 0x65, 0x58], keyed ? key : []);

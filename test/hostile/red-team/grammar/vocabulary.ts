@@ -68,6 +68,7 @@ export function vocabularyOf(world: World): Vocabulary {
   const [own] = world.pods;
   const [node] = world.nodes;
   const [v4, six] = [4, 6].map((family) => own.addresses.find((hex) => hex.length === (family === 4 ? 8 : 32)));
+  const services = world.services.map(({ name, address }) => named(`service ${name}`, address));
   const macs = [
     ...world.pods.slice(1).map((pod) => named(`MAC of ${pod.node}/${pod.name}`, pod.mac)),
     ...world.nodes.flatMap(({ name, mac, gateway }) => [
@@ -78,7 +79,9 @@ export function vocabularyOf(world: World): Vocabulary {
     ...fixedMacs,
   ];
   const somebody = [
-    ...world.pods.slice(1).flatMap((pod) => [...pod.addresses, pod.linkLocal].map((hex) => named(`${pod.node}/${pod.name}`, hex))),
+    ...world.pods
+      .slice(1)
+      .flatMap((pod) => [...pod.addresses, pod.linkLocal].map((hex) => named(`${pod.node}/${pod.name}`, hex))),
     ...world.nodes.flatMap(({ name, addresses, gateway }) => [
       ...addresses.map((hex) => named(name, hex)),
       ...[...gateway.addresses, gateway.linkLocal].map((hex) => named(`${name}'s gateway`, hex)),
@@ -89,9 +92,12 @@ export function vocabularyOf(world: World): Vocabulary {
       named("a node that is none", digits + (family === 4 ? "4d4d" : "4d".padStart(32 - digits.length, "0"))),
     ),
     ...world.nodes.flatMap(({ name, subnets }) =>
-      subnets.filter(({ family }) => family === 4).map(({ digits }) => named(`${name}'s pods' broadcast`, digits.padEnd(8, "f"))),
+      subnets
+        .filter(({ family }) => family === 4)
+        .map(({ digits }) => named(`${name}'s pods' broadcast`, digits.padEnd(8, "f"))),
     ),
     ...solicited(world),
+    ...services,
   ];
   const ownMac = named("own MAC", own.mac);
   const gatewayMac = named("gateway's MAC", node.gateway.mac);
@@ -103,10 +109,13 @@ export function vocabularyOf(world: World): Vocabulary {
         return { to: named(`${pod.node}/${pod.name}`, hex), mac };
       }),
     ),
-    ...[...node.gateway.addresses, ...world.nodes.flatMap(({ addresses }) => addresses), ...world.external].map((hex) => ({
-      to: named("node or outside", hex),
-      mac: gatewayMac,
-    })),
+    ...[...node.gateway.addresses, ...world.nodes.flatMap(({ addresses }) => addresses), ...world.external].map(
+      (hex) => ({
+        to: named("node or outside", hex),
+        mac: gatewayMac,
+      }),
+    ),
+    ...services.map((to) => ({ to, mac: gatewayMac })),
   ];
   const all = [...somebody, ...fixedAddresses];
   return {
@@ -128,13 +137,16 @@ const solicited = (world: World): readonly Named[] =>
   world.pods
     .slice(1)
     .flatMap(({ name, addresses }) =>
-      addresses.filter((hex) => hex.length === 32).map((hex) => named(`who asks for ${name}`, v6("ff02", `1ff${hex.slice(-6)}`))),
+      addresses
+        .filter((hex) => hex.length === 32)
+        .map((hex) => named(`who asks for ${name}`, v6("ff02", `1ff${hex.slice(-6)}`))),
     );
 
 /** A destination, or somebody whom a frame is about. Of those that nobody has there are many. */
 export function anyAddress(draw: Draw, { addresses }: Vocabulary, world: World, family: 4 | 6): Named {
-  if (draw.chance(15)) {
-    const { digits } = draw.pick(world.nodes.flatMap(({ subnets }) => subnets.filter((one) => one.family === family)));
+  const known = world.nodes.flatMap(({ subnets }) => subnets.filter((one) => one.family === family));
+  if (known.length > 0 && draw.chance(15)) {
+    const { digits } = draw.pick(known);
     const length = family === 4 ? 8 : 32;
     const host = Array.from({ length: length - digits.length }, () => draw.below(16).toString(16)).join("");
     return named("nobody in pods' subnet", digits + host);

@@ -1,7 +1,8 @@
-import type { NetworkNamespace } from "../../../support/network-namespace.ts";
+import { etcdMembers, links, routerOn } from "../../../overlay/lab/addresses.ts";
 import { address } from "../../../support/frames/frame.ts";
+import type { NetworkNamespace } from "../../../support/network-namespace.ts";
 import type { Hex } from "../parse.ts";
-import type { Prefix } from "../world.ts";
+import type { Prefix, World } from "../world.ts";
 
 export const hexOf = (text: string): Hex => Buffer.from(address(text)).toString("hex");
 export const hexOfMac = (text: string): Hex => text.replaceAll(":", "");
@@ -46,4 +47,15 @@ export async function silence(namespace: NetworkNamespace): Promise<void> {
   const icmp6 = "echo-reply, destination-unreachable, packet-too-big, time-exceeded, parameter-problem, nd-redirect";
   const rules = `icmp type { ${icmp} } drop; icmpv6 type { ${icmp6} } drop;`;
   await namespace.run("nft -f -", `table inet silent { chain out { type filter hook output priority 0; ${rules} }; }`);
+}
+
+/** The router on both links, and the members of the registry. */
+export async function othersOn(underlay: NetworkNamespace): Promise<World["others"]> {
+  const routers = await Promise.all(
+    links.map(async (link) => {
+      const { mac } = await factsOf(underlay, `link-${link}`);
+      return routerOn(link).map((router) => ({ mac, address: hexOf(router) }));
+    }),
+  );
+  return [...routers.flat(), ...etcdMembers.map((member) => ({ address: hexOf(member) }))];
 }

@@ -1,10 +1,12 @@
-import { clusterNetworks, etcdMembers, external, type Link, routerOn } from "../../../overlay/lab/addresses.ts";
+import { clusterNetworks, external, type Link } from "../../../overlay/lab/addresses.ts";
 import { Lab, type LabOptions } from "../../../overlay/lab/lab.ts";
 import type { LabNode } from "../../../overlay/lab/lab-node.ts";
 import type { LabPod } from "../../../overlay/lab/lab-pod.ts";
 import type { NetworkNamespace } from "../../../support/network-namespace.ts";
+import type { Belief } from "../beliefs.ts";
 import type { Place, Pod, World, WorldNode } from "../world.ts";
-import { factsOf, hexOf, hexOfMac, prefixOf, silence } from "./facts.ts";
+import { factsOf, hexOf, hexOfMac, othersOn, prefixOf, silence } from "./facts.ts";
+import { servicesTo, translate, tunnelServices } from "./services.ts";
 import type { Ear, Site } from "./site.ts";
 
 const gateway = "pipette-gw0";
@@ -30,7 +32,12 @@ export async function startOvsSite(options: LabOptions): Promise<OvsSite> {
   try {
     await lab.startRegistry();
     // One after the other: who comes first has the first subnet.
-    for (const node of lab.nodes) await node.startAgent();
+    for (const node of lab.nodes) {
+      await node.startAgent();
+      // The other plugin's, there.
+      if (options.ovs?.mode === "networkPolicyOnly")
+        node.namespace.sysctl({ "ipv4/ip_forward": 1, "ipv6/conf/all/forwarding": 1 });
+    }
     const pods: LabPod[] = [];
     for (const node of lab.nodes)
       for (const [i, { name, project }] of (node.number === 1 ? podsOfFirst : podsOfOthers).entries())
@@ -54,6 +61,7 @@ async function siteOf(lab: Lab, options: LabOptions, pods: readonly LabPod[]): P
   const world = await worldOf(lab, options, pods);
   const { mtu } = await factsOf(attacker.namespace, "eth0");
   for (const { namespace } of kernels) await silence(namespace);
+  await translate(lab.node(1).namespace, world.services);
   return {
     lab,
     world,
@@ -78,6 +86,11 @@ async function worldOf(lab: Lab, { ovs = {}, nodes: links }: LabOptions, pods: r
     nodes: nodes as [WorldNode, ...WorldNode[]],
     pods: known as [Pod, ...Pod[]],
     clusterNetworks: clusterNetworks.map(({ cidr }) => prefixOf(cidr)),
+    services: [
+      ...servicesTo(known, "other", "beside"),
+      ...servicesTo(known, "apart", "behind"),
+      ...tunnelServices(nodes),
+    ],
     external: external.map(hexOf),
     others: await othersOn(lab.underlay.namespace),
   };
@@ -103,20 +116,6 @@ async function podOf(pod: LabPod): Promise<Pod> {
   return { name: pod.name, node: pod.node.name, project: pod.project, mac, addresses, linkLocal };
 }
 
-/** The router on both links, and the members of the registry. */
-async function othersOn(underlay: NetworkNamespace): Promise<World["others"]> {
-  const links: Link[] = ["a", "b"];
-  const routers = await Promise.all(
-    links.map(async (link) => {
-      const [{ address } = { address: "" }]: { address: string }[] = JSON.parse(
-        await underlay.run(`ip -j link show dev link-${link}`),
-      );
-      return routerOn(link).map((router) => ({ mac: hexOfMac(address), address: hexOf(router) }));
-    }),
-  );
-  return [...routers.flat(), ...etcdMembers.map((member) => ({ address: hexOf(member) }))];
-}
-
 function earsOf(lab: Lab, { nic }: LabOptions, pods: readonly LabPod[]): readonly Ear[] {
   const local = nic === "uplink" ? "br-int" : "br-phy";
   const ear = (role: Place["role"], node: LabNode, namespace: NetworkNamespace, ifname: string): Ear => ({
@@ -139,19 +138,21 @@ function earsOf(lab: Lab, { nic }: LabOptions, pods: readonly LabPod[]): readonl
 }
 
 /** The MACs that links and switches have learned, and where tunnels end in the switches' eyes. */
-async function learnedBy(lab: Lab): Promise<readonly string[]> {
-  const lines: string[] = [];
-  const links: { mac: string; ifname: string }[] = JSON.parse(await lab.underlay.namespace.run("bridge -j fdb show"));
-  lines.push(...links.map(({ mac, ifname }) => `underlay: ${mac} at ${ifname}`));
-  for (const node of lab.nodes) {
-    const bridges = (await node.vswitch.vsctl("list-br")).split("\n");
-    for (const bridge of bridges) {
-      const shown = await node.vswitch.switchControl("fdb/show", bridge);
-      for (const [, mac] of shown.matchAll(/([0-9a-f:]{17})/g)) lines.push(`${node.name} ${bridge}: ${mac}`);
+async function learnedBy(lab: Lab): Promise<readonly Belief[]> {
+  const kind = "learned" as const;
+  const onLinks: { mac: string; ifname: string }[] = JSON.parse(await lab.underlay.namespace.run("bridge -j fdb show"));
+  const beliefs: Belief[] = onLinks.map(({ mac, ifname }) => ({
+    ...{ who: "underlay", kind, text: `${mac} at ${ifname}`, mac: hexOfMac(mac) },
+  }));
+  for (const { name: who, vswitch } of lab.nodes) {
+    for (const bridge of (await vswitch.vsctl("list-br")).split("\n")) {
+      const shown = await vswitch.switchControl("fdb/show", bridge);
+      for (const [mac] of shown.matchAll(/([0-9a-f]{2}:){5}[0-9a-f]{2}/g))
+        beliefs.push({ who, kind, text: `${mac} on ${bridge}`, mac: hexOfMac(mac) });
     }
-    const ends = await node.vswitch.switchControl("tnl/neigh/show");
-    for (const [, address, mac] of ends.matchAll(/^(\S+)\s+([0-9a-f:]{17})/gm))
-      lines.push(`${node.name} tunnels: ${address} is at ${mac}`);
+    const ends = await vswitch.switchControl("tnl/neigh/show");
+    for (const [, address = "", mac = ""] of ends.matchAll(/^(\S+)\s+([0-9a-f:]{17})/gm))
+      beliefs.push({ who, kind, text: `${address} is at ${mac}`, address: hexOf(address), mac: hexOfMac(mac) });
   }
-  return lines;
+  return beliefs;
 }

@@ -1,4 +1,5 @@
 import type { NetworkNamespace } from "../../../support/network-namespace.ts";
+import type { Belief } from "../beliefs.ts";
 import type { Place, World } from "../world.ts";
 
 /** Where somebody listens. */
@@ -22,6 +23,6 @@ export interface Site extends AsyncDisposable {
   readonly mtu: number;
   readonly ears: readonly Ear[];
   readonly kernels: readonly Kernel[];
-  /** What else has learned from frames, as lines of "who: what" with their MACs and addresses. */
-  learned(): Promise<readonly string[]>;
+  /** What links and switches have learned from frames. */
+  learned(): Promise<readonly Belief[]>;
 }
