@@ -30,7 +30,7 @@ export interface Segment {
 
 /** With its checksum at `at`, over the pseudo header too; one that the draw gets wrong is wrong. */
 export function summed({ draw }: Speech, ends: Ends, protocol: number, segment: Uint8Array, at: number): Uint8Array {
-  const made = Uint8Array.from(segment);
+  const made = segment.slice();
   made.set([0, 0], at);
   const around = joined(raw(ends.source), raw(ends.destination), u32(made.length), [0, 0, 0, protocol], made);
   const sum = checksum(around) || 0xffff;

@@ -6,10 +6,23 @@ export interface Made {
   readonly words: string;
 }
 
-export const raw = (hex: Hex): Uint8Array => Uint8Array.from(Buffer.from(hex, "hex"));
+/** Of hex digits. */
+export function raw(hex: Hex): Uint8Array {
+  const made = new Uint8Array(hex.length / 2);
+  for (let i = 0; i < made.length; i++) made[i] = Number.parseInt(hex.slice(2 * i, 2 * i + 2), 16);
+  return made;
+}
 
-export const joined = (...parts: readonly (Uint8Array | readonly number[])[]): Uint8Array =>
-  Uint8Array.from(Buffer.concat(parts.map((part) => (part instanceof Uint8Array ? part : Uint8Array.from(part)))));
+/** One after the other. Of all parts of the grammar the one that is called most. */
+export function joined(...parts: readonly (Uint8Array | readonly number[])[]): Uint8Array {
+  const made = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    made.set(part, at);
+    at += part.length;
+  }
+  return made;
+}
 
 /** As many bytes, cut off or filled up with zeros. */
 export function sized(bytes: Uint8Array, length: number): Uint8Array {

@@ -8,7 +8,7 @@ const mutations: readonly (readonly [string, Mutation])[] = [
   [
     "bits flipped",
     (draw, body) => {
-      const made = Uint8Array.from(body);
+      const made = body.slice();
       for (let flips = 1 + draw.below(4); flips > 0; flips--) {
         const at = draw.below(made.length);
         made[at] = (made[at] ?? 0) ^ (1 << draw.below(8));
@@ -19,7 +19,7 @@ const mutations: readonly (readonly [string, Mutation])[] = [
   [
     "a byte replaced",
     (draw, body) => {
-      const made = Uint8Array.from(body);
+      const made = body.slice();
       made[draw.below(made.length)] = draw.pick([0, 1, 0x7f, 0x80, 0xff, draw.below(256)]);
       return made;
     },

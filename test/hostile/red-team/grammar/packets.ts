@@ -93,7 +93,7 @@ export function ipv6(
   const chain = fixed ?? extensions(speech);
   const types = [...chain.map(({ type }) => type), segment.protocol];
   const headers = chain.map(({ bytes }, i) => {
-    const made = Uint8Array.from(bytes);
+    const made = bytes.slice();
     made[0] = types[i + 1] ?? 59;
     if (lies(speech)) made[1] = draw.below(256);
     return made;

@@ -13,8 +13,8 @@ import {
   udp,
 } from "../../../support/frames/frame.ts";
 import type { Hex } from "../parse.ts";
-import type { Site } from "../sites/site.ts";
 import { token } from "../token.ts";
+import type { World } from "../world.ts";
 
 const macText = (hex: Hex): string => (hex.match(/../g) ?? []).join(":");
 const ipText = (hex: Hex): string =>
@@ -25,24 +25,24 @@ interface Somebody {
   readonly v4: string;
 }
 
-/** Frames of a site's attacker that are wrong in one thing each, by hand. */
+/** Frames of a world's attacker that are wrong in one thing each, by hand. */
 export class Forger {
   readonly own: Somebody & { readonly linkLocal: string };
   readonly gateway: Somebody;
-  readonly #site: Site;
+  readonly #world: World;
   /** Above whatever the controls beside them are numbered. */
   #number = 1_000_000;
 
-  constructor(site: Site) {
-    this.#site = site;
-    const [{ mac: ownMac, addresses, linkLocal }] = site.world.pods;
-    const [{ gateway }] = site.world.nodes;
+  constructor(world: World) {
+    this.#world = world;
+    const [{ mac: ownMac, addresses, linkLocal }] = world.pods;
+    const [{ gateway }] = world.nodes;
     this.own = { mac: macText(ownMac), v4: ipText(addresses[0] ?? ""), linkLocal: ipText(linkLocal) };
     this.gateway = { mac: macText(gateway.mac), v4: ipText(gateway.addresses[0] ?? "") };
   }
 
   pod(name: string): Somebody {
-    const found = this.#site.world.pods.find((pod) => pod.name === name);
+    const found = this.#world.pods.find((pod) => pod.name === name);
     return { mac: macText(found?.mac ?? ""), v4: ipText(found?.addresses[0] ?? "") };
   }
 

@@ -16,7 +16,7 @@ describeWith("the red team sees holes in a kernel bridge", ["linux", "root", "nf
   beforeAll(async () => {
     compileExecutables();
     site = await startBridgeSite("both");
-    forger = new Forger(site);
+    forger = new Forger(site.world);
     // It would close them.
     await site.agent.end("SIGTERM");
     await openBridge();

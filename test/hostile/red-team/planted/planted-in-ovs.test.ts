@@ -20,7 +20,7 @@ describeWith("the red team sees holes in Open vSwitch", ["linux", "root", "openv
   beforeAll(async () => {
     compileExecutables();
     site = await startOvsSite({ nodes: ["a", "a"], ovs: { tenants: "multitenant" } });
-    forger = new Forger(site);
+    forger = new Forger(site.world);
     // They would close them.
     for (const node of site.lab.nodes) await node.agent.end("SIGTERM");
   });
