@@ -1,6 +1,6 @@
 import { type Frame, type Hex, type Icmp, type Ip, icmpOf, innerFrame, portsOf } from "./parse.ts";
 import type { Rule } from "./rules.ts";
-import { isWithin, type Place, type Pod, virtualMac, type World, type WorldNode } from "./world.ts";
+import { isWithin, type Place, type Pod, type World, type WorldNode } from "./world.ts";
 
 /**
  * The rules as one function, written from the documents by somebody who has not read the flows: whether a frame that
@@ -112,17 +112,13 @@ function atPod(world: World, sent: Frame, pod: Pod, arrived: Frame): Rule | unde
   if (arrived.destination !== pod.mac) return "flooded";
   // What is for many may be sent to one of them.
   if (isForMany(world, ip.destination)) return isNear ? undefined : "flooded";
-  if (!isNear && (isLinkLocal(ip.destination) || !isToGateway(world, sent))) return "link";
+  if (!isNear && isLinkLocal(ip.destination)) return "link";
   const serves = isServedBy(world, ip, arrived.ip);
   if (serves && pod.addresses.includes(arrived.ip?.destination ?? "")) return undefined;
   if ([...pod.addresses, pod.linkLocal].includes(ip.destination)) return keptAddresses(sent, arrived);
   const isBeyond = !isLinkLocal(ip.destination) && subnetOwner(world, ip.destination) !== world.nodes[0];
   return isBeyond ? "link" : "addressed";
 }
-
-/** Where another plugin routes, the switch is everybody's neighbour, under the MAC that nobody has. */
-const isToGateway = ({ nodes: [{ gateway }], mode }: World, { destination }: Frame): boolean =>
-  destination === gateway.mac || (mode === "networkPolicyOnly" && destination === virtualMac);
 
 /** Whether a packet for a service goes where that leads. */
 const isServedBy = ({ services }: World, sent: Ip, arrived: Ip | undefined): boolean =>
@@ -175,14 +171,16 @@ function looksLikeTunnel({ tunnel }: World, ip: Ip | undefined): boolean {
 const subnetOwner = (world: World, address: Hex): WorldNode | undefined =>
   world.nodes.find(({ subnets }) => subnets.some((subnet) => isWithin(address, subnet)));
 
-/** What the attacker's node sends to the nodes' network. */
+/**
+ * What the attacker's node sends to the nodes' network. Which MAC it was sent to says nothing: a switch may take to the
+ * gateway whatever goes beyond the link.
+ */
 function onWire(world: World, node: WorldNode, sent: Frame, arrived: Frame): Rule | undefined {
   const { ip } = sent;
   const out = arrived.ip;
   if (arrived.tags > 0) return "untagged";
   if (ip === undefined || out === undefined || isNeighbourTalk(sent)) return "answered";
   if (isForMany(world, ip.destination) || isLinkLocal(ip.destination)) return "flooded";
-  if (!isToGateway(world, sent)) return "link";
   if (arrived.source !== node.mac) return "ownMac";
   const owner = subnetOwner(world, ip.destination);
   if (owner === node && world.mode !== "networkPolicyOnly") return "absent";
@@ -224,7 +222,6 @@ function atOtherNode(world: World, sent: Frame, place: Place, arrived: Frame): R
   const out = arrived.ip;
   if (node === undefined || ip === undefined || out === undefined || place.role === "wire") return "strange";
   if (isNeighbourTalk(sent)) return "answered";
-  if (!isToGateway(world, sent)) return "link";
   if (out.destination !== ip.destination && !isServedBy(world, ip, out)) return "strange";
   const fromPod = isOwn(world.pods[0], out.source);
   const isForPods = node.subnets.some((subnet) => isWithin(out.destination, subnet));

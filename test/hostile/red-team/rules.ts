@@ -20,7 +20,7 @@ export const rules = {
   addressed: "a packet arrives at whom it is addressed to",
   absent: "what is for local addresses that nobody has is dropped",
   tunnel: "what looks like a packet of the tunnel does not leave the pod towards a node",
-  link: "what goes beyond the link goes to the gateway",
+  link: "what goes beyond the link goes to the gateway, whatever MAC it names",
   source: "what leaves the node leaves it from the node's address",
   strange: "a node sends to its network what its pods may send there, and nothing else",
   configured: "what a pod sends changes nobody's routes and addresses",
