@@ -49,6 +49,7 @@ export class Attack implements Disposable {
   /** Since the last look. */
   #unseen: Shot[] = [];
   #beliefs: readonly Belief[] = [];
+  #isRepeating = false;
   #followed: { readonly number: number; readonly judged: Judged[] } | undefined;
 
   private constructor(site: Site, seed: number, link: RawLink, listening: Listening) {
@@ -151,6 +152,7 @@ export class Attack implements Disposable {
     if (shot === undefined) return;
     this.#heard.get(number)?.add(nameOf(place));
     const rule = brokenRule(this.#site.world, parseFrame(shot.bytes), place, parseFrame(frame));
+    if (this.#isRepeating) return;
     if (number === this.#followed?.number) this.#followed.judged.push({ place, frame, rule });
     if (rule === undefined) this.outcome.allowed++;
     else this.outcome.note(rule, nameOf(place), shot);
@@ -169,12 +171,15 @@ export class Attack implements Disposable {
     this.#beliefs = after;
   }
 
+  /** What comes of it has been noted already. */
   async #again(shots: readonly Shot[]): Promise<void> {
+    this.#isRepeating = true;
     for (let at = 0; at < shots.length; at += batchFrames) {
       for (const shot of shots.slice(at, at + batchFrames)) this.#send(shot);
       // The attack may have cut off somebody.
       await this.#proveControls(1).catch(() => undefined);
     }
+    this.#isRepeating = false;
   }
 
   [Symbol.dispose](): void {

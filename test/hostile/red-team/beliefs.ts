@@ -99,11 +99,12 @@ function truthOf({ nodes, pods, others }: World): Truth {
     for (const address of addresses) places.set(address, new Set([...macs, ...gateways, virtualMac]));
   };
   for (const { addresses, linkLocal, mac } of pods) add([...addresses, linkLocal], mac);
-  for (const { addresses, gateway, mac } of nodes) {
-    add(addresses, mac);
+  const routers = others.flatMap(({ mac }) => mac ?? []);
+  for (const { addresses, gateway, mac, onSameLink } of nodes) {
+    add(addresses, mac, ...(onSameLink ? [] : routers));
     add([...gateway.addresses, gateway.linkLocal], gateway.mac);
   }
-  const machines = new Set([...gateways, ...nodes.map(({ mac }) => mac), ...others.flatMap(({ mac }) => mac ?? [])]);
+  const machines = new Set([...gateways, ...nodes.map(({ mac }) => mac), ...routers]);
   return { places, machines };
 }
 

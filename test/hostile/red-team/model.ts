@@ -211,9 +211,7 @@ function inTunnel(world: World, node: WorldNode, sent: Frame, out: Ip): Rule | u
   const isEnds = node.addresses.includes(out.source) && owner?.addresses.includes(out.destination) === true;
   const hasTunnel = world.mode === "encap" || (world.mode === "hybrid" && owner?.onSameLink === false);
   if (!isEnds || !hasTunnel) return "tunnel";
-  // GRE is not looked into.
-  if (inner === undefined) return out.protocol === 47 ? undefined : "tunnel";
-  return inner.ip?.source === sent.ip.source && inner.ip.destination === to ? undefined : "tunnel";
+  return inner?.ip?.source === sent.ip.source && inner.ip.destination === to ? undefined : "tunnel";
 }
 
 function atOtherNode(world: World, sent: Frame, place: Place, arrived: Frame): Rule | undefined {

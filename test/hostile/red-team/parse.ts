@@ -155,6 +155,11 @@ export function innerFrame(ip: Ip): Frame | undefined {
   const data = ip.payload.subarray(8);
   if (to === 6081 && data.length >= 8) return parseInner(data.subarray(8 + ((data[0] ?? 0) & 0x3f) * 4));
   if (to === 4789 && data.length >= 8) return parseInner(data.subarray(8));
+  if (ip.protocol === 47 && u16(ip.payload, 2) === 0x6558) {
+    // Checksum, key and number are there where a flag says so (RFC 2890).
+    const optional = [0x80, 0x20, 0x10].filter((flag) => ((ip.payload[0] ?? 0) & flag) !== 0);
+    return parseInner(ip.payload.subarray(4 + 4 * optional.length));
+  }
   return undefined;
 }
 
