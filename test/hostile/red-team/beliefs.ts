@@ -2,7 +2,7 @@ import { parseIp } from "../../../shared/ip.ts";
 import { parseMac } from "../../../shared/mac.ts";
 import type { Hex } from "./parse.ts";
 import type { Rule } from "./rules.ts";
-import { hexOf, hexOfMac } from "./sites/facts.ts";
+import { hexOf, hexOfMac, loopbackPackets } from "./sites/facts.ts";
 import type { Kernel, Site } from "./sites/site.ts";
 import { virtualMac, type World } from "./world.ts";
 
@@ -10,7 +10,7 @@ import { virtualMac, type World } from "./world.ts";
 export interface Belief {
   /** "n1", "n1/near", "underlay". */
   readonly who: string;
-  readonly kind: "route" | "address" | "neighbour" | "learned";
+  readonly kind: "route" | "address" | "neighbour" | "learned" | "heard";
   readonly text: string;
   /** Of neighbours: who; of what was learned also, where that is about addresses. */
   readonly address?: Hex;
@@ -40,11 +40,12 @@ export async function beliefsOf(site: Site): Promise<readonly Belief[]> {
 }
 
 async function beliefsOfKernel({ name: who, namespace }: Kernel): Promise<readonly Belief[]> {
-  const [routes, routes6, addresses, neighbours] = await Promise.all([
+  const [routes, routes6, addresses, neighbours, loopback] = await Promise.all([
     namespace.run("ip -4 -o route show table all"),
     namespace.run("ip -6 -o route show table all"),
     namespace.run("ip -o addr show"),
     namespace.run("ip -j neigh show"),
+    loopbackPackets(namespace),
   ]);
   const lines = (text: string): readonly string[] =>
     text.split("\n").flatMap((line) => (line.trim() === "" || isOwnLinkLocal(line) ? [] : [steady(line)]));
@@ -53,6 +54,7 @@ async function beliefsOfKernel({ name: who, namespace }: Kernel): Promise<readon
   return [
     ...[...lines(routes), ...lines(routes6)].map((text) => ({ who, kind: "route" as const, text })),
     ...lines(addresses).map((text) => ({ who, kind: "address" as const, text })),
+    ...(loopback === 0 ? [] : [{ who, kind: "heard" as const, text: `${loopback} packets for loopback addresses` }]),
     ...known.map(({ dst, dev, lladdr }) => ({
       who,
       kind: "neighbour" as const,
@@ -110,6 +112,7 @@ function truthOf({ nodes, pods, others }: World): Truth {
 
 function ruleAgainst({ places, machines }: Truth, { kind, address, mac, ifname }: Belief): Rule | undefined {
   if (kind === "route" || kind === "address") return "configured";
+  if (kind === "heard") return "loopback";
   const may = address === undefined ? undefined : places.get(address);
   // Of the pods' own bridge there is told only what is not so.
   if (kind === "learned" && address === undefined)

@@ -1,5 +1,7 @@
 import { type Belief, beliefsOf, type Change, keyOf, tracesOf } from "./beliefs.ts";
 import type { Shot } from "./grammar/frames.ts";
+import { brokenByItself } from "./model.ts";
+import { parseFrame } from "./parse.ts";
 import type { Site } from "./sites/site.ts";
 
 /**
@@ -17,6 +19,7 @@ export async function culpritOf(
   const traces = tracesOf(change);
   const speaking = shots
     .filter(({ bytes }) => {
+      if (change.belief.kind === "heard") return brokenByItself(site.world, parseFrame(bytes)) === "loopback";
       const digits = Buffer.from(bytes).toString("hex");
       return traces.some((trace) => digits.includes(trace));
     })

@@ -8,14 +8,13 @@ import { isWithin, type Place, type Pod, type World, type WorldNode } from "./wo
  * @returns the rule that it breaks; `undefined` where it may
  */
 export function brokenRule(world: World, sent: Frame, place: Place, arrived: Frame): Rule | undefined {
-  return (
-    brokenByItself(world, sent) ??
-    (place.role === "pod"
-      ? atPod(world, sent, podOf(world, place), arrived)
-      : place.node === world.nodes[0].name
-        ? atOwnNode(world, sent, place, arrived)
-        : atOtherNode(world, sent, place, arrived))
-  );
+  const broken = brokenByItself(world, sent);
+  // A bridge's own interface stands before the packet rules that drop these.
+  const isBeforeRules = broken === "loopback" && world.dataPath === "bridge" && place.role === "gateway";
+  if (broken !== undefined) return isBeforeRules ? undefined : broken;
+  if (place.role === "pod") return atPod(world, sent, podOf(world, place), arrived);
+  if (place.node === world.nodes[0].name) return atOwnNode(world, sent, place, arrived);
+  return atOtherNode(world, sent, place, arrived);
 }
 
 const ipv4 = 0x0800;
@@ -116,6 +115,8 @@ function atPod(world: World, sent: Frame, pod: Pod, arrived: Frame): Rule | unde
   const serves = isServedBy(world, ip, arrived.ip);
   if (serves && pod.addresses.includes(arrived.ip?.destination ?? "")) return undefined;
   if ([...pod.addresses, pod.linkLocal].includes(ip.destination)) return keptAddresses(sent, arrived);
+  // A link goes by MACs.
+  if (world.dataPath === "bridge") return undefined;
   const isBeyond = !isLinkLocal(ip.destination) && subnetOwner(world, ip.destination) !== world.nodes[0];
   return isBeyond ? "link" : "addressed";
 }
@@ -147,8 +148,8 @@ function atOwnGateway(world: World, node: WorldNode, sent: Frame, arrived: Frame
   if (isForMany(world, ip.destination)) return undefined;
   if (world.dataPath === "bridge" && isGroup(arrived.destination)) return undefined;
   if (arrived.destination !== gateway.mac) return "link";
-  // There it is another plugin that knows which addresses are whose.
-  if (world.mode === "networkPolicyOnly") return undefined;
+  // There it is another plugin that knows which addresses are whose, and here packet rules drop what nobody has.
+  if (world.mode === "networkPolicyOnly" || world.dataPath === "bridge") return undefined;
   if (isLinkLocal(ip.destination)) return ip.destination === gateway.linkLocal ? undefined : "absent";
   const isLocal = node.subnets.some((subnet) => isWithin(ip.destination, subnet));
   if (!isLocal || gateway.addresses.includes(ip.destination)) return undefined;

@@ -8,7 +8,7 @@ import { callPlugin } from "../../../support/cni-call.ts";
 import { NetworkNamespace } from "../../../support/network-namespace.ts";
 import type { Belief } from "../beliefs.ts";
 import type { Pod, WorldNode } from "../world.ts";
-import { factsOf, hexOf, hexOfMac, othersOn, prefixOf, silence } from "./facts.ts";
+import { factsOf, hexOf, hexOfMac, othersOn, prefixOf, routeLoopback, silence } from "./facts.ts";
 import { servicesTo, translate } from "./services.ts";
 import type { Ear, Site } from "./site.ts";
 
@@ -112,6 +112,7 @@ async function siteOf(
   for (const { namespace } of kernels) await silence(namespace);
   const services = servicesTo(known, "other", "beside");
   await translate(node, services);
+  routeLoopback(node, bridge);
   const ports = await portsOf(node, namespaces);
   const ears: readonly Ear[] = [
     ...namespaces.slice(1).map((namespace, i) => ({

@@ -40,14 +40,35 @@ export async function factsOf(namespace: NetworkNamespace, ifname: string): Prom
 
 /**
  * From now on a kernel says nothing by itself about what it gets: an answer would bring the attacker's bytes to where
- * the attacker could not. ARP and neighbour discovery go on, as they never carry what they were asked with.
+ * the attacker could not. ARP and neighbour discovery go on, as they never carry what they were asked with. What comes
+ * to its loopback addresses from elsewhere is counted, behind everybody else's rules.
  */
 export async function silence(namespace: NetworkNamespace): Promise<void> {
   const icmp = "echo-reply, destination-unreachable, time-exceeded, parameter-problem, redirect, timestamp-reply";
   const icmp6 = "echo-reply, destination-unreachable, packet-too-big, time-exceeded, parameter-problem, nd-redirect";
-  const rules = `icmp type { ${icmp} } drop; icmpv6 type { ${icmp6} } drop;`;
-  await namespace.run("nft -f -", `table inet silent { chain out { type filter hook output priority 0; ${rules} }; }`);
+  const quiet = `icmp type { ${icmp} } drop; icmpv6 type { ${icmp6} } drop;`;
+  const counted = ["ip daddr 127.0.0.0/8", "ip6 daddr ::1"].map(
+    (match) => `iifname != "lo" ${match} counter name loopback;`,
+  );
+  await namespace.run(
+    "nft -f -",
+    `table inet silent {
+      counter loopback { };
+      chain out { type filter hook output priority 0; ${quiet} };
+      chain in { type filter hook input priority 1000; ${counted.join(" ")} };
+    }`,
+  );
 }
+
+/** How many packets for loopback addresses have come from elsewhere to where services would have heard them. */
+export async function loopbackPackets(namespace: NetworkNamespace): Promise<number> {
+  const shown = await namespace.run("nft list counter inet silent loopback");
+  return Number(/packets (\d+)/.exec(shown)?.[1]);
+}
+
+/** As portmap does it with `snat: true`: services of the node's loopback addresses are for everybody to route to. */
+export const routeLoopback = (node: NetworkNamespace, gateway: string): void =>
+  node.sysctl({ [`ipv4/conf/${gateway}/route_localnet`]: 1 });
 
 /** The router on both links, and the members of the registry. */
 export async function othersOn(underlay: NetworkNamespace): Promise<World["others"]> {

@@ -5,7 +5,7 @@ import type { LabPod } from "../../../overlay/lab/lab-pod.ts";
 import type { NetworkNamespace } from "../../../support/network-namespace.ts";
 import type { Belief } from "../beliefs.ts";
 import type { Place, Pod, World, WorldNode } from "../world.ts";
-import { factsOf, hexOf, hexOfMac, othersOn, prefixOf, silence } from "./facts.ts";
+import { factsOf, hexOf, hexOfMac, othersOn, prefixOf, routeLoopback, silence } from "./facts.ts";
 import { servicesTo, translate, tunnelServices } from "./services.ts";
 import type { Ear, Site } from "./site.ts";
 
@@ -62,6 +62,7 @@ async function siteOf(lab: Lab, options: LabOptions, pods: readonly LabPod[]): P
   const { mtu } = await factsOf(attacker.namespace, "eth0");
   for (const { namespace } of kernels) await silence(namespace);
   await translate(lab.node(1).namespace, world.services);
+  routeLoopback(lab.node(1).namespace, gateway);
   return {
     lab,
     world,
