@@ -64,6 +64,7 @@ describeWith("the red team sees holes in a kernel bridge", ["linux", "root", "nf
       ["learned", forger.udp({ ip: {}, macs: { from: "02:00:00:00:00:97" } })],
       ["crowded", forger.udp({ ip: { to: "10.20.1.97" }, macs: {} })],
       ["poisoned", forger.arp("10.20.1.96", forger.gateway.v4)],
+      ["loopback", forger.udp({ ip: { to: "127.0.0.1" }, macs: {} })],
       ["configured", forger.router()],
     ];
     for (const [rule, frame] of lies) expect(await believed(site, frame)).toContain(`${rule} at n1`);
