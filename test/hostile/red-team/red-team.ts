@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import { execa } from "execa";
 import { runInside } from "../../support/own-network.ts";
 import { Attack } from "./attack.ts";
-import { allPassed, type Run, reportJson, reportText, sentences } from "./report.ts";
+import { allPassed, type Run, reportJson, reportText } from "./report.ts";
 import { rules } from "./rules.ts";
 import { siteNames, sites } from "./sites/index.ts";
 import { nameOf } from "./world.ts";
@@ -46,7 +46,8 @@ async function main(): Promise<number> {
   const isFrames = values.replay === undefined || /^([0-9a-f]{2}){14,}(,([0-9a-f]{2}){14,})*$/i.test(values.replay);
   const areNames = modes.every((name) => siteNames.includes(name)) && (!isReplay || modes.length === 1);
   if (!areNames || !isFrames || !(frames > 0) || !Number.isInteger(seed)) {
-    const is = `--mode ${modes.join(" --mode ")} --frames ${values.frames} --seed ${values.seed}`;
+    const shown = isFrames ? "" : ` --replay ${values.replay}`;
+    const is = `--mode ${modes.join(" --mode ")} --frames ${values.frames} --seed ${values.seed}${shown}`;
     const wanted = `modes of ${siteNames.join(", ")} (one to replay in), numbers, and frames in hex digits`;
     console.error(`Cannot attack: asked for ${is}, wanted ${wanted}; --help says more`);
     return 2;
@@ -96,7 +97,7 @@ async function replay(mode: string, hex: string): Promise<number> {
     console.log(`arrived at ${nameOf(place)}, ${verdict}\n  ${Buffer.from(frame).toString("hex")}`);
   }
   if (judged.length === 0) console.log("arrived nowhere");
-  const changed = sentences({ mode, seed: 1, seconds: 0, outcome: attack.outcome });
-  if (changed.length > 0) console.log(changed.join("\n"));
+  for (const { place, rule, change } of attack.outcome.findings)
+    if (change !== undefined) console.log(`${place}: ${rules[rule]}\n  ${change}`);
   return attack.outcome.findings.length === 0 ? 0 : 1;
 }

@@ -6,7 +6,7 @@ export type Weighted<T> = readonly (readonly [weight: number, choice: T])[];
 /** Chooses for the grammar: the same for the same seed. */
 export class Draw {
   readonly #below: (bound: number) => number;
-  /** How many of a hundred fields of the frame at hand are to be wrong. */
+  /** How many of a hundred fields of the frame at hand are to be wrong: before the first frame none. */
   #malice = 0;
 
   constructor(seed: number) {
@@ -48,11 +48,6 @@ export class Draw {
       [30, 30],
       [10, 80],
     ]);
-  }
-
-  /** Of the next frame nothing is wrong. */
-  newControl(): void {
-    this.#malice = 0;
   }
 
   /** Whether this field of the frame is to be wrong. */

@@ -2,7 +2,7 @@ import { u16 } from "../../../support/frames/frame.ts";
 import { token } from "../token.ts";
 import type { World } from "../world.ts";
 import type { Ends, Segment, Speech } from "./context.ts";
-import type { Draw } from "./draw.ts";
+import { Draw } from "./draw.ts";
 import { joined, type Made, raw } from "./made.ts";
 import { mutated } from "./mutate.ts";
 import { arp, icmp6 } from "./neighbours.ts";
@@ -52,6 +52,9 @@ const tags: readonly (readonly [number, string])[] = [
   [0x9100, "QinQ"],
 ];
 
+/** Numbers of controls begin here, above all others. */
+const firstControl = 0x8000_0000;
+
 /** What a pod's root may send: frames by grammar, and some of them damaged. */
 export class Grammar {
   readonly #draw: Draw;
@@ -59,7 +62,10 @@ export class Grammar {
   readonly #world: World;
   /** Bytes; longer ones the interface does not take. */
   readonly #longest: number;
+  /** Of their own, as a lossy switch needs more of them now and then: the seed's frames stay the same. */
+  readonly #controlDraw = new Draw(1);
   #number = 0;
+  #controlNumber = firstControl;
 
   constructor(draw: Draw, vocabulary: Vocabulary, world: World, mtu: number) {
     this.#draw = draw;
@@ -71,7 +77,7 @@ export class Grammar {
   /** The next frame, or two that belong together. */
   next(): readonly Shot[] {
     this.#draw.newFrame();
-    const speech = this.#speech();
+    const speech = this.#speech(this.#draw, ++this.#number);
     const makers: readonly (readonly [number, () => readonly Made[]])[] = [
       [36, () => this.#packets(speech, 4)],
       [40, () => this.#packets(speech, 6)],
@@ -87,17 +93,15 @@ export class Grammar {
 
   /** A frame that has to arrive. @param mac that it goes to */
   control(to: Named, mac: Named): Shot {
-    this.#draw.newControl();
-    const speech = this.#speech();
+    const speech = this.#speech(this.#controlDraw, ++this.#controlNumber);
     const family = to.hex.length === 8 ? 4 : 6;
     const ends: Ends = { family, source: this.#vocabulary.own[family].hex, destination: to.hex };
     const made = family === 4 ? ipv4(speech, ends, plainUdp(speech, ends)) : ipv6(speech, ends, plainUdp(speech, ends));
     return { ...this.#around(speech, family === 4 ? 0x0800 : 0x86dd, made, mac), number: speech.number };
   }
 
-  #speech(): Speech & { readonly number: number } {
-    const number = ++this.#number;
-    return { draw: this.#draw, vocabulary: this.#vocabulary, world: this.#world, number, token: token(number) };
+  #speech(draw: Draw, number: number): Speech & { readonly number: number } {
+    return { draw, vocabulary: this.#vocabulary, world: this.#world, number, token: token(number) };
   }
 
   #shot(made: Made, speech: { readonly number: number; readonly token: Uint8Array } | undefined): Shot {

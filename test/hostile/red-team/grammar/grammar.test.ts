@@ -21,6 +21,14 @@ function shots(from: number, count: number): readonly Shot[] {
 test("a seed makes the same frames, another one others", () => {
   expect(shots(seed, 200)).toEqual(shots(seed, 200));
   expect(shots(seed, 200)).not.toEqual(shots(seed + 1, 200));
+  // Whatever is sent beside them.
+  const grammar = grammarOf(seed);
+  const { ownMac, own } = vocabularyOf(world);
+  const beside = Array.from({ length: 200 }, () => {
+    grammar.control(own[4], ownMac);
+    return grammar.next();
+  });
+  expect(beside.flat()).toEqual(shots(seed, 200));
 });
 
 test("every frame can be sent, and is known again by its end", () => {
