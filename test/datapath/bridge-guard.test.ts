@@ -69,6 +69,7 @@ describeWith("packet rules about pods on a kernel bridge", ["root", "nft"], () =
       expect((await dataPath.problems()).map(({ code, message }) => `${code} ${message}`)).toEqual([
         `51 the packet rules about pods are not all there in the table "bridge ${table}"`,
         `51 the packet rules about pods are not all there in the table "inet ${table}"`,
+        expect.stringMatching(`^51 0 of . packet rules stand in the table "${table}"$`),
       ]);
       await again();
       expect(await dataPath.problems()).toEqual([]);
@@ -83,10 +84,34 @@ describeWith("packet rules about pods on a kernel bridge", ["root", "nft"], () =
     expect(await isGuarded()).toBe(true);
     expect(await comesThrough(c, b, "10.77.0.99")).toBe(false);
     expect(await sandbox.ping(c.netns, a.ip6)).toBe(true);
-    expect(await dataPath.problems()).toEqual([]);
+    // Those that are about no pod the agent's next look puts back.
+    expect((await dataPath.problems()).filter(({ message }) => message.includes("about pods"))).toEqual([]);
     c.wire[Symbol.dispose]();
     await dataPath.detach(ownerOf("c"));
     await sandbox.removePod(c.netns);
+  });
+
+  test("where they cannot be set up no pod is attached, and those that stand keep their network", async () => {
+    await sandbox.node("nft flush ruleset");
+    await sandbox.node(`nft add table bridge ${table}`);
+    await sandbox.node(`nft add set bridge ${table} ports { type ipv4_addr ; }`);
+    const netns = await sandbox.addPod();
+    const error = await failureOf(dataPath.attach(requestFor("c", netns, 12)));
+    expect(error).toMatchObject({ code: 102, message: expect.stringContaining('cannot create the set "ports"') });
+    expect(await dataPath.list()).toHaveLength(2);
+    expect(JSON.parse(await sandbox.pod(netns, "ip -j link"))).toHaveLength(1);
+    await dataPath.start();
+    expect(log.splice(0).join()).toContain('Cannot set up the packet rules of the bridge \\"ptc0\\"');
+    expect((await dataPath.problems()).map(({ message }) => message)).toEqual([
+      `the packet rules about pods are not all there in the table "bridge ${table}"`,
+    ]);
+    expect(await sandbox.ping(a.netns, b.ip4)).toBe(true);
+    await sandbox.node(`nft delete table bridge ${table}`);
+    await dataPath.attach(requestFor("c", netns, 12));
+    expect(await dataPath.problems()).toEqual([]);
+    expect(await isGuarded()).toBe(true);
+    await dataPath.detach(ownerOf("c"));
+    await sandbox.removePod(netns);
   });
 
   test.each([

@@ -26,6 +26,7 @@ const needs = {
   openvswitch: () => missingFile("/usr/sbin/ovs-vswitchd", "openvswitch-switch"),
   openssl: () => missingFile("/usr/bin/openssl", "openssl"),
   etcd: () => missingFile("/usr/bin/etcd", "etcd-server"),
+  etcdctl: () => missingFile("/usr/bin/etcdctl", "etcd-client"),
   systemd: () => missingFile("/lib/systemd/systemd", "systemd"),
   nft: () => missingFile("/usr/sbin/nft", "nftables"),
   "earlier-release": whyNoEarlierRelease,
