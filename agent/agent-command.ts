@@ -12,7 +12,7 @@ import type { TerminalIo } from "../shared/terminal/terminal-io.ts";
 import { Agent } from "./agent.ts";
 import { asService, logInto } from "./agent-supervision.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
-import { readConfig } from "./config/read-config.ts";
+import { openFiles, readConfig, readText } from "./config/read-config.ts";
 import { openSecrets } from "./config/secret-files.ts";
 import { chooseDataPath } from "./data-path-choice.ts";
 import { openRegistry } from "./nodes/open-registry.ts";
@@ -46,18 +46,24 @@ export const agentCommand = defineCommand({
 });
 
 async function run(file: string, check: boolean, io: TerminalIo, supervisor?: Supervisor): Promise<number> {
+  if (check) return checkText(file, io);
   const config = await readConfig(file, io);
   if (config === undefined) return exitStatus.failed;
-  if (check) {
-    for (const { what } of openSecrets(config)) io.stderr(`${printable(what)}, wanted only root to read it\n`);
-    io.stdout(`${file} is in order\n`);
-    return exitStatus.done;
-  }
   const status = await serve(config, io, supervisor);
   // A call of HNS that hangs would keep the process, and its supervisor from starting the next one. A service has still
   // to tell how it ended.
   if (isWindows && supervisor === undefined) process.exit(status);
   return status;
+}
+
+/** Of what is in order: who else may read or change it is said, and is no fault of a text that may yet be put elsewhere. */
+async function checkText(file: string, io: TerminalIo): Promise<number> {
+  const config = await readText(file, io);
+  if (config === undefined) return exitStatus.failed;
+  for (const is of openFiles(file, config)) io.stderr(`${printable(is)}; no agent starts with it there\n`);
+  for (const { what } of openSecrets(config)) io.stderr(`${printable(what)}, wanted only root to read it\n`);
+  io.stdout(`${file} is in order\n`);
+  return exitStatus.done;
 }
 
 async function cleanUp(file: string, json: boolean, io: TerminalIo): Promise<number> {

@@ -169,6 +169,7 @@ export class Agent {
       notReady: () => this.#notReady(),
       refused: () => this.#joining.refused,
       cluster: () => this.#joining.cluster,
+      refusals: () => this.#joining.refusals,
     };
     const services = [
       cniRpcs(this.#parts, gate),

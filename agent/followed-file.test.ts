@@ -1,4 +1,4 @@
-import { mkdirSync, renameSync, rmdirSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, renameSync, rmdirSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createLogger } from "../shared/log.ts";
@@ -50,6 +50,28 @@ test("tells each state of a file once, also of one that is replaced or that a li
   await Bun.sleep(5 * intervalMs);
   expect(values).toEqual(["One.", "Two.", "Three.", "Four."]);
   expect(log.filter((line) => !line.includes("ENOENT"))).toEqual([]);
+});
+
+test("takes nothing that others could have written, and takes it once they cannot any more", async ({ skip }) => {
+  skip(process.geteuid?.() !== 0, "it is not run as root");
+  using directory = scratchDir();
+  const path = join(directory.path, "a");
+  writeFileSync(path, "One.");
+  const { file, log, values } = follow(path);
+  await using _ = file;
+  await until(() => values.length === 1);
+  for (const [place, mode, text] of [
+    [path, 0o644, "Two."],
+    [directory.path, 0o700, "Three."],
+  ] as const) {
+    chmodSync(place, 0o777);
+    writeFileSync(path, text);
+    await until(() => log.some((line) => line.includes(`\\"${place}\\" can be written by others`)));
+    await Bun.sleep(5 * intervalMs);
+    expect(values).not.toContain(text);
+    chmodSync(place, mode);
+    await until(() => values.includes(text));
+  }
 });
 
 test("keeps the last good value where the file is wrong, too long, no file or gone, and says each once", async () => {

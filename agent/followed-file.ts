@@ -1,6 +1,7 @@
 import { type BigIntStats, constants } from "node:fs";
 import { open, stat } from "node:fs/promises";
 import type { Logger } from "../shared/log.ts";
+import { openToOthers } from "./config/own-files.ts";
 import { type Live, LiveValue } from "./live-value.ts";
 import { pause } from "./pause.ts";
 
@@ -29,7 +30,7 @@ const problemsLogged = 10;
  * A file that others write and the agent follows. Looked at, not subscribed to: that also sees files that are replaced,
  * links that are turned (as the kubelet does) and network file systems. A changed file is read once it has held
  * still for one interval, since half of a YAML list is a YAML list too. One that is wrong, or gone, leaves the value
- * that was there, and a line in the log.
+ * that was there, and a line in the log; so does one that others may change.
  */
 export class FollowedFile<T> implements Live<T>, AsyncDisposable {
   readonly #options: FollowedFileOptions<T>;
@@ -75,7 +76,13 @@ export class FollowedFile<T> implements Live<T>, AsyncDisposable {
       const mark = `${found.dev}:${found.ino}:${found.size}:${found.mtimeNs}`;
       // Where there is nothing to keep, half of it is better than none.
       if (mark === this.#read || (mark !== before && before !== "first")) return mark;
-      this.#read = mark;
+      const isOpen = openToOthers(path);
+      // Tried again at each look: rights change without the file.
+      this.#read = isOpen === undefined ? mark : undefined;
+      if (isOpen !== undefined) {
+        this.#say([isOpen]);
+        return mark;
+      }
       const text = await this.#text(found);
       const answer = typeof text === "string" ? this.#options.read(text) : text;
       if (answer.t === "wrong") this.#say(answer.problems);

@@ -6,6 +6,9 @@ import { type Joined, joinCluster } from "./nodes/join.ts";
 import type { Membership } from "./nodes/membership.ts";
 import type { NodeRegistry } from "./nodes/node-registry.ts";
 
+/** Sentences for a person, who reads no more; a registry can have thousands of wrong records. */
+const mostRefusals = 200;
+
 /** The agent's way into its cluster, and where it stands there. A node that is no one's peer has nothing to wait for. */
 export class Joining {
   readonly #parts: Pick<AgentParts, "config" | "allocator" | "logger">;
@@ -45,6 +48,14 @@ export class Joining {
   /** For people; empty where the node is no member. */
   get cluster(): string {
     return this.#membership?.describe() ?? "";
+  }
+
+  /** What of the registry the node does not take, in sentences. */
+  get refusals(): readonly string[] {
+    const all = this.#membership?.refusals ?? [];
+    return all.length <= mostRefusals
+      ? all
+      : [...all.slice(0, mostRefusals), `${all.length - mostRefusals} more records of the registry are refused`];
   }
 
   /** Why the node gives no addresses now. */

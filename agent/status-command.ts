@@ -28,7 +28,10 @@ export const statusCommand = defineCommand({
     json: { help: "everything, as one JSON object" },
     readiness: { help: "for a probe: status 0 also where only new pods are refused, as by a pool that is full" },
   },
-  exits: { 0: "no problem; shortcomings of single pods or other nodes are none", 1: "problems, or no agent" },
+  exits: {
+    0: "no problem; shortcomings of single pods or other nodes, and what is refused of the registry, are none",
+    1: "problems, or no agent",
+  },
   run: async ({ options: { socket = paths.agentSocket, json, readiness } }, io) => {
     try {
       const report = await ask(socket);
@@ -64,6 +67,13 @@ function explain(caught: unknown, socket: string): string {
 }
 
 function asText({ status: answer, leases, interfaces }: NodeReport, nowMs: number): string {
+  const told = [
+    ...answer.problems.map(
+      ({ code, message, advisory }) => `problem ${code}${advisory ? " (of new pods only)" : ""}: ${message}`,
+    ),
+    ...answer.shortcomings.map((sentence) => `shortcoming: ${printable(sentence)}`),
+    ...answer.refusals.map((sentence) => `refused: ${printable(sentence)}`),
+  ];
   const out = [
     `pipette agent ${answer.version}, process ${answer.pid}, up ${formatAge(nowMs - answer.startedAtMs)}, data path ${answer.dataPath}`,
     `calls in flight ${answer.callsInFlight}, attachments being taken away ${answer.departing}`,
@@ -71,12 +81,7 @@ function asText({ status: answer, leases, interfaces }: NodeReport, nowMs: numbe
     "",
     formatTable(networkRows(answer, leases, interfaces)),
     formatTable(interfaceRows(leases, interfaces)),
-    ...(answer.problems.length === 0
-      ? ["no problems"]
-      : answer.problems.map(
-          ({ code, message, advisory }) => `problem ${code}${advisory ? " (of new pods only)" : ""}: ${message}`,
-        )),
-    ...answer.shortcomings.map((sentence) => `shortcoming: ${printable(sentence)}`),
+    ...(told.length === 0 ? ["no problems"] : told),
   ];
   return `${out.join("\n")}\n`;
 }

@@ -1,5 +1,7 @@
+import { readFile, writeFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { seal } from "./seal.ts";
 
 /** How executables are made of sources. */
 
@@ -17,14 +19,16 @@ export interface Executable {
   /** Bun's name for the base executable that the program is put into. */
   readonly base: "bun-linux-x64" | "bun-windows-x64";
   readonly outfile: string;
+  /** Whether it obeys Bun's own variables of the environment, for tests that need one of them. Absent: it does not. */
+  readonly unsealed?: boolean;
 }
 
 /**
  * Compiles one executable.
- * @throws where the sources do not bundle, or Bun's base executable is not there
+ * @throws where the sources do not bundle, Bun's base executable is not there, or is none that can be sealed
  */
-export async function compileExecutable({ entry, base, outfile }: Executable): Promise<void> {
-  await Bun.build({
+export async function compileExecutable({ entry, base, outfile, unsealed = false }: Executable): Promise<void> {
+  const { outputs } = await Bun.build({
     ...(await bundling(entry)),
     entrypoints: [entry, ...(base === "bun-windows-x64" ? windowsThreads : [])],
     // A thread's file is found by its path from here.
@@ -41,6 +45,14 @@ export async function compileExecutable({ entry, base, outfile }: Executable): P
       autoloadBunfig: false,
     },
   });
+  const [program] = outputs;
+  if (!unsealed && program !== undefined) await sealFile(program.path);
+}
+
+async function sealFile(path: string): Promise<void> {
+  const program = await readFile(path);
+  seal(program);
+  await writeFile(path, program);
 }
 
 /** How the sources become the JavaScript that an executable holds, in pieces that are loaded when they are needed. */

@@ -51,7 +51,9 @@ test="$bench $overlay
   busybox-static gcc libc6-dev                        # container images made offline
   strace                                              # kills at chosen system calls
   procps                                              # sysctl
+  systemd                                             # runs the unit, as process 1 of a machine of its own
   openssl                                             # certificates for the tests of the registry
+  etcd-client                                         # etcdctl, for the users and roles of etcd, and records that lie
   zsh                                                 # runs its completion script
   wine64 gcc-mingw-w64-x86-64                         # pipette.exe, and our stubs of Windows' own DLLs
   golang-go golang-google-grpc-dev golang-goprotobuf-dev protobuf-compiler libprotobuf-dev   # grpc-go as a peer"

@@ -178,6 +178,9 @@ export function contains(cidr: Cidr, ip: Ip): boolean {
 /** Whether two blocks share an address: then one of them holds the other. */
 export const overlap = (a: Cidr, b: Cidr): boolean => contains(a, b.ip) || contains(b, a.ip);
 
+/** One address as a block. */
+export const hostBlock = (ip: Ip): Cidr => ({ ip, prefix: bitsOf(ip.family) });
+
 export function sameIp(a: Ip, b: Ip): boolean {
   return a.family === b.family && a.value === b.value;
 }

@@ -54,8 +54,10 @@ export const limits = {
   receiveWindowBytes: 1024 * 1024,
   /** Frames that cost work and carry nothing on, such as PING and resets, between two that do; a real peer sends a few. */
   controlFrames: 1000,
-  /** Calls on one connection at a time: a node has a tenth of that in pods, and each may cost a handler. */
+  /** Calls on one connection at a time: a node has a tenth of that in pods. */
   concurrentStreams: 1000,
+  /** Of those, at work or with answers that are not read yet: what servers of gRPC usually take. The others wait. */
+  callsAtWork: 100,
   /** Of one server: as many as may wait to be accepted. Beyond, the longest idle ones end. */
   connections: 4096,
   /** Requests in a server's memory, over all its connections: sixteen of the longest. */

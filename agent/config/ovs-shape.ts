@@ -30,6 +30,8 @@ export interface RawOvs {
 const defaultGateway = "pipette-gw0";
 const defaultTunnel = "pipette-tun0";
 
+export const defaultServiceCidr = "10.96.0.0/16";
+
 export const tenantModes = ["flat", "multitenant"] as const;
 
 const defaultDatabase = isWindows
@@ -115,7 +117,7 @@ export function toOvs(raw: RawOvs, bridge: string): OvsConfig {
     nodeAddresses: addressesOf(raw.nodeAddresses ?? []),
     services: {
       ...(raw.services?.file === undefined ? {} : { file: raw.services.file }),
-      cidrs: blocksOf(raw.services?.cidrs ?? ["10.96.0.0/16"]),
+      cidrs: blocksOf(raw.services?.cidrs ?? [defaultServiceCidr]),
     },
     multitenant: raw.tenants === "multitenant",
     ...(raw.clusterSubnets === undefined ? {} : { clusterSubnets: blocksOf(raw.clusterSubnets) }),

@@ -15,7 +15,7 @@ export function agentFindings({ agent, networks }: Sight, socket: string): reado
         evidence: "",
       },
     ];
-  const { problems, shortcomings, version: running, networks: served, departing } = agent.status;
+  const { problems, shortcomings, refusals, version: running, networks: served, departing } = agent.status;
   const unserved = networks.filter((name) => !served.includes(name));
   return [
     ...problems.map(
@@ -31,6 +31,7 @@ export function agentFindings({ agent, networks }: Sight, socket: string): reado
       }),
     ),
     ...shortcomings.map(lacking),
+    ...refusals.map(refused),
     ...(departing === 0 ? [] : [takingAway(departing)]),
     ...(running === version ? [] : [otherVersion(running)]),
     ...unserved.map(notServed),
@@ -45,6 +46,16 @@ const lacking = (what: string): Finding => ({
   why: "The agent has compared what is with what it had asked for; pods, or the way to another node, go without it",
   todo: "have the agent put it right, as it does once a minute; what comes again and again is somebody else's work, or a record of a node that cannot be right",
   repair: { t: "node" },
+  evidence: what,
+});
+
+const refused = (what: string): Finding => ({
+  severity: "error",
+  code: "refused-record",
+  what: `${what.charAt(0).toUpperCase()}${what.slice(1)}`,
+  trusts: "what this node knew before, and its own configuration",
+  why: "The registry says what cannot be, or what another has: a mistake, or somebody who writes there and should not",
+  todo: 'find out who wrote it, and put the record right: "pipette nodes list", "pipette tenants list"; what is in order again is taken at once',
   evidence: what,
 });
 

@@ -37,6 +37,7 @@ const answering = (callsInFlight = 0): Sight["agent"] => ({
     departing: 0,
     cluster: "",
     shortcomings: [],
+    refusals: [],
   },
 });
 const sight: Sight = {

@@ -50,7 +50,11 @@ async function registryFindings({ nodes }: AgentConfig): Promise<readonly Findin
       createLogger("error", () => undefined),
     );
     const listed = await inTime(registry.list());
-    return listed.some(({ name }) => name === nodes.name) ? [] : [unlisted(nodes.name, registry.name)];
+    const rights = (await registry.excessRights?.()) ?? [];
+    return [
+      ...(listed.some(({ name }) => name === nodes.name) ? [] : [unlisted(nodes.name, registry.name)]),
+      ...rights.map(excessRight),
+    ];
   } catch (caught) {
     return [
       {
@@ -85,4 +89,13 @@ const unlisted = (name: string, registry: string): Finding => ({
   why: "Other nodes do not know the way to its pods, and its subnet can be given to another",
   todo: 'start the agent, which joins; look at "pipette nodes list"',
   evidence: name,
+});
+
+const excessRight = (what: string): Finding => ({
+  severity: "note",
+  code: "registry-rights",
+  what: `With what this node has, ${what}`,
+  why: "Whoever takes over one node, or reaches etcd where it asks nobody for a name, has the same rights",
+  todo: "give etcd users and roles, as conf/etcd-roles.sh does",
+  evidence: what,
 });

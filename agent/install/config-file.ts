@@ -4,6 +4,7 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import { isWindows } from "../../shared/platform.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import { parseAgentConfig } from "../config/parse-agent-config.ts";
+import { openFiles } from "../config/read-config.ts";
 import { codeOf, failed, isMissing } from "./executable-file.ts";
 import { nameBeside, syncDirectory } from "./place-file.ts";
 import type { Step } from "./step.ts";
@@ -40,8 +41,10 @@ export async function planConfig(path: string, values: ConfigValues): Promise<Pl
       `Cannot install: "${path}" is not there and nothing says which addresses this node has for its pods, wanted --subnet, or that file`,
     );
   const config = parsed(text, present === undefined ? `${path}, as the options have it` : path);
-  if (present !== undefined)
+  if (present !== undefined) {
+    refuseOpen(path, config);
     return { config, kept: true, steps: [{ action: "keep", target: path, detail: "in order; never written over" }] };
+  }
   const create: Step = { action: "create", target: path, detail: "configuration", run: () => writeNew(path, text) };
   return { config, kept: false, steps: [create] };
 }
@@ -73,6 +76,13 @@ function parsed(text: string, path: string): AgentConfig {
   throw new CniError(CniCode.invalidConfig, `Cannot install: "${path}" has faults, wanted none`, {
     details: result.problems.join("\n"),
   });
+}
+
+/** Before anything is touched: the agent would not start. */
+function refuseOpen(path: string, config: AgentConfig): void {
+  const [first, ...others] = openFiles(path, config);
+  if (first === undefined) return;
+  throw new CniError(CniCode.invalidConfig, `Cannot install: ${first}`, { details: others.join("\n") });
 }
 
 async function textOf(path: string): Promise<string | undefined> {

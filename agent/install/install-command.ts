@@ -70,9 +70,9 @@ async function planInstall(
   const configFile = resolve(given.config ?? paths.agentConfig);
   const { config, kept, steps: configuration } = await planConfig(configFile, valuesOf(given));
   const wish = { executableChanged: changed, leaveStopped: given["no-start"] };
-  const service: readonly Step[] = given["no-service"]
-    ? []
-    : await (await openKeeper()).planInstall({ executable: names[0], configFile, dataDir: config.dataDir }, wish);
+  const { dataDir, socket, cni } = config;
+  const definition = { executable: names[0], configFile, dataDir, confDir: cni.confDir, socket };
+  const service: readonly Step[] = given["no-service"] ? [] : await (await openKeeper()).planInstall(definition, wish);
   const unheard = kept ? valueNames.filter((name) => given[name] !== undefined && given[name].length > 0) : [];
   const warnings = [
     ...unheard.map((name) => `"${configFile}" is there already, so --${name} has no say`),

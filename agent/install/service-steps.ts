@@ -7,6 +7,9 @@ export interface ServiceDefinition {
   readonly configFile: string;
   /** Where it keeps its leases, and its log where the system keeps none. */
   readonly dataDir: string;
+  /** Where it writes the runtime's configuration. */
+  readonly confDir: string;
+  readonly socket: string;
 }
 
 export interface ServiceWish {

@@ -1,7 +1,11 @@
+import { dirname } from "node:path";
 import type { ServiceDefinition } from "./service-steps.ts";
 
 /** The text of conf/pipette-agent.service, for this executable and configuration; a test holds the two together. */
-export const unitText = ({ executable, configFile }: ServiceDefinition): string => `[Unit]
+export function unitText(definition: ServiceDefinition): string {
+  const { executable, configFile } = definition;
+  const writable = writableBy(definition);
+  return `[Unit]
 Description=Pipette node agent
 Documentation=file:/usr/share/doc/pipette/operations.md
 # The runtime starts pods from the configuration file that the agent writes, and keeps it over a restart.
@@ -13,6 +17,8 @@ StartLimitIntervalSec=0
 [Service]
 Type=notify
 NotifyAccess=main
+# Before the file system is read-only for all that follows.
+ExecStartPre=+/bin/mkdir -p -m 0755 ${writable.map(word).join(" ")}
 # From end to end before anything of it runs: pages that come in one by one, by page faults, make every later start of
 # the plugin, which is the same file, a tenth slower.
 ExecStartPre=-/bin/dd ${word(`if=${executable}`)} of=/dev/null bs=1M status=none
@@ -34,22 +40,49 @@ UMask=0077
 OOMScoreAdjust=-900
 LimitNOFILE=65536
 
-# Nothing here makes a mount namespace (ProtectSystem=, PrivateTmp=, ReadOnlyPaths=, …): the agent opens network
-# namespaces that the runtime mounts while it runs. MemoryDenyWriteExecute= would forbid the JavaScript compiler,
-# RestrictNamespaces= the entering of pods, ProtectKernelTunables= the switch for forwarding.
-NoNewPrivileges=yes
-# NET_ADMIN: links, addresses, routes, nftables. NET_RAW: announcing a pod's addresses. SYS_ADMIN: entering pods' namespaces.
-# SYS_PTRACE and DAC_OVERRIDE: namespaces and files of others than root.
-CapabilityBoundingSet=CAP_NET_ADMIN CAP_NET_RAW CAP_SYS_ADMIN CAP_SYS_PTRACE CAP_DAC_OVERRIDE
-RestrictAddressFamilies=AF_UNIX AF_NETLINK AF_INET AF_INET6 AF_PACKET
-RestrictRealtime=yes
-RestrictSUIDSGID=yes
-LockPersonality=yes
-SystemCallArchitectures=native
-
+${confinement(writable.map(word).join(" "))}
 [Install]
 WantedBy=multi-user.target
 `;
+}
+
+/** What the service may do at all. */
+const confinement = (writable: string): string => `NoNewPrivileges=yes
+# NET_ADMIN: links, addresses, routes, nftables. SYS_ADMIN: entering pods' namespaces. SYS_PTRACE and DAC_OVERRIDE:
+# namespaces that a runtime names by processes, and sockets of an Open vSwitch that runs as a user of its own.
+CapabilityBoundingSet=CAP_NET_ADMIN CAP_SYS_ADMIN CAP_SYS_PTRACE CAP_DAC_OVERRIDE
+RestrictAddressFamilies=AF_UNIX AF_NETLINK AF_INET AF_INET6
+RestrictNamespaces=net
+# What is not among these comes back with EPERM. That happens to SQLite, which would give its log to the owner of the
+# database, root, whose it is already.
+SystemCallFilter=@system-service
+SystemCallFilter=~@chown @keyring @memlock @setuid @resources @privileged
+SystemCallErrorNumber=EPERM
+SystemCallArchitectures=native
+# What the system mounts later, such as pods' namespaces, shows up here all the same.
+ProtectSystem=strict
+ReadWritePaths=${writable}
+ProtectHome=read-only
+PrivateTmp=yes
+PrivateDevices=yes
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+# Not: MemoryDenyWriteExecute=, for the JavaScript compiler; ProtectKernelTunables= and ProcSubset=, for the switches
+# below /proc/sys/net; PrivateNetwork= and PrivateUsers=, for the node's own network.
+`;
+
+/** What the unit has systemd make, and keep writable. */
+const ownDirectories = ["/var/lib/pipette", "/run/pipette", "/var/run/pipette"];
+
+/** Where the agent writes besides. */
+const writableBy = ({ confDir, dataDir, socket }: ServiceDefinition): readonly string[] =>
+  [...new Set([confDir, dataDir, dirname(socket)])].filter((directory) => !ownDirectories.includes(directory));
 
 /** A word of a command line of systemd (systemd.service(5), systemd.unit(5)): `%` and `$` would stand for something. */
 function word(text: string): string {

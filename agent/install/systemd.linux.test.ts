@@ -10,6 +10,8 @@ const definition = {
   executable: "/opt/cni/bin/pipette",
   configFile: "/etc/pipette/agent.yaml",
   dataDir: "/var/lib/pipette",
+  confDir: "/etc/cni/net.d",
+  socket: "/var/run/pipette/cni.sock",
 };
 const fresh = { executableChanged: true, leaveStopped: false };
 
@@ -62,6 +64,14 @@ test("paths in the unit are quoted where systemd would read them otherwise", () 
   const text = unitText({ ...definition, executable: "/opt/100%/pipette", configFile: "/etc/my pods/$x.yaml" });
   expect(text).toContain('\nExecStart=/opt/100%%/pipette agent --config "/etc/my pods/$$x.yaml"\n');
   expect(text).toContain(" if=/opt/100%%/pipette of=/dev/null ");
+});
+
+test("what the agent writes to stays writable, wherever its configuration has it", () => {
+  expect(unitText(definition)).toContain("\nReadWritePaths=/etc/cni/net.d\n");
+  const elsewhere = { ...definition, dataDir: "/srv/my pods", socket: "/srv/run/cni.sock" };
+  const text = unitText(elsewhere);
+  const all = '/etc/cni/net.d "/srv/my pods" /srv/run\n';
+  expect([text.includes(`\nReadWritePaths=${all}`), text.includes(` -m 0755 ${all}`)]).toEqual([true, true]);
 });
 
 test("registers, enables and starts; a second time there is nothing to do", async () => {

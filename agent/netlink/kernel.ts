@@ -4,6 +4,7 @@ import { Libc, pinned } from "./libc.ts";
 import { insideNamespace, type NetworkNamespace, type OpenedNamespace, openHome, openNamespace } from "./namespace.ts";
 import { NetlinkError } from "./netlink-error.ts";
 import { NetlinkBuffers, NetlinkSocket, openDescriptor, Protocol } from "./netlink-socket.ts";
+import { sysctlPath } from "./sysctl-path.ts";
 
 const O_WRONLY_CLOEXEC = 0o1 | 0o2000000;
 
@@ -41,8 +42,9 @@ export class Kernel implements Disposable {
    * @throws {NetlinkError | SetnsError}
    */
   writeSysctlIn(namespace: NetworkNamespace, path: string, value: string): void {
-    const name = pinned(path.length + 1);
-    name.bytes.set(new TextEncoder().encode(path));
+    const bytes = new TextEncoder().encode(`${sysctlPath(path)}\0`);
+    const name = pinned(bytes.length);
+    name.bytes.set(bytes);
     const { open } = this.#libc.calls;
     const fd = insideNamespace(this.#libc, this.#home, namespace, () => open(name.address, O_WRONLY_CLOEXEC, 0));
     if (fd < 0) throw new NetlinkError(`open "${path}" in "${namespace.path}"`, this.#libc.errno());

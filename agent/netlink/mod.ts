@@ -69,3 +69,4 @@ export {
 } from "./nftables/objects.ts";
 export { addRoute, deleteRoute, listRoutes, type Route, readRoute } from "./route.ts";
 export { addRouteBy, deleteRouteBy, readWholeRoute, type WholeRoute, waysOf } from "./route-move.ts";
+export { sysctlPath } from "./sysctl-path.ts";

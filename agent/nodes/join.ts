@@ -65,7 +65,7 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
     // From here on nothing fails or waits: a membership that nobody has would not be ended.
     signal.throwIfAborted();
     const podsStand = (): boolean => options.podsStand();
-    const rest: MembershipOptions = { registry, self, own, known, podsStand, register, logger };
+    const rest: MembershipOptions = { config: changed, registry, self, own, known, podsStand, register, logger };
     return { config: changed, membership: new Membership(rest, standing) };
   };
   const attempt = async (): Promise<Joined> => {

@@ -36,9 +36,14 @@ test("who this node is counts from the moment that it is told; the others a mome
   expect(again().tenants).toEqual(new Map([["shop", 10]]));
   file.update({ nodes: nodes(2) });
   await file[Symbol.asyncDispose]();
-  expect(again()).toEqual({ self: node(1), nodes: nodes(2), tenants: new Map([["shop", 10]]) });
+  expect(again()).toEqual({ self: node(1), nodes: nodes(2), admitted: true, tenants: new Map([["shop", 10]]) });
   file.leave("taken out");
-  expect(again()).toEqual({ self: node(1), refused: "taken out", nodes: nodes(2), tenants: new Map([["shop", 10]]) });
+  expect(again()).toMatchObject({
+    self: node(1),
+    refused: "taken out",
+    nodes: nodes(2),
+    tenants: new Map([["shop", 10]]),
+  });
   file.join(node(1));
   expect(again().refused).toBeUndefined();
   expect(readdirSync(scratch.path)).toEqual(["nodes.json"]);
@@ -66,6 +71,23 @@ test("what a later release has more in the file costs its earlier one nothing on
   expect([file.state.self, log]).toEqual([node(1), []]);
 });
 
+test("a file of a release that kept records as they came is read, whatever they say, and has no peers yet", async () => {
+  using scratch = scratchDir();
+  opened(scratch.path).file.join(node(1));
+  const path = join(scratch.path, "nodes.json");
+  const { admitted, ...earlier } = JSON.parse(readFileSync(path, "utf8"));
+  earlier.nodes = [{ name: "liar", addresses: ["192.0.2.9"], subnets: ["224.0.0.0/4"] }];
+  writeFileSync(path, JSON.stringify(earlier));
+  const { file, log } = opened(scratch.path);
+  expect([admitted, file.state.admitted, file.state.self, log]).toEqual([true, false, node(1), []]);
+  expect([...file.state.nodes.keys()]).toEqual(["liar"]);
+  file.update({ tenants: new Map([["shop", 10]]) });
+  expect(file.state.admitted).toBe(false);
+  file.update({ nodes: nodes(2) });
+  await file[Symbol.asyncDispose]();
+  expect(opened(scratch.path).file.state).toMatchObject({ admitted: true, nodes: nodes(2) });
+});
+
 test.each([
   ["half of it", (text: string) => text.slice(0, text.length / 2)],
   ["another version", (text: string) => text.replace('"version":1', '"version":2')],
@@ -78,7 +100,7 @@ test.each([
   const path = join(scratch.path, "nodes.json");
   writeFileSync(path, spoil(readFileSync(path, "utf8")));
   const { file, log } = opened(scratch.path);
-  expect(file.state).toEqual({ nodes: new Map(), tenants: new Map() });
+  expect(file.state).toEqual({ nodes: new Map(), admitted: true, tenants: new Map() });
   expect(log.join()).toContain("what was known of the other nodes is of no use");
 });
 

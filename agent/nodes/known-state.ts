@@ -15,8 +15,10 @@ export interface KnownState {
   readonly self?: ClusterNode;
   /** Why it is none any more, where that is so: its pods, which may still stand, have addresses of its subnets. */
   readonly refused?: string;
-  /** All nodes. */
+  /** The other nodes. */
   readonly nodes: ReadonlyMap<string, ClusterNode>;
+  /** Whether they are peers, which do not contradict each other; else they are what the registry has told. */
+  readonly admitted: boolean;
   readonly tenants: ReadonlyMap<string, number>;
 }
 
@@ -32,6 +34,7 @@ const fileShape: Shape = {
   keys: {
     version: { t: "integer", least: fileVersion, most: fileVersion },
     registry: { t: "string", wanted: "a name" },
+    admitted: { t: "boolean" },
     self: nodeTextShape,
     refused: { t: "string", wanted: "a sentence" },
     nodes: { t: "list", of: nodeTextShape, least: 0, most: 100_000 },
@@ -45,6 +48,8 @@ const fileShape: Shape = {
 
 interface Content {
   readonly registry: string;
+  /** Absent in files of releases that kept every record that they had heard of. */
+  readonly admitted?: boolean;
   readonly self?: NodeText;
   readonly refused?: string;
   readonly nodes: readonly NodeText[];
@@ -72,24 +77,25 @@ export class KnownStateFile implements AsyncDisposable {
     this.#path = join(dataDir, "nodes.json");
     this.#registry = registry;
     this.#logger = logger;
-    this.#state = this.#read() ?? { nodes: new Map(), tenants: new Map() };
+    this.#state = this.#read() ?? { nodes: new Map(), admitted: true, tenants: new Map() };
   }
 
   get state(): KnownState {
     return this.#state;
   }
 
-  /** Counts at once, and is on the disk a moment later. */
+  /** Counts at once, and is on the disk a moment later. @param change peers; VNIDs that count */
   update(change: Partial<Pick<KnownState, "nodes" | "tenants">>): void {
-    this.#state = { ...this.#state, ...change };
+    const admitted = this.#state.admitted || change.nodes !== undefined;
+    this.#state = { ...this.#state, ...change, admitted };
     this.#isChanged = true;
     this.#writing ??= this.#writeChanges();
   }
 
   /** This node is a member. On the disk when it returns: its pods will have addresses out of its subnets. */
   join(self: ClusterNode): void {
-    const { nodes, tenants } = this.#state;
-    this.#state = { self, nodes, tenants };
+    const { nodes, admitted, tenants } = this.#state;
+    this.#state = { self, nodes, admitted, tenants };
     this.#writeNow();
   }
 
@@ -136,10 +142,11 @@ export class KnownStateFile implements AsyncDisposable {
 
   /** @throws {Error} where it is longer than anything that is right */
   #text(): string {
-    const { self, refused, nodes, tenants } = this.#state;
+    const { self, refused, nodes, admitted, tenants } = this.#state;
     const text = JSON.stringify({
       version: fileVersion,
       registry: this.#registry,
+      admitted,
       ...(self === undefined ? {} : { self: textOfNode(self) }),
       ...(refused === undefined ? {} : { refused }),
       // One that another reader than this one let through must not cost the others.
@@ -166,7 +173,7 @@ export class KnownStateFile implements AsyncDisposable {
       this.#say(`what was known of the other nodes is of no use: ${fault} is not what it should be`);
       return undefined;
     }
-    const { registry, self, refused, nodes, tenants } = value as Content;
+    const { registry, self, refused, nodes, admitted = false, tenants } = value as Content;
     if (registry !== this.#registry) {
       this.#logger.info("what was known of the other nodes is of another registry", { registry });
       return undefined;
@@ -175,6 +182,7 @@ export class KnownStateFile implements AsyncDisposable {
       ...(self === undefined ? {} : { self: nodeOfText(self) }),
       ...(refused === undefined ? {} : { refused }),
       nodes: new Map(nodes.map((node) => [node.name, nodeOfText(node)])),
+      admitted,
       tenants: new Map(Object.entries(tenants)),
     };
   }

@@ -1,15 +1,19 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { formatCidr, formatIp, type Ip } from "../../shared/ip.ts";
 import type { Logger } from "../../shared/log.ts";
+import type { AgentConfig } from "../config/agent-config.ts";
 import { LiveValue } from "../live-value.ts";
+import { type Admission, admission } from "./admissible.ts";
 import type { Cluster } from "./cluster.ts";
 import type { KnownStateFile } from "./known-state.ts";
 import type { ClusterNode, Followed, NodeRegistry } from "./node-registry.ts";
 import { sameNode } from "./node-text.ts";
 import type { OwnAddresses } from "./own-addresses.ts";
-import { ClashLog, peersOf } from "./peers.ts";
+import { peersOf, RefusalLog } from "./peers.ts";
 import { RememberedTenants } from "./remembered-tenants.ts";
 import { untilDone } from "./retry.ts";
+import { literalAddresses, resolvedAddresses } from "./server-addresses.ts";
+import { surroundingsOf } from "./surroundings.ts";
 
 /** Many nodes that come at once make one change: the data path's work for it is one piece. */
 const gatherMs = 50;
@@ -17,6 +21,8 @@ const gatherMs = 50;
 const leaveAfterMs = 2000;
 
 export interface MembershipOptions {
+  /** With the node's subnets. */
+  readonly config: AgentConfig;
   readonly registry: NodeRegistry;
   /** This node as the registry has it, or had it when it was last heard of. */
   readonly self: ClusterNode;
@@ -44,9 +50,13 @@ export class Membership implements Cluster, AsyncDisposable {
   readonly tenants: RememberedTenants | undefined;
   readonly #options: MembershipOptions;
   readonly #followed: Followed<ReadonlyMap<string, ClusterNode>>;
-  readonly #clashes: ClashLog;
+  readonly #log: RefusalLog;
   readonly #lost = Promise.withResolvers<string>();
   readonly #ended = new AbortController();
+  /** What other nodes' records are held against. */
+  #wrongOf: Admission;
+  #refusedRecords: readonly string[] = [];
+  readonly #resolving: Promise<void>;
   #alive: AsyncDisposable | undefined;
   #confirmed: boolean;
   #refused: string | undefined;
@@ -59,18 +69,19 @@ export class Membership implements Cluster, AsyncDisposable {
     this.#options = options;
     this.self = self;
     this.linkAddresses = own.linkAddresses;
-    this.#clashes = new ClashLog(logger);
+    this.#log = new RefusalLog(logger);
+    this.#wrongOf = this.#admission(literalAddresses(registry.servers ?? []));
     this.#confirmed = standing.t === "registered";
     // What is known serves until the registry answers, which may be never.
-    this.peers = new LiveValue(
-      known.state.nodes.size === 0 ? undefined : peersOf(self, known.state.nodes, this.#clashes.tell),
-    );
+    this.peers = new LiveValue(known.state.nodes.size === 0 ? undefined : this.#judged(known.state.nodes));
     if (standing.t !== "refused") known.join(self);
     if (standing.t === "registered") this.#alive = registry.keepAlive(self);
     if (standing.t === "known") this.#registering = this.#confirm();
-    this.tenants = registry.tenants === undefined ? undefined : new RememberedTenants(registry.tenants, known);
+    this.tenants = registry.tenants === undefined ? undefined : new RememberedTenants(registry.tenants, known, logger);
     this.#followed = registry.follow();
     this.#followed.subscribe(() => this.#gather());
+    this.#resolving = this.#resolve(registry.servers ?? []);
+    void this.#warnOfRights();
     if (standing.t === "refused") this.#refuse(standing.is);
   }
 
@@ -82,6 +93,11 @@ export class Membership implements Cluster, AsyncDisposable {
   /** Resolves, with a sentence, when only a new start helps. */
   get lost(): Promise<string> {
     return this.#lost.promise;
+  }
+
+  /** What of the registry this node does not take, a sentence for each. */
+  get refusals(): readonly string[] {
+    return [...this.#refusedRecords, ...(this.tenants?.refusals ?? [])];
   }
 
   /** For people. */
@@ -99,6 +115,7 @@ export class Membership implements Cluster, AsyncDisposable {
     clearTimeout(this.#gathering);
     clearTimeout(this.#leaving);
     await this.#registering;
+    await this.#resolving;
     await this.#alive?.[Symbol.asyncDispose]();
     await this.tenants?.[Symbol.asyncDispose]();
     await this.#followed[Symbol.asyncDispose]();
@@ -110,6 +127,7 @@ export class Membership implements Cluster, AsyncDisposable {
       this.#gathering = undefined;
       const nodes = this.#followed.current;
       if (nodes !== undefined) this.#take(nodes);
+      else if (this.peers.current !== undefined) this.peers.set(this.#judged(this.#options.known.state.nodes));
     }, gatherMs);
   }
 
@@ -119,9 +137,44 @@ export class Membership implements Cluster, AsyncDisposable {
     this.#judge(record);
     // A registry that has lost this node may have been replaced by an empty one, for all nodes at once.
     const believed = record === undefined ? withForgotten(nodes, known.state.nodes) : nodes;
-    const peers = peersOf(this.self, believed, this.#clashes.tell);
+    const peers = this.#judged(believed);
     if (!sameMaps(this.peers.current, peers)) this.peers.set(peers);
-    known.update({ nodes: believed });
+    known.update({ nodes: peers });
+  }
+
+  /** Of all nodes the peers. */
+  #judged(nodes: ReadonlyMap<string, ClusterNode>): ReadonlyMap<string, ClusterNode> {
+    const { known } = this.#options;
+    const before = known.state.admitted ? known.state.nodes : new Map<string, ClusterNode>();
+    const { peers, refused } = peersOf(this.self, nodes, before, this.#wrongOf);
+    this.#log.tell(refused);
+    this.#refusedRecords = refused;
+    return peers;
+  }
+
+  #admission(servers: readonly Ip[]): Admission {
+    const { config, self, own } = this.#options;
+    return admission(surroundingsOf(config, self, own.linkAddresses, servers));
+  }
+
+  /** Whoever takes a node over has its rights in the registry. */
+  async #warnOfRights(): Promise<void> {
+    const { registry, logger } = this.#options;
+    const rights = (await registry.excessRights?.()) ?? [];
+    if (rights.length > 0 && !this.#ended.signal.aborted)
+      logger.warn("this node has more rights in the registry than a node needs", { rights });
+  }
+
+  /** Nobody waits for names: the records of before are judged once more when they are known. */
+  async #resolve(servers: readonly string[]): Promise<void> {
+    const { logger } = this.#options;
+    const { signal } = this.#ended;
+    try {
+      this.#wrongOf = this.#admission(await resolvedAddresses(servers, logger, signal));
+      this.#gather();
+    } catch (caught) {
+      if (!signal.aborted) throw caught;
+    }
   }
 
   /** What the registry says of this node itself. */

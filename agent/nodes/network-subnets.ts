@@ -2,6 +2,7 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import { contains, formatCidr, formatIp, overlap } from "../../shared/ip.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import { isPodSubnet } from "../config/value-shapes.ts";
+import { touchesNobodys } from "../node-address.ts";
 import type { ClusterNode } from "./node-registry.ts";
 
 /**
@@ -19,7 +20,8 @@ export function withSubnets(config: AgentConfig, self: ClusterNode): AgentConfig
     );
   };
   const families = new Set(self.subnets.map(({ ip }) => ip.family));
-  if (self.subnets.length === 0 || families.size < self.subnets.length || !self.subnets.every(isPodSubnet))
+  const areForPods = self.subnets.every((subnet) => isPodSubnet(subnet) && !touchesNobodys(subnet));
+  if (self.subnets.length === 0 || families.size < self.subnets.length || !areForPods)
     refuse("which are no subnets for pods", "one block, or one of each family, without host bits");
   const said = first.subnets.map(formatCidr).join(", ");
   if (said !== "" && said !== text) refuse(`and the configuration says "${said}"`, "the same, or none there");

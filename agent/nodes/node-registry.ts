@@ -36,6 +36,8 @@ export interface Followed<T> extends Live<T>, AsyncDisposable {}
 export interface NodeRegistry extends AsyncDisposable {
   /** For messages: `the etcd registry at …`. */
   readonly name: string;
+  /** URLs of the machines that keep it; absent where it is no machine's. */
+  readonly servers?: readonly string[];
   /**
    * Registers the node, and gives it its subnets if it has none. The same again answers the same; a node that moved
    * (another address or MAC, same uid) is updated.
@@ -53,8 +55,13 @@ export interface NodeRegistry extends AsyncDisposable {
   list(): Promise<readonly ListedNode[]>;
   /** The same with the registry's own count of its states; absent where it has none. */
   listAt?(): Promise<{ readonly revision: number; readonly nodes: readonly ListedNode[] }>;
-  /** All nodes by name, this one too: a whole new map with every change. Reconnects and resumes by itself. */
+  /**
+   * All nodes by name, this one too: a whole new map with every change. Where two have the same, who comes first has said so
+   * for longer. Reconnects and resumes by itself.
+   */
   follow(): Followed<ReadonlyMap<string, ClusterNode>>;
+  /** What this client may do there and no node has to, in sentences; absent where there is nothing. Never fails. */
+  excessRights?(): Promise<readonly string[]>;
   /** Where projects have their VNIDs; absent where this registry keeps none. */
   readonly tenants?: TenantRegistry;
 }
@@ -63,8 +70,15 @@ export interface NodeRegistry extends AsyncDisposable {
 export interface TenantRegistry {
   /** The project's VNID, allocated at the first call for it, for good; 0 for project `default`. @throws {CniError} 11, 101 where none is free */
   vnidOf(project: string): Promise<number>;
-  /** Gives the project a VNID of another, 0, or a new one of its own. */
+  /** Gives the project a VNID of another, 0, or a new one of its own, and confirms it: a person's word. */
   assign(project: string, to: { join: string } | "global" | "own"): Promise<number>;
-  /** All projects: a whole new map with every change. */
+  /** All projects, the oldest number first: a whole new map with every change. */
   follow(): Followed<ReadonlyMap<string, number>>;
+  /**
+   * Which numbers people have confirmed, kept where no node can write; absent where all that is told is a person's word.
+   * As `follow`.
+   */
+  followConfirmed?(): Followed<ReadonlyMap<string, number>>;
+  /** Says that the number of the project is meant, and of all that share it; absent as above. @throws {CniError} 7 where it has another */
+  confirm?(project: string, vnid: number): Promise<void>;
 }

@@ -1,38 +1,47 @@
 import type { Logger } from "../../shared/log.ts";
+import type { Admission } from "./admissible.ts";
 import { clashesAmong } from "./clashes.ts";
 import type { ClusterNode } from "./node-registry.ts";
 
-/** Of many clashes the first say enough. */
+type Nodes = ReadonlyMap<string, ClusterNode>;
+
+/** Of many records that are left out the first say enough. */
 const mostInLog = 10;
 
+export interface Peers {
+  readonly peers: Nodes;
+  /** Why a record is left out, a sentence for each. */
+  readonly refused: readonly string[];
+}
+
 /**
- * The other nodes, without those that have what this one or a better one has: flows for both would contradict each
- * other, and a subnet around ours would draw our pods' packets away. Of two nodes the one with the smaller subnet is
- * the better one, so that a record that claims too much costs its own node only; then it goes by name. A node without
- * address or subnet is none yet.
- * @param excluded hears of them, in sentences
+ * The other nodes, without those whose record no node may have here, and those that have what this one or another one has:
+ * flows for both would contradict each other, and a subnet around ours would draw our pods' packets away. What a peer had
+ * before stays its own; of what is new the registry's order decides. So nobody loses his place to a record that is made
+ * later, whatever it claims. A node without address or subnet is none yet.
+ * @param before those that were peers until now
  */
-export function peersOf(
-  self: ClusterNode,
-  nodes: ReadonlyMap<string, ClusterNode>,
-  excluded: (sentences: readonly string[]) => void,
-): ReadonlyMap<string, ClusterNode> {
+export function peersOf(self: ClusterNode, nodes: Nodes, before: Nodes, wrongOf: Admission): Peers {
   const others = [...nodes.values()].filter(
     ({ name, addresses, subnets }) => name !== self.name && addresses.length > 0 && subnets.length > 0,
   );
-  others.sort((a, b) => hostBits(a) - hostBits(b) || (a.name < b.name ? -1 : 1));
-  const clashes = clashesAmong([self, ...others]);
+  const wrong = new Map(others.map((node) => [node, wrongOf(node)]));
+  const sound = others.filter((node) => wrong.get(node) === undefined);
+  const clashes = clashesAmong([self, ...sound], new Map(before).set(self.name, self));
   const out = new Set(clashes.map(({ node }) => node));
-  excluded(clashes.map(({ node, is }) => `node "${node.name}" is left out: it has ${is}`));
-  return new Map(others.filter((node) => !out.has(node)).map((node) => [node.name, node]));
+  return {
+    peers: new Map(sound.filter((node) => !out.has(node)).map((node) => [node.name, node])),
+    refused: [
+      ...[...wrong].flatMap(([node, is]) => (is === undefined ? [] : [leftOut(node, is)])),
+      ...clashes.map(({ node, is }) => leftOut(node, `it has ${is}`)),
+    ],
+  };
 }
 
-/** Of its largest subnet of the first family. */
-const hostBits = ({ subnets }: ClusterNode): number =>
-  Math.max(...subnets.map(({ ip, prefix }) => (ip.family === 4 ? 32 : 64) - prefix));
+const leftOut = ({ name }: ClusterNode, is: string): string => `node "${name}" is left out: ${is}`;
 
 /** Says what has changed, and bounded. */
-export class ClashLog {
+export class RefusalLog {
   #said = "";
   readonly #logger: Logger;
 
@@ -44,8 +53,11 @@ export class ClashLog {
     const text = sentences.join("\n");
     if (text === this.#said) return;
     this.#said = text;
-    if (sentences.length === 0) this.#logger.info("no nodes are left out any more");
+    if (sentences.length === 0) this.#logger.info("no records of the registry are refused any more");
     else
-      this.#logger.error("nodes contradict each other", { nodes: sentences.slice(0, mostInLog), of: sentences.length });
+      this.#logger.error("records of the registry are refused", {
+        records: sentences.slice(0, mostInLog),
+        of: sentences.length,
+      });
   };
 }

@@ -29,6 +29,8 @@ export interface NodeInfo {
   refused(): string | undefined;
   /** This node among the others, for people; empty where it is not one of many, or has not joined. */
   cluster(): string;
+  /** What it does not take from the registry, in sentences. */
+  refusals(): readonly string[];
 }
 
 /** Our own service beside the reference system's: GC, STATUS and what people ask. Failures are gRPC statuses. */
@@ -60,6 +62,7 @@ export function nodeRpcs(parts: AgentParts, janitor: Janitor, gate: Gate, info: 
         cluster: info.cluster(),
         // Of a person: who asks for one network is a runtime, every few seconds.
         shortcomings: !isOfRuntime && info.notReady() === undefined ? await parts.dataPath.shortcomings() : [],
+        refusals: isOfRuntime ? [] : info.refusals(),
       };
     }),
     rpc(nodeService.listInterfaces, async () => {

@@ -9,5 +9,5 @@ export { startedPods } from "./pod-adapters.ts";
 export { hostRecords, savedAdapter } from "./record.ts";
 export { createHostRunner, type HostRunner } from "./runner.ts";
 export { setUpHost } from "./set-up.ts";
-export type { GatewayPort, HostChange, HostSettings, SettingsRoute } from "./settings.ts";
+export type { GatewayPort, HostChange, HostSettings, RefusedThing, SettingsRoute } from "./settings.ts";
 export type { HostPart } from "./steps/mod.ts";

@@ -1,13 +1,14 @@
+import { CniError } from "../../shared/errors.ts";
 import { limits } from "../../shared/limits.ts";
 import { actAndReadBack, describeEntry, type Look, lookAt, tablesFor, undo } from "./engine.ts";
 import { type Entry, HostRecord, type Thing } from "./record.ts";
 import type { HostRunner } from "./runner.ts";
-import type { HostChange, HostReport, HostSettings } from "./settings.ts";
+import type { HostChange, HostReport, HostSettings, RefusedThing } from "./settings.ts";
 import { adapterWith, addressOf, holds } from "./steps/address.ts";
 import { gatewayAdapter } from "./steps/gateway.ts";
 import { type HostPart, hostParts } from "./steps/mod.ts";
 import { virtualMac } from "./steps/names.ts";
-import { hostError, type Step } from "./steps/step.ts";
+import { hostError, type Step, type Verdict } from "./steps/step.ts";
 import type { Tables } from "./tables.ts";
 
 /** What one step does to Windows may change what an earlier one has left, such as a name; then all are gone through again. */
@@ -44,7 +45,7 @@ export async function setUpHost(
     tables = round.tables;
     changes.push(...round.changes.filter(({ did }) => did !== "was there" || rounds === 1));
     const changed = round.changes.filter(({ did }) => did !== "was there");
-    if (changed.length === 0) return { changes };
+    if (changed.length === 0) return { changes, refused: round.refused };
     if (rounds === mostRounds) {
       const what = changed.map((change) => change.what).join(", ");
       throw hostError("set the node up", `${what} had to be changed ${mostRounds} times`, "it to stay");
@@ -75,6 +76,7 @@ async function settled({ settings, run, record: { adapter }, part }: Tools): Pro
 /** One time through all steps. */
 class Round {
   readonly changes: HostChange[] = [];
+  readonly refused: RefusedThing[] = [];
   tables: Tables;
   readonly #settings: HostSettings;
   readonly #run: HostRunner;
@@ -107,15 +109,31 @@ class Round {
   }
 
   async takeStep(step: Step): Promise<void> {
-    const things = this.#wanted(step);
-    const judged = things.map((thing) => ({ thing, verdict: step.judge(thing, this.tables) }));
     const open: Entry[] = [];
-    for (const { thing, verdict } of judged) {
-      if (verdict.t === "there") this.#note({ step: step.name, thing }, "was there");
-      else open.push({ step: step.name, thing, ...(verdict.before === undefined ? {} : { before: verdict.before }) });
+    for (const thing of this.#wanted(step)) {
+      const verdict = this.#judge(step, thing);
+      if (verdict?.t === "there") this.#note({ step: step.name, thing }, "was there");
+      else if (verdict !== undefined)
+        open.push({ step: step.name, thing, ...(verdict.before === undefined ? {} : { before: verdict.before }) });
     }
     if (open.length === 0) return;
     this.#record.add(open);
+    if (step.apart) await this.#makeApart(step, open);
+    else await this.#make(step, open);
+  }
+
+  /** `undefined` where it is refused, and the others are not to go without for that. */
+  #judge(step: Step, thing: Thing): Verdict | undefined {
+    try {
+      return step.judge(thing, this.tables);
+    } catch (caught) {
+      if (!step.apart || !(caught instanceof CniError)) throw caught;
+      this.refused.push({ thing, why: caught.message });
+      return undefined;
+    }
+  }
+
+  async #make(step: Step, open: readonly Entry[]): Promise<void> {
     const { tables } = this;
     const statements = open.flatMap(({ thing }) => step.make(thing, tables));
     const isOpen = (thing: Thing, seen: Tables): boolean => step.judge(thing, seen).t === "missing";
@@ -126,6 +144,30 @@ class Round {
         .join(", "),
     );
     for (const entry of open) this.#note(entry, "made");
+  }
+
+  /** All at once, as processes are dear; where that fails by halves, down to the one that is refused. */
+  async #makeApart(step: Step, open: readonly Entry[]): Promise<void> {
+    try {
+      return await this.#make(step, open);
+    } catch (caught) {
+      if (!(caught instanceof CniError)) throw caught;
+      this.tables = await this.#look(step.action)();
+      const left: Entry[] = [];
+      for (const entry of open) {
+        const verdict = this.#judge(step, entry.thing);
+        if (verdict?.t === "there") this.#note(entry, "made");
+        else if (verdict !== undefined) left.push(entry);
+      }
+      const [only, second] = left;
+      if (only !== undefined && open.length === 1) this.refused.push({ thing: only.thing, why: caught.message });
+      else if (second === undefined) for (const entry of left) await this.#makeApart(step, [entry]);
+      else {
+        const middle = Math.ceil(left.length / 2);
+        await this.#makeApart(step, left.slice(0, middle));
+        await this.#makeApart(step, left.slice(middle));
+      }
+    }
   }
 
   #wanted(step: Step): readonly Thing[] {

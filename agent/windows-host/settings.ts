@@ -51,6 +51,14 @@ export interface HostChange {
   readonly problem?: string;
 }
 
+/** A thing that Windows does not take, or somebody else has: of a step that goes on without it. */
+export interface RefusedThing {
+  readonly thing: Readonly<Record<string, string>>;
+  readonly why: string;
+}
+
 export interface HostReport {
   readonly changes: readonly HostChange[];
+  /** Absent where nothing can be. */
+  readonly refused?: readonly RefusedThing[];
 }

@@ -43,6 +43,7 @@ export interface StatusResponse {
   readonly departing: number;
   readonly cluster: string;
   readonly shortcomings: readonly string[];
+  readonly refusals: readonly string[];
 }
 
 /** `Interface` in the proto. */
@@ -103,6 +104,7 @@ export const StatusResponse: MessageCodec<StatusResponse> = message<StatusRespon
   departing: int64(8),
   cluster: text(9),
   shortcomings: texts(10),
+  refusals: texts(11),
 });
 
 export const NodeInterface: MessageCodec<NodeInterface> = message<NodeInterface>({

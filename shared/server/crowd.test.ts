@@ -11,13 +11,13 @@ import { prefixed } from "../rpc/message-frame.ts";
 import { CallTracker } from "./call-tracker.ts";
 import { Crowd } from "./crowd.ts";
 import { rpc } from "./handlers.ts";
-import { data, headers, requestHeaders, wholeCall } from "./http2/scripted-client.ts";
+import { atOnce, data, headers, requestHeaders, wholeCall } from "./http2/scripted-client.ts";
 import type { ServerCall } from "./http2/server-stream.ts";
 import { RpcServer } from "./rpc-server.ts";
 import { ServedConnection } from "./served-connection.ts";
 
 const answer = { problems: [], version: "0", pid: 1, startedAtMs: 1, dataPath: "none", networks: ["pods"] };
-const status = { ...answer, callsInFlight: 0, departing: 0, cluster: "", shortcomings: [] };
+const status = { ...answer, callsInFlight: 0, departing: 0, cluster: "", shortcomings: [], refusals: [] };
 const most = 4;
 
 describe("a server with more clients than it can have", () => {
@@ -95,7 +95,10 @@ describe("connections that hold the memory for requests", () => {
       const terminate = (): void => void ended.push(bytes);
       const nothing = (): void => undefined;
       const socket = { write: (sent: Uint8Array) => sent.length, pause: nothing, resume: nothing, end: nothing };
-      const connection = new ServedConnection({ ...socket, terminate }, { memory: crowd, open: () => expect.fail() });
+      const connection = new ServedConnection(
+        { ...socket, terminate },
+        { memory: crowd, turns: atOnce, open: () => expect.fail() },
+      );
       crowd.enter(connection);
       connection.receive(concat([opening, beginning(bytes)]));
       return connection;
@@ -127,7 +130,7 @@ describe("connections that hold the memory for requests", () => {
       terminate,
     };
     const open = () => ({ request: () => expect.fail(), room: nothing, gone });
-    const connection = new ServedConnection(socket, { memory: crowd, open });
+    const connection = new ServedConnection(socket, { memory: crowd, turns: atOnce, open });
     crowd.enter(connection);
     const others = limits.requestBytesHeld - 15_000;
     crowd.heldBytes += others;
@@ -154,8 +157,8 @@ describe("connections that hold the memory for requests", () => {
       const at = served.push(call);
       return { request: () => work.promise, room: nothing, gone: () => void gone.push(at) };
     };
-    const busy = new ServedConnection(socket, { memory: crowd, open });
-    const other = new ServedConnection(socket, { memory: crowd, open });
+    const busy = new ServedConnection(socket, { memory: crowd, turns: atOnce, open });
+    const other = new ServedConnection(socket, { memory: crowd, turns: atOnce, open });
     for (const connection of [busy, other]) {
       crowd.enter(connection);
       connection.receive(opening);

@@ -47,6 +47,7 @@ const empty = {
   departing: 0,
   cluster: "",
   shortcomings: [],
+  refusals: [],
 };
 
 describe("a handled call", () => {

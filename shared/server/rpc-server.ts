@@ -5,6 +5,7 @@ import { Crowd } from "./crowd.ts";
 import { openCalls, type Rpc } from "./handlers.ts";
 import { Health } from "./health.ts";
 import { ServedConnection } from "./served-connection.ts";
+import { Turns } from "./turns.ts";
 import { type ListenOptions, UnixListener } from "./unix-listener.ts";
 
 /** How long clients have to take the last answers: on a busy node one may not run for a second. */
@@ -38,9 +39,10 @@ export class RpcServer {
     const health = new Health(services.flat().map(({ method }) => serviceOf(method.path)));
     const open = openCalls([...services.flat(), ...health.rpcs], tracker, logger);
     const connections = new Crowd(logger, options.connections);
+    const turns = new Turns();
     const listener = await UnixListener.listen<ServedConnection>(socket, options, {
       open(client) {
-        client.data = new ServedConnection(client, { open, memory: connections });
+        client.data = new ServedConnection(client, { open, memory: connections, turns });
         connections.enter(client.data);
       },
       data: ({ data }, chunk) => data.receive(chunk),

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { limits } from "../limits.ts";
 import { concat, encodeFrame, encodeWindowUpdate, FrameType, frameHeaderBytes, readFrame } from "../rpc/h2-frames.ts";
-import { data, headers, opening, wholeCall } from "./http2/scripted-client.ts";
+import { atOnce, data, headers, opening, wholeCall } from "./http2/scripted-client.ts";
 import type { ServerCall } from "./http2/server-stream.ts";
 import { ServedConnection } from "./served-connection.ts";
 
@@ -52,6 +52,7 @@ describe("a connection on its socket", () => {
     };
     connection = new ServedConnection(socket as unknown as ConstructorParameters<typeof ServedConnection>[0], {
       memory: { heldBytes: 0 },
+      turns: atOnce,
       open: (call) => ({
         request: (message) => handle(call, message),
         room: () => undefined,

@@ -6,6 +6,10 @@ import { busyboxImage } from "./images.ts";
 const callWithinMs = 120_000;
 
 export interface PodWish {
+  /** Whether it lives in the node's own network; then the runtime asks no plugin. */
+  readonly hostNetwork?: boolean;
+  /** Where what its containers say is written. */
+  readonly logDirectory?: string;
   readonly portMappings?: readonly { readonly containerPort: number; readonly hostPort: number }[];
   readonly annotations?: Readonly<Record<string, string>>;
 }
@@ -32,6 +36,9 @@ interface Answers {
   ListPodSandbox: { items: { id: string; state: PodStatus["state"] }[] };
   CreateContainer: { container_id: string };
   StartContainer: object;
+  StopContainer: object;
+  RemoveContainer: object;
+  ContainerStatus: { status: { state: string; exit_code: number }; info: Record<string, string> };
   ExecSync: { stdout: Uint8Array; stderr: Uint8Array; exit_code: number };
 }
 
@@ -71,14 +78,18 @@ export class CriClient implements Disposable {
     // The runtime refuses a name that it knows; the uid tells two pods of one name apart, as in Kubernetes.
     const config = {
       metadata: { name, uid: `uid-${++this.#made}`, namespace: "default", attempt: 0 },
-      hostname: name,
-      log_directory: "/tmp",
+      // One of its own would be asked of the node.
+      hostname: wish.hostNetwork ? "" : name,
+      log_directory: wish.logDirectory ?? "/tmp",
       port_mappings: (wish.portMappings ?? []).map(({ containerPort, hostPort }) => ({
         container_port: containerPort,
         host_port: hostPort,
       })),
       annotations: wish.annotations ?? {},
-      linux: { cgroup_parent: this.#cgroup },
+      linux: {
+        cgroup_parent: this.#cgroup,
+        security_context: { namespace_options: namespaceOptions(wish.hostNetwork) },
+      },
     };
     const { pod_sandbox_id: id } = await this.#call("RunPodSandbox", { config });
     this.#configs.set(id, config);
@@ -119,17 +130,36 @@ export class CriClient implements Disposable {
   }
 
   /** Starts a busybox container in a pod; answers its id. */
-  async startContainer(podId: string, script: string): Promise<string> {
-    const config = {
+  startContainer(podId: string, script: string): Promise<string> {
+    return this.startConfigured(podId, {
       metadata: { name: "main", attempt: 0 },
       image: { image: busyboxImage },
       command: ["/bin/sh", "-c", script],
       log_path: "main.log",
-    };
+    });
+  }
+
+  /** Starts a container as the kubelet asks for it: a ContainerConfig. Answers its id. */
+  async startConfigured(podId: string, config: object): Promise<string> {
     const request = { pod_sandbox_id: podId, config, sandbox_config: this.#configs.get(podId) };
     const { container_id } = await this.#call("CreateContainer", request);
     await this.#call("StartContainer", { container_id });
     return container_id;
+  }
+
+  /** As the kubelet ends one: SIGTERM, and SIGKILL after so many seconds. */
+  async endContainer(containerId: string, seconds: number): Promise<void> {
+    await this.#call("StopContainer", { container_id: containerId, timeout: seconds });
+    await this.#call("RemoveContainer", { container_id: containerId });
+  }
+
+  /** Whether it runs, with what it ended, and its first process as the node counts. */
+  async containerStatus(
+    containerId: string,
+  ): Promise<{ readonly state: string; readonly exitCode: number; readonly pid: number }> {
+    const { status, info } = await this.#call("ContainerStatus", { container_id: containerId, verbose: true });
+    const { pid = 0 } = JSON.parse(info["info"] ?? "{}");
+    return { state: status.state, exitCode: status.exit_code, pid };
   }
 
   /** Runs a command line in a container; answers its output. @throws where it fails */
@@ -153,3 +183,7 @@ export class CriClient implements Disposable {
     this.#client.close();
   }
 }
+
+/** Of a pod and its containers: the kubelet says the same for all of them. */
+export const namespaceOptions = (hostNetwork = false) =>
+  hostNetwork ? { network: "NODE", pid: "CONTAINER", ipc: "POD" } : {};

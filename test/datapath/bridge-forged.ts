@@ -72,8 +72,8 @@ export function forgedArp(pod: Party, victim: Party, gateway: Party): readonly F
 export function forgedPackets(pod: Party, victim: Party, gateway: Party): readonly Frame[] {
   const own = { from: pod.mac, to: victim.mac };
   const ends = { from: pod.ip4, to: victim.ip4 };
-  const data = (from: string) =>
-    ipv4({ from, to: victim.ip4 }, Protocol.udp, udp({ from, to: victim.ip4 }, { from: 1, to: 9 }, [1]));
+  const data = (from: string, to = victim.ip4) =>
+    ipv4({ from, to }, Protocol.udp, udp({ from, to }, { from: 1, to: 9 }, [1]));
   const dhcp = udp(ends, { from: 67, to: 68 }, new Uint8Array(240));
   const own4 = data(pod.ip4);
   const firstFragment = ipv4(ends, Protocol.udp, dhcp.subarray(0, 8));
@@ -86,6 +86,8 @@ export function forgedPackets(pod: Party, victim: Party, gateway: Party): readon
     ["from nowhere", ethernet(own, EtherType.ipv4, data("0.0.0.0"))],
     ["from this link", ethernet(own, EtherType.ipv4, data("169.254.1.1"))],
     ["from loopback", ethernet(own, EtherType.ipv4, data("127.0.0.1"))],
+    ["for the victim's own 127.0.0.1", ethernet(own, EtherType.ipv4, data(pod.ip4, "127.0.0.1"))],
+    ["for another address of loopback", ethernet(own, EtherType.ipv4, data(pod.ip4, "127.254.3.2"))],
     ["from another MAC", ethernet({ ...own, from: stranger }, EtherType.ipv4, own4)],
     ["from the gateway's MAC", ethernet({ ...own, from: gateway.mac }, EtherType.ipv4, own4)],
     ["from the victim's MAC", ethernet({ from: victim.mac, to: broadcast }, EtherType.ipv4, own4)],
@@ -183,6 +185,7 @@ export function forgedIpv6(pod: Party, victim: Party, gateway: Party): readonly 
     hidden("the same in a fragment", 44, fragment(Protocol.udp), dhcp),
     ["from another pod's address", frame(ipv6({ ...ends, from: victim.ip6 }, 59, []))],
     ["from another link-local address", frame(ipv6({ ...ends, from: "fe80::1" }, 59, []))],
+    ["for the victim's own ::1", frame(ipv6({ ...ends, to: "::1" }, 59, []))],
     ["from outside", frame(ipv6({ ...ends, from: "2001:db8::1" }, 59, []))],
     ["from nowhere, UDP", frame(ipv6({ ...ends, from: "::" }, Protocol.udp, dhcp.subarray(0, 8)))],
     ["from nowhere, echo", nd({ ...ends, from: "::" }, icmp6({ ...ends, from: "::" }, 128, [0, 0, 0, 0]))],

@@ -8,11 +8,11 @@ import { prefixed } from "../../shared/rpc/message-frame.ts";
  */
 
 const opening = concat([new TextEncoder().encode(preface), encodeSettings([])]);
-const call = (path: string): Uint8Array =>
+const call = (path: string, stream = 1): Uint8Array =>
   encodeFrame(
     FrameType.headers,
     flags.endHeaders,
-    1,
+    stream,
     encodeHeaders([
       [":method", "POST"],
       [":scheme", "http"],
@@ -22,6 +22,14 @@ const call = (path: string): Uint8Array =>
     ]),
   );
 const add = "/antrea_io.antrea.pkg.apis.cni.v1beta1.Cni/CmdAdd";
+/** So many times what is going on, one behind the other. */
+const questions = (count: number) =>
+  Array.from({ length: count }, (_, i) => [
+    call("/pipette.v1.Node/Status", 1 + 2 * i),
+    encodeFrame(FrameType.data, flags.endStream, 1 + 2 * i, prefixed(new Uint8Array(0))),
+  ]).flat();
+/** What it takes of an answer before it says more. */
+const nothing = encodeSettings([[4, 0]]);
 const kilobytes = new Uint8Array(16_000);
 
 /** What each says when it has connected. */
@@ -44,6 +52,12 @@ const manners: Readonly<Record<string, Uint8Array>> = {
   ]),
   /** A byte of a message each second. */
   drip: concat([opening, call(add), encodeFrame(FrameType.data, 0, 1, prefixed(new Uint8Array(1000))).subarray(0, 20)]),
+  /** Asks and asks, and takes all answers. */
+  eager: concat([opening, ...questions(1000)]),
+  /** The same, and takes not a byte of an answer. */
+  windowless: concat([new TextEncoder().encode(preface), nothing, ...questions(1000)]),
+  /** One of many who do so. */
+  few: concat([new TextEncoder().encode(preface), nothing, ...questions(10)]),
   /** Asks, and does not read the answers. */
   deaf: concat([
     opening,

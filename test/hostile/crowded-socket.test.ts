@@ -1,6 +1,8 @@
 import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
+import { execa } from "execa";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { limits } from "../../shared/limits.ts";
 import { compileExecutables, executables, resultOf, run, variables } from "../conformance/plugin.ts";
@@ -98,6 +100,35 @@ describeWith("on a socket with a crowd that wants nothing", ["root", "linux"], (
         await expect.poll(() => agent.residentMb()).toBeLessThan(quietMb + roomMb);
       }
       await expect.poll(() => descriptorsOf(agent)).toBeLessThan(ownDescriptors);
+    },
+  );
+
+  /** How long the slowest of some takes, each of which has to be answered; a process and its start among it. */
+  async function slowestStatus(): Promise<number> {
+    let slowest = 0;
+    for (let i = 0; i < 5; i++) {
+      const started = performance.now();
+      const { exitCode, stderr } = await execa(join(executables, "pipette"), ["status", "--socket", home.socket], {
+        reject: false,
+      });
+      expect(exitCode, stderr).toBe(0);
+      slowest = Math.max(slowest, performance.now() - started);
+    }
+    return slowest;
+  }
+
+  // Of what waits in one row, the first of these would be behind twenty thousand others.
+  test.each([
+    ["windowless", 20],
+    ["few", 2_000],
+    ["eager", 20],
+  ])(
+    "%s clients, %i of them, with twenty thousand calls: another's call does not wait for theirs",
+    async (manner, count) => {
+      const idle = await slowestStatus();
+      await using _ = await Clients.connect(home.socket, count, manner);
+      expect(await slowestStatus()).toBeLessThan(20 * idle);
+      await pods(1);
     },
   );
 

@@ -14,6 +14,7 @@ interface Container {
   readonly name: string;
   readonly image: string;
   readonly command: readonly string[];
+  readonly securityContext?: object;
   readonly readinessProbe?: { readonly exec: { readonly command: readonly string[] } };
   readonly volumeMounts?: readonly {
     readonly name: string;
@@ -33,6 +34,7 @@ interface DaemonSet {
         readonly nodeSelector: object;
         readonly hostNetwork: boolean;
         readonly hostPID?: boolean;
+        readonly automountServiceAccountToken: boolean;
         readonly securityContext?: { readonly windowsOptions: object };
         readonly tolerations: readonly object[];
         readonly terminationGracePeriodSeconds: number;
@@ -51,6 +53,9 @@ function manifest(name: string): DaemonSet {
   expect([...document.errors, ...document.warnings].map(String)).toEqual([]);
   return document.toJS() as DaemonSet;
 }
+
+/** What `sysctlPath` looks for. */
+const mountedSysctls = "/host/proc/sys/net";
 
 const commands: Readonly<Record<string, Command>> = {
   agent: agentCommand,
@@ -113,7 +118,8 @@ test("the Linux pod has every place of the defaults from the host, at its own pa
   const pod = manifest("linux-daemonset.yaml").spec.template.spec;
   const hostPaths = new Map(pod.volumes?.map(({ name, hostPath }) => [name, hostPath.path]));
   const mounts = pod.containers[0]?.volumeMounts ?? [];
-  for (const { name, mountPath } of mounts) expect(hostPaths.get(name)).toBe(mountPath);
+  // A container cannot have /proc/sys at its own path.
+  for (const { name, mountPath } of mounts) expect(hostPaths.get(name)).toBe(mountPath.replace(/^\/host/, ""));
   const parent = (path: string): string => path.slice(0, path.lastIndexOf("/"));
   const wanted = [
     parent(linuxPaths.agentConfig),
@@ -121,10 +127,26 @@ test("the Linux pod has every place of the defaults from the host, at its own pa
     linuxPaths.dataDir,
     linuxPaths.cniConfDir,
   ];
-  expect(mounts.map(({ mountPath }) => mountPath).sort()).toEqual([...wanted, "/var/run/netns"].sort());
+  expect(mounts.map(({ mountPath }) => mountPath).sort()).toEqual([...wanted, "/var/run/netns", mountedSysctls].sort());
   expect(mounts.find(({ mountPath }) => mountPath === "/var/run/netns")?.mountPropagation).toBe("HostToContainer");
   expect(hostPaths.get(pod.initContainers[0]?.volumeMounts?.[0]?.name ?? "")).toBe(linuxPaths.cniBinDir);
-  expect(pod.hostPID).toBe(true);
+});
+
+test("no container of the Linux pod has more rights than it needs, which a test shows to be enough", () => {
+  const pod = manifest("linux-daemonset.yaml").spec.template.spec;
+  const least = {
+    runAsUser: 0,
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    seccompProfile: { type: "RuntimeDefault" },
+  };
+  expect(pod.initContainers.map(({ securityContext }) => securityContext)).toEqual([
+    { ...least, capabilities: { drop: ["ALL"] } },
+  ]);
+  expect(pod.containers.map(({ securityContext }) => securityContext)).toEqual([
+    { ...least, capabilities: { drop: ["ALL"], add: ["NET_ADMIN", "SYS_ADMIN"] } },
+  ]);
+  expect([pod.hostPID, pod.automountServiceAccountToken]).toEqual([undefined, false]);
 });
 
 test("the Windows pod is a process of the host, as the user whom the plugin trusts", () => {
@@ -135,13 +157,23 @@ test("the Windows pod is a process of the host, as the user whom the plugin trus
 test("the rights for the registry of Kubernetes are the account's that the DaemonSet may run as, and no more than the document says", () => {
   const text = readFileSync(new URL("../../conf/kubernetes/registry-rbac.yaml", import.meta.url), "utf8");
   const documents = parseAllDocuments(text, { version: "1.1" });
-  const [account, role, binding] = documents.map((document) => document.toJS());
+  const [account, role, binding, policy, policyBinding] = documents.map((document) => document.toJS());
   const { name, namespace } = account.metadata;
   expect(documents.map((document) => document.get("kind"))).toEqual([
     "ServiceAccount",
     "ClusterRole",
     "ClusterRoleBinding",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
   ]);
+  // What it says is shown at a real API server: test/kubernetes/agent-rights.test.ts.
+  expect(policy.spec).toMatchObject({
+    failurePolicy: "Fail",
+    matchConstraints: { resourceRules: [{ resources: ["nodes"], operations: ["UPDATE"] }] },
+    matchConditions: [{ expression: `request.userInfo.username == "system:serviceaccount:${namespace}:${name}"` }],
+  });
+  expect(text.match(/"node\.pipette\.io\/mac-address"/g)).toHaveLength(2);
+  expect(policyBinding.spec).toEqual({ policyName: policy.metadata.name, validationActions: ["Deny"] });
   expect(binding.subjects).toEqual([{ kind: "ServiceAccount", name, namespace }]);
   expect(binding.roleRef).toEqual({
     apiGroup: "rbac.authorization.k8s.io",

@@ -6,6 +6,7 @@ import { sendForgedPing } from "./lab/forged-tunnel.ts";
 import { Lab } from "./lab/lab.ts";
 import type { LabPod } from "./lab/lab-pod.ts";
 import { answers, pingsHeard } from "./lab/reach.ts";
+import { etcdctl } from "./lab/registry-records.ts";
 import { seenBy, TcpServer } from "./lab/tcp.ts";
 
 const system = "kube-system";
@@ -17,8 +18,12 @@ type Rule = (from: LabPod, to: LabPod) => boolean;
 const sameProject: Rule = (from, to) => from.project === to.project;
 const orSystem: Rule = (from, to) => sameProject(from, to) || [from, to].some(({ project }) => project === system);
 const everybody: Rule = () => true;
+const everybodyBut =
+  (project: string): Rule =>
+  (from, to) =>
+    sameProject(from, to) || ![from, to].some((pod) => pod.project === project);
 
-describeWith("projects on two nodes", ["root", "openvswitch", "nft", "etcd"], () => {
+describeWith("projects on two nodes", ["root", "openvswitch", "nft", "etcd", "etcdctl"], () => {
   let lab: Lab;
   let pods: readonly LabPod[];
 
@@ -101,6 +106,67 @@ describeWith("projects on two nodes", ["root", "openvswitch", "nft", "etcd"], ()
       await sendForgedPing(from.node.namespace, ends[0] ?? "", to.address(4));
       await eventually(async () => (await pingsHeard(to.namespace)) > before, "the ping of the node");
       expect(await pingsHeard(to.namespace)).toBe(before + 1);
+    });
+
+    const vnidOf = async (project: string): Promise<number> => {
+      const node = lab.node(1);
+      const list = await node.pipette("tenants", "list", "--json", "--config", node.home.configFile);
+      return JSON.parse(list).tenants[project];
+    };
+    const put = (project: string, vnid: number): Promise<string> =>
+      etcdctl(lab, ["put", `/pipette/v1/vnids/${project}`, String(vnid)]);
+    const refusals = async (i: number): Promise<string> => (await lab.node(i).home.status()).refusals.join("\n");
+
+    test.each(["blue", "all"])(
+      "a number that somebody overwrites opens no project to that of %s, and is told of",
+      async (to) => {
+        const own = await vnidOf("red");
+        const other = to === "all" ? 0 : await vnidOf(to);
+        await put("red", other);
+        for (const i of [1, 2]) {
+          await eventually(
+            async () => (await refusals(i)).includes(`project "red" stays with VNID ${own}`),
+            "the refusal",
+          );
+          expect(await refusals(i)).toContain(`the registry says ${other}`);
+          expect(await refusals(i)).toContain(`"pipette tenants confirm red ${other}"`);
+        }
+        await expectRule(sameProject);
+        // A pod that comes now, on a node whose agent has started since, is of its own project only.
+        await lab.node(2).agent.end("SIGKILL");
+        await lab.node(2).startAgent();
+        const late = await lab.node(2).addPod("late", { project: "red" });
+        pods = [...pods, late];
+        await expectRule(sameProject);
+        pods = pods.filter((pod) => pod !== late);
+        await late.remove();
+        await put("red", own);
+        for (const i of [1, 2]) await eventually(async () => (await refusals(i)) === "", "the end of the refusal");
+      },
+    );
+
+    test("a project that is new gets no pod with a number that is another's, until a person confirms it", async () => {
+      const blue = await vnidOf("blue");
+      await put("evil", blue);
+      const pod = lab.node(1).pod("evil", { project: "evil" });
+      const { status, stdout } = await pod.cni("ADD");
+      expect([status, stdout]).toEqual([1, expect.stringContaining("has no VNID here: the registry says")]);
+      const node = lab.node(1);
+      await node.pipette("tenants", "isolate", "evil", "--config", node.home.configFile);
+      await eventually(async () => (await refusals(1)) === "", "the end of the refusal");
+      await pod.add();
+      pods = [...pods, pod];
+      await expectRule(sameProject);
+      pods = pods.filter((each) => each !== pod);
+      await pod.remove();
+    });
+
+    test("a number that somebody overwrote counts once a person confirms it", async () => {
+      const [own, blue] = [await vnidOf("red"), await vnidOf("blue")];
+      await put("red", blue);
+      await eventually(async () => (await refusals(1)).includes(`stays with VNID ${own}`), "the refusal");
+      await say(["confirm", "red", String(blue)], everybodyBut(system));
+      await say(["isolate", "red"], sameProject);
     });
 
     test("a project that becomes global reaches all and is reached by all", () => say(["global", system], orSystem));

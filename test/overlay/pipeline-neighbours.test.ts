@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { linkLocalOf } from "../../agent/datapath/link-local.ts";
-import { addFlow, deleteFlows, type Flow, type OpenFlowClient } from "../../agent/openflow/mod.ts";
+import { addFlow, deleteFlows, type Flow, type OpenFlowClient, setConfig } from "../../agent/openflow/mod.ts";
 import { formatIp } from "../../shared/ip.ts";
+import { fragments } from "../support/frames/fragments.ts";
 import {
   address,
   arp,
@@ -232,6 +233,23 @@ describeWith("questions about neighbours", ["linux", "root", "openvswitch"], () 
         expect(await known((command) => sandbox.node(command), of)).toEqual([holder(pod2)]);
       }
     });
+  });
+
+  test("a question in fragments is none, though the first of them has all that is asked", async () => {
+    await install(nodeFlows(contexts.encap));
+    // As the agent has the switch read them.
+    await client.do(setConfig("nx-match", 0));
+    const ends = { from: addressOf("pod1", 6), to: addressOf("pod2", 6) };
+    const asked = bytes(u32(0), address(ends.to), [1, 1, ...mac(pod1)]);
+    const message = icmp6(ends, solicitation, bytes(asked, strange(secret)));
+    const macsOf = { from: pod1, to: pod2 };
+    const pieces = fragments(ends, Protocol.icmp6, message, 32).map((packet) =>
+      ethernet(macsOf, EtherType.ipv6, packet),
+    );
+    const { own, others } = await send(...pieces);
+    expect(own.filter((frame) => frame[12] === 0x86)).toEqual([]);
+    expect(carriesSecret(others)).toEqual([]);
+    await client.do(setConfig("normal", 0));
   });
 
   test("a pod's own address that is gone is nobody's: the question ends in the switch", async () => {

@@ -179,6 +179,8 @@ async function makeNode(namespace: NetworkNamespace, beyond: NetworkNamespace): 
   namespace.sysctl({ "ipv4/ip_forward": 1, "ipv6/conf/all/forwarding": 1, "ipv4/conf/all/rp_filter": 0 });
   const { name } = gateway;
   await namespace.ip("link set lo up", `link add nic type veth peer name eth0 netns ${beyond.path}`);
+  // It asks for pods by the gateway's address, the only one that the switch lets it ask by.
+  namespace.sysctl({ [`ipv4/conf/${name}/arp_announce`]: 1 });
   for (const device of ["nic", name]) namespace.sysctl({ [`ipv6/conf/${device}/accept_dad`]: 0 });
   beyond.sysctl({ "ipv6/conf/eth0/accept_dad": 0 });
   await beyond.ip(

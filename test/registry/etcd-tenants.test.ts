@@ -93,6 +93,33 @@ describeWith("VNIDs of projects in etcd", ["etcd"], () => {
     await expectSound();
   });
 
+  test("what people do is confirmed with it, what nodes allocate is not, and a person can confirm what stands", async () => {
+    const confirmed = async (): Promise<object> => {
+      const prefix = "/pipette/v1/confirmed-vnids/";
+      const { found } = await client.txn({ run: [getAll(prefix)] });
+      return Object.fromEntries((found[0] ?? []).map((kv) => [keyOf(kv).slice(prefix.length), Number(textOf(kv))]));
+    };
+    const [a, b] = [await tenants().vnidOf("a"), await tenants().vnidOf("b")];
+    const c = await tenants().vnidOf("c");
+    expect([await tenants().vnidOf("default"), await confirmed()]).toEqual([0, {}]);
+    await tenants().assign("b", { join: "a" });
+    expect(await confirmed()).toEqual({ a, b: a });
+    await tenants().assign("b", "global");
+    const own = await tenants().assign("a", "own");
+    expect(await confirmed()).toEqual({ a: own, b: 0 });
+    // What stands already is confirmed all the same.
+    await client.txn({ run: [put("/pipette/v1/vnids/c", "0")] });
+    await tenants().assign("c", "global");
+    expect(await confirmed()).toEqual({ a: own, b: 0, c: 0 });
+    await client.txn({ run: [put("/pipette/v1/vnids/d", String(own)), put("/pipette/v1/vnids/e", String(own))] });
+    await tenants().confirm?.("d", own);
+    expect(await confirmed()).toEqual({ a: own, b: 0, c: 0, d: own, e: own });
+    await expect(tenants().confirm?.("c", c)).rejects.toThrow("it has 0, wanted that one");
+    await expect(tenants().confirm?.("nobody", b)).rejects.toThrow("it has none, wanted that one");
+    await using followed = tenants().followConfirmed?.();
+    await eventually("it is followed", () => followed?.current?.get("d") === own);
+  });
+
   test("what is no project is refused, and what is no VNID never used", async () => {
     await expect(tenants().vnidOf("A b")).rejects.toMatchObject({ code: 7 });
     await expect(tenants().assign("a", { join: "nobody" })).rejects.toMatchObject({

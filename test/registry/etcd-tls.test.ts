@@ -1,18 +1,20 @@
-import { execa } from "execa";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/nodes/etcd/mod.ts";
 import { describeWith } from "../support/requires.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
+import { Certificates } from "./certificates.ts";
 import { EtcdCluster } from "./etcd-cluster.ts";
 import { eventually, machine } from "./etcd-machines.ts";
 
 describeWith("etcd with certificates", ["etcd", "openssl"], () => {
   let scratch: ReturnType<typeof scratchDir>;
+  let certificates: Certificates;
   let etcd: EtcdCluster | undefined;
   let registries: EtcdNodeRegistry[];
   beforeEach(async () => {
     registries = [];
     scratch = scratchDir();
+    certificates = new Certificates(scratch.path);
     await certificate("ca");
     await certificate("foreign");
   });
@@ -22,24 +24,9 @@ describeWith("etcd with certificates", ["etcd", "openssl"], () => {
     scratch[Symbol.dispose]();
   });
 
-  const file = (name: string): string => `${scratch.path}/${name}`;
-  const pair = (name: string) => ({ cert: file(`${name}.pem`), key: file(`${name}.key`) });
-
-  /** Signed by the authority if it is for an address, else one that signs. */
-  async function certificate(name: string, authority?: string, address?: string): Promise<void> {
-    const signed = authority === undefined ? [] : ["-CA", file(`${authority}.pem`), "-CAkey", file(`${authority}.key`)];
-    const usage = ["-addext", "extendedKeyUsage=serverAuth,clientAuth", "-addext", "basicConstraints=CA:FALSE"];
-    const place = address === undefined ? [] : ["-addext", `subjectAltName=IP:${address}`];
-    const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", file(`${name}.key`)];
-    const rest = ["-subj", `/CN=${name}`, "-days", "2", "-out", file(`${name}.pem`), ...place];
-    await execa("openssl", [
-      "req",
-      "-x509",
-      ...key,
-      ...rest,
-      ...(authority === undefined ? [] : [...usage, ...signed]),
-    ]);
-  }
+  const file = (name: string): string => certificates.file(name);
+  const pair = (name: string) => certificates.pair(name);
+  const certificate = (...of: Parameters<Certificates["make"]>): Promise<void> => certificates.make(...of);
 
   async function start(address: string): Promise<void> {
     await certificate("server", "ca", address);
@@ -69,6 +56,20 @@ describeWith("etcd with certificates", ["etcd", "openssl"], () => {
     await refused({ ca }, /certificate/i);
     await refused({ ca, ...pair("stranger") }, /certificate/i);
     await refused({ ca: file("foreign.pem"), ...pair("node") }, /certificate|signature/i);
+  });
+
+  test("a member that another authority vouches for is not believed, whatever the environment says of it", async () => {
+    await start("127.0.0.1");
+    await certificate("node", "ca");
+    const name = "NODE_TLS_REJECT_UNAUTHORIZED";
+    const before = process.env[name];
+    process.env[name] = "0";
+    try {
+      await expect(open({ ca: file("foreign.pem"), ...pair("node") }).list()).rejects.toThrow(/certificate|signature/i);
+    } finally {
+      if (before === undefined) delete process.env[name];
+      else process.env[name] = before;
+    }
   });
 
   test("a member whose certificate is for another address is not believed", async () => {

@@ -124,6 +124,28 @@ describeWith("a node that joins by a file of nodes", ["root", "nft"], () => {
     expect((await home.status()).cluster).toContain('; from the file of nodes "');
   });
 
+  test("what a release before has kept of records that cannot be ends no agent, with a kernel bridge too", async () => {
+    write([...others, entry("10.79.0.0/24")]);
+    const first = await home.start();
+    await first.end();
+    const kept = join(home.dataDir, "nodes.json");
+    const { admitted: _, ...known } = JSON.parse(readFileSync(kept, "utf8"));
+    known.nodes.push({ name: "liar", addresses: ["192.0.2.9"], subnets: ["224.0.0.0/4"] });
+    known.nodes.push({ name: "thief", addresses: ["192.0.2.1"], subnets: ["10.79.7.0/24"] });
+    writeFileSync(kept, JSON.stringify(known));
+    rmSync(file);
+    await home.start();
+    const { cluster, refusals, problems } = await home.status();
+    expect(cluster).toContain("1 others; from what was last known");
+    expect(refusals).toEqual([
+      'node "liar" is left out: its subnet "224.0.0.0/4" touches "224.0.0.0/3", multicast, reserved addresses and broadcast',
+      'node "thief" is left out: it has "192.0.2.1", the address of "here"',
+    ]);
+    expect(problems).toEqual([]);
+    write([...others, entry("10.79.0.0/24")]);
+    await eventually(async () => (await home.status()).refusals.length === 0, "the file's word");
+  });
+
   test("gives no pod an address once its entry is gone, leaves those that run alone, and joins anew after them", async () => {
     write([...others, entry("10.79.0.0/24")]);
     const agent = await home.start();

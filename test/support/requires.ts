@@ -1,6 +1,7 @@
 import { accessSync, constants } from "node:fs";
 import { describe, test } from "vitest";
 import { isWindows } from "../../shared/platform.ts";
+import { whyNoApiServer } from "../kubernetes/assets.ts";
 import { whyNoEarlierRelease } from "../upgrade/earlier-release.ts";
 
 /** What a system test may need of the machine, and the sentence that its absence gives. */
@@ -25,8 +26,11 @@ const needs = {
   openvswitch: () => missingFile("/usr/sbin/ovs-vswitchd", "openvswitch-switch"),
   openssl: () => missingFile("/usr/bin/openssl", "openssl"),
   etcd: () => missingFile("/usr/bin/etcd", "etcd-server"),
+  etcdctl: () => missingFile("/usr/bin/etcdctl", "etcd-client"),
+  systemd: () => missingFile("/lib/systemd/systemd", "systemd"),
   nft: () => missingFile("/usr/sbin/nft", "nftables"),
   "earlier-release": whyNoEarlierRelease,
+  "kube-apiserver": whyNoApiServer,
 } as const;
 
 export type Need = keyof typeof needs;

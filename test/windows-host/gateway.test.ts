@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { prepareHost, setUpHost } from "../../agent/windows-host/mod.ts";
+import { formatCidr, formatIp } from "../../shared/ip.ts";
 import { deleteInternalPort, makeHnsNetwork, makeInternalPort } from "./node-state.ts";
 import { gateway, OvsNode, toNode, toServices } from "./ovs-gateway-fixture.ts";
 import { cidr, ip } from "./set-up-fixture.ts";
@@ -62,6 +63,40 @@ describe("a gateway that is a port of Open vSwitch's", () => {
     expect([host.snapshot(), host.node.done.length]).toEqual([standing, after]);
     await host.route([]);
     expect([host.routes, host.neighbours]).toEqual([["10.10.1.0/24 0.0.0.0"], []]);
+  });
+
+  test("goes without a route or a neighbour that Windows refuses, or that somebody else has; the others come and stale ones go", async () => {
+    using host = new OvsNode();
+    await host.start();
+    const { node } = host;
+    node.refusedTargets.add("224.0.0.0/4").add("10.10.7.1");
+    node.state.routes.push({
+      InterfaceIndex: 7,
+      DestinationPrefix: "10.10.9.0/24",
+      NextHop: "192.168.1.1",
+      RouteMetric: 1,
+    });
+    const others = Array.from({ length: 20 }, (_, i) => toNode(20 + i));
+    const multicast = { ...toNode(0), destination: cidr("224.0.0.0/4"), nextHop: ip("224.0.0.1") };
+    const declared = { ...toNode(7), nextHopMac: "aa:bb:cc:dd:ee:ff" };
+    const refused = await host.route([toServices, ...others, multicast, toNode(9), declared, toNode(3)]);
+    expect(refused?.map(({ thing }) => thing["destination"] ?? thing["address"])).toEqual([
+      "10.10.9.0/24",
+      "224.0.0.0/4",
+      "10.10.7.1",
+    ]);
+    expect(refused?.[0]?.why).toContain("10.10.9.0/24 goes through 192.168.1.1");
+    expect(refused?.[1]?.why).toContain("New-NetRoute says");
+    const wanted = [...others, declared, toNode(3)].map(
+      ({ destination, nextHop }) => `${formatCidr(destination)} ${formatIp(nextHop)}`,
+    );
+    expect(host.routes).toEqual([...always, ...wanted].sort());
+    expect(host.neighbours).toEqual(["169.254.0.253 AA-BB-CC-DD-EE-FF"]);
+    // Whatever stands in the way goes some day.
+    node.refusedTargets.clear();
+    node.state.routes = node.state.routes.filter((entry) => entry["NextHop"] !== "192.168.1.1");
+    expect(await host.route([toServices, toNode(9), declared])).toEqual([]);
+    expect(host.routes).toEqual([...always, "10.10.7.0/24 10.10.7.1", "10.10.9.0/24 10.10.9.1"].sort());
   });
 
   test("keeps a static peer's route whatever the registry says of the same pods", async () => {

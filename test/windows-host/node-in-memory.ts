@@ -22,6 +22,8 @@ export class NodeInMemory {
   readonly lying = new Set<string>();
   /** Interfaces, by their alias, for which a cmdlet that is to change them fails. */
   readonly refusing = new Set<string>();
+  /** Addresses and blocks that Windows makes no route to and declares no neighbour of. */
+  readonly refusedTargets = new Set<string>();
   /** Called after each cmdlet that acts. */
   afterwards: (cmdlet: string) => void = () => undefined;
   #livesFor = Number.POSITIVE_INFINITY;
@@ -94,6 +96,8 @@ export class NodeInMemory {
       if (ErrorAction === "SilentlyContinue") return [];
       throw new CmdletError("The parameter is incorrect. ", `Windows System Error 87,${name}`);
     }
+    if ([args["DestinationPrefix"], args["IPAddress"]].some((target) => this.refusedTargets.has(String(target))))
+      throw new CmdletError("The parameter is incorrect. ", `Windows System Error 87,${name}`);
     if (!this.lying.has(name)) cmdlet.run(this.state, args, input);
     this.afterwards(name);
     this.#livesFor--;

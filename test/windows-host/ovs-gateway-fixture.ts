@@ -34,8 +34,9 @@ export class OvsNode extends HostFixture {
     await this.route(routes);
   }
 
-  async route(routes: NonNullable<HostSettings["routes"]>): Promise<void> {
-    await setUpHost({ ...this.settings, routes }, this.run, "routes");
+  /** @returns what is refused */
+  async route(routes: NonNullable<HostSettings["routes"]>) {
+    return (await setUpHost({ ...this.settings, routes }, this.run, "routes")).refused;
   }
 
   get adapter() {

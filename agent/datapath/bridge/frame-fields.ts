@@ -16,6 +16,8 @@ export const arpSender = payload("network", 14, 4);
 export const arpTarget = payload("network", 24, 4);
 
 export const source4 = payload("network", 12, 4);
+/** Which network of the first days it is for: 127 is of loopback. */
+export const destinationClass4 = payload("network", 16, 1);
 /** In units of eight bytes; 0 is the first fragment, or the whole packet. */
 export const fragmentOffset4 = masked(payload("network", 6, 2), Uint8Array.of(0x1f, 0xff));
 
@@ -23,6 +25,7 @@ export const fragmentOffset4 = masked(payload("network", 6, 2), Uint8Array.of(0x
 export const length6 = payload("network", 4, 2);
 export const nextHeader = payload("network", 6, 1);
 export const source6 = payload("network", 8, 16);
+export const destination6 = payload("network", 24, 16);
 
 /** Of a packet without extension headers. */
 export const icmp6 = {

@@ -18,6 +18,7 @@ import {
   arpSender,
   arpSenderMac,
   arpTarget,
+  destinationClass4,
   destinationGroup,
   etherType,
   fragmentOffset4,
@@ -52,6 +53,9 @@ const reservedGroup = 0x0180_c200_00;
 const dhcpClient = 68;
 /** Messages of routers: of ICMP a redirect and an advertisement, of IGMP a query. */
 const Router = { redirect: 5, advertisement: 9, query: 0x11 } as const;
+
+/** 127.0.0.0/8, which with `route_localnet` leads to what a host serves to itself alone; between ports no rule of the node's sees it. */
+const loopbackClass = 127;
 
 /** Before anything else looks at frames, `br_netfilter` included. */
 const priority = -300;
@@ -129,6 +133,7 @@ function ipv4Rules(rule: RuleMaker): readonly Rule[] {
   const icmp = [...is(upperProtocol, Upper.icmp4), ...isNot(upperType, Router.redirect, Router.advertisement)];
   const igmp = [...is(upperProtocol, Upper.igmp), ...isNot(upperType, Router.query)];
   return [
+    rule("pod-ipv4", "nothing for loopback", [...is(destinationClass4, loopbackClass), counter, drop]),
     rule("pod-ipv4", "TCP", [...is(upperProtocol, Upper.tcp), accept]),
     // Worth nothing without the first one.
     rule("pod-ipv4", "later fragments", [...isNot(fragmentOffset4, 0), accept]),

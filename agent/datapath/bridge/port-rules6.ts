@@ -1,5 +1,6 @@
 import {
   accept,
+  counter,
   drop,
   type Expression,
   type Field,
@@ -8,6 +9,7 @@ import {
   upperProtocol,
 } from "../../netlink/mod.ts";
 import {
+  destination6,
   fragment6,
   icmp6,
   is,
@@ -39,6 +41,9 @@ const withOption = 32;
 /** What a client of DHCPv6 listens on. */
 const dhcpClient = 546;
 
+/** ::1 */
+const loopback = 1;
+
 const Header = { hopByHop: 0, fragment: 44 } as const;
 /** Extension headers that the kernel's packet rules do not look behind: authentication, mobility, HIP, shim, experiments. */
 const opaqueHeaders = [51, 135, 139, 140, 253, 254] as const;
@@ -53,6 +58,7 @@ export function ipv6Rules(rule: RuleMaker, own: OwnAddress): readonly Rule[] {
   const farUdp = [...is(upperProtocol, Upper.udp), ...isNot(upperDestinationPort, dhcpClient)];
   const farIcmp = is(upperProtocol, Upper.icmp6);
   return [
+    rule("pod-ipv6", "nothing for loopback", [...is(destination6, loopback), counter, drop]),
     rule("pod-ipv6", "from no address", fromNone, "pod-unspecified"),
     rule("pod-ipv6", "TCP", [...is(nextHeader, Upper.tcp), accept]),
     rule("pod-ipv6", "UDP, not as a DHCP server", [...isUdp, accept]),

@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { type Cidr, parseCidr } from "../../../shared/ip.ts";
+import { type Cidr, formatCidr, formatIp, hostBlock, parseCidr } from "../../../shared/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
 import {
   type GatewayPort,
@@ -8,11 +8,12 @@ import {
   type HostSettings,
   handBackAddress,
   prepareHost,
+  type RefusedThing,
   type SettingsRoute,
   savedAdapter,
   setUpHost,
 } from "../../windows-host/mod.ts";
-import type { HostNetwork, NodeRoute } from "../ovs/host-network.ts";
+import type { HostNetwork, NodeRoute, RefusedRoute } from "../ovs/host-network.ts";
 import { networkGateway } from "./documents.ts";
 import type { HnsNetwork, NodeSide } from "./options.ts";
 
@@ -49,11 +50,12 @@ export function createNodeSide(dataDir: string, run: HostRunner, logger: Logger)
     last = done.catch(() => undefined);
     return done;
   };
-  const setUp = (settings: HostSettings, network: HnsNetwork, part: HostPart): Promise<void> =>
+  const setUp = (settings: HostSettings, network: HnsNetwork, part: HostPart): Promise<readonly RefusedThing[]> =>
     inTurn(async () => {
-      const { changes } = await setUpHost(settings, run, part);
+      const { changes, refused = [] } = await setUpHost(settings, run, part);
       const made = changes.filter(({ did }) => did !== "was there");
       if (made.length > 0) logger.info("set the node up", { network: network.name, changes: made });
+      return refused;
     });
   const cardOf = ({ hns: { network } }: HnsNetwork): OverlayCard => {
     const { name, mac, address = "" } = savedAdapter(dataDir, network) ?? {};
@@ -72,8 +74,9 @@ export function createNodeSide(dataDir: string, run: HostRunner, logger: Logger)
       const settings = { ...settingsOf(network, dataDir), ...(adapter === undefined ? {} : { adapter }) };
       return inTurn(() => prepareHost(settings, run));
     },
-    setUp: (network) =>
-      setUp(settingsOf(network, dataDir), network, network.overlayGateway === undefined ? "whole" : "switch"),
+    setUp: async (network) => {
+      await setUp(settingsOf(network, dataDir), network, network.overlayGateway === undefined ? "whole" : "switch");
+    },
     handBack: (network) =>
       inTurn(async () => {
         const { changes } = await handBackAddress(dataDir, run, network.hns.network);
@@ -81,8 +84,8 @@ export function createNodeSide(dataDir: string, run: HostRunner, logger: Logger)
       }),
     cardOf,
     hostNetworkOf: (network) => {
-      let gateway: (() => Promise<void>) | undefined;
-      let routes: (() => Promise<void>) | undefined;
+      let gateway: (() => Promise<unknown>) | undefined;
+      let routes: (() => Promise<readonly RefusedThing[]>) | undefined;
       return {
         // The bridge's own port is the switch's adapter, and has the card's address already.
         macOf: async () => cardOf(network).mac,
@@ -99,7 +102,7 @@ export function createNodeSide(dataDir: string, run: HostRunner, logger: Logger)
             routes: wanted.map((route) => toSetting(route, network)),
           };
           routes = () => setUp(settings, network, "routes");
-          await routes();
+          return refusedOf(wanted, await routes());
         },
         again: async () => {
           await gateway?.();
@@ -113,6 +116,17 @@ export function createNodeSide(dataDir: string, run: HostRunner, logger: Logger)
 function toSetting({ dst, via, by, mac }: NodeRoute, network: HnsNetwork): SettingsRoute {
   const alias = by === "gateway" ? gatewayInterfaceOf(network) : network.bridge;
   return { destination: dst, nextHop: via, alias, ...(mac === undefined ? {} : { nextHopMac: mac }) };
+}
+
+/** Which routes go without: their own, or the way to their next hop. */
+function refusedOf(routes: readonly NodeRoute[], refused: readonly RefusedThing[]): readonly RefusedRoute[] {
+  const reasons = new Map(refused.map(({ thing, why }) => [thing["destination"] ?? thing["address"], why]));
+  return routes.flatMap((route) => {
+    const why = [formatCidr(route.dst), formatIp(route.via), formatCidr(hostBlock(route.via))]
+      .map((text) => reasons.get(text))
+      .find((reason) => reason !== undefined);
+    return why === undefined ? [] : [{ route, why }];
+  });
 }
 
 const gatewayInterfaceOf = ({ overlayGateway, bridge }: HnsNetwork): string => overlayGateway ?? bridge;

@@ -84,6 +84,8 @@ test("without nft pods that need no masquerade have their network, and the node 
     const open = await installPacketRules([{ ...network, masquerade: false }]);
     expect(open).toMatch(/no packet rules, as "nft" is not installed/);
     await expect(installPacketRules([network])).rejects.toThrow(/"nft" is not installed, wanted nftables/);
+    const apart = { ...network, masquerade: false, multitenant: true };
+    await expect(installPacketRules([apart])).rejects.toThrow(/"nft" is not installed, wanted nftables/);
     await removePacketRules([network]);
   } finally {
     vi.unstubAllEnvs();

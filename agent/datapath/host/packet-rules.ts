@@ -67,7 +67,7 @@ export async function installPacketRules(networks: readonly ForwardedNetwork[]):
   const refusal = await load(networks.map(packetRules).join(""));
   if (refusal === undefined) return undefined;
   // Without the program there are no rules of ours that could be in the way.
-  if (refusal.isAbsent && networks.every((network) => masqueradeRules(network).length === 0))
+  if (refusal.isAbsent && networks.every((each) => masqueradeRules(each).length === 0 && each.multitenant !== true))
     return 'the node has no packet rules, as "nft" is not installed: pods may reach what the node serves to itself alone';
   throw cannot("install", refusal.reason);
 }

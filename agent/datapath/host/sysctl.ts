@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { CniCode, CniError } from "../../../shared/errors.ts";
+import { sysctlPath } from "../../netlink/mod.ts";
 
 /** Of `/proc/sys`, in this process's network namespace. */
 export function readSysctl(path: string): string | undefined {
@@ -14,7 +15,7 @@ export function readSysctl(path: string): string | undefined {
 /** @throws {CniError} 102 naming the file */
 export function writeSysctl(path: string, value: string, action: string): void {
   try {
-    writeFileSync(path, value);
+    writeFileSync(sysctlPath(path), value);
   } catch (cause) {
     const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
     throw new CniError(
@@ -56,7 +57,7 @@ export function hearNobody(ifname: string): void {
 
 function attempt(path: string, value: string): void {
   try {
-    writeFileSync(path, value);
+    writeFileSync(sysctlPath(path), value);
   } catch {
     // Read-only, or a kernel without the family.
   }

@@ -20,6 +20,12 @@ export interface NodeRoute {
   readonly mac?: string;
 }
 
+/** A route that the system does not take, and what it says to that. */
+export interface RefusedRoute {
+  readonly route: NodeRoute;
+  readonly why: string;
+}
+
 /** The system's own network, as far as the overlay needs it: one implementation per system. Every call may be repeated. */
 export interface HostNetwork {
   /** The hardware address of the node's own interface, before it becomes the uplink. @throws {CniError} */
@@ -41,6 +47,10 @@ export interface HostNetwork {
    * @throws {CniError}
    */
   keepAddresses(uplink: string, bridge: string): Promise<void>;
-  /** Has exactly these routes, and no other of ours, an earlier agent's included. @throws {CniError} */
-  setRoutes(routes: readonly NodeRoute[]): Promise<void>;
+  /**
+   * Has exactly these routes, and no other of ours, an earlier agent's included.
+   * @returns those that the system refuses, which cost the others nothing
+   * @throws {CniError}
+   */
+  setRoutes(routes: readonly NodeRoute[]): Promise<readonly RefusedRoute[]>;
 }

@@ -64,20 +64,21 @@ export class Outward implements AsyncDisposable {
     await this.#settler[Symbol.asyncDispose]();
   }
 
-  async #install(): Promise<void> {
+  async #install(): Promise<undefined> {
     const { gateway, podSubnets: subnets, mode, services, serviceCidrs } = this.#options;
     const tunnel = mode === "encap" || mode === "hybrid" ? { tunnel: packetsOf(this.#options.tunnel) } : {};
     // Else that is the other plugin's.
     const masquerade = this.#options.masquerade && mode !== "networkPolicyOnly";
     const exempt = this.#cluster();
     const text = exempt.map(formatCidr).join();
-    if (text === this.#installed) return;
+    if (text === this.#installed) return undefined;
     // The node itself is behind the virtual host where a service sends it to a host outside.
     const hidden = services === undefined ? [] : virtualHosts(serviceCidrs);
     const multitenant = this.#options.tenants !== undefined;
     this.#network = { bridge: gateway, subnets, masquerade, exempt, hidden, multitenant, ...tunnel };
     this.#shortcoming = await installPacketRules([this.#network]);
     this.#installed = text;
+    return undefined;
   }
 
   /** As it was configured, else where the others' pods are. */

@@ -1,10 +1,12 @@
 import type { Owner } from "../../../shared/cni/types.ts";
-import { CniError } from "../../../shared/errors.ts";
+import { CniCode, CniError } from "../../../shared/errors.ts";
+import { formatCidr, formatIp, sameIp } from "../../../shared/ip.ts";
 import type { Followed } from "../../nodes/node-registry.ts";
 import { within } from "./bounded.ts";
 import { compareFlows } from "./compare-flows.ts";
 import { crowdedSwitch } from "./crowded-switch.ts";
 import { FlowWatch } from "./flow-watch.ts";
+import type { RefusedRoute } from "./host-network.ts";
 import { MeterSupport } from "./metered.ts";
 import { dropNodePort } from "./node-bridge.ts";
 import { nodeRoutes } from "./node-routes.ts";
@@ -22,7 +24,7 @@ import { ServiceKeeper } from "./services/service-keeper.ts";
 import { Settler } from "./settler.ts";
 import { interfaceNamed, openDatabase, type SwitchDatabase } from "./switch-database.ts";
 import { answering } from "./switch-errors.ts";
-import type { Part } from "./switch-program.ts";
+import { isRefusal, type Part } from "./switch-program.ts";
 import { followVnids, vnidFor } from "./tenants.ts";
 
 /** Of a pod that is new while the database cannot be reached: short, so that the runtime hears of it and tries again. */
@@ -55,6 +57,8 @@ export class OvsNode implements OverlayNode {
   #device: number | undefined;
   /** The last set-up of it has failed, or is under way. */
   #isHostBehind = false;
+  /** Routes that the system does not take: tried again with the next set-up. */
+  #refusedRoutes: readonly RefusedRoute[] = [];
 
   /** Begins to connect. @throws {OvsdbError} for the database's address */
   constructor(options: OvsNodeOptions) {
@@ -84,7 +88,10 @@ export class OvsNode implements OverlayNode {
       await this.#db.ready(databaseMs);
       const vnid = await vnidFor(pod, this.#options.tenants, this.#vnids?.current);
       await this.#ports.connect({ ...pod, vnid }, when);
-      if (this.#options.mode === "networkPolicyOnly") await this.#setUpHost();
+      if (this.#options.mode !== "networkPolicyOnly") return;
+      await this.#setUpHost();
+      const refused = this.#refusedRoutes.find(({ route }) => pod.ips.some((ip) => sameIp(ip, route.via)));
+      if (refused !== undefined) throw refusedRoute(refused);
     });
   }
 
@@ -132,7 +139,12 @@ export class OvsNode implements OverlayNode {
       told(program.look(false), "compare the switch with what it should have"),
       told(crowdedSwitch(kind, database), "look how full connection tracking is"),
     ]);
-    return [...[...refused].map(([key, why]) => `the switch refuses "${key}" (${why})`), ...drift, ...full];
+    return [
+      ...[...refused].map(([key, why]) => `the switch refuses "${key}" (${why})`),
+      ...this.#refusedRoutes.map((route) => refusedRoute(route).message),
+      ...drift,
+      ...full,
+    ];
   }
 
   /** The switch goes on as it is. */
@@ -216,8 +228,9 @@ export class OvsNode implements OverlayNode {
     this.#resources.use(this.#db.onState(trigger));
   }
 
-  async #settle(): Promise<void> {
-    if (this.#running === undefined || this.#db.state.t !== "ready") return;
+  /** @returns what is refused of other nodes, which holds nothing up */
+  async #settle(): Promise<string | undefined> {
+    if (this.#running === undefined || this.#db.state.t !== "ready") return undefined;
     const { program } = this.#running;
     const context = await setUpNode(this.#db, this.#options, this.#meters);
     const [kept] = await Promise.allSettled([this.#keepAddresses()]);
@@ -228,14 +241,18 @@ export class OvsNode implements OverlayNode {
       this.#peers.forget();
       this.#ports.follow(context, (changes) => program.set(changes));
     }
-    const told = await Promise.allSettled([this.#peers.tell(program, context, this.#nodes)]);
-    const isTold = told.some((outcome) => outcome.status === "rejected" || outcome.value);
+    const [told] = await Promise.allSettled([this.#peers.tell(program, context, this.#nodes)]);
+    const isTold = told.status === "rejected" || told.value;
     const isBehind = this.#isHostBehind || isTold || this.#gatewayDevice() !== this.#device;
     if (isBehind) await this.#setUpHost();
     await followVnids(this.#ports, this.#vnids?.current);
     await this.#ports.settle();
     // What is wrong with one node, or with the way out, keeps the rest from nothing, and is tried again.
-    for (const outcome of [kept, ...told]) if (outcome.status === "rejected") throw outcome.reason;
+    if (kept.status === "rejected") throw kept.reason;
+    const [route] = this.#refusedRoutes;
+    if (told.status === "fulfilled") return route === undefined ? undefined : refusedRoute(route).message;
+    if (isRefusal(told.reason)) return told.reason.message;
+    throw told.reason;
   }
 
   /** The node's own, which its uplink brings to the bridge. */
@@ -252,9 +269,10 @@ export class OvsNode implements OverlayNode {
     const device = this.#gatewayDevice();
     this.#isHostBehind = true;
     await host.useGateway(gatewayOf(this.#options));
-    await host.setRoutes(nodeRoutes(this.#options, context, this.#nodes, this.#ports.wanted));
+    this.#refusedRoutes = await host.setRoutes(nodeRoutes(this.#options, context, this.#nodes, this.#ports.wanted));
     this.#device = device;
-    this.#isHostBehind = false;
+    // One that is refused now, as with its interface down, may be taken later.
+    this.#isHostBehind = this.#refusedRoutes.length > 0;
   }
 
   get #nodes() {
@@ -270,3 +288,9 @@ export class OvsNode implements OverlayNode {
 const basePartKey = "base";
 
 const basePart = (context: PipelineContext): Part => ({ category: Category.base, flows: baseFlows(context) });
+
+const refusedRoute = ({ route: { dst, via }, why }: RefusedRoute): CniError =>
+  new CniError(
+    CniCode.interfaceFailure,
+    `Cannot set the route to ${formatCidr(dst)} by way of ${formatIp(via)}: the node refuses it (${why}), wanted it taken`,
+  );

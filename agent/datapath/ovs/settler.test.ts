@@ -32,6 +32,16 @@ test("who waits for a run hears of its failure, and it is done again without a w
   while (runs < 2) await Bun.sleep(10);
 });
 
+test("what is refused fails nobody who waits, is said once, and is tried again until it is taken", async () => {
+  const lines: string[] = [];
+  let runs = 0;
+  const logger = createLogger("warn", (line) => void lines.push(line));
+  await using settler = new Settler(async () => (++runs < 3 ? "refused" : undefined), logger);
+  await settler.run();
+  while (runs < 3) await Bun.sleep(10);
+  expect(lines.map((line) => JSON.parse(line).error)).toEqual(["refused"]);
+});
+
 test("one that has ended begins nothing, and lets nobody wait", async () => {
   let runs = 0;
   const settler = new Settler(async () => void runs++, quiet);

@@ -8,14 +8,15 @@ const againMs = 1_000;
 
 /** Does one job whenever it is triggered: never twice at a time, once more where it was triggered meanwhile, again where it failed. */
 export class Settler implements AsyncDisposable {
-  readonly #job: () => Promise<void>;
+  readonly #job: () => Promise<string | undefined>;
   readonly #logger: Logger;
   readonly #stopping = new AbortController();
   readonly #ended: Promise<void>;
   #triggered = Promise.withResolvers<void>();
   #next = Promise.withResolvers<void>();
 
-  constructor(job: () => Promise<void>, logger: Logger) {
+  /** @param job answers what is refused of it, which is no failure of the job, and tried again as one */
+  constructor(job: () => Promise<string | undefined>, logger: Logger) {
     this.#job = job;
     this.#logger = logger;
     this.#ended = this.#run();
@@ -52,19 +53,22 @@ export class Settler implements AsyncDisposable {
       this.#next = Promise.withResolvers<void>();
       // Mostly nobody waits for it.
       run.promise.catch(() => undefined);
-      try {
-        await this.#job();
-        run.resolve();
-        lastError = "";
-      } catch (caught) {
-        run.reject(caught);
-        const error = caught instanceof Error ? caught.message : String(caught);
-        // A switch that is away for long says the same every second.
-        if (error !== lastError) this.#logger.warn("the switch is not yet as it should be", { error });
-        lastError = error;
-        this.#triggered.resolve();
-        await pause(againMs, signal);
-      }
+      const error = await this.#job().then(
+        (refused = "") => {
+          run.resolve();
+          return refused;
+        },
+        (caught: unknown) => {
+          run.reject(caught);
+          return caught instanceof Error ? caught.message : String(caught);
+        },
+      );
+      // A switch that is away for long says the same every second.
+      if (error !== "" && error !== lastError) this.#logger.warn("the switch is not yet as it should be", { error });
+      lastError = error;
+      if (error === "") continue;
+      this.#triggered.resolve();
+      await pause(againMs, signal);
     }
   }
 }

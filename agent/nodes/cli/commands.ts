@@ -45,5 +45,10 @@ keeps tenants apart.`,
       summary: "give a project a VNID of its own again",
       load: async () => (await import("./tenants.ts")).isolateTenant,
     },
+    {
+      name: "confirm",
+      summary: "say that a project's VNID is meant as it is",
+      load: async () => (await import("./confirm-tenants.ts")).confirmTenant,
+    },
   ],
 });

@@ -1,4 +1,3 @@
-import { CniCode, CniError } from "../../../shared/errors.ts";
 import { defineCommand } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { formatJson, printable } from "../../../shared/terminal/printable.ts";
@@ -6,24 +5,32 @@ import { formatTable } from "../../../shared/terminal/table.ts";
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
 import type { TenantRegistry } from "../node-registry.ts";
 import { isProjectName, projectNameRule } from "../project-name.ts";
-import { configOption, fail, jsonOption, withRegistry } from "./with-registry.ts";
+import { listedTenants, withTenants } from "./listed-tenants.ts";
+import { configOption, fail, jsonOption } from "./with-registry.ts";
 
 const options = { config: configOption, json: jsonOption };
 const project = { name: "PROJECT", help: "a namespace of Kubernetes" };
-/** How long the first list may take. */
-const listMs = 10_000;
 
 export const listTenants = defineCommand({
   action: "list the tenants",
   about: `Shows every project that has a VNID. Pods reach those of projects with the same VNID; those of VNID 0 reach all, and
-are reached by all.`,
+are reached by all. What projects share and no person has confirmed no node takes that does not know it so already.`,
   options,
   run: (line, io) =>
     withTenants(line.options, "list the tenants", io, async (tenants, name) => {
-      const found = [...(await firstList(tenants, name))].sort(([a], [b]) => (a < b ? -1 : 1));
-      if (line.options.json) io.stdout(formatJson({ registry: name, tenants: Object.fromEntries(found) }));
-      else if (found.length === 0) io.stdout(`No tenants in ${name}\n`);
-      else io.stdout(formatTable([["PROJECT", "VNID"], ...found.map(([key, vnid]) => [key, String(vnid)])]));
+      const found = await listedTenants(tenants, name);
+      const wanting = found.filter(({ isShared, isConfirmed }) => isShared && !isConfirmed);
+      const unconfirmed = new Set(wanting.map(({ project }) => project));
+      if (line.options.json) {
+        const vnids = Object.fromEntries(found.map(({ project, vnid }) => [project, vnid]));
+        io.stdout(formatJson({ registry: name, tenants: vnids, unconfirmed: [...unconfirmed] }));
+      } else if (found.length === 0) io.stdout(`No tenants in ${name}\n`);
+      else {
+        const note = (project: string): string[] =>
+          unconfirmed.size === 0 ? [] : [unconfirmed.has(project) ? "not confirmed" : "-"];
+        const rows = found.map(({ project, vnid }) => [project, String(vnid), ...note(project)]);
+        io.stdout(formatTable([["PROJECT", "VNID", ...(unconfirmed.size === 0 ? [] : ["SHARED"])], ...rows]));
+      }
       return exitStatus.done;
     }),
 });
@@ -68,29 +75,4 @@ function assign(
     else io.stdout(`${printable(name)} has VNID ${vnid}\n`);
     return exitStatus.done;
   });
-}
-
-function withTenants(
-  options: { readonly config: string | undefined },
-  action: string,
-  io: TerminalIo,
-  work: (tenants: TenantRegistry, registry: string) => Promise<number>,
-): Promise<number> {
-  return withRegistry(options, action, io, async ({ registry }) => {
-    const { tenants, name } = registry;
-    if (tenants === undefined) return fail(io, action, `${name} keeps no tenants`, "one in etcd, or a file");
-    return work(tenants, name);
-  });
-}
-
-async function firstList(tenants: TenantRegistry, registry: string): Promise<ReadonlyMap<string, number>> {
-  await using followed = tenants.follow();
-  const { promise, resolve, reject } = Promise.withResolvers<ReadonlyMap<string, number>>();
-  const late = new CniError(
-    CniCode.tryAgainLater,
-    `Cannot list the tenants: ${registry} has told none within ${listMs} ms, wanted an answer`,
-  );
-  const timer = setTimeout(() => reject(late), listMs);
-  using _ = followed.subscribe(resolve);
-  return await promise.finally(() => clearTimeout(timer));
 }

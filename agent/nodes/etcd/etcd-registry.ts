@@ -6,6 +6,7 @@ import { EtcdClient, retried } from "./client/etcd-client.ts";
 import { EtcdError } from "./client/etcd-error.ts";
 import { Mirror } from "./client/mirror.ts";
 import { EtcdTenants } from "./etcd-tenants.ts";
+import { excessRights } from "./excess-rights.ts";
 import { findingsOf, listedNodes, takeSnapshot } from "./inspection.ts";
 import { Join } from "./join.ts";
 import { KeepAlive } from "./keep-alive.ts";
@@ -45,6 +46,10 @@ class EtcdRegistry implements EtcdNodeRegistry {
 
   get name(): string {
     return this.#client.name;
+  }
+
+  get servers(): readonly string[] {
+    return this.#options.endpoints;
   }
 
   async register(self: Registration, claims = true): Promise<ClusterNode> {
@@ -88,6 +93,10 @@ class EtcdRegistry implements EtcdNodeRegistry {
         return undefined;
       }
     });
+  }
+
+  excessRights(): Promise<readonly string[]> {
+    return excessRights(this.#client, this.#keys);
   }
 
   async repair({ dryRun = false }: { readonly dryRun?: boolean } = {}): Promise<readonly Repair[]> {

@@ -63,11 +63,41 @@ export class EtcdTenants implements TenantRegistry {
     });
   }
 
+  async confirm(project: string, vnid: number): Promise<void> {
+    const action = `confirm VNID ${vnid} of project "${project}"`;
+    this.#requireName(project, action);
+    await retried(this.#client, action, async () => {
+      const { found } = await this.#client.txn({ run: [getAll(this.#keys.vnids)] });
+      const all = (found[0] ?? []).map((kv) => ({ project: keyOf(kv).slice(this.#keys.vnids.length), kv }));
+      const own = all.find((each) => each.project === project);
+      const is = (has: string): CniError =>
+        new CniError(CniCode.invalidConfig, `Cannot ${action} in ${this.#client.name}: it has ${has}, wanted that one`);
+      if (own === undefined || this.#vnidIn(own.kv) !== vnid) throw is(own === undefined ? "none" : textOf(own.kv));
+      // Those that have it are meant to have it together.
+      const others = all.filter((each) => vnid >= firstVnid && each !== own && vnidOfText(textOf(each.kv)) === vnid);
+      for (const each of [...others, own]) {
+        const { succeeded } = await this.#client.txn({
+          when: [unchanged(keyOf(each.kv), each.kv.modRevision)],
+          run: [this.#confirmation(each.project, vnid)],
+        });
+        if (!succeeded) throw is("another by now, or one that shares it has");
+      }
+    });
+  }
+
   follow(): Followed<ReadonlyMap<string, number>> {
     return this.#follow(this.#keys.vnids, (_, value) => vnidOfText(value));
   }
 
-  /** @param first only where the project has none yet */
+  followConfirmed(): Followed<ReadonlyMap<string, number>> {
+    return this.#follow(this.#keys.confirmedVnids, (_, value) => vnidOfText(value));
+  }
+
+  #confirmation(project: string, vnid: number): RequestOp {
+    return put(this.#keys.confirmedVnid(project), String(vnid));
+  }
+
+  /** @param first only where the project has none yet, for a node, which confirms nothing */
   async #assign(project: string, to: Target, first: boolean): Promise<number> {
     let taken: ReadonlySet<string> | undefined;
     const ticket = to === "own" ? await takeTicket(this.#client, this.#keys.ticket("vnids")) : 0;
@@ -77,20 +107,34 @@ export class EtcdTenants implements TenantRegistry {
       if (first && self.vnid !== undefined) return self.vnid;
       const vnid = to === "own" ? this.#free(ticket, taken) : to === "global" ? 0 : other?.vnid;
       if (vnid === undefined) throw this.#none(project, to);
-      if (vnid === self.vnid) return vnid;
       const joined = other === undefined ? [] : [unchanged(other.key, other.modRevision)];
-      const using = await this.#use(vnid, to === "own");
-      const ceasing = await this.#cease(self);
+      // Who joins confirms that both have the number: neither is the other's by mistake.
+      const confirmed = [project, ...(typeof to === "object" ? [to.join] : [])];
+      const confirming = first ? [] : [...new Set(confirmed)].map((each) => this.#confirmation(each, vnid));
+      const moving = vnid === self.vnid ? noPart : await this.#move(self, vnid, to === "own");
       const { succeeded } = await this.#client.txn({
-        when: [unchanged(self.key, self.modRevision), ...joined, ...using.when, ...ceasing.when],
-        run: [put(self.key, String(vnid)), ...using.run, ...ceasing.run],
+        when: [unchanged(self.key, self.modRevision), ...joined, ...moving.when],
+        run: [...moving.run, ...confirming],
       });
       if (succeeded) return vnid;
       if (to === "own") taken = await this.#taken();
     }
+    throw this.#restless(project);
+  }
+
+  #restless(project: string): CniError {
     const is = `others have changed the VNIDs ${etcdLimits.claims} times meanwhile`;
     const message = `Cannot assign a VNID to project "${project}" in ${this.#client.name}: ${is}, wanted a moment`;
-    throw new CniError(CniCode.tryAgainLater, message);
+    return new CniError(CniCode.tryAgainLater, message);
+  }
+
+  async #move(self: Project, vnid: number, fresh: boolean): Promise<Part> {
+    const using = await this.#use(vnid, fresh);
+    const ceasing = await this.#cease(self);
+    return {
+      when: [...using.when, ...ceasing.when],
+      run: [put(self.key, String(vnid)), ...using.run, ...ceasing.run],
+    };
   }
 
   /** The VNID of the ticket, as long as nothing is known; then any that is free. */
@@ -122,7 +166,7 @@ export class EtcdTenants implements TenantRegistry {
   }
 
   async #use(vnid: number, fresh: boolean): Promise<Part> {
-    if (vnid < firstVnid) return { when: [], run: [] };
+    if (vnid < firstVnid) return noPart;
     const key = this.#keys.vnidId(vnid);
     if (fresh) return { when: [absent(key)], run: [put(key, "")] };
     const { found } = await this.#client.txn({ run: [get(key)] });
@@ -131,7 +175,7 @@ export class EtcdTenants implements TenantRegistry {
 
   /** The VNID that a project had is free when no other has it. */
   async #cease({ key: own, vnid }: Project): Promise<Part> {
-    if (vnid === undefined || vnid < firstVnid) return { when: [], run: [] };
+    if (vnid === undefined || vnid < firstVnid) return noPart;
     const key = this.#keys.vnidId(vnid);
     const { found } = await this.#client.txn({ run: [get(key), getAll(this.#keys.vnids)] });
     const shared = (found[1] ?? []).some((kv) => keyOf(kv) !== own && vnidOfText(textOf(kv)) === vnid);
@@ -157,6 +201,8 @@ interface Part {
   readonly when: readonly Compare[];
   readonly run: readonly RequestOp[];
 }
+
+const noPart: Part = { when: [], run: [] };
 
 /** `undefined` for what is no VNID. */
 function vnidOfText(text: string): number | undefined {

@@ -60,7 +60,7 @@ export class Join {
   }
 
   #requireSame({ name }: Registration, config: string): void {
-    if (config === this.#config) return;
+    if (isSameJson(config, this.#config)) return;
     const is = `its cluster networks are ${this.#config}, wanted those of the registry, ${config.slice(0, 1000)}`;
     throw new CniError(CniCode.invalidConfig, `Cannot register node "${name}" in ${this.#client.name}: ${is}`);
   }
@@ -157,3 +157,12 @@ export class Join {
 
 const namesOf = (kvs: readonly KeyValue[] | undefined, prefix: string): ReadonlySet<string> =>
   new Set((kvs ?? []).map((kv) => keyOf(kv).slice(prefix.length)));
+
+/** A person's spaces are none of the networks. */
+function isSameJson(a: string, b: string): boolean {
+  try {
+    return Bun.deepEquals(JSON.parse(a), JSON.parse(b));
+  } catch {
+    return false;
+  }
+}

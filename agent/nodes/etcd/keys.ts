@@ -49,6 +49,15 @@ export class Keys {
     return this.vnids + project;
   }
 
+  /** The VNID that a person has confirmed for a project: only people may write here, where etcd knows users. */
+  get confirmedVnids(): string {
+    return `${this.#base}/confirmed-vnids/`;
+  }
+
+  confirmedVnid(project: string): string {
+    return this.confirmedVnids + project;
+  }
+
   /** Which VNIDs are in use. */
   get vnidIds(): string {
     return `${this.#base}/vnid-ids/`;

@@ -60,8 +60,10 @@ describe("a Node is read", () => {
 
 test("registering sets the MAC once, and waits for the pod CIDRs", async () => {
   server.put("a", [], "192.0.2.1");
-  setTimeout(() => server.put("a", ["10.1.0.0/24"], "192.0.2.1", {}), 100);
-  expect(texts(new Map([["a", await registry.register(self("a"))]]))).toEqual(["a 192.0.2.1 10.1.0.0/24"]);
+  const registering = registry.register(self("a"));
+  await eventually(() => server.asked.some((line) => line.startsWith("PATCH")), "the MAC");
+  server.put("a", ["10.1.0.0/24"], "192.0.2.1", {});
+  expect(texts(new Map([["a", await registering]]))).toEqual(["a 192.0.2.1 10.1.0.0/24"]);
   await registry.register(self("a"));
   await registry.register(self("a"));
   // Set before the pod CIDRs came, which the second `put` took away again, and set anew by the second registration.
@@ -261,4 +263,23 @@ test("the end of a watch does not wait for a server that never answers", async (
   const ended = followed[Symbol.asyncDispose]().then(() => "ended");
   expect(await Promise.race([ended, Bun.sleep(4000).then(() => "late")])).toBe("ended");
   await silent.stop(true);
+});
+
+test("the oldest Node comes first, whatever it is called: where two claim the same, it has it", async () => {
+  const made = (name: string, creationTimestamp: string): void => {
+    const metadata = { name, resourceVersion: String(++server.version), creationTimestamp };
+    server.put(name, ["10.1.0.0/24"], "192.0.2.1", { metadata });
+  };
+  made("b", "2026-03-01T10:00:00Z");
+  made("a", "2026-03-02T09:00:00Z");
+  made("c", "2025-12-31T23:59:59Z");
+  server.pageSize = 2;
+  await using followed = registry.follow();
+  await eventually(() => followed.current?.size === 3, "the nodes");
+  expect([...(followed.current?.keys() ?? [])]).toEqual(["c", "b", "a"]);
+  await watched();
+  made("0", "2020-01-01T00:00:00Z");
+  made("b", "2026-03-01T10:00:00Z");
+  await eventually(() => followed.current?.size === 4, "one that comes later");
+  expect([...(followed.current?.keys() ?? [])]).toEqual(["c", "b", "a", "0"]);
 });

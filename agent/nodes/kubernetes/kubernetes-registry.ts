@@ -23,11 +23,13 @@ const lookMs = 200;
  */
 export class KubernetesRegistry implements NodeRegistry {
   readonly name: string;
+  readonly servers: readonly string[];
   readonly #options: KubernetesRegistryOptions;
 
   constructor(options: KubernetesRegistryOptions) {
     this.#options = options;
     this.name = `the Nodes of Kubernetes at ${options.api.server}`;
+    this.servers = [options.api.server];
   }
 
   register(self: Registration): Promise<ClusterNode> {

@@ -9,7 +9,8 @@ const attempts = 3;
 const mostPages = 1000;
 
 export interface NodeList {
-  readonly nodes: Map<string, ListedNode>;
+  /** The oldest first: nobody but the API server says when a Node was made. */
+  readonly nodes: ReadonlyMap<string, ListedNode>;
   /** Where a watch goes on. */
   readonly resourceVersion: string;
 }
@@ -26,22 +27,33 @@ export async function listNodes(api: ApiClient): Promise<NodeList> {
 }
 
 async function readPages(api: ApiClient): Promise<NodeList> {
-  const nodes = new Map<string, ListedNode>();
+  const found = new Map<string, { readonly node: ListedNode; readonly created: string }>();
   let from = "";
   for (let page = 0; page < mostPages; page++) {
     const query = new URLSearchParams({ limit: String(pageNodes), ...(from === "" ? {} : { continue: from }) });
     const answer = await api.get(`/api/v1/nodes?${query}`);
     for (const item of listIn(answer, "items")) {
       const node = nodeOf(item);
-      if (node !== undefined) nodes.set(node.name, node);
+      if (node !== undefined) found.set(node.name, { node, created: createdIn(item) });
     }
     const { resourceVersion, continue: next } = mapIn(answer, "metadata");
     if (typeof resourceVersion !== "string" || resourceVersion === "")
       throw new Error("the list of nodes has no resourceVersion");
-    if (typeof next !== "string" || next === "") return { nodes, resourceVersion };
+    if (typeof next !== "string" || next === "") return { nodes: inOrder([...found.values()]), resourceVersion };
     from = next;
   }
   throw new Error(`the list of nodes has more than ${mostPages * pageNodes} entries`);
+}
+
+/** RFC 3339 in UTC with whole seconds: its order is that of the text. */
+function createdIn(item: unknown): string {
+  const { creationTimestamp } = mapIn(item, "metadata");
+  return typeof creationTimestamp === "string" ? creationTimestamp : "";
+}
+
+function inOrder(found: { readonly node: ListedNode; readonly created: string }[]): ReadonlyMap<string, ListedNode> {
+  found.sort((a, b) => (a.created < b.created ? -1 : a.created > b.created ? 1 : 0));
+  return new Map(found.map(({ node }) => [node.name, node]));
 }
 
 /** What was asked for is too old: only a new list helps. */

@@ -3,6 +3,7 @@ import { open } from "node:fs/promises";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { formatIp } from "../../../shared/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
+import { openToOthers } from "../../config/own-files.ts";
 import { FollowedFile } from "../../followed-file.ts";
 import { FollowedPart } from "../followed-part.ts";
 import type {
@@ -121,6 +122,8 @@ export class StaticRegistry implements NodeRegistry {
 }
 
 async function textOf(path: string, action: string): Promise<string> {
+  const is = openToOthers(path);
+  if (is !== undefined) throw new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}`);
   try {
     // A pipe without a writer would hold the agent's start for ever.
     await using file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));

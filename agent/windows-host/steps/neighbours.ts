@@ -14,6 +14,7 @@ export const neighbours: Step = {
   action: "declare the neighbour on the gateway",
   tables: ["interfaces", "neighbours"],
   needed: (settings) => settings.routes !== undefined,
+  apart: true,
   wanted: ({ settings: { routes = [] } }) => [
     ...new Map(
       routes.flatMap(({ nextHop, alias, nextHopMac }) =>

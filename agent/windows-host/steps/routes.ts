@@ -79,16 +79,19 @@ const toPeer = ({ peers, gatewayInterface }: HostSettings): readonly Thing[] =>
   peers.map((peer) => routeOf(peer.podSubnet, formatIp(peer.gateway), gatewayInterface));
 
 /** Nodes, and services, as the registry has them now. What `peers` says of the same pods comes first. */
-export const nodeRoutes: Step = routeStep(
-  "node routes",
-  "add the route to another node's pods, or to services",
-  ({ settings }) => {
-    const told = new Set(toPeer(settings).map((thing) => thing["destination"]));
-    const wanted = (settings.routes ?? []).flatMap((route) => [...directly(route), thingOf(route)]);
-    return unique(wanted.filter((thing) => !told.has(thing["destination"])));
-  },
-  (settings) => settings.routes !== undefined,
-);
+export const nodeRoutes: Step = {
+  ...routeStep(
+    "node routes",
+    "add the route to another node's pods, or to services",
+    ({ settings }) => {
+      const told = new Set(toPeer(settings).map((thing) => thing["destination"]));
+      const wanted = (settings.routes ?? []).flatMap((route) => [...directly(route), thingOf(route)]);
+      return unique(wanted.filter((thing) => !told.has(thing["destination"])));
+    },
+    (settings) => settings.routes !== undefined,
+  ),
+  apart: true,
+};
 
 const thingOf = ({ destination, nextHop, alias }: SettingsRoute): Thing =>
   routeOf(destination, formatIp(nextHop), alias);

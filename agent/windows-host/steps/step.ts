@@ -35,6 +35,8 @@ export interface Step {
   /** @throws {CniError} 102 where somebody else's is in the way, or what it stands on is missing */
   judge(thing: Thing, tables: Tables): Verdict;
   make(thing: Thing, tables: Tables): readonly Statement[];
+  /** Its things follow other nodes' records: one that Windows refuses, or that somebody else has, costs the others nothing. */
+  readonly apart?: true;
   /** Others find their things by what this one has made: while one of those could not be undone, this one is not. */
   readonly names?: true;
   /** Empty where nothing of ours is there any more. */

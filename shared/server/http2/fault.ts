@@ -1,3 +1,5 @@
+import type { Frame } from "../../rpc/h2-frames.ts";
+
 /** Why a stream or a connection ends (RFC 9113, section 7). */
 export const H2Code = {
   noError: 0,
@@ -18,3 +20,12 @@ export interface Fault {
   /** `<what came>, wanted <what should have>`. */
   readonly is: string;
 }
+
+/** Whatever is no HTTP/2. */
+export const broken = (is: string): Fault => ({ code: H2Code.protocolError, is: `${is}, wanted HTTP/2` });
+
+/** A frame whose type has another length. */
+export const wrongSize = (name: string, { payload }: Frame): Fault => ({
+  code: H2Code.frameSizeError,
+  is: `${name} came with ${payload.length} bytes, wanted its length`,
+});

@@ -12,6 +12,7 @@ import {
 } from "../../rpc/h2-frames.ts";
 import { encodeHeaders, type Header, HpackDecoder } from "../../rpc/hpack.ts";
 import { prefixed } from "../../rpc/message-frame.ts";
+import type { TurnTaker } from "./call-queue.ts";
 import type { RequestMemory } from "./request-memory.ts";
 import { ServerConnection } from "./server-connection.ts";
 import { type ServerCall, ServerStream } from "./server-stream.ts";
@@ -60,6 +61,14 @@ export interface Answer {
   readonly trailers: readonly Header[];
 }
 
+/** Where nobody else waits. */
+export const atOnce: TurnTaker = {
+  enter: (one) => {
+    while (one.beginNext());
+  },
+  leave: () => undefined,
+};
+
 /** A connection under test with both ends in hand. */
 export class ScriptedClient {
   readonly memory: RequestMemory = { heldBytes: 0 };
@@ -76,6 +85,7 @@ export class ScriptedClient {
     };
     this.connection = new ServerConnection({
       memory: this.memory,
+      turns: atOnce,
       wake: () => undefined,
       open: (call) => {
         tell("open", call);

@@ -16,7 +16,8 @@ import {
   unpadded,
 } from "../../rpc/h2-frames.ts";
 import { httpStatusBlock } from "./answer-headers.ts";
-import { type Fault, H2Code } from "./fault.ts";
+import { CallQueue, type TurnTaker } from "./call-queue.ts";
+import { broken, type Fault, H2Code, wrongSize } from "./fault.ts";
 import { FrameReader } from "./frame-reader.ts";
 import { HeaderGatherer, type HeaderList } from "./header-gatherer.ts";
 import { Outbox } from "./outbox.ts";
@@ -28,6 +29,8 @@ export interface ConnectionOptions {
   /** Told of each call when its headers have been read. */
   open(call: ServerCall): CallListener;
   readonly memory: RequestMemory;
+  /** Where calls wait until they begin. */
+  readonly turns: TurnTaker;
   /** Told when a call has something to send: there may be something to `take`. */
   wake(): void;
 }
@@ -51,6 +54,7 @@ export class ServerConnection implements StreamOwner {
   readonly #reader = new FrameReader();
   readonly #headers: HeaderGatherer;
   readonly #outbox: Outbox;
+  readonly #queue: CallQueue;
   readonly #streams = new Map<number, ServerStream>();
   #state: State = { t: "preface", matched: 0 };
   #leaving = false;
@@ -67,6 +71,7 @@ export class ServerConnection implements StreamOwner {
   constructor(options: ConnectionOptions) {
     this.#options = options;
     this.#headers = new HeaderGatherer(options.memory);
+    this.#queue = new CallQueue(options.turns);
     this.#outbox = new Outbox([
       encodeSettings([
         [settingIds.maxConcurrentStreams, limits.concurrentStreams],
@@ -77,10 +82,9 @@ export class ServerConnection implements StreamOwner {
     ]);
   }
 
-  /** Whether a handler is at work. */
+  /** Whether a handler is at work, or a call's turn is still to come. */
   get isHandling(): boolean {
-    for (const stream of this.#streams.values()) if (stream.isHandling) return true;
-    return false;
+    return this.#queue.isHandling;
   }
 
   /** What it has of `RequestMemory`. */
@@ -160,6 +164,7 @@ export class ServerConnection implements StreamOwner {
   /** The peer has gone, or is to go. */
   ended(): void {
     this.#state = { t: "closed" };
+    this.#queue.close();
     this.#headers.close();
     for (const stream of [...this.#streams.values()]) this.#close(stream);
   }
@@ -172,8 +177,13 @@ export class ServerConnection implements StreamOwner {
     this.#options.wake();
   }
 
-  left(): void {
+  whole(stream: ServerStream): void {
+    this.#queue.whole(stream);
+  }
+
+  left(stream: ServerStream): void {
     this.#calls--;
+    this.#queue.left(stream);
   }
 
   blockOf(block: Uint8Array): Uint8Array {
@@ -332,7 +342,9 @@ export class ServerConnection implements StreamOwner {
     if (ack) return this.#count();
     const opens = this.#state.t === "settings";
     if (opens) this.#state = { t: "open" };
-    return this.#outbox.settings(frame.payload, this.#streams.values(), opens) ?? this.#count();
+    const fault = this.#outbox.settings(frame.payload, this.#streams.values(), opens);
+    for (const stream of this.#streams.values()) this.#queue.widened(stream);
+    return fault ?? this.#count();
   }
 
   #onPing(frame: Frame): Fault | undefined {
@@ -353,9 +365,9 @@ export class ServerConnection implements StreamOwner {
     const stream = this.#streams.get(frame.stream);
     if (stream === undefined) return this.#countUpdate();
     if (more === 0) return this.#reset(stream.id, H2Code.protocolError);
-    return this.#outbox.widenStream(stream, more)
-      ? this.#countUpdate()
-      : this.#reset(stream.id, H2Code.flowControlError);
+    if (!this.#outbox.widenStream(stream, more)) return this.#reset(stream.id, H2Code.flowControlError);
+    this.#queue.widened(stream);
+    return this.#countUpdate();
   }
 
   /** Of a stream that nobody has opened yet, or of none. */
@@ -385,9 +397,3 @@ const bytesOf = (headers: HeaderList["headers"]): number =>
   headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
 
 const nothing = new Uint8Array(0);
-const broken = (is: string): Fault => ({ code: H2Code.protocolError, is: `${is}, wanted HTTP/2` });
-
-const wrongSize = (name: string, { payload }: Frame): Fault => ({
-  code: H2Code.frameSizeError,
-  is: `${name} came with ${payload.length} bytes, wanted its length`,
-});

@@ -29,6 +29,8 @@ export interface CallListener {
 
 /** What a stream tells its connection. */
 export interface StreamOwner {
+  /** Its request is there, and its call may begin. */
+  whole(stream: ServerStream): void;
   /** It has something to send: `bytes` more of messages. */
   wrote(stream: ServerStream, bytes: number): void;
   /** Neither the peer nor a handler has anything to do with it any more. */
@@ -51,6 +53,8 @@ export class ServerStream implements ServerCall {
   #begun = false;
   #finished = false;
   #requestEnded = false;
+  /** The request while its call waits for its turn. */
+  #message: Uint8Array | undefined;
   #handling = false;
   #closed = false;
 
@@ -125,8 +129,17 @@ export class ServerStream implements ServerCall {
       this.refuse({ code: GrpcCode.internal, is: "the request holds no whole message, wanted one" });
       return;
     }
+    this.#message = message;
+    this.#owner.whole(this);
+  }
+
+  /** Its turn has come. One that nobody waits for any more ends here. */
+  begin(): void {
+    const message = this.#message;
+    this.#message = undefined;
+    if (message === undefined || this.#finished || this.#closed) return;
     this.#handling = true;
-    void this.listener.request(message).then(() => {
+    void this.listener?.request(message).then(() => {
       this.#handling = false;
       this.#leave();
     });

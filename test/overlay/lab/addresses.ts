@@ -12,6 +12,9 @@ export const routerOn = (link: Link): readonly [string, string] => [
   `fd30:${link}::fe`,
 ];
 
+/** The same at every start, as all of the lab's. */
+export const routerMac = (link: Link): string => `02:00:ac:1e:ff:0${linkNumber[link]}`;
+
 /** The members of the registry stand at the router, on the first link. */
 export const etcdMembers = ["172.30.0.251", "172.30.0.252", "172.30.0.253"] as const;
 

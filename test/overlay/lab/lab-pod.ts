@@ -9,6 +9,8 @@ export interface PodRequest {
   readonly project?: string;
   /** Addresses that it asks for. */
   readonly ips?: readonly string[];
+  /** The MAC that it asks for. */
+  readonly mac?: string;
 }
 
 /** As far as a pod's test needs it. */
@@ -21,14 +23,14 @@ interface AddResult {
 export class LabPod {
   readonly name: string;
   readonly project: string;
-  readonly #ips: readonly string[];
+  readonly #asked: Readonly<Record<string, unknown>>;
   readonly node: LabNode;
   readonly namespace = NetworkNamespace.create();
   readonly containerId = randomBytes(32).toString("hex");
   #result: AddResult | undefined;
 
-  constructor(node: LabNode, name: string, { project = "default", ips = [] }: PodRequest) {
-    this.#ips = ips;
+  constructor(node: LabNode, name: string, { project = "default", ips = [], mac }: PodRequest) {
+    this.#asked = { ...(ips.length === 0 ? {} : { ips }), ...(mac === undefined ? {} : { mac }) };
     this.node = node;
     this.name = name;
     this.project = project;
@@ -80,7 +82,7 @@ export class LabPod {
   #call(verb: string, extra: object = {}): Parameters<typeof callPlugin>[0] {
     const { home, executables, namespace } = this.node;
     const list = JSON.parse(readFileSync(home.conflist, "utf8"));
-    const asked = this.#ips.length === 0 ? {} : { runtimeConfig: { ips: this.#ips } };
+    const asked = Object.keys(this.#asked).length === 0 ? {} : { runtimeConfig: this.#asked };
     const names = `K8S_POD_NAMESPACE=${this.project};K8S_POD_NAME=${this.name}`;
     return {
       executable: `${executables}/pipette`,

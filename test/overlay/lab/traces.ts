@@ -32,3 +32,12 @@ export async function knowsSubnetOf(node: LabNode, address: string): Promise<boo
   const subnet = address.replace(/\d+$/, "0/24");
   return [...(await node.flows()), await node.namespace.run("ip route")].join("\n").includes(subnet);
 }
+
+/** Destinations of the routes that the agent has made, sorted. */
+export async function routesOf(node: LabNode): Promise<readonly string[]> {
+  const all = await Promise.all([4, 6].map((family) => node.namespace.run(`ip -${family} route show proto 112`)));
+  return all
+    .flatMap((text) => text.split("\n"))
+    .flatMap((line) => line.split(" ")[0] || [])
+    .sort();
+}

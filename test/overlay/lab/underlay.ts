@@ -1,5 +1,5 @@
 import { NetworkNamespace } from "../../support/network-namespace.ts";
-import { etcdMembers, external, type Link, links, routerOn } from "./addresses.ts";
+import { etcdMembers, external, type Link, links, routerMac, routerOn } from "./addresses.ts";
 import { withoutChecksumOffload } from "./checksum-offload.ts";
 import { Wire } from "./wire.ts";
 
@@ -28,7 +28,7 @@ export class Underlay implements Disposable {
       "link set lo up",
       ...external.map((address) => `addr add ${address} dev lo`),
       ...links.flatMap((link) => [
-        `link add ${bridgeOf(link)} type bridge mcast_snooping 0`,
+        `link add ${bridgeOf(link)} address ${routerMac(link)} type bridge mcast_snooping 0`,
         `link set ${bridgeOf(link)} up`,
         ...withLength(routerOn(link)).map((address) => `addr add ${address} dev ${bridgeOf(link)} nodad`),
       ]),

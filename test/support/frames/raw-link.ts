@@ -10,10 +10,15 @@ const everything = 0x0300;
 /** Of `recv`: the length of the whole frame, also where it was longer. */
 const MSG_TRUNC = 0x20;
 const mostBytes = 65_536;
+const SOL_SOCKET = 1;
+const SO_RCVBUFFORCE = 33;
+/** Of what has come and was not asked for yet: some thousand small frames, which the kernel counts several times over. */
+const waitingBytes = 4 * 1024 * 1024;
 
 const libc = dlopen("libc.so.6", {
   socket: { args: ["i32", "i32", "i32"], returns: "i32" },
   bind: { args: ["i32", "ptr", "u32"], returns: "i32" },
+  setsockopt: { args: ["i32", "i32", "i32", "ptr", "u32"], returns: "i32" },
   send: { args: ["i32", "ptr", "usize", "i32"], returns: FFIType.i64_fast },
   recvfrom: { args: ["i32", "ptr", "usize", "i32", "ptr", "ptr"], returns: FFIType.i64_fast },
   close: { args: ["i32"], returns: "i32" },
@@ -43,6 +48,7 @@ export class RawLink implements Disposable {
     view.setUint16(2, everything, true);
     view.setInt32(4, index, true);
     const link = new RawLink(socket);
+    libc.setsockopt(socket, SOL_SOCKET, SO_RCVBUFFORCE, Int32Array.of(waitingBytes), 4);
     if (libc.bind(socket, place, place.length) === 0) {
       link.received(); // What came to other interfaces before it was bound.
       return link;

@@ -7,7 +7,7 @@ import { addGateway, addressesOf, missingFrom } from "../../host/gateway.ts";
 import { hearNoRouters, writeSysctl } from "../../host/sysctl.ts";
 import { linkOrNone } from "../../veth/host-links.ts";
 import { interfaceError } from "../../veth/kernel-errors.ts";
-import type { Gateway, HostNetwork, NodeRoute } from "../host-network.ts";
+import type { Gateway, HostNetwork, NodeRoute, RefusedRoute } from "../host-network.ts";
 import { useOwnAddressAtOnce } from "./link-local.ts";
 import { setNodeRoutes } from "./node-routes.ts";
 import { isLinkLocal, moveAddresses } from "./uplink.ts";
@@ -82,10 +82,10 @@ export class LinuxHost implements HostNetwork {
     }
   }
 
-  setRoutes(routes: readonly NodeRoute[]): Promise<void> {
-    return inKernel("set the routes to other nodes' pods", () => {
-      setNodeRoutes(this.#socket, this.#require(this.#gateway), routes);
-    });
+  setRoutes(routes: readonly NodeRoute[]): Promise<readonly RefusedRoute[]> {
+    return inKernel("set the routes to other nodes' pods", () =>
+      setNodeRoutes(this.#socket, this.#require(this.#gateway), routes),
+    );
   }
 
   #require(name: string): Link {

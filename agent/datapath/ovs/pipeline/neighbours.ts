@@ -51,7 +51,9 @@ export const noAnswerToHolder = ({ ofport, mac, ips }: Neighbour): Flow[] => [
 /** What a pod may say in neighbour discovery: questions of its own. */
 export const neighbourSpoofFlows = ({ ofport, mac, ips }: Neighbour): Flow[] =>
   discoveredOf(mac, ips).map((ip) => {
-    const own = ofType(solicitation).set("in_port", ofport).set("eth_src", mac).set("ipv6_src", ip).set("nd_sll", mac);
+    // Whole: what is in a later fragment is not seen here (RFC 6980).
+    const whole = ofType(solicitation).masked("ip_frag", 0, 3);
+    const own = whole.set("in_port", ofport).set("eth_src", mac).set("ipv6_src", ip).set("nd_sll", mac);
     return step("SpoofGuard", Priority.high, own, [], "IPv6");
   });
 

@@ -28,7 +28,7 @@ interface Entry<T> {
 }
 
 /**
- * All keys below a prefix, followed: a list at one revision, then a watch from the next one on. The watch resumes where it
+ * All keys below a prefix in the order of their last changes, followed: a list at one revision, then a watch from the next one on. The watch resumes where it
  * was, at any member. Only where etcd has compacted its history, or is another cluster than before, everything is
  * listed anew, and what is different counts as changed.
  */
@@ -152,7 +152,7 @@ export class Mirror<T> extends LiveValue<ReadonlyMap<string, T>> implements Foll
     this.#publishing ??= setTimeout(() => {
       this.#publishing = undefined;
       const map = new Map<string, T>();
-      for (const [key, { value }] of this.#entries) {
+      for (const [key, { value }] of [...this.#entries].sort(([, a], [, b]) => a.modRevision - b.modRevision)) {
         if (value !== undefined) map.set(key.slice(this.#options.prefix.length), value);
       }
       this.set(map);

@@ -1,0 +1,26 @@
+import { accessSync, constants } from "node:fs";
+
+const usual = "/proc/sys/net/";
+/** Where conf/kubernetes mounts the node's: a container that is not privileged has `/proc/sys` read-only. */
+const mounted = "/host/proc/sys/net/";
+/** Always there, and root's to write. */
+const sample = "ipv4/ip_forward";
+
+/**
+ * Under which path a file of `/proc/sys/net` can be written. Both speak of the network namespace of the thread that opens
+ * them, whichever the mount was made in.
+ */
+export function sysctlPath(path: string): string {
+  if (!path.startsWith(usual) || !isReadOnly(usual) || isReadOnly(mounted)) return path;
+  return mounted + path.slice(usual.length);
+}
+
+/** Whether nothing can be written there, be it mounted so or not mounted at all. */
+function isReadOnly(root: string): boolean {
+  try {
+    accessSync(root + sample, constants.W_OK);
+    return false;
+  } catch {
+    return true;
+  }
+}

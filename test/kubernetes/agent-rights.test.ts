@@ -1,0 +1,157 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { parseAllDocuments } from "yaml";
+import { ApiClient } from "../../agent/nodes/kubernetes/api-client.ts";
+import { KubernetesRegistry } from "../../agent/nodes/kubernetes/kubernetes-registry.ts";
+import { createLogger } from "../../shared/log.ts";
+import { eventually } from "../support/agent-process.ts";
+import { describeWith } from "../support/requires.ts";
+import { scratchDir } from "../support/scratch-dir.ts";
+import { ApiServer } from "./api-server.ts";
+
+interface Manifest {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly namespace?: string };
+}
+
+const manifests = (name: string): readonly Manifest[] => {
+  const text = readFileSync(new URL(`../../conf/kubernetes/${name}`, import.meta.url), "utf8");
+  return parseAllDocuments(text, { version: "1.1" }).map((document) => document.toJS() as Manifest);
+};
+
+/** Where objects of such a kind are made. */
+function pathOf({ apiVersion, kind, metadata: { namespace } }: Manifest): string {
+  const root = apiVersion === "v1" ? "/api/v1" : `/apis/${apiVersion}`;
+  const plural = kind.endsWith("y") ? `${kind.slice(0, -1)}ies` : `${kind}s`;
+  return `${root}${namespace === undefined ? "" : `/namespaces/${namespace}`}/${plural.toLowerCase()}`;
+}
+
+const mac = "node.pipette.io/mac-address";
+const account = "/api/v1/namespaces/kube-system/serviceaccounts/pipette-agent";
+
+describeWith("the rights of an agent at a real API server", ["kube-apiserver", "etcd", "openssl"], () => {
+  let server: ApiServer;
+  let own: string;
+  let unbound: string;
+
+  beforeAll(async () => {
+    server = await ApiServer.start();
+    await eventually(
+      async () => (await server.ask("GET", "/api/v1/namespaces/kube-system")).status === 200,
+      "kube-system",
+    );
+    for (const manifest of manifests("registry-rbac.yaml")) await server.create(pathOf(manifest), manifest);
+    for (const name of ["node-a", "node-b"]) {
+      const metadata = { name, labels: { zone: "one" }, annotations: { theirs: "kept" } };
+      const number = name === "node-a" ? 1 : 2;
+      await server.create("/api/v1/nodes", {
+        metadata,
+        spec: { podCIDRs: [`10.80.${number}.0/24`], podCIDR: `10.80.${number}.0/24` },
+      });
+      const addresses = [{ type: "InternalIP", address: `192.0.2.${number}` }];
+      await server.ask("PATCH", `/api/v1/nodes/${name}/status`, { status: { addresses } });
+    }
+    const metadata = { name: "agent-a", namespace: "kube-system" };
+    const spec = {
+      serviceAccountName: "pipette-agent",
+      nodeName: "node-a",
+      containers: [{ name: "agent", image: "none" }],
+    };
+    const pod = await server.create("/api/v1/namespaces/kube-system/pods", { metadata, spec });
+    const boundObjectRef = {
+      apiVersion: "v1",
+      kind: "Pod",
+      name: "agent-a",
+      uid: (pod["metadata"] as { uid: string }).uid,
+    };
+    own = await tokenOf({ boundObjectRef });
+    unbound = await tokenOf({});
+    // A policy counts once the server has compiled it.
+    await eventually(async () => (await patch("node-b", {}, own)).status === 422, "the policy");
+  });
+  afterAll(async () => {
+    await server?.[Symbol.asyncDispose]();
+  });
+
+  async function tokenOf(spec: object): Promise<string> {
+    const answer = await server.create(`${account}/token`, {
+      apiVersion: "authentication.k8s.io/v1",
+      kind: "TokenRequest",
+      spec,
+    });
+    return (answer["status"] as { token: string }).token;
+  }
+
+  const patch = (node: string, change: object, token: string) =>
+    server.ask("PATCH", `/api/v1/nodes/${node}`, change, token);
+  const annotated = (annotations: object) => ({ metadata: { annotations } });
+
+  test("the registry registers its own node, sees the others, and changes none of them", async () => {
+    using scratch = scratchDir();
+    const token = join(scratch.path, "token");
+    writeFileSync(token, own, { mode: 0o600 });
+    const api = new ApiClient({ server: server.url, ca: server.ca, token }, {});
+    await using registry = new KubernetesRegistry({ api, logger: createLogger("error", () => undefined) });
+    const self = (name: string) => ({ name, uid: "", addresses: [], mac: "02:00:00:00:00:01" });
+    expect(await registry.register(self("node-a"))).toMatchObject({ name: "node-a", subnets: [{ prefix: 24 }] });
+    const { body } = await server.ask("GET", "/api/v1/nodes/node-a");
+    expect(body).toMatchObject(annotated({ theirs: "kept", [mac]: "02:00:00:00:00:01" }));
+    expect((await registry.list()).map(({ name }) => name)).toEqual(["node-a", "node-b"]);
+    await expect(registry.register(self("node-b"))).rejects.toThrow(
+      /422: .*an agent changes its own Node only: its token is of a pod on node "node-a"/,
+    );
+  });
+
+  test.each<[string, object]>([
+    ["another annotation", annotated({ other: "x" })],
+    ["somebody else's annotation", annotated({ theirs: "changed" })],
+    ["the removal of somebody else's annotation", annotated({ theirs: null })],
+    ["a label", { metadata: { labels: { zone: "two" } } }],
+    ["a taint", { spec: { taints: [{ key: "k", effect: "NoExecute" }] } }],
+    ["no scheduling", { spec: { unschedulable: true } }],
+    ["a finalizer", { metadata: { finalizers: ["example.org/x"] } }],
+    ["an owner", { metadata: { ownerReferences: [{ apiVersion: "v1", kind: "Node", name: "node-b", uid: "u" }] } }],
+  ])("of its own Node it changes nothing else: not %s", async (_, change) => {
+    const { status, body } = await patch("node-a", change, own);
+    expect([status, body.message]).toEqual([422, expect.stringContaining("an agent changes no")]);
+  });
+
+  test("its own annotation it sets, changes and takes away, and others do what they like", async () => {
+    for (const value of ["02:00:00:00:00:0a", "02:00:00:00:00:0b", null])
+      expect((await patch("node-a", annotated({ [mac]: value }), own)).status).toBe(200);
+    expect((await server.ask("PATCH", "/api/v1/nodes/node-b", annotated({ anything: "x" }))).status).toBe(200);
+  });
+
+  test("a token that is of no pod reads, and changes nothing", async () => {
+    expect((await server.ask("GET", "/api/v1/nodes", undefined, unbound)).status).toBe(200);
+    expect((await patch("node-a", annotated({ [mac]: "02:00:00:00:00:01" }), unbound)).status).toBe(422);
+  });
+
+  test.each([
+    ["PATCH", "/api/v1/nodes/node-a/status", { status: { addresses: [] } }],
+    ["DELETE", "/api/v1/nodes/node-a", undefined],
+    ["POST", "/api/v1/nodes", { metadata: { name: "node-c" } }],
+    ["GET", "/api/v1/pods", undefined],
+    ["GET", "/api/v1/namespaces/kube-system/secrets", undefined],
+    ["POST", `${account}/token`, { spec: {} }],
+  ])("its role has nothing of %s %s", async (method, path, body) => {
+    expect((await server.ask(method, path, body, own)).status).toBe(403);
+  });
+
+  const dryRun = (manifest: Manifest) =>
+    server.ask("POST", `${pathOf(manifest)}?dryRun=All&fieldValidation=Strict`, manifest);
+
+  test("the Linux DaemonSet is taken as it is, where no container may be privileged", async () => {
+    for (const manifest of manifests("linux-daemonset.yaml"))
+      expect(await dryRun(manifest)).toMatchObject({ status: 201 });
+  });
+
+  test("nothing is wrong with the Windows DaemonSet but that it needs to be", async () => {
+    for (const manifest of manifests("windows-daemonset.yaml"))
+      expect((await dryRun(manifest)).body.message).toMatch(
+        /^DaemonSet\.apps "pipette-agent-windows" is invalid: spec\.template\.spec: Forbidden: hostProcess containers are disallowed by cluster policy$/,
+      );
+  });
+});
