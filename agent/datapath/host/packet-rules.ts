@@ -2,7 +2,7 @@ import { CniCode, CniError } from "../../../shared/errors.ts";
 import { limits } from "../../../shared/limits.ts";
 import { askForChain, Errno, isRefusal, type Kernel, type NetlinkSocket, readRuleCount } from "../../netlink/mod.ts";
 import { runProgram } from "../../run-program.ts";
-import { type GuardedNetwork, linkLocalRules, loopbackRules, tunnelRules } from "./guard-rules.ts";
+import { type GuardedNetwork, loopbackRules, tunnelRules, unforwardedRules } from "./guard-rules.ts";
 import { type MasqueradedNetwork, masqueradeRules, projectsOf, unhiddenRules } from "./masquerade.ts";
 import { projectRules } from "./project-rules.ts";
 
@@ -29,7 +29,7 @@ function chainsOf(network: ForwardedNetwork): readonly Chain[] {
     { name: "projects", hook: "type nat hook postrouting priority srcnat - 10", ...projectRules(projectsOf(network)) },
     // What is left of pods' addresses behind all translations, ours and others'.
     { name: "unhidden", hook: "type filter hook postrouting priority srcnat + 10", rules: unhiddenRules(network) },
-    { name: "link-local", hook: "type filter hook forward priority filter", rules: linkLocalRules(network) },
+    { name: "unforwarded", hook: "type filter hook forward priority filter", rules: unforwardedRules(network) },
     { name: "loopback", hook: "type filter hook prerouting priority raw", rules: loopbackRules(network) },
     { name: "tunnel-input", hook: "type filter hook input priority filter", rules: tunnel },
     { name: "tunnel-forward", hook: "type filter hook forward priority filter", rules: tunnel },
