@@ -10,9 +10,10 @@ import type { Finding } from "../check/finding.ts";
 import type { CheckContext } from "../check/lease-checks.ts";
 import { intervalsOf } from "../config/intervals.ts";
 import { repairStore } from "../store/repair-store.ts";
-import { dataDirWith, ipamConfigOf, type NetworkConf, readNetworkConf } from "./network-conf.ts";
-import { absoluteDir, sayMissing } from "./open-store.ts";
+import { ipamConfigOf, type NetworkConf } from "./network-conf.ts";
+import { sayMissing } from "./open-store.ts";
 import { confOption, dataDirOption, jsonOption, progressOption } from "./options.ts";
+import { scopeOf } from "./scope.ts";
 
 const action = "check the database";
 
@@ -30,8 +31,7 @@ why it matters and what to do. With --conf also whether the leases lie in the co
   },
   exits: { 0: "in order, apart from notes", 1: "failed, or there are errors or warnings", 3: "there is no database" },
   run: async ({ options }, io) => {
-    const conf = options.conf === undefined ? undefined : await readNetworkConf(options.conf, io);
-    const dataDir = absoluteDir(dataDirWith(options["data-dir"], conf));
+    const { conf, dataDir } = await scopeOf(options, io);
     const context = { nowMs: Date.now(), bootId: readBootId(), ...(await rangesOf(conf)) };
     const look = (): Promise<Report | undefined> =>
       lookAt(databaseIn(dataDir), context, new Progress(io, options.progress));

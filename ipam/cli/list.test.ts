@@ -77,12 +77,12 @@ test("shows JSON for programs, of one network where asked", async () => {
 test("says so when there is nothing", async () => {
   using scratch = scratchDir();
   await fill(scratch.path);
-  expect(await run("list", "--data-dir", scratch.path, "--network", "green")).toEqual({
+  expect(await run("list", "--data-dir", scratch.path, "--network", "red", "--state", "cooling")).toEqual({
     status: 0,
-    stdout: 'No leases in network "green"\n',
+    stdout: 'No leases in network "red" that are cooling\n',
     stderr: "",
   });
-  expect((await run("list", "--data-dir", scratch.path, "--network", "green", "--json")).stdout).toBe("[]\n");
+  expect((await run("list", "--data-dir", scratch.path, "--pod", "x/y", "--json")).stdout).toBe("[]\n");
 });
 
 test("without a database fails, and makes none", async () => {

@@ -50,10 +50,6 @@ export async function ipamConfigOf({ conf, network, version }: NetworkConf): Pro
   return parseIpamConfig({ conf, network, version, args: "", ...(settings === undefined ? {} : { settings }) });
 }
 
-/** Where the leases of this command line lie: what was typed counts before what the configuration says. */
-export const dataDirWith = (typed: string | undefined, conf: NetworkConf | undefined): string | undefined =>
-  typed ?? (conf === undefined ? undefined : dataDirOf(conf.conf));
-
 /**
  * A file, or standard input, up to the bound of a network configuration.
  * @throws {CniError} code 5 naming it

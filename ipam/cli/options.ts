@@ -7,7 +7,7 @@ import type { OptionSpec } from "../../shared/terminal/command.ts";
 export const dataDirOption = {
   value: "DIR",
   of: "directory",
-  help: `where leases.db lies (default ${paths.dataDir})`,
+  help: `where leases.db lies (default: what --conf says, or PIPETTE_DATA_DIR, or ${paths.dataDir})`,
 } as const satisfies OptionSpec;
 
 export const networkOption = {

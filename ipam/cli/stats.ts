@@ -2,15 +2,16 @@ import { defineCommand } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import { formatJson } from "../../shared/terminal/printable.ts";
 import { formatAge, formatTable } from "../../shared/terminal/table.ts";
+import { type Given, givenOf } from "../allocate/given.ts";
+import { givenFrom } from "../allocate/marks.ts";
 import { readBootId } from "../boot-id.ts";
 import type { Lease } from "../lease.ts";
-import type { StoreSnapshot } from "../store/store-snapshot.ts";
 import { Counter, type Tally, taken } from "./census.ts";
-import { leaseView } from "./lease-view.ts";
-import { dataDirWith, ipamConfigOf, readNetworkConf } from "./network-conf.ts";
-import { absoluteDir, openSnapshot } from "./open-store.ts";
+import { leaseView, timeText } from "./lease-view.ts";
 import { confOption, dataDirOption, jsonOption, networkOption } from "./options.ts";
-import { type Pool, poolOf, poolsOfConfig, poolsOfStore } from "./pools.ts";
+import { type PoolLook, withPools } from "./pool-look.ts";
+import { type Pool, poolOf } from "./pools.ts";
+import { scopeOf } from "./scope.ts";
 
 const action = "count addresses";
 
@@ -20,25 +21,15 @@ export const stats = defineCommand({
 allocated, releasing, cooling and free; how full that is, the oldest lease, and how much comes and goes.
 
 Without --conf the ranges are what the database remembers: those that gave an address, without what is excluded.
-ALLOCATIONS counts since the oldest standing lease of the set was given, over all networks of the database.`,
+ALLOCATIONS is how many addresses the set has given in all, and in an hour since it gave its first.`,
   options: { conf: confOption, network: networkOption, json: jsonOption, "data-dir": dataDirOption },
-  exits: { 3: "there is no database" },
+  exits: { 3: "there is no database, or no such network" },
   run: async ({ options }, io) => {
-    const conf = options.conf === undefined ? undefined : await readNetworkConf(options.conf, io);
-    const dir = absoluteDir(dataDirWith(options["data-dir"], conf));
-    using snapshot = await openSnapshot(dir, action, io);
-    if (snapshot === undefined) return exitStatus.notThere;
-    const network = options.network ?? conf?.network;
-    const pools =
-      conf === undefined ? poolsOfStore(snapshot, network) : poolsOfConfig(conf.network, await ipamConfigOf(conf));
-    const report = reportOf(
-      snapshot,
-      pools.filter((pool) => network === undefined || pool.network === network),
-      network,
-      readBootId(),
-    );
-    io.stdout(options.json ? formatJson(reportView(report, Date.now())) : reportText(report, Date.now()));
-    return exitStatus.done;
+    return withPools(await scopeOf(options, io), action, io, (look) => {
+      const report = reportOf(look, readBootId());
+      io.stdout(options.json ? formatJson(reportView(report, Date.now())) : reportText(report, Date.now()));
+      return exitStatus.done;
+    });
   },
 });
 
@@ -49,6 +40,7 @@ interface PoolReport {
   readonly total: bigint;
   /** Of the leases that stand, the one given first. */
   readonly oldest?: Lease;
+  readonly given?: Given;
   readonly earlierBoot: number;
 }
 
@@ -60,17 +52,12 @@ interface Report {
   readonly generation: number;
 }
 
-function reportOf(
-  snapshot: StoreSnapshot,
-  pools: readonly Pool[],
-  network: string | undefined,
-  bootId: string,
-): Report {
+function reportOf({ pools, leases, marks }: PoolLook, bootId: string): Report {
   const counts = new Map(
     pools.map((pool) => [pool, { counter: new Counter(pool), oldest: undefined as Lease | undefined, earlierBoot: 0 }]),
   );
   let outside = 0;
-  for (const lease of snapshot.leases(network)) {
+  for (const lease of leases()) {
     const pool = poolOf(pools, lease.owner.network, lease.address.ip);
     const count = pool === undefined ? undefined : counts.get(pool);
     if (count === undefined) {
@@ -88,27 +75,31 @@ function reportOf(
       tally: counter.tally,
       total: counter.total,
       ...(oldest === undefined ? {} : { oldest }),
+      ...givenIn(pool, marks),
       earlierBoot,
     })),
     outside,
-    generation: Number(snapshot.marks().get("generation") ?? "0"),
+    generation: Number(marks.get("generation") ?? "0"),
   };
 }
 
 const percent = ({ tally, total }: PoolReport): number =>
   total === 0n ? 100 : Number((taken(tally) * 1000n) / total) / 10;
 
+function givenIn({ network, range }: Pool, marks: PoolLook["marks"]): Pick<PoolReport, "given"> {
+  const given = givenOf(marks.get(givenFrom(network, range)));
+  return given === undefined ? {} : { given };
+}
+
 function churnOf(
-  { oldest }: PoolReport,
-  { generation }: Report,
+  { given }: PoolReport,
   nowMs: number,
-): { readonly allocations: number; readonly perHour?: number } | undefined {
-  if (oldest === undefined) return undefined;
-  // Below zero where the count has been lost, which "check" tells of.
-  const allocations = Math.max(0, generation - oldest.generation);
-  const ageMs = nowMs - oldest.allocatedAtMs;
-  if (ageMs < leastForRateMs) return { allocations };
-  return { allocations, perHour: Math.round((allocations * 36_000_000) / ageMs) / 10 };
+): { readonly allocations: number; readonly since: string; readonly perHour?: number } | undefined {
+  if (given === undefined) return undefined;
+  const churn = { allocations: given.count, since: timeText(given.sinceMs) };
+  const ageMs = nowMs - given.sinceMs;
+  if (ageMs < leastForRateMs) return churn;
+  return { ...churn, perHour: Math.round((given.count * 36_000_000) / ageMs) / 10 };
 }
 
 /** Less time tells nothing of an hour. */
@@ -118,7 +109,7 @@ function reportView(report: Report, nowMs: number) {
   return {
     pools: report.pools.map((entry) => {
       const { pool, tally, total, oldest, earlierBoot } = entry;
-      const churn = churnOf(entry, report, nowMs);
+      const churn = churnOf(entry, nowMs);
       return {
         network: pool.network,
         range: pool.range,
@@ -159,7 +150,7 @@ function reportText(report: Report, nowMs: number): string {
   ];
   const rows = report.pools.map((entry) => {
     const { pool, tally, total, oldest } = entry;
-    const churn = churnOf(entry, report, nowMs);
+    const churn = churnOf(entry, nowMs);
     return [
       ...[pool.network, pool.range],
       ...[total, tally.allocated, tally.releasing, tally.cooling].map(String),
