@@ -13,6 +13,7 @@ import { Agent } from "./agent.ts";
 import { asService, logInto } from "./agent-supervision.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import { readConfig } from "./config/read-config.ts";
+import { strangeKeysBeside } from "./config/network-files.ts";
 import { openSecrets } from "./config/secret-files.ts";
 import { chooseDataPath } from "./data-path-choice.ts";
 import { openRegistry } from "./nodes/open-registry.ts";
@@ -50,6 +51,7 @@ async function run(file: string, check: boolean, io: TerminalIo, supervisor?: Su
   if (config === undefined) return exitStatus.failed;
   if (check) {
     for (const { what } of openSecrets(config)) io.stderr(`${printable(what)}, wanted only root to read it\n`);
+    for (const text of await strangeKeysBeside(config)) io.stderr(`${printable(text)}\n`);
     io.stdout(`${file} is in order\n`);
     return exitStatus.done;
   }

@@ -21,11 +21,11 @@ import { ipamResult, readDns } from "./result.ts";
  */
 export function runIpamPlugin(io: PluginIo): Promise<number> {
   const verbTable: VerbTable = {
-    ADD: mended(add),
+    ADD: telling(mended(add)),
     DEL: mended(del),
     CHECK: mended(check),
     GC: mended(gc),
-    STATUS: mended(status),
+    STATUS: telling(mended(status)),
   };
   return runPlugin(verbTable, io);
 }
@@ -39,6 +39,24 @@ const mended =
       (line) => request.io.log(line),
       () => verb(request),
     );
+
+/** A misspelt key is passed over, as host-local does; where something is wrong it may be the reason. */
+const telling =
+  (verb: VerbHandler): VerbHandler =>
+  async (request) => {
+    try {
+      return await verb(request);
+    } catch (caught) {
+      const { strangeKeys, strangeKeyText } = await import("./config/strange-keys.ts");
+      const strange = strangeKeys(request.conf).map(strangeKeyText);
+      if (strange.length === 0) throw caught;
+      const { code, message, details } = CniError.from(caught);
+      throw new CniError(code, message, {
+        details: [...(details === "" ? [] : [details]), ...strange].join("; "),
+        cause: caught,
+      });
+    }
+  };
 
 const ownerOf = ({ network, env }: CniRequest): Owner => ({
   network,

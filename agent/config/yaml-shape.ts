@@ -1,5 +1,6 @@
 import { type Document, isAlias, isMap, isScalar, isSeq, type Node, visit } from "yaml";
 import { isObject, show } from "../../shared/json-fields.ts";
+import { nearest } from "../../shared/near.ts";
 
 /**
  * What a YAML document must look like, as data: one walk over the document finds every fault with
@@ -169,7 +170,12 @@ function walkMap(
     const inner = Object.hasOwn(shape.keys, key) ? shape.keys[key] : undefined;
     if (inner === undefined) {
       const known = Object.keys(shape.keys).join(", ");
-      at.problems.push({ offset: keyOffset, text: `${name(keyPath)} is an unknown key, wanted one of ${known}` });
+      const near = nearest(key, Object.keys(shape.keys));
+      const meant = near === undefined ? "" : ` (did you mean "${near}"?)`;
+      at.problems.push({
+        offset: keyOffset,
+        text: `${name(keyPath)} is an unknown key${meant}, wanted one of ${known}`,
+      });
       continue;
     }
     out[key] = walk(at, item.value, inner, keyPath, keyOffset);

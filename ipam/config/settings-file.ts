@@ -13,14 +13,22 @@ import { type IpamSection, parseSection } from "./section.ts";
  * @throws {CniError} code 5 where the file is not to be trusted or cannot be read, 6 and 7 as for a configuration
  */
 export async function readSettingsFile(dataDir: string, network: string): Promise<IpamSection | undefined> {
-  const path = `${dataDir}${paths.directorySeparator}${network}.json`;
-  if (!isWindows && isAbsentNow(path)) return undefined;
-  const bytes = await readTrusted(path);
-  if (bytes === undefined) return undefined;
-  const fields = Fields.parse(new TextDecoder().decode(bytes), `settings file "${path}"`);
+  const fields = await readSettings(dataDir, network);
+  if (fields === undefined) return undefined;
   if (fields.has("dataDir")) throw fields.wrong("dataDir", fields.get("dataDir"), "no such key: the file lies there");
   return parseSection(fields);
 }
+
+/** The same before any of its keys is looked at. */
+export async function readSettings(dataDir: string, network: string): Promise<Fields | undefined> {
+  const path = settingsPath(dataDir, network);
+  if (!isWindows && isAbsentNow(path)) return undefined;
+  const bytes = await readTrusted(path);
+  return bytes === undefined ? undefined : Fields.parse(new TextDecoder().decode(bytes), `settings file "${path}"`);
+}
+
+export const settingsPath = (dataDir: string, network: string): string =>
+  `${dataDir}${paths.directorySeparator}${network}.json`;
 
 /** Opened first and judged then, so that nobody can put another file there in between. */
 async function readTrusted(path: string): Promise<Uint8Array | undefined> {
