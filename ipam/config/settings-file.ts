@@ -4,6 +4,7 @@ import { limits } from "../../shared/limits.ts";
 import { paths } from "../../shared/paths.ts";
 import { isWindows } from "../../shared/platform.ts";
 import { isAbsentNow } from "../../shared/read-now.linux.ts";
+import { isDenial, whoMay } from "../../shared/rights.ts";
 import { type IpamSection, parseSection } from "./section.ts";
 
 /**
@@ -51,6 +52,7 @@ async function readTrusted(path: string): Promise<Uint8Array | undefined> {
   } catch (caught) {
     if (caught instanceof CniError) throw caught;
     if (isAbsent(caught)) return undefined;
+    if (isDenial(caught)) throw unreadable(path, "this user may not look (EACCES)", `to be ${whoMay}`, caught);
     throw unreadable(path, textOf(caught), "a readable file, or none", caught);
   } finally {
     if (file !== undefined) closeSync(file);

@@ -13,7 +13,7 @@ const [lenient, strict] = [schemaOf("ipam.schema.json"), schemaOf("ipam-strict.s
 const closed = { ipam: sectionKeys, range: rangeKeys, route: routeKeys };
 
 /** A section with one key too many, where it is, and what it may have been meant as. */
-const slips: readonly (readonly [section: object, path: string, near?: string])[] = [
+const slips: readonly (readonly [section: object, path: string, near: string | undefined])[] = [
   [{ exlude: ["10.1.0.5"] }, "ipam.exlude", "exclude"],
   [{ ranges: [[{ subnet: "10.1.0.0/24", excldue: [] }]] }, "ipam.ranges[0][0].excldue", "exclude"],
   [
@@ -24,7 +24,7 @@ const slips: readonly (readonly [section: object, path: string, near?: string])[
   [{ routes: [{ dst: "0.0.0.0/0", gwy: "10.1.0.1" }] }, "ipam.routes[0].gwy", "gw"],
   [{ coolDown: 5 }, "ipam.coolDown", "cooldownMs"],
   [{ stikcy: true }, "ipam.stikcy", "sticky"],
-  [{ _comment: "ours" }, "ipam._comment"],
+  [{ _comment: "ours" }, "ipam._comment", undefined],
 ];
 
 const document = (section: object) => ({

@@ -1,4 +1,5 @@
 import { intAt, openLibrary } from "../native.linux.ts";
+import { connectFailure } from "../rights.ts";
 import type { H2Call } from "./h2-client.ts";
 import { GrpcCode, RpcError } from "./rpc-error.ts";
 
@@ -113,10 +114,7 @@ function connect(c: Calls, fd: number, address: string, timeoutMs: number, what:
     if (code === "EAGAIN")
       fail(GrpcCode.deadlineExceeded, `its listener took no connection within ${timeoutMs} ms, wanted one by then`);
     const nobody = code === "ENOENT" || code === "ECONNREFUSED";
-    fail(
-      GrpcCode.unavailable,
-      `${nobody ? `nobody listens (${code})` : `connecting fails with ${code}`}, wanted an agent`,
-    );
+    fail(GrpcCode.unavailable, nobody ? `nobody listens (${code}), wanted an agent` : connectFailure(code, "an agent"));
   }
 }
 

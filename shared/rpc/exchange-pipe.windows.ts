@@ -1,3 +1,4 @@
+import { connectFailure } from "../rights.ts";
 import { isPipeName, openPipes, type Pipes, pipeAccess } from "../windows/pipe.windows.ts";
 import { PipeStream } from "../windows/pipe-stream.windows.ts";
 import { trustedServer, whyNotTrusted } from "../windows/pipe-trust.windows.ts";
@@ -56,20 +57,21 @@ export function exchangeByPipe(name: string, call: H2Call, timeoutMs: number, wh
 /** Waits where every instance of the pipe is taken, by a crowd of plugins. */
 function connect(pipes: Pipes, name: string, timeoutMs: number, what: string): number {
   const until = performance.now() + timeoutMs;
-  const refusal = (code: GrpcCode, is: string): RpcError =>
-    new RpcError(code, `${what}: ${is}, wanted an agent`, { unreachable: true });
-  if (!isPipeName(name)) throw refusal(GrpcCode.unavailable, "it is no name of a pipe");
+  const refusal = (code: GrpcCode, is: string): RpcError => new RpcError(code, `${what}: ${is}`, { unreachable: true });
+  if (!isPipeName(name)) throw refusal(GrpcCode.unavailable, "it is no name of a pipe, wanted an agent");
   for (;;) {
     const attempt = pipes.open(name, pipeAccess.talk);
     if (attempt.t === "open") return attempt.handle;
     const { error } = attempt;
     if (error !== winError.pipeBusy) {
       const code = errorNames[error] ?? `error ${error}`;
-      const is = error === winError.fileNotFound ? `nobody listens (${code})` : `connecting fails with ${code}`;
+      const nobody = error === winError.fileNotFound;
+      const is = nobody ? `nobody listens (${code}), wanted an agent` : connectFailure(code, "an agent");
       throw refusal(GrpcCode.unavailable, is);
     }
     const leftMs = Math.ceil(until - performance.now());
-    if (leftMs <= 0) throw refusal(GrpcCode.deadlineExceeded, `all of its instances were taken for ${timeoutMs} ms`);
+    if (leftMs <= 0)
+      throw refusal(GrpcCode.deadlineExceeded, `all of its instances were taken for ${timeoutMs} ms, wanted an agent`);
     pipes.waitForInstance(name, leftMs);
   }
 }

@@ -1,4 +1,5 @@
 import { CniError } from "../errors.ts";
+import { isDenial, isUnprivileged, whoMay } from "../rights.ts";
 import type { Command, CommandGroup } from "./command.ts";
 import { exitStatus } from "./exit-status.ts";
 import { helpOf } from "./help.ts";
@@ -45,7 +46,8 @@ async function runLeaf(path: string, command: Command, args: readonly string[], 
     return await command.run(parsed.line, io);
   } catch (caught) {
     const { message, details } = CniError.from(caught, command.action);
-    io.stderr(`${printableLines(message)}\n${details === "" ? "" : `${printableLines(details)}\n`}`);
+    const root = isDenial(caught) && isUnprivileged() ? `It wants ${whoMay}, which this user is not\n` : "";
+    io.stderr(`${printableLines(message)}\n${details === "" ? "" : `${printableLines(details)}\n`}${root}`);
     return exitStatus.failed;
   }
 }
