@@ -1,5 +1,7 @@
 import { version } from "../../shared/version.ts";
+import { isMasqueradeProblem } from "../datapath/host/masquerade-problem.ts";
 import type { Finding } from "./finding.ts";
+import { notMasqueraded } from "./masquerade.ts";
 import type { Sight } from "./sight.ts";
 
 /** Whether the agent serves, and what it says itself. */
@@ -18,22 +20,22 @@ export function agentFindings({ agent, networks }: Sight, socket: string): reado
   const { problems, shortcomings, version: running, networks: served, departing } = agent.status;
   const unserved = networks.filter((name) => !served.includes(name));
   return [
-    ...problems.map(
-      ({ message }): Finding => ({
-        severity: "error",
-        code: "agent-problem",
-        what: message,
-        why: "The agent says so itself, and fails STATUS until it is over",
-        todo: "what the sentence says; the agent goes on trying",
-        evidence: "",
-      }),
-    ),
+    ...problems.map(({ message }) => (isMasqueradeProblem(message) ? notMasqueraded(message) : troubled(message))),
     ...shortcomings.map(lacking),
     ...(departing === 0 ? [] : [takingAway(departing)]),
     ...(running === version ? [] : [otherVersion(running)]),
     ...unserved.map(notServed),
   ];
 }
+
+const troubled = (what: string): Finding => ({
+  severity: "error",
+  code: "agent-problem",
+  what,
+  why: "The agent says so itself, and fails STATUS until it is over",
+  todo: "put right what the sentence names; the agent goes on trying, and its log tells more",
+  evidence: "",
+});
 
 const lacking = (what: string): Finding => ({
   severity: "error",

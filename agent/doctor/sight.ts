@@ -64,6 +64,8 @@ export interface Sight {
   readonly halfMade: readonly HalfMade[];
   /** Addresses in the named network namespaces of the node, as `formatIp` writes them. */
   readonly namespaceAddresses: ReadonlySet<string>;
+  /** Namespaces of sandboxes in which nothing is up: their pods have no network, whoever should have wired them. */
+  readonly bareNamespaces: readonly { readonly path: string; readonly inode: string }[];
   /** Absent without Open vSwitch, or where its database could not be asked. */
   readonly switch?: SeenSwitch;
   readonly runtime?: RuntimeList;

@@ -1,6 +1,6 @@
 import { defineCommand } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
-import { formatJson, printable } from "../../shared/terminal/printable.ts";
+import { counted, formatJson, printable } from "../../shared/terminal/printable.ts";
 import { Progress } from "../../shared/terminal/progress.ts";
 import type { TerminalIo } from "../../shared/terminal/terminal-io.ts";
 import { databaseIn } from "../allocator.ts";
@@ -114,13 +114,11 @@ function tell({ database, leases, findings }: Report, repaired: number, json: bo
   const text = findings.map(({ severity, what, why, todo }) =>
     [`${severity}: ${what}`, `  why:  ${why}`, `  do:   ${todo}`].map((line) => `${printable(line)}\n`).join(""),
   );
-  const count = (wanted: Finding["severity"]): string => {
-    const number = findings.filter(({ severity }) => severity === wanted).length;
-    return `${number} ${number === 1 ? wanted : `${wanted}s`}`;
-  };
+  const count = (wanted: Finding["severity"]): string =>
+    counted(findings.filter(({ severity }) => severity === wanted).length, wanted);
   const put = repaired === 0 ? "" : `${repaired} put right. `;
   const sum = findings.length === 0 ? "in order" : severities.map(count).join(", ");
   io.stdout(
-    `${text.join("\n")}${text.length === 0 ? "" : "\n"}${put}${printable(database)}: ${leases} ${leases === 1 ? "lease" : "leases"}, ${sum}\n`,
+    `${text.join("\n")}${text.length === 0 ? "" : "\n"}${put}${printable(database)}: ${counted(leases, "lease")}, ${sum}\n`,
   );
 }

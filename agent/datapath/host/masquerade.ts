@@ -3,6 +3,7 @@ import { type Cidr, contains, firstOf, formatIp, type Ip, ipOf } from "../../../
 import { limits } from "../../../shared/limits.ts";
 import { askForChain, Errno, isRefusal, type Kernel, type NetlinkSocket, readRuleCount } from "../../netlink/mod.ts";
 import { runProgram } from "../../run-program.ts";
+import { masqueradeProblem } from "./masquerade-problem.ts";
 
 /** A network whose pods may be hidden behind the node. */
 export interface MasqueradedNetwork {
@@ -95,7 +96,7 @@ export function missingMasquerade(kernel: Kernel, networks: readonly Masqueraded
     const wanted = rulesOf(network).length;
     const found = countRules(socket, masqueradeTable(network));
     if (found === wanted) return [];
-    return [`${found} of ${wanted} masquerade rules stand in the table "${masqueradeTable(network)}"`];
+    return [masqueradeProblem(found, wanted, masqueradeTable(network))];
   });
 }
 
