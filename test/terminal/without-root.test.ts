@@ -31,7 +31,7 @@ describeWith("a user who is not root, while an agent runs", ["root", "linux"], (
 
   beforeAll(async () => {
     compileExecutables();
-    home = new AgentHome({ logLevel: "debug" });
+    home = new AgentHome({ logLevel: "debug" }, executables, ["unshare", "--net"]);
     chmodSync(home.directory, 0o755);
     // Where the repository lies he may not be able to look.
     pipette = join(home.directory, "pipette");
