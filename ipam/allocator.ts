@@ -7,11 +7,10 @@ import { paths } from "../shared/paths.ts";
 import { type Applicant, assignRequests, chooseAddress } from "./allocate/choose.ts";
 import { cooledBy, noteCooldown } from "./allocate/cooldown.ts";
 import { countGiven } from "./allocate/given.ts";
-import { allocatedOf, leasesOf } from "./allocate/held.ts";
+import { allocatedOf, confirm, leasesOf } from "./allocate/held.ts";
 import { hasAddress } from "./allocate/pick.ts";
 import { holdsOthers } from "./allocate/refusals.ts";
 import { noteAddress } from "./allocate/sticky.ts";
-import { hasSubnet, subnetOf } from "./allocate/subnet.ts";
 import { attachmentName, unclaimedTest } from "./allocate/unclaimed.ts";
 import { type RangeUsage, usageOf } from "./allocate/usage.ts";
 import { forgetWired, isWired, noteWired } from "./allocate/wired.ts";
@@ -123,7 +122,7 @@ export class Allocator implements Disposable {
   #allocate(owner: Owner, config: IpamConfig, pod: Pod | undefined): Allocation {
     const known = leasesOf(this.#store, owner);
     const held = allocatedOf(known);
-    if (held.length > 0) return { leases: this.#confirm(owner, held, config), created: false };
+    if (held.length > 0) return { leases: this.#confirm(owner, held, config, pod), created: false };
     requireComplete(this.#store, owner.network);
     const requested = assignRequests(config);
     const nowMs = this.#surroundings.now();
@@ -140,14 +139,15 @@ export class Allocator implements Disposable {
   }
 
   /** The lease stays as it is, but belongs to this boot now: its owner has just been heard of. */
-  #confirm(owner: Owner, held: readonly Lease[], { requested, rangeSets }: IpamConfig): readonly Lease[] {
+  #confirm(
+    owner: Owner,
+    held: readonly Lease[],
+    { requested, rangeSets }: IpamConfig,
+    pod: Pod | undefined,
+  ): readonly Lease[] {
     const other = requested.find((ip) => !held.some((lease) => sameIp(lease.address.ip, ip)));
     if (other !== undefined) throw holdsOthers(owner, held, other);
-    const { bootId } = this.#surroundings;
-    const confirmed = held.map((lease) => {
-      const subnet = hasSubnet(lease) ? undefined : subnetOf(rangeSets, lease.address.ip);
-      return lease.bootId === bootId && subnet === undefined ? lease : { ...lease, ...subnet, bootId };
-    });
+    const confirmed = confirm(held, rangeSets, this.#surroundings.bootId, pod);
     for (const lease of confirmed) if (!held.includes(lease)) this.#store.put(lease);
     return confirmed;
   }

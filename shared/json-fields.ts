@@ -1,5 +1,6 @@
 import { CniCode, CniError } from "./errors.ts";
 import { parseJson } from "./json.ts";
+import { faultPlace } from "./json-fault.ts";
 import { brief, printable } from "./printable.ts";
 
 /**
@@ -34,7 +35,7 @@ export class Fields {
     try {
       value = parseJson(text);
     } catch (cause) {
-      const reason = text.trim() === "" ? "it is empty" : reasonOf(cause);
+      const reason = text.trim() === "" ? "it is empty" : `${reasonOf(cause)}${faultPlace(text)}`;
       throw new CniError(CniCode.decode, `Cannot read the ${what}: ${reason}, wanted one JSON object`, { cause });
     }
     if (!isObject(value))

@@ -16,6 +16,12 @@ export function nearest(typed: string, words: readonly string[]): string | undef
   return near.sort((a, b) => slips(typed, a) - slips(typed, b))[0];
 }
 
+/** ` (did you mean "exclude"?)`, or nothing. */
+export function didYouMean(typed: string, known: readonly string[]): string {
+  const near = nearest(typed, known);
+  return near === undefined || near === typed ? "" : ` (did you mean "${near}"?)`;
+}
+
 const slips = (typed: string, word: string): number => distance(typed.toLowerCase(), word.toLowerCase());
 
 /** Letters to insert, delete, replace or swap with their neighbour (optimal string alignment). */

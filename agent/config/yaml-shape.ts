@@ -1,6 +1,6 @@
 import { type Document, isAlias, isMap, isScalar, isSeq, type Node, visit } from "yaml";
 import { isObject, show } from "../../shared/json-fields.ts";
-import { nearest } from "../../shared/near.ts";
+import { didYouMean } from "../../shared/near.ts";
 
 /**
  * What a YAML document must look like, as data: one walk over the document finds every fault with
@@ -170,8 +170,7 @@ function walkMap(
     const inner = Object.hasOwn(shape.keys, key) ? shape.keys[key] : undefined;
     if (inner === undefined) {
       const known = Object.keys(shape.keys).join(", ");
-      const near = nearest(key, Object.keys(shape.keys));
-      const meant = near === undefined ? "" : ` (did you mean "${near}"?)`;
+      const meant = didYouMean(key, Object.keys(shape.keys));
       at.problems.push({
         offset: keyOffset,
         text: `${name(keyPath)} is an unknown key${meant}, wanted one of ${known}`,

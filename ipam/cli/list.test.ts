@@ -95,9 +95,9 @@ test("without a database fails, and makes none", async () => {
 
 test.each([
   [[], "the command is missing, wanted list, show"],
-  [["lits"], 'the command is "lits", wanted list, show'],
-  [["list", "--jsno"], '"--jsno" is no option of it'],
-  [["list", "extra"], '"extra" is too much'],
+  [["lits"], 'the command is "lits" (did you mean "list"?), wanted list, show'],
+  [["list", "--jsno"], '"--jsno" is no option of it (did you mean "--json"?)'],
+  [["list", "extra"], '"extra" is one word too many, wanted nothing but options'],
   [["list", "--json=yes"], '"--json=yes" is no option of it'],
   [["list", "--network"], '"--network" has no value'],
   [["list", "--data-dir="], '"--data-dir" has no value'],

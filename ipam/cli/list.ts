@@ -4,7 +4,7 @@ import { formatJson, printable } from "../../shared/terminal/printable.ts";
 import { type Lease, leaseStates } from "../lease.ts";
 import { leaseTable, leaseView, podText } from "./lease-view.ts";
 import { openSnapshot } from "./open-store.ts";
-import { confOption, dataDirOption, jsonOption, networkOption } from "./options.ts";
+import { confOption, dataDirOption, jsonOption, namesOf, networkOption } from "./options.ts";
 import { scopeOf, unknownNetwork } from "./scope.ts";
 
 const action = "list leases";
@@ -17,8 +17,12 @@ Several filters narrow it down together.`,
     conf: confOption,
     network: networkOption,
     state: { value: "STATE", of: leaseStates, help: "only those in this state" },
-    pod: { value: "NAMESPACE/NAME", help: "only this pod's; NAMESPACE/ for all pods of a namespace" },
-    sandbox: { value: "ID", help: "only this sandbox's, or those whose id begins so" },
+    pod: {
+      value: "NAMESPACE/NAME",
+      of: namesOf("pods"),
+      help: "only this pod's; NAMESPACE/ for all pods of a namespace",
+    },
+    sandbox: { value: "ID", of: namesOf("sandboxes"), help: "only this sandbox's, or those whose id begins so" },
     json: jsonOption,
     "data-dir": dataDirOption,
   },

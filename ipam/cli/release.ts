@@ -8,7 +8,7 @@ import type { Lease } from "../lease.ts";
 import { containerOption, ifnameOption, usualIfname } from "./allocate.ts";
 import { leaseTable, leaseView, podText } from "./lease-view.ts";
 import { openAllocator } from "./open-store.ts";
-import { confOption, dataDirOption, jsonOption, networkOption } from "./options.ts";
+import { confOption, dataDirOption, jsonOption, namesOf, networkOption } from "./options.ts";
 import { scopeOf, unknownNetwork } from "./scope.ts";
 import { addressIn } from "./show.ts";
 
@@ -22,9 +22,9 @@ are given again.
 With --container it is named as a DEL of the runtime names it. With ADDRESS its owner is looked up first, and what
 is taken back is that very lease and no later one; where the owner may be alive --force is wanted: its address would
 be given to another pod while it still uses it. Interfaces are not touched.`,
-  operands: [{ name: "ADDRESS", help: "an address of the attachment", optional: true }],
+  operands: [{ name: "ADDRESS", of: namesOf("addresses"), help: "an address of the attachment", optional: true }],
   options: {
-    container: containerOption,
+    container: { ...containerOption, of: namesOf("sandboxes") },
     ifname: ifnameOption,
     conf: confOption,
     network: networkOption,

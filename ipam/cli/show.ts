@@ -9,7 +9,7 @@ import type { Lease } from "../lease.ts";
 import type { StoreSnapshot } from "../store/store-snapshot.ts";
 import { inStateSinceMs, leaseTable, leaseView, podText, timeText } from "./lease-view.ts";
 import { openSnapshot } from "./open-store.ts";
-import { confOption, dataDirOption, jsonOption, networkOption } from "./options.ts";
+import { confOption, dataDirOption, jsonOption, namesOf, networkOption } from "./options.ts";
 import { poolsOfStore, poolText } from "./pools.ts";
 import { scopeOf, unknownNetwork } from "./scope.ts";
 
@@ -19,7 +19,9 @@ export const show = defineCommand({
   action,
   about: `Shows all about the leases of one address, one pod or one sandbox. An address may be written in any way, a
 sandbox by the beginning of its id, a pod by its name alone.`,
-  operands: [{ name: "WHAT", help: "an address, NAMESPACE/NAME of a pod, or the id of a sandbox" }],
+  operands: [
+    { name: "WHAT", of: namesOf("holders"), help: "an address, NAMESPACE/NAME of a pod, or the id of a sandbox" },
+  ],
   options: { conf: confOption, network: networkOption, json: jsonOption, "data-dir": dataDirOption },
   exits: { 3: "there is no such lease or network, or no database", 4: "more than one fits; they are listed" },
   run: async ({ options, operands: [what = ""] }, io) => {

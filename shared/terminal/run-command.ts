@@ -1,4 +1,5 @@
 import { CniError } from "../errors.ts";
+import { didYouMean } from "../near.ts";
 import { isDenial, isUnprivileged, whoMay } from "../rights.ts";
 import type { Command, CommandGroup } from "./command.ts";
 import { exitStatus } from "./exit-status.ts";
@@ -26,9 +27,14 @@ export async function runCommand(
   }
   const entry = node.entries.find((candidate) => candidate.name === name);
   if (entry !== undefined) return runCommand(`${path} ${entry.name}`, await entry.load(), rest, io);
-  const is = name === undefined ? "missing" : `"${printable(name)}"`;
-  const wanted = orList(node.entries.map((candidate) => candidate.name));
-  io.stderr(`Cannot run "${path}": the command is ${is}, wanted ${wanted}\n\n${helpOf(path, node)}`);
+  const names = node.entries.filter(({ hidden }) => !hidden).map((candidate) => candidate.name);
+  // Whoever has typed a name knows what the commands are for; whoever has not is told.
+  if (name === undefined)
+    io.stderr(`Cannot run "${path}": the command is missing, wanted ${orList(names)}\n\n${helpOf(path, node)}`);
+  else {
+    const is = `"${printable(name)}"${didYouMean(name, names)}`;
+    io.stderr(`Cannot run "${path}": the command is ${is}, wanted ${orList(names)}\n"${path} --help" tells more\n`);
+  }
   return exitStatus.wrongArguments;
 }
 

@@ -115,7 +115,7 @@ describeWith("pipette install and uninstall", ["linux"], () => {
     writeFileSync(place.config, "networks: [{ name: mine, subnets: [10.1.0.0/24], bridge: br0 }]\n");
     const kept = await install("--from", place.old);
     expect(kept.status).toBe(0);
-    expect(kept.stderr).toContain("--subnet has no say");
+    expect(kept.stderr).toContain("so --subnet was not used: what stands in the file holds");
     expect(readFileSync(place.config, "utf8")).toContain("mine");
 
     writeFileSync(place.config, "networks: []\n");
