@@ -230,7 +230,7 @@ describeWith("pipette doctor on a node that each test spoils in one place", ["ro
     const { status, stdout } = await command("--repair", "--once");
     expect(status).toBe(1);
     expect(stdout).not.toContain("repaired:");
-    expect(stdout).toMatch(/"eth0" of "a" [^]*? do: +start the agent first; then let the address cool;/);
+    expect(stdout).toMatch(/"eth0" of "a" [\s\S]*? do: +start the agent first; then let the address cool;/);
     for (const wanted of [`The agent does not answer at "${home.socket}"`, `The bridge "${bridgeName}" is down`])
       expect(stdout).toContain(`error: ${wanted}`);
     await home.start();
