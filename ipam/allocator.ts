@@ -6,8 +6,8 @@ import { limits } from "../shared/limits.ts";
 import { paths } from "../shared/paths.ts";
 import { type Applicant, assignRequests, chooseAddress } from "./allocate/choose.ts";
 import { cooledBy, noteCooldown } from "./allocate/cooldown.ts";
-import { countGiven } from "./allocate/given.ts";
 import { allocatedOf, confirm, leasesOf } from "./allocate/held.ts";
+import { generationMark } from "./allocate/marks.ts";
 import { hasAddress } from "./allocate/pick.ts";
 import { holdsOthers } from "./allocate/refusals.ts";
 import { noteAddress } from "./allocate/sticky.ts";
@@ -155,7 +155,6 @@ export class Allocator implements Disposable {
   #give({ owner, pod }: Applicant, set: RangeSet, rangeSet: number, ip: Ip, { sticky }: IpamConfig): Lease {
     const range = rangeOf(set, ip);
     assert(range !== undefined, "an address that is given out lies in its range set");
-    const nowMs = this.#surroundings.now();
     const lease: Lease = {
       owner,
       rangeSet,
@@ -165,11 +164,17 @@ export class Allocator implements Disposable {
       ...(pod === undefined ? {} : { pod }),
       ...(pod === undefined || !sticky ? {} : { sticky }),
       bootId: this.#surroundings.bootId,
-      generation: countGiven(this.#store, owner.network, set, nowMs),
-      allocatedAtMs: nowMs,
+      generation: this.#nextGeneration(),
+      allocatedAtMs: this.#surroundings.now(),
     };
     this.#store.put(lease);
     return lease;
+  }
+
+  #nextGeneration(): number {
+    const next = Number(this.#store.mark(generationMark) ?? "0") + 1;
+    this.#store.setMark(generationMark, String(next));
+    return next;
   }
 
   /** A bounded number each time, so that the cost of an allocation does not depend on how many were released before. */

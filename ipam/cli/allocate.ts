@@ -56,9 +56,10 @@ runtime takes them back when it does not know the attachment.`,
   },
   run: async ({ options }, io) => {
     const conf = asking(await readNetworkConf(options.conf, io), options.ip);
+    const dataDir = dataDirFor(options["data-dir"], conf, io);
     const config = await ipamConfigOf(conf);
     const dns = await readDns(config);
-    using allocator = await Allocator.open(dataDirFor(options["data-dir"], conf, io));
+    using allocator = await Allocator.open(dataDir);
     const owner = { network: conf.network, sandboxId: options.container, ifname: options.ifname ?? usualIfname };
     const { leases, created } = allocator.allocate(owner, config, podIn(options.pod ?? ""));
     const result: unknown = JSON.parse(encodeResult(await ipamResult(config, leases, dns), conf.version));

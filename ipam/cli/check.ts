@@ -10,8 +10,8 @@ import { type Finding, severities } from "../check/finding.ts";
 import type { CheckContext } from "../check/lease-checks.ts";
 import { intervalsOf } from "../config/intervals.ts";
 import { dataDirOf } from "../config/ipam-config.ts";
-import { readSettings, settingsPath } from "../config/settings-file.ts";
-import { strangeKeys, strangeKeysIn, strangeKeyText } from "../config/strange-keys.ts";
+import { strangeKeysOfSettings } from "../config/settings-keys.ts";
+import { strangeKeys, strangeKeyText } from "../config/strange-keys.ts";
 import { repairStore } from "../store/repair-store.ts";
 import { ipamConfigOf, type NetworkConf } from "./network-conf.ts";
 import { sayMissing } from "./open-store.ts";
@@ -77,14 +77,10 @@ async function lookAt(
 
 /** Of the configuration, and of the network's settings file. */
 async function unknownKeys(conf: NetworkConf): Promise<readonly Finding[]> {
-  const dataDir = dataDirOf(conf.conf);
-  const settings = await readSettings(dataDir, conf.network);
+  const settings = await strangeKeysOfSettings(dataDirOf(conf.conf), conf.network);
   const found = [
     ...strangeKeys(conf.conf).map((key) => ({ key, where: "the network configuration" })),
-    ...(settings === undefined ? [] : strangeKeysIn(settings)).map((key) => ({
-      key,
-      where: `"${settingsPath(dataDir, conf.network)}"`,
-    })),
+    ...settings.keys.map((key) => ({ key, where: `"${settings.path}"` })),
   ];
   return found.map(({ key, where }) => ({
     // A word of its own may be meant for somebody else; a slip of the pen is for nobody.

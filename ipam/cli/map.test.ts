@@ -215,15 +215,13 @@ describe("stats", () => {
         usedPercent: 27.2,
         earlierBoot: 0,
         oldest: expect.objectContaining({ address: "10.1.0.2/28" }),
-        churn: { allocations: 3, since: expect.stringMatching(/^\d{4}-/) },
+        churn: { allocations: 2 },
       },
     ]);
     expect(outsideRanges).toBe(0);
     const { stdout } = await node.run("stats");
-    expect(stdout).toMatch(
-      /^NETWORK +RANGE +TOTAL +ALLOCATED +RELEASING +COOLING +EXCLUDED +FREE +USED +OLDEST +ALLOCATIONS$/m,
-    );
-    expect(stdout).toMatch(/^blue +10\.1\.0\.1-10\.1\.0\.14 +13 +1 +1 +1 +\? +10 +23 % +0s +3$/m);
+    expect(stdout).toMatch(/^NETWORK +RANGE +TOTAL +ALLOCATED +RELEASING +COOLING +EXCLUDED +FREE +USED +OLDEST$/m);
+    expect(stdout).toMatch(/^blue +10\.1\.0\.1-10\.1\.0\.14 +13 +1 +1 +1 +\? +10 +23 % +0s$/m);
   });
 
   test("agrees with the allocator's own count, also where a lease stands on an address that was excluded since", async () => {
@@ -240,11 +238,10 @@ describe("stats", () => {
     await node.change((store) => {
       for (const lease of store.select({ by: "network" }))
         store.put({ ...lease, bootId: "another", allocatedAtMs: Date.now() - 36_000_000 });
-      store.setMark("given blue 10.1.0.1-10.1.0.14", `3 ${Date.now() - 36_000_000}`);
     });
     const { stdout } = await node.run("stats", "--conf", node.conf);
     expect(stdout).toContain("3 more in no range shown here\n1 allocated before the last boot\n");
-    expect(stdout).toMatch(/ 10h +3 \(0\.3 per hour\)$/m);
+    expect(stdout).toContain("2 addresses (0.2 per hour) given since the oldest");
   });
 
   test("says so where nothing was given", async () => {

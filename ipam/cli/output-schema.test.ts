@@ -51,7 +51,6 @@ test.each(outputs)("%s --json fits the schema", async (command, args) => {
   // For a finding, a churn by the hour, and leases of an earlier boot.
   await node.change((store) => {
     store.setMark("generation", "1");
-    store.setMark("given blue 10.1.0.1-10.1.0.254", `3 ${Date.now() - 36_000_000}`);
     for (const lease of store.select({ by: "network" }))
       store.put({ ...lease, bootId: "another", allocatedAtMs: Date.now() - 36_000_000 });
   });

@@ -6,6 +6,7 @@ import { orList } from "../../shared/terminal/parse-line.ts";
 import { printable } from "../../shared/terminal/printable.ts";
 import type { TerminalIo } from "../../shared/terminal/terminal-io.ts";
 import { databaseIn } from "../allocator.ts";
+import { requireRights } from "../check/require-rights.ts";
 import { dataDirOf } from "../config/ipam-config.ts";
 import { StoreSnapshot } from "../store/store-snapshot.ts";
 import { type NetworkConf, readNetworkConf } from "./network-conf.ts";
@@ -39,8 +40,17 @@ export async function scopeOf(options: ScopeOptions, io: TerminalIo): Promise<Sc
   };
 }
 
-/** Where the leases of a command line lie: as typed, as the configuration says, as the environment says, or as ever. */
-export function dataDirFor(typed: string | undefined, conf: NetworkConf | undefined, { env }: TerminalIo): string {
+/**
+ * Where the leases of a command line lie: as typed, as the configuration says, as the environment says, or as ever.
+ * @throws {CniError} code 101 where this user may not look there
+ */
+export function dataDirFor(typed: string | undefined, conf: NetworkConf | undefined, io: TerminalIo): string {
+  const dataDir = placeFor(typed, conf, io);
+  requireRights(databaseIn(dataDir));
+  return dataDir;
+}
+
+function placeFor(typed: string | undefined, conf: NetworkConf | undefined, { env }: TerminalIo): string {
   const configured = conf?.conf.object("ipam")?.string("dataDir") ?? "";
   if (typed !== undefined) return resolve(typed);
   if (conf !== undefined && configured !== "") return dataDirOf(conf.conf);

@@ -1,13 +1,11 @@
 import { defineCommand } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
-import { formatJson } from "../../shared/terminal/printable.ts";
+import { counted, formatJson } from "../../shared/terminal/printable.ts";
 import { formatAge, formatTable } from "../../shared/terminal/table.ts";
-import { type Given, givenOf } from "../allocate/given.ts";
-import { givenFrom } from "../allocate/marks.ts";
 import { readBootId } from "../boot-id.ts";
 import type { Lease } from "../lease.ts";
 import { Counter, type Tally, taken } from "./census.ts";
-import { leaseView, timeText } from "./lease-view.ts";
+import { leaseView } from "./lease-view.ts";
 import { confOption, dataDirOption, jsonOption, networkOption } from "./options.ts";
 import { type PoolLook, withPools } from "./pool-look.ts";
 import { type Pool, poolOf } from "./pools.ts";
@@ -21,7 +19,7 @@ export const stats = defineCommand({
 allocated, releasing, cooling and free; how full that is, the oldest lease, and how much comes and goes.
 
 Without --conf the ranges are what the database remembers: those that gave an address, without what is excluded.
-ALLOCATIONS is how many addresses the set has given in all, and in an hour since it gave its first.`,
+Below stands how many addresses all range sets of the database have given since the oldest of these leases.`,
   options: { conf: confOption, network: networkOption, json: jsonOption, "data-dir": dataDirOption },
   exits: { 3: "there is no database, or no such network" },
   run: async ({ options }, io) => {
@@ -40,7 +38,6 @@ interface PoolReport {
   readonly total: bigint;
   /** Of the leases that stand, the one given first. */
   readonly oldest?: Lease;
-  readonly given?: Given;
   readonly earlierBoot: number;
 }
 
@@ -75,7 +72,6 @@ function reportOf({ pools, leases, marks }: PoolLook, bootId: string): Report {
       tally: counter.tally,
       total: counter.total,
       ...(oldest === undefined ? {} : { oldest }),
-      ...givenIn(pool, marks),
       earlierBoot,
     })),
     outside,
@@ -86,20 +82,17 @@ function reportOf({ pools, leases, marks }: PoolLook, bootId: string): Report {
 const percent = ({ tally, total }: PoolReport): number =>
   total === 0n ? 100 : Number((taken(tally) * 1000n) / total) / 10;
 
-function givenIn({ network, range }: Pool, marks: PoolLook["marks"]): Pick<PoolReport, "given"> {
-  const given = givenOf(marks.get(givenFrom(network, range)));
-  return given === undefined ? {} : { given };
-}
-
 function churnOf(
-  { given }: PoolReport,
+  { oldest }: PoolReport,
+  { generation }: Report,
   nowMs: number,
-): { readonly allocations: number; readonly since: string; readonly perHour?: number } | undefined {
-  if (given === undefined) return undefined;
-  const churn = { allocations: given.count, since: timeText(given.sinceMs) };
-  const ageMs = nowMs - given.sinceMs;
-  if (ageMs < leastForRateMs) return churn;
-  return { ...churn, perHour: Math.round((given.count * 36_000_000) / ageMs) / 10 };
+): { readonly allocations: number; readonly perHour?: number } | undefined {
+  if (oldest === undefined) return undefined;
+  // Below zero where the count has been lost, which "check" tells of.
+  const allocations = Math.max(0, generation - oldest.generation);
+  const ageMs = nowMs - oldest.allocatedAtMs;
+  if (ageMs < leastForRateMs) return { allocations };
+  return { allocations, perHour: Math.round((allocations * 36_000_000) / ageMs) / 10 };
 }
 
 /** Less time tells nothing of an hour. */
@@ -109,7 +102,7 @@ function reportView(report: Report, nowMs: number) {
   return {
     pools: report.pools.map((entry) => {
       const { pool, tally, total, oldest, earlierBoot } = entry;
-      const churn = churnOf(entry, nowMs);
+      const churn = churnOf(entry, report, nowMs);
       return {
         network: pool.network,
         range: pool.range,
@@ -132,6 +125,16 @@ function reportView(report: Report, nowMs: number) {
   };
 }
 
+/** Generations count over the whole database, so no set can be said to have given so many. */
+function churnText(report: Report, nowMs: number): string {
+  const churns = report.pools.flatMap((entry) => churnOf(entry, report, nowMs) ?? []);
+  const [most] = churns.toSorted((a, b) => b.allocations - a.allocations);
+  if (most === undefined) return "";
+  const rate = most.perHour === undefined ? "" : ` (${most.perHour} per hour)`;
+  const given = counted(most.allocations, "address", "addresses");
+  return `${given}${rate} given since the oldest of these leases, by all range sets of the database\n`;
+}
+
 function reportText(report: Report, nowMs: number): string {
   if (report.pools.length === 0)
     return "No addresses were given yet; --conf FILE shows the ranges of a configuration\n";
@@ -146,25 +149,21 @@ function reportText(report: Report, nowMs: number): string {
     "FREE",
     "USED",
     "OLDEST",
-    "ALLOCATIONS",
   ];
   const rows = report.pools.map((entry) => {
     const { pool, tally, total, oldest } = entry;
-    const churn = churnOf(entry, nowMs);
     return [
       ...[pool.network, pool.range],
       ...[total, tally.allocated, tally.releasing, tally.cooling].map(String),
       pool.from === "store" ? "?" : String(tally.excluded),
       ...[String(tally.free), `${percent(entry)} %`],
       oldest === undefined ? "-" : formatAge(nowMs - oldest.allocatedAtMs),
-      churn === undefined
-        ? "-"
-        : `${churn.allocations}${churn.perHour === undefined ? "" : ` (${churn.perHour} per hour)`}`,
     ];
   });
   const earlier = report.pools.reduce((sum, { earlierBoot }) => sum + earlierBoot, 0);
   return [
     formatTable([header, ...rows]),
+    churnText(report, nowMs),
     report.outside === 0 ? "" : `${report.outside} more in no range shown here\n`,
     earlier === 0 ? "" : `${earlier} allocated before the last boot\n`,
   ].join("");

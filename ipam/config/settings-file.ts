@@ -4,7 +4,6 @@ import { limits } from "../../shared/limits.ts";
 import { paths } from "../../shared/paths.ts";
 import { isWindows } from "../../shared/platform.ts";
 import { isAbsentNow } from "../../shared/read-now.linux.ts";
-import { isDenial, whoMay } from "../../shared/rights.ts";
 import { type IpamSection, parseSection } from "./section.ts";
 
 /**
@@ -14,25 +13,17 @@ import { type IpamSection, parseSection } from "./section.ts";
  * @throws {CniError} code 5 where the file is not to be trusted or cannot be read, 6 and 7 as for a configuration
  */
 export async function readSettingsFile(dataDir: string, network: string): Promise<IpamSection | undefined> {
-  const fields = await readSettings(dataDir, network);
-  if (fields === undefined) return undefined;
+  const path = `${dataDir}${paths.directorySeparator}${network}.json`;
+  if (!isWindows && isAbsentNow(path)) return undefined;
+  const bytes = await readTrusted(path);
+  if (bytes === undefined) return undefined;
+  const fields = Fields.parse(new TextDecoder().decode(bytes), `settings file "${path}"`);
   if (fields.has("dataDir")) throw fields.wrong("dataDir", fields.get("dataDir"), "no such key: the file lies there");
   return parseSection(fields);
 }
 
-/** The same before any of its keys is looked at. */
-export async function readSettings(dataDir: string, network: string): Promise<Fields | undefined> {
-  const path = settingsPath(dataDir, network);
-  if (!isWindows && isAbsentNow(path)) return undefined;
-  const bytes = await readTrusted(path);
-  return bytes === undefined ? undefined : Fields.parse(new TextDecoder().decode(bytes), `settings file "${path}"`);
-}
-
-export const settingsPath = (dataDir: string, network: string): string =>
-  `${dataDir}${paths.directorySeparator}${network}.json`;
-
-/** Opened first and judged then, so that nobody can put another file there in between. */
-async function readTrusted(path: string): Promise<Uint8Array | undefined> {
+/** Opened first and judged then, so that nobody can put another file there in between; `undefined`: there is none. */
+export async function readTrusted(path: string): Promise<Uint8Array | undefined> {
   // Only those who have the file pay for this.
   const { closeSync, constants, fstatSync, lstatSync, openSync, readSync } = await import("node:fs");
   let file: number | undefined;
@@ -52,7 +43,6 @@ async function readTrusted(path: string): Promise<Uint8Array | undefined> {
   } catch (caught) {
     if (caught instanceof CniError) throw caught;
     if (isAbsent(caught)) return undefined;
-    if (isDenial(caught)) throw unreadable(path, "this user may not look (EACCES)", `to be ${whoMay}`, caught);
     throw unreadable(path, textOf(caught), "a readable file, or none", caught);
   } finally {
     if (file !== undefined) closeSync(file);

@@ -1,3 +1,4 @@
+import { CniError } from "../../shared/errors.ts";
 import { type Fields, isObject } from "../../shared/json-fields.ts";
 import { nearest } from "../../shared/near.ts";
 
@@ -46,6 +47,15 @@ export function strangeKeysIn(section: Fields): readonly StrangeKey[] {
 /** `"ipam.exlude" is an unknown key (did you mean "exclude"?) and passed over`. */
 export const strangeKeyText = ({ path, near }: StrangeKey): string =>
   `"${path}" is an unknown key${near === undefined ? "" : ` (did you mean "${near}"?)`} and passed over`;
+
+/** The failure of a call, with the keys that nobody reads among its details. */
+export function withStrangeKeys(caught: unknown, conf: Fields): unknown {
+  const strange = strangeKeys(conf).map(strangeKeyText);
+  if (strange.length === 0) return caught;
+  const { code, message, details } = CniError.from(caught);
+  const told = [...(details === "" ? [] : [details]), ...strange].join("; ");
+  return new CniError(code, message, { details: told, cause: caught });
+}
 
 /** Of the objects in an array, and in the arrays within it. */
 function inObjects(section: Fields, key: string, known: readonly string[]): readonly StrangeKey[] {

@@ -1,6 +1,5 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { limits } from "../../shared/limits.ts";
-import { isForbidden, whoMay } from "../../shared/rights.ts";
 
 /** What SQLite's primary result codes (sqlite.org/rescode.html) mean for someone who runs a node. */
 interface Meaning {
@@ -10,13 +9,6 @@ interface Meaning {
   readonly details?: string;
 }
 
-const rootsAlone: Meaning = {
-  code: CniCode.ipamFailure,
-  is: "this user may not open it",
-  wanted: `to be ${whoMay}, whose it is`,
-};
-
-const cannotOpen = 14;
 const corrupt = 11;
 const notADatabase = 26;
 
@@ -72,7 +64,7 @@ const meanings: ReadonlyMap<number, Meaning> = new Map([
     },
   ],
   [
-    cannotOpen,
+    14,
     {
       code: CniCode.ipamFailure,
       is: "it cannot be opened",
@@ -108,7 +100,7 @@ export function storeError(caught: unknown, path: string): unknown {
   const code = sqliteCode(caught);
   if (code === undefined) return caught;
   const text = (caught as Error).message;
-  const meaning = code === cannotOpen && isForbidden(path) ? rootsAlone : meanings.get(code);
+  const meaning = meanings.get(code);
   // What is left are our own mistakes, such as a statement that does not fit the schema.
   if (meaning === undefined) {
     return new CniError(CniCode.internal, `Cannot use the lease database "${path}": ${text}, wanted no error`, {
