@@ -3,9 +3,11 @@ import { openSound, StoreWatch } from "../ipam/mod.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
 import type { Logger } from "../shared/log.ts";
+import type { CallContext } from "../shared/server/handlers.ts";
 import { InstanceLock } from "../shared/server/instance-lock.ts";
 import { SocketServer } from "../shared/server/socket-server.ts";
 import type { System } from "../shared/server/system.ts";
+import { uptimeMs } from "../shared/uptime.ts";
 import { version } from "../shared/version.ts";
 import { writeAtomically } from "./atomic-file.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
@@ -16,6 +18,7 @@ import { Joining } from "./joining.ts";
 import { LateParts } from "./late-parts.ts";
 import type { Joined } from "./nodes/join.ts";
 import type { NodeRegistry } from "./nodes/node-registry.ts";
+import { pause } from "./pause.ts";
 import { cniRpcs } from "./services/cni-service.ts";
 import { agentIpamRpcs } from "./services/ipam-service.ts";
 import { mendRpcs } from "./services/mend-service.ts";
@@ -61,6 +64,8 @@ export class Agent {
   readonly #failed = Promise.withResolvers<string>();
   readonly #joining: Joining;
   #state: State = { t: "starting" };
+  /** Aborted when nobody is to wait for the start any more: it is over, or takes as long as joining a cluster does. */
+  readonly #started = new AbortController();
   /** Settles when the agent is ready; never rejects once `start` has answered. */
   #began: Promise<void> = Promise.resolve();
 
@@ -138,6 +143,7 @@ export class Agent {
   }
 
   async #end(withinMs: number): Promise<boolean> {
+    this.#started.abort();
     this.#stopping.abort(new CniError(CniCode.tryAgainLater, "Cannot join: the agent stops, wanted it to run"));
     const ended = await this.#server.close(withinMs);
     await this.#began.catch(() => undefined);
@@ -151,6 +157,7 @@ export class Agent {
     const { config, logger } = this.#parts;
     const gate = {
       requireReady: () => this.#requireReady(),
+      untilReady: (call: CallContext) => this.#untilReady(call),
       requireAddresses: (network: string) => this.#joining.requireAddresses(network),
       lackedAddress: () => this.#janitor.makeRoom(),
     };
@@ -180,6 +187,7 @@ export class Agent {
     this.#began.catch(() => undefined);
     const joined = joining.then(() => true);
     if (await Promise.race([joined, this.#joining.delayed])) return this.#began;
+    this.#started.abort();
     this.#parts.logger.info("serving without a data path until the node has joined");
     this.#began = this.#began.catch((caught: unknown) => {
       if (!this.#stopping.signal.aborted) this.#failed.resolve(CniError.from(caught, "run the agent").message);
@@ -204,6 +212,7 @@ export class Agent {
     await reconcile(this.#parts);
     if (this.#state.t === "stopping") return;
     this.#state = { t: "ready" };
+    this.#started.abort();
     this.#server.serving = true;
     this.#janitor.start();
     this.#writeConflist();
@@ -226,6 +235,15 @@ export class Agent {
       return `Cannot serve the node: the agent waits to join, wanted it ready. ${waiting}`;
     const is = this.#state.t === "starting" ? "the agent is still starting" : "the agent stops";
     return `Cannot serve the node: ${is}, wanted it ready`;
+  }
+
+  async #untilReady({ signal, untilUptimeMs }: CallContext): Promise<void> {
+    if (this.#state.t !== "starting") return;
+    const leftMs = (untilUptimeMs ?? 0) - (uptimeMs() ?? 0) - limits.startAnswerMs;
+    if (leftMs > 0) await pause(leftMs, AbortSignal.any([signal, this.#started.signal]));
+    // A stop has nothing of it to finish.
+    const is = this.#notReady();
+    if (is !== undefined) throw new CniError(CniCode.tryAgainLater, is);
   }
 
   #requireReady(): void {

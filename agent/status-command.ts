@@ -27,13 +27,15 @@ export const statusCommand = defineCommand({
   options: {
     socket: { value: "PATH", of: "file", help: `where it listens (default ${paths.agentSocket})` },
     json: { help: "everything, as one JSON object" },
+    readiness: { help: "for a probe: status 0 also where only new pods are refused, as by a pool that is full" },
   },
   exits: { 0: "no problem; shortcomings of single pods or other nodes are none", 1: "problems, or no agent" },
-  run: async ({ options: { socket = paths.agentSocket, json } }, io) => {
+  run: async ({ options: { socket = paths.agentSocket, json, readiness } }, io) => {
     try {
       const report = await ask(socket);
       io.stdout(json ? formatJson(report) : asText(report, Date.now()));
-      return report.status.problems.length === 0 ? exitStatus.done : exitStatus.failed;
+      const counting = report.status.problems.filter(({ advisory }) => !(readiness && advisory));
+      return counting.length === 0 ? exitStatus.done : exitStatus.failed;
     } catch (caught) {
       io.stderr(`${explain(caught, socket)}\n`);
       return exitStatus.failed;
@@ -74,7 +76,9 @@ function asText({ status: answer, leases, interfaces }: NodeReport, nowMs: numbe
     formatTable(interfaceRows(leases, interfaces)),
     ...(answer.problems.length === 0
       ? ["no problems"]
-      : answer.problems.map((problem) => `problem ${problem.code}: ${problem.message}`)),
+      : answer.problems.map(
+          ({ code, message, advisory }) => `problem ${code}${advisory ? " (of new pods only)" : ""}: ${message}`,
+        )),
     ...answer.shortcomings.map((sentence) => `shortcoming: ${printable(sentence)}`),
   ];
   return `${out.join("\n")}\n`;

@@ -30,7 +30,7 @@ async function wire(call: Call): Promise<string> {
   if (ipam.kind === "delegated") return addDelegated(call, ipam.type);
   const answer = await callCni(call, "cmdAdd", call.request.stdin, addTimeoutMs);
   // The agent takes back what it can; one that was killed over the call cannot.
-  if (answer.t === "lost" && answer.seen) await attempt(call, "give up the addresses", () => giveUp(call));
+  if (answer.t !== "result" && answer.seen) await attempt(call, "give up the addresses", () => giveUp(call));
   return resultOf(answer);
 }
 
@@ -43,7 +43,8 @@ async function addDelegated(call: Call, type: string): Promise<string> {
     answer = await callCni(call, "cmdAdd", withIpamResult(call, ipam), conf.addTimeoutMs);
     return resultOf(answer);
   } catch (caught) {
-    if (answer?.t === "lost" && answer.seen) await attempt(call, "leave word for the agent", () => leaveWord(call));
+    if (answer !== undefined && answer.t !== "result" && answer.seen)
+      await attempt(call, "leave word for the agent", () => leaveWord(call));
     // "If a plugin delegates ADD and that fails, it must call DEL before it fails itself" (section 4).
     await attempt(call, "undo the delegated ADD", () => delegate(request, type, "DEL", conf.delTimeoutMs));
     throw caught;

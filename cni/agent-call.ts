@@ -5,7 +5,7 @@ import { limits } from "../shared/limits.ts";
 import type { CmdError } from "../shared/proto/cni-messages.ts";
 import { callTimes, cniService, type Method } from "../shared/proto/services.ts";
 import { callUnary } from "../shared/rpc/call.ts";
-import { RpcError } from "../shared/rpc/rpc-error.ts";
+import { GrpcCode, RpcError } from "../shared/rpc/rpc-error.ts";
 import { uptimeMs } from "../shared/uptime.ts";
 import type { Call } from "./call.ts";
 import { fromRpcError } from "./rpc-errors.ts";
@@ -13,14 +13,16 @@ import { fromRpcError } from "./rpc-errors.ts";
 /** How a call to the agent ended. Each way leaves another state behind, so none of them is an exception. */
 export type Answer =
   | { readonly t: "result"; readonly text: string }
-  /** The agent said no, and has undone its own part. */
-  | { readonly t: "refused"; readonly error: CniError }
+  /** The agent said no, and has undone its own part. `seen`: the same call was lost before, on an agent that has ended since. */
+  | { readonly t: "refused"; readonly error: CniError; readonly seen: boolean }
   /** No usable answer. Where `seen` is `false` the call certainly reached nobody. */
   | { readonly t: "lost"; readonly error: CniError; readonly seen: boolean };
 
 /**
- * Calls one method of the reference `Cni` service.
+ * Calls one method of the reference `Cni` service. ADD and CHECK wait for an agent that is being replaced; a DEL is
+ * durable without one.
  * @param conf the network configuration to send: what came on stdin, or that with the addresses
+ * @param timeoutMs for all of it
  */
 export async function callCni(
   call: Call,
@@ -31,16 +33,55 @@ export async function callCni(
   const { containerId, netns, ifname, args, path } = call.request.env;
   const networkConfiguration = new TextEncoder().encode(conf);
   const cniArgs = { containerId, netns, ifname, args, path, networkConfiguration };
-  try {
-    const response = await callAgent(call, cniService[method], { cniArgs }, timeoutMs);
-    if (response.error !== undefined) return { t: "refused", error: refusal(response.error) };
-    const text = new TextDecoder().decode(response.cniResult);
-    if (method !== "cmdAdd") return { t: "result", text };
-    const problem = wrongResult(text);
-    return problem === undefined ? { t: "result", text } : { t: "lost", error: problem, seen: true };
-  } catch (caught) {
-    if (!(caught instanceof RpcError)) throw caught;
-    return { t: "lost", error: fromRpcError(caught, call.conf.socket), seen: !caught.unreachable };
+  const attempt = new Attempts(timeoutMs, method !== "cmdDel");
+  for (;;) {
+    try {
+      const response = await callAgent(call, cniService[method], { cniArgs }, attempt.leftMs);
+      if (response.error !== undefined) return { t: "refused", error: refusal(response.error), seen: attempt.seen };
+      const text = new TextDecoder().decode(response.cniResult);
+      if (method !== "cmdAdd") return { t: "result", text };
+      const problem = wrongResult(text);
+      return problem === undefined ? { t: "result", text } : { t: "lost", error: problem, seen: true };
+    } catch (caught) {
+      if (!(caught instanceof RpcError)) throw caught;
+      if (await attempt.again(caught)) continue;
+      return { t: "lost", error: fromRpcError(caught, call.conf.socket, attempt.waitedMs), seen: attempt.seen };
+    }
+  }
+}
+
+/** Whether a call that got no answer is made once more, and when. */
+class Attempts {
+  /** Whether a server may have seen one. */
+  seen = false;
+  /** For somebody to be there. */
+  waitedMs = 0;
+  readonly #untilMs: number;
+  readonly #waits: boolean;
+  #pauseMs: number = limits.agentLookFirstMs;
+
+  constructor(timeoutMs: number, waits: boolean) {
+    this.#untilMs = performance.now() + timeoutMs;
+    this.#waits = waits;
+  }
+
+  get leftMs(): number {
+    return Math.max(1, Math.ceil(this.#untilMs - performance.now()));
+  }
+
+  /**
+   * Waits before it says yes. Where nobody is there, somebody may come. An agent that has ended over the call is asked
+   * once more, as the same ADD again gives the same answer; one that ends over it again must not be led to it for ever.
+   */
+  async again(error: RpcError): Promise<boolean> {
+    const ended = error.grpcCode === GrpcCode.unavailable && !error.unreachable;
+    const mayCome = error.absent || (ended && !this.seen);
+    this.seen ||= !error.unreachable;
+    if (!this.#waits || !mayCome || this.leftMs <= this.#pauseMs) return false;
+    await Bun.sleep(this.#pauseMs);
+    this.waitedMs += this.#pauseMs;
+    this.#pauseMs = Math.min(2 * this.#pauseMs, limits.agentLookMostMs);
+    return true;
   }
 }
 

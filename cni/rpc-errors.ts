@@ -1,12 +1,23 @@
 import { CniCode, CniError } from "../shared/errors.ts";
+import { isWindows } from "../shared/platform.ts";
 import { GrpcCode, type RpcError } from "../shared/rpc/rpc-error.ts";
 
-/** What the reference system's plugin makes of a call that got no answer, so that runtimes see the same from both. */
-export function fromRpcError(error: RpcError, socket: string): CniError {
-  // The text may be the server's own, which does not say who speaks.
-  const details = `gRPC status ${error.grpcCode} of the agent at "${socket}"`;
-  return new CniError(codeOf(error), error.message, { cause: error, details });
+/**
+ * What the reference system's plugin makes of a call that got no answer, so that runtimes see the same from both. It
+ * stands in the events of a pod, before people who may never have heard of an agent: `details` say where to look.
+ * @param waitedMs for how long somebody was waited for who is not there
+ */
+export function fromRpcError(error: RpcError, socket: string, waitedMs = 0): CniError {
+  return new CniError(codeOf(error), error.message, { cause: error, details: detailsOf(error, socket, waitedMs) });
 }
+
+function detailsOf(error: RpcError, socket: string, waitedMs: number): string {
+  // The text may be the server's own, which does not say who speaks.
+  if (!error.message.includes(`"${socket}"`)) return `said by the agent at "${socket}"`;
+  return waitedMs > 0 ? `it was waited for ${waitedMs} ms; ${whereToLook}` : whereToLook;
+}
+
+const whereToLook = `${isWindows ? '"sc.exe query pipette-agent"' : '"systemctl status pipette-agent"'}, or the log of the agent's pod on this node, tells what keeps it`;
 
 function codeOf(error: RpcError): CniCode {
   // Nobody there, or nobody in time: the agent restarts, and the next attempt may find it.

@@ -5,10 +5,13 @@ import { GrpcCode, RpcError } from "../shared/rpc/rpc-error.ts";
 import { callAgent } from "./agent-call.ts";
 import type { Call } from "./call.ts";
 import { delegate } from "./delegate.ts";
+import { fromRpcError } from "./rpc-errors.ts";
 
 /**
- * STATUS (specification 1.1.0, "STATUS: Check plugin status"): succeeds when an ADD can work now,
- * else says why. Code 51 where pods that run are limited too, as only the agent can know.
+ * STATUS (specification 1.1.0, "STATUS: Check plugin status"): says why the node as a whole has no network for a pod.
+ * What a runtime hears here makes its node not ready and in the end costs it all of its pods, so what hurts nobody but
+ * new pods, such as a pool without a free address, is for ADD to say, and for `pipette status`. Code 51 where pods that
+ * run are limited too, as only the agent can know.
  */
 export async function status(call: Call): Promise<undefined> {
   const { request, conf } = call;
@@ -20,7 +23,7 @@ export async function status(call: Call): Promise<undefined> {
       problems.push(CniError.from(caught));
     }
   };
-  if (conf.ipam.kind === "own") await ownPool(call, problems);
+  if (conf.ipam.kind === "own") await requireUsableRanges(call);
   await step(() => agentWorks(call, problems));
   const { ipam } = conf;
   if (ipam.kind === "delegated") await step(() => delegate(request, ipam.type, "STATUS", limits.statusTimeoutMs));
@@ -31,23 +34,11 @@ export async function status(call: Call): Promise<undefined> {
   throw new CniError(worst.code, worst.message, { details });
 }
 
-async function ownPool(call: Call, problems: CniError[]): Promise<void> {
+/** A configuration that no ADD can use is said to be wrong, not to be out of order. */
+async function requireUsableRanges(call: Call): Promise<void> {
   const { conf, network, version } = call.request;
-  const { Allocator, hasSuspects, parseIpamConfig } = await import("../ipam/mod.ts");
-  // A configuration that no ADD can use is said to be wrong, not to be out of order.
-  const config = parseIpamConfig({ conf, network, version, args: "" });
-  try {
-    using allocator = await Allocator.open(config.dataDir);
-    allocator.requireWritable();
-    for (const { range, total } of allocator.exhausted(network, config)) {
-      if (hasSuspects(allocator, network)) break;
-      const is = `all of the ${total} addresses of "${range}" are in use`;
-      problems.push(new CniError(CniCode.notAvailable, `Cannot give addresses out: ${is}, wanted a free one`));
-    }
-  } catch (caught) {
-    const error = CniError.from(caught);
-    problems.push(new CniError(CniCode.notAvailable, error.message, { details: error.details, cause: caught }));
-  }
+  const { parseIpamConfig } = await import("../ipam/mod.ts");
+  parseIpamConfig({ conf, network, version, args: "" });
 }
 
 async function agentWorks(call: Call, problems: CniError[]): Promise<void> {
@@ -59,7 +50,8 @@ async function agentWorks(call: Call, problems: CniError[]): Promise<void> {
     if (!(caught instanceof RpcError)) throw caught;
     // It answers, and is of another make: what it can do only an ADD can tell.
     if (caught.grpcCode === GrpcCode.unimplemented) return;
-    problems.push(new CniError(CniCode.notAvailable, caught.message, { cause: caught }));
+    const { message, details } = fromRpcError(caught, call.conf.socket);
+    problems.push(new CniError(CniCode.notAvailable, message, { cause: caught, details }));
   }
 }
 

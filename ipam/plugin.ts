@@ -6,8 +6,7 @@ import { validAttachments } from "../shared/cni/valid-attachments.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { formatCidr, sameIp } from "../shared/ip.ts";
 import { Allocator } from "./allocator.ts";
-import { dataDirOf, parseAnyRanges, parseIpamConfig } from "./config/ipam-config.ts";
-import type { IpamSection } from "./config/section.ts";
+import { dataDirOf, type IpamConfig, type IpamRequest, parseAnyRanges, parseIpamConfig } from "./config/ipam-config.ts";
 import { readSettingsFile } from "./config/settings-file.ts";
 import { hostLocalDirectory } from "./host-local/places.ts";
 import { mending } from "./recovery/mend.ts";
@@ -25,7 +24,7 @@ export function runIpamPlugin(io: PluginIo): Promise<number> {
     DEL: mended(del),
     CHECK: mended(check),
     GC: mended(gc),
-    STATUS: mended(status),
+    STATUS: status,
   };
   return runPlugin(verbTable, io);
 }
@@ -46,14 +45,25 @@ const ownerOf = ({ network, env }: CniRequest): Owner => ({
   ifname: env.ifname,
 });
 
-/** For the verbs that give out addresses; the others must work when this file does not. */
-async function settingsOf({ conf, network }: CniRequest): Promise<{ readonly settings?: IpamSection }> {
-  const settings = await readSettingsFile(dataDirOf(conf), network);
-  return settings === undefined ? {} : { settings };
+/**
+ * For the verbs that give out addresses: with the network's settings file, without which the others must work.
+ * @throws what `parse` throws, with the misspelt keys, which may be the reason
+ */
+async function configOf(
+  request: CniRequest,
+  args: string,
+  parse: (request: IpamRequest) => IpamConfig,
+): Promise<IpamConfig> {
+  const settings = await readSettingsFile(dataDirOf(request.conf), request.network);
+  try {
+    return parse({ ...request, args, ...(settings === undefined ? {} : { settings }) });
+  } catch (caught) {
+    throw (await import("./config/strange-keys.ts")).withStrangeKeys(caught, request.conf);
+  }
 }
 
 async function add(request: CniRequest): Promise<string> {
-  const config = parseIpamConfig({ ...request, args: request.env.args, ...(await settingsOf(request)) });
+  const config = await configOf(request, request.env.args, parseIpamConfig);
   const dns = await readDns(config);
   using allocator = await Allocator.open(config.dataDir);
   await allocator.takeOver(request.network, (line) => request.io.log(line), config);
@@ -119,26 +129,10 @@ async function gc(request: CniRequest): Promise<undefined> {
   }
 }
 
-/** Whether the next ADD would find a place to write to and an address in every range set. */
+/**
+ * Whether an ADD can use the configuration. A pool without a free address, or a database that cannot be written, is for
+ * ADD to say: it hurts new pods only, and a runtime that heard of it here would have all others evicted.
+ */
 async function status(request: CniRequest): Promise<undefined> {
-  const config = parseAnyRanges({ ...request, args: "", ...(await settingsOf(request)) });
-  try {
-    using allocator = await Allocator.open(config.dataDir);
-    allocator.requireWritable();
-    allocator.requireComplete(request.network);
-    const [empty] = allocator.exhausted(request.network, config);
-    if (empty === undefined) return;
-    throw new CniError(
-      CniCode.notAvailable,
-      `Cannot give out addresses: range set "${empty.range}" of network "${request.network}" has 0 of ${empty.total} free, wanted at least 1`,
-      {
-        details: `${empty.used} in use, ${empty.excluded} excluded, ${empty.gateways} for gateways; "pipette ipam list --network ${request.network}" shows them`,
-      },
-    );
-  } catch (caught) {
-    // Whatever the reason, the runtime is to hear that no ADD can work now (specification 1.1.0, "STATUS").
-    const { withStrangeKeys } = await import("./config/strange-keys.ts");
-    const { message, details } = CniError.from(withStrangeKeys(caught, request.conf));
-    throw new CniError(CniCode.notAvailable, message, { details, cause: caught });
-  }
+  await configOf(request, "", parseAnyRanges);
 }

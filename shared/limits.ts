@@ -77,6 +77,11 @@ export const limits = {
   /** Between two attempts to connect while the listener's queue is full: doubles from the first to the second. */
   connectRetryFirstMs: 1,
   connectRetryMostMs: 32,
+  /** Between two looks of a plugin for an agent that is being replaced: as above; hundreds of plugins may look. */
+  agentLookFirstMs: 20,
+  agentLookMostMs: 250,
+  /** Before the deadline of a call that waits for the agent's start: the reason has to be there in time. */
+  startAnswerMs: 1_000,
   /** Between two attempts of a connection that stays: as above. */
   channelRetryFirstMs: 50,
   channelRetryMostMs: 1000,

@@ -1,7 +1,7 @@
 import { version } from "../../shared/version.ts";
-import { isMasqueradeProblem } from "../datapath/host/masquerade-problem.ts";
+import { isRulesProblem } from "../datapath/host/rules-problem.ts";
 import type { Finding } from "./finding.ts";
-import { notMasqueraded } from "./masquerade.ts";
+import { rulesMissing } from "./packet-rules.ts";
 import type { Sight } from "./sight.ts";
 
 /** Whether the agent serves, and what it says itself. */
@@ -20,7 +20,9 @@ export function agentFindings({ agent, networks }: Sight, socket: string): reado
   const { problems, shortcomings, version: running, networks: served, departing } = agent.status;
   const unserved = networks.filter((name) => !served.includes(name));
   return [
-    ...problems.map(({ message }) => (isMasqueradeProblem(message) ? notMasqueraded(message) : troubled(message))),
+    ...problems.map(({ message, advisory }) =>
+      isRulesProblem(message) ? rulesMissing(message) : troubled(message, advisory),
+    ),
     ...shortcomings.map(lacking),
     ...(departing === 0 ? [] : [takingAway(departing)]),
     ...(running === version ? [] : [otherVersion(running)]),
@@ -28,11 +30,13 @@ export function agentFindings({ agent, networks }: Sight, socket: string): reado
   ];
 }
 
-const troubled = (what: string): Finding => ({
+const troubled = (what: string, advisory: boolean): Finding => ({
   severity: "error",
   code: "agent-problem",
   what,
-  why: "The agent says so itself, and fails STATUS until it is over",
+  why: advisory
+    ? "The agent says so itself. Pods that run are well, and the node stays ready; new ones wait"
+    : "The agent says so itself, and fails STATUS until it is over, which makes the node not ready",
   todo: "put right what the sentence names; the agent goes on trying, and its log tells more",
   evidence: "",
 });

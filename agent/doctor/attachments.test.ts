@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Lease } from "../../ipam/mod.ts";
 import { type Ip, parseIp } from "../../shared/ip.ts";
 import { version } from "../../shared/version.ts";
-import { masqueradeProblem } from "../datapath/host/masquerade-problem.ts";
+import { rulesProblem } from "../datapath/host/rules-problem.ts";
 import { addressFindings } from "./addresses.ts";
 import { agentFindings } from "./agent.ts";
 import { attachmentFindings } from "./attachments.ts";
@@ -197,14 +197,14 @@ test("the agent's word about packet rules has a remedy; of another problem it is
   const told = (message: string) => {
     const { t, status } = answering() as Extract<Sight["agent"], { t: "answers" }>;
     return agentFindings(
-      { ...sight, agent: { t, status: { ...status, version, problems: [{ code: 51, message }] } } },
+      { ...sight, agent: { t, status: { ...status, version, problems: [{ code: 51, message, advisory: false }] } } },
       "",
     );
   };
-  expect(told(masqueradeProblem(0, 2, "pipette-pipette-gw0"))).toMatchObject([
+  expect(told(rulesProblem(0, 2, "pipette-pipette-gw0"))).toMatchObject([
     {
-      code: "masquerade",
-      what: '0 of 2 masquerade rules stand in the table "pipette-pipette-gw0"',
+      code: "packet-rules",
+      what: '0 of 2 packet rules stand in the table "pipette-pipette-gw0"',
       repair: { t: "node" },
     },
   ]);

@@ -3,14 +3,14 @@ import type { AgentConfig, NetworkConfig, OvsConfig } from "../config/agent-conf
 import { missingFromBridge } from "../datapath/bridge/gateway-bridge.ts";
 import { familiesNotForwarded } from "../datapath/host/forwarding.ts";
 import { missingGateways } from "../datapath/host/gateway.ts";
-import { missingMasquerade } from "../datapath/host/masquerade.ts";
+import { missingPacketRules } from "../datapath/host/packet-rules.ts";
 import { transportMtu } from "../datapath/ovs/linux/transport.ts";
 import { podMtu } from "../datapath/ovs/mtu.ts";
 import { linkOrNone } from "../datapath/veth/host-links.ts";
 import { defaultMtu } from "../datapath/veth/plan.ts";
 import { Kernel, listRoutes, type NetlinkSocket, readRoute } from "../netlink/mod.ts";
 import type { Finding } from "./finding.ts";
-import { notMasqueraded } from "./masquerade.ts";
+import { rulesMissing } from "./packet-rules.ts";
 
 /** The node's own network, as far as pods need it: bridge or gateway, forwarding, MTU. Linux. @throws {NetlinkError} */
 export function hostFindings(config: AgentConfig): readonly Finding[] {
@@ -20,7 +20,7 @@ export function hostFindings(config: AgentConfig): readonly Finding[] {
   return [
     ...networks.flatMap((network) => gatewayProblems(config, network, socket)).map(gatewayFinding),
     ...familiesNotForwarded(networks).map(notForwarded),
-    ...(config.dataPath === "bridge" ? missingMasquerade(kernel, networks).map(notMasqueraded) : []),
+    ...(config.dataPath === "bridge" ? missingPacketRules(kernel, networks).map(rulesMissing) : []),
     ...networks.flatMap((network) => tooLarge(config, network, socket)),
   ];
 }

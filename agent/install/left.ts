@@ -23,11 +23,9 @@ async function leftOnHost(config: AgentConfig, configFile: string): Promise<read
   const bridges = dataPath === "ovs" && ovs !== undefined ? [ovs.gateway] : networks.map(({ bridge }) => bridge);
   const links = await standing(bridges);
   // Loaded here: on Windows there is nothing to load.
-  const { masqueradeTable } = await import("../datapath/host/masquerade.ts");
+  const { packetTable } = await import("../datapath/host/packet-rules.ts");
   const tables = await Promise.all(
-    bridges
-      .map((bridge) => masqueradeTable({ bridge }))
-      .map(async (table) => ((await tableIsThere(table)) ? [table] : [])),
+    bridges.map((bridge) => packetTable({ bridge })).map(async (table) => ((await tableIsThere(table)) ? [table] : [])),
   );
   const rules = tables
     .flat()

@@ -15,6 +15,11 @@ type Verb = (parts: AgentParts, request: CmdRequest, call: CallContext) => Promi
 export interface Gate {
   /** @throws {CniError} code 11 before the node is reconciled */
   requireReady(): void;
+  /**
+   * The same for a caller that waits, and says how long: a start takes a moment. Joining a cluster for the first time
+   * takes any time, which nobody waits for.
+   */
+  untilReady(call: CallContext): Promise<void>;
   /** @throws {CniError} code 11 where no new pod of the network may get an address now */
   requireAddresses(network: string): void;
   /** An ADD has found no address that it could have. */
@@ -51,7 +56,9 @@ async function answer(
   try {
     const request = parseCmdRequest(message, verb, parts.config.dataPath);
     fields["network"] = request.owner.network;
-    gate.requireReady();
+    // A DEL is kept by its plugin at once, and finished by the start itself.
+    if (verb === "DEL") gate.requireReady();
+    else await gate.untilReady(call);
     // A pod that stands gets its answer again.
     if (verb === "ADD" && parts.allocator.find(request.owner).length === 0)
       gate.requireAddresses(request.owner.network);
@@ -71,7 +78,6 @@ async function answer(
 
 /** `details` of the proto are typed messages, which text is not: it goes behind the message. A fault's stack stays in the log. */
 function toMessage(error: CniError): CmdError {
-  const message =
-    error.details === "" || error.code === CniCode.internal ? error.message : `${error.message}; ${error.details}`;
-  return { code: error.code, message, details: [] };
+  const details = error.code === CniCode.internal ? "the agent's log tells where" : error.details;
+  return { code: error.code, message: details === "" ? error.message : `${error.message}; ${details}`, details: [] };
 }

@@ -29,7 +29,12 @@ async function call(
   const about = { version: "0", dataPath: "memory", startedAtMs: 0, callsInFlight: () => 1, notReady: () => notReady };
   const info = { ...about, refused: () => refused, cluster: () => "" };
   const nothing = (): void => undefined;
-  const gate = { requireReady: nothing, requireAddresses: nothing, lackedAddress: nothing };
+  const gate = {
+    requireReady: nothing,
+    untilReady: async () => undefined,
+    requireAddresses: nothing,
+    lackedAddress: nothing,
+  };
   const rpcs = nodeRpcs(parts, janitor, gate, info);
   const found = rpcs.find((candidate) => candidate.method.path === path);
   if (found === undefined) throw new Error(`No method ${path}`);
@@ -122,29 +127,34 @@ test("GC leaves alone whose ADD ends while it waits for it, also where another p
   expect(parts.dataPath.containers()).toEqual(["crossing"]);
 });
 
-test("Status: the data path's problems, an empty pool, an agent that is not ready", async () => {
-  const problems = async (): Promise<string[]> => {
-    const status = (await call(nodeService.status.path, { network: "pods" })) as StatusResponse;
-    return status.problems.map(({ code, message }) => `${code} ${message}`);
-  };
-  expect(await problems()).toEqual([]);
+const problems = async (network: string): Promise<string[]> => {
+  const status = (await call(nodeService.status.path, { network })) as StatusResponse;
+  return status.problems.map(({ code, message, advisory }) => `${advisory ? "advisory " : ""}${code} ${message}`);
+};
+
+test("Status: what takes the node out of service is told to everybody", async () => {
+  const everybody = async () => [await problems("pods"), await problems("")];
+  expect(await everybody()).toEqual([[], []]);
   parts.dataPath.wrong = [{ code: 51, message: "the bridge is down" }];
-  expect(await problems()).toEqual(["51 the bridge is down"]);
+  expect(await everybody()).toEqual([["51 the bridge is down"], ["51 the bridge is down"]]);
   parts.dataPath.wrong = [];
-  for (let i = 0; i < 253; i++) parts.allocator.allocate(ownerOf(`full-${i}`), parts.ipam);
-  expect(await problems()).toEqual([expect.stringMatching(/^50 Cannot serve network "pods": all 253 addresses/)]);
-  parts.allocator.release(ownerOf("full-7"), "cooling");
-  expect(await problems()).toEqual([]);
   refused = "this node's subnet is another's";
-  expect(await problems()).toEqual(["50 this node's subnet is another's"]);
+  expect(await everybody()).toEqual([["50 this node's subnet is another's"], ["50 this node's subnet is another's"]]);
   notReady = "the agent is still starting";
-  expect(await problems()).toEqual(["50 the agent is still starting"]);
+  expect(await everybody()).toEqual([["50 the agent is still starting"], ["50 the agent is still starting"]]);
 });
 
-test("Status: a network whose leases were lost gives nothing to new pods, until GC has told what runs", async () => {
+test("Status: what hurts new pods only is told to people, and not to a runtime, which would evict all others", async () => {
+  for (let i = 0; i < 253; i++) parts.allocator.allocate(ownerOf(`full-${i}`), parts.ipam);
+  expect(await problems("")).toEqual([
+    expect.stringMatching(/^advisory 50 Cannot give a new pod of network "pods" an address: all 253 addresses of /),
+  ]);
+  expect(await problems("pods")).toEqual([]);
+  parts.allocator.release(ownerOf("full-7"), "cooling");
+  expect(await problems("")).toEqual([]);
   parts.allocator.transaction((store): void => store.setMark("incomplete", "leases.db.damaged-x"));
-  const status = () => call(nodeService.status.path, { network: "pods" }) as Promise<StatusResponse>;
-  expect((await status()).problems).toMatchObject([{ code: 50, message: expect.stringContaining("were lost") }]);
+  expect(await problems("")).toEqual([expect.stringMatching(/^advisory 50 .*were lost/)]);
+  expect(await problems("pods")).toEqual([]);
   await gc([]);
-  expect((await status()).problems).toEqual([]);
+  expect(await problems("")).toEqual([]);
 });

@@ -42,7 +42,10 @@ export function nodeRpcs(parts: AgentParts, janitor: Janitor, gate: Gate, info: 
       return gcAnswer(collected);
     }),
     rpc(nodeService.status, async (request, call) => {
-      const problems = await findProblems(parts, info, request.network);
+      const isOfRuntime = request.network !== "";
+      const problems = [...(await outages(parts, info, request.network))];
+      // No word of these to a runtime: it would take the node out of service, and its pods with it.
+      if (!isOfRuntime && info.notReady() === undefined) problems.push(...lacks(parts));
       call.log.debug("served", { verb: "STATUS", network: request.network, problems });
       return {
         problems,
@@ -56,8 +59,7 @@ export function nodeRpcs(parts: AgentParts, janitor: Janitor, gate: Gate, info: 
         departing: janitor.departing(),
         cluster: info.cluster(),
         // Of a person: who asks for one network is a runtime, every few seconds.
-        shortcomings:
-          request.network === "" && info.notReady() === undefined ? await parts.dataPath.shortcomings() : [],
+        shortcomings: !isOfRuntime && info.notReady() === undefined ? await parts.dataPath.shortcomings() : [],
       };
     }),
     rpc(nodeService.listInterfaces, async () => {
@@ -129,43 +131,52 @@ function removeStale(parts: AgentParts, owner: Owner, attachedThen: number | und
   });
 }
 
-async function findProblems(parts: AgentParts, info: NodeInfo, asked: string): Promise<NodeProblem[]> {
+/**
+ * Why the node as a whole has no network for a pod: for these STATUS fails, its kubelet calls the node not ready, and
+ * what lasts ends with all of its pods evicted (docs/operations.md, "What STATUS fails for").
+ */
+async function outages(parts: AgentParts, info: NodeInfo, asked: string): Promise<readonly NodeProblem[]> {
   const notReady = info.notReady();
-  if (notReady !== undefined) return [{ code: CniCode.notAvailable, message: notReady }];
+  if (notReady !== undefined) return [outage(notReady)];
   const networks = parts.config.networks.filter((network) => asked === "" || network.name === asked);
   const problems: NodeProblem[] = [];
   if (networks.length === 0) {
     const names = parts.config.networks.map((network) => `"${network.name}"`).join(", ");
-    problems.push({
-      code: CniCode.notAvailable,
-      message: `Cannot serve network "${asked}": the agent has ${names}, wanted one of these`,
-    });
+    problems.push(outage(`Cannot serve network "${asked}": the agent has ${names}, wanted one of these`));
   }
-  problems.push(...(await parts.dataPath.problems()));
+  problems.push(...(await parts.dataPath.problems()).map((problem) => ({ ...problem, advisory: false })));
   const [first] = parts.config.networks;
   const refused = networks.some((network) => network === first) ? info.refused() : undefined;
-  if (refused !== undefined) problems.push({ code: CniCode.notAvailable, message: refused });
-  try {
-    parts.allocator.requireWritable();
-    for (const network of networks) parts.allocator.requireComplete(network.name);
-    for (const network of networks) problems.push(...exhausted(parts, network));
-  } catch (caught) {
-    problems.push({ code: CniCode.notAvailable, message: CniError.from(caught).message });
-  }
+  if (refused !== undefined) problems.push(outage(refused));
   return problems;
 }
 
-/** A range set without a free address: specification 1.1.0, "STATUS", asks to report it. */
-function exhausted(parts: AgentParts, network: NetworkConfig): NodeProblem[] {
+/** Why new pods get no address, while those that run are well and better off here than evicted. */
+function lacks(parts: AgentParts): readonly NodeProblem[] {
+  const { allocator, config } = parts;
+  try {
+    allocator.requireWritable();
+    for (const network of config.networks) allocator.requireComplete(network.name);
+    return config.networks.flatMap((network) => exhausted(parts, network)).map(lack);
+  } catch (caught) {
+    return [lack(CniError.from(caught).message)];
+  }
+}
+
+const outage = (message: string): NodeProblem => ({ code: CniCode.notAvailable, message, advisory: false });
+const lack = (message: string): NodeProblem => ({ code: CniCode.notAvailable, message, advisory: true });
+
+/** One sentence for each range set without a free address. */
+function exhausted(parts: AgentParts, network: NetworkConfig): readonly string[] {
   const conf = new Fields({ name: network.name, ipam: ipamSection(parts.config, network) });
   const config = parseIpamConfig({ conf, network: network.name, version: latestVersion, args: "" });
   return parts.allocator
     .usage(network.name, config)
     .filter((usage) => usage.free <= 0n && usage.cooling === 0 && !hasSuspects(parts.allocator, network.name))
-    .map((usage) => ({
-      code: CniCode.notAvailable,
-      message: `Cannot serve network "${network.name}": all ${usage.total} addresses of ${usage.range} are taken, wanted a free one`,
-    }));
+    .map(
+      ({ range, total }) =>
+        `Cannot give a new pod of network "${network.name}" an address: all ${total} addresses of ${range} are taken, wanted a free one`,
+    );
 }
 
 const wrong = (name: string, value: string, wanted: string): CniError =>

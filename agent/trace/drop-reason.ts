@@ -1,5 +1,6 @@
-import { formatIp } from "../../shared/ip.ts";
+import { contains, formatIp, sameIp } from "../../shared/ip.ts";
 import type { TableName } from "../datapath/ovs/pipeline/tables.ts";
+import { broadcast, multicast } from "../datapath/special-blocks.ts";
 import type { Packet } from "./packet.ts";
 import { tableName } from "./steps.ts";
 import type { SwitchPort } from "./switch-ports.ts";
@@ -21,8 +22,26 @@ const missReasons: Partial<Record<TableName, Reason>> = {
   Output: () => "no table before has chosen a port",
 };
 
+/** Of `PacketGuard`, by what its flows match. */
+const refusals: readonly (readonly [RegExp, string])[] = [
+  [/(?:nw|ipv6)_(?:src|dst)=/, "a loopback address means nothing outside of a host"],
+  [/tp_src=(?:67|547)\b/, "it looks like the answer of a server of DHCP"],
+  [/^icmp6,.*icmp_type=0\b/, "its first fragment ends before its message begins"],
+  [/^icmp6/, "it is neighbour discovery, or passes for a router's, which nobody may send on"],
+  [/^icmp,/, "it is a redirect, and only the switch decides the way"],
+  [/nw_proto=/, "it has an IPv6 header behind which the switch does not look"],
+];
+
 /** What flows are for that drop what they take. */
 const dropFlows: Partial<Record<TableName, (match: string, packet: Packet) => string | undefined>> = {
+  PipelineRootClassifier: (match) =>
+    match.includes("vlan_tci") ? "it has a VLAN tag, which only the node's own frames may have" : undefined,
+  PacketGuard: (match) => refusals.find(([pattern]) => pattern.test(match))?.[1],
+  L3Forwarding: (match, { destination: { ip } }) => {
+    if (contains(multicast[ip.family], ip) || sameIp(broadcast.ip, ip)) return "pods send nothing to groups";
+    return /(?:nw|ipv6)_dst=/.test(match) ? `no pod of this node has ${formatIp(ip)}` : undefined;
+  },
+  L2ForwardingCalc: () => "it looks like a packet of the tunnel, which only nodes may send",
   ConntrackState: (match) =>
     match.includes("+inv") ? "connection tracking takes it for a packet that no connection has" : undefined,
   ServiceLB: (match, { destination: { ip } }) => {

@@ -49,6 +49,21 @@ describe("what becomes of a packet", () => {
       table: "SpoofGuard",
       reason: "flow of priority 205: icmp6, icmp_type=134",
     });
+    const reasonOf = (hop: string) => verdict(pass(`${hop}, priority 200\n    drop`));
+    for (const [hop, reason] of [
+      ["0. vlan_tci=0x1000/0x1000", "VLAN tag"],
+      ["45. ip,nw_dst=127.0.0.0/8", "loopback"],
+      ["45. ipv6,ipv6_src=::1", "loopback"],
+      ["45. icmp,icmp_type=5", "redirect"],
+      ["45. icmp6,icmp_type=134", "router"],
+      ["45. icmp6,nw_frag=first,icmp_type=0", "first fragment"],
+      ["45. udp,tp_src=67,tp_dst=68", "DHCP"],
+      ["45. udp6,tp_src=547,tp_dst=546", "DHCP"],
+      ["45. ipv6,nw_proto=135", "does not look"],
+      ["140. ip,nw_dst=10.10.1.0/24", "no pod of this node has 10.10.1.3"],
+      ["180. udp,reg0=0x20/0xf0,tp_dst=6081", "tunnel"],
+    ] as const)
+      expect(reasonOf(hop)).toMatchObject({ t: "dropped", reason: expect.stringContaining(reason) });
     const service = (match: string) => verdict(pass(`110. ${match}, priority 200\n    drop`));
     expect(service("tcp,reg4=0x10000/0x70000,nw_dst=10.10.1.3,tp_dst=80")).toMatchObject({
       reason: "the service at 10.10.1.3 has no endpoint",

@@ -1,4 +1,5 @@
 import { formatIp } from "../../shared/ip.ts";
+import { Priority } from "../datapath/ovs/pipeline/mod.ts";
 import { tables } from "../datapath/ovs/pipeline/tables.ts";
 import { dropReason } from "./drop-reason.ts";
 import type { Packet } from "./packet.ts";
@@ -70,7 +71,6 @@ function outBy({ port, hop }: Sent, passes: readonly Pass[], packet: Packet, por
     const pod = found.pod.name ?? found.pod.ips.map(formatIp).join(",");
     return { t: "delivered", pod, port: name };
   }
-  if (found?.kind === "gateway" && isNobody(passes, packet)) return nobody(packet);
   const remark = silentNeighbour(hop) ?? (found?.kind === "gateway" ? unknownTo(passes, packet) : undefined);
   const more = remark === undefined ? {} : { remark };
   if (found?.kind !== "tunnel") return { t: "out", to: found?.kind ?? "other", port: name, ...more };
@@ -89,22 +89,9 @@ function silentNeighbour({ lines }: Hop): string | undefined {
 const routedBy = (passes: readonly Pass[]): Hop | undefined =>
   passes.flatMap(({ hops }) => hops).findLast(({ table }) => table === tables.L3Forwarding);
 
-/** Whether the destination is of this node's subnet, whose pods are neighbours, and no pod's. */
-function isNobody(passes: readonly Pass[], { tunnel }: Packet): boolean {
-  const routed = routedBy(passes);
-  const isSubnet = /(?:nw|ipv6)_dst=[0-9a-f.:]+\/\d/.test(routed?.match ?? "");
-  return tunnel === undefined && isSubnet && routed?.lines.every(({ text }) => text.startsWith("goto_table:")) === true;
-}
-
-const nobody = ({ destination: { ip } }: Packet): Verdict => ({
-  t: "dropped",
-  table: ip.family === 4 ? "ARPResponder" : "IPv6",
-  reason: `no pod of this node has ${formatIp(ip)}, so the sender would never learn its MAC`,
-});
-
 /** What no flow forwards goes to the node's kernel: to the world outside, or where a node of the cluster is not known. */
 function unknownTo(passes: readonly Pass[], { destination }: Packet): string | undefined {
   const routed = routedBy(passes);
-  if (routed === undefined || routed.match !== "") return undefined;
+  if (routed?.priority === undefined || routed.priority > Priority.outside) return undefined;
   return `neither a pod of this node nor a known node's subnet has ${formatIp(destination.ip)}, so the node's kernel routes it`;
 }

@@ -21,17 +21,13 @@ export function exhausted(store: Store, network: string, set: RangeSet, config: 
     nowMs,
   );
   const withheld = withheldIn(store, network, set, config);
-  const [first] = set.flatMap(({ start, end }) =>
-    store.select({ by: "window", network, from: start, to: end, limit: 1 }),
-  );
   const held = withheld === 0 ? "" : `, ${withheld} on interfaces without a lease`;
   const reserved = `${gateways} for gateways, ${excluded} excluded${held}`;
   const numbers = `${used - releasing} allocated, ${releasing} releasing, ${cooling} cooling; besides, ${reserved}`;
-  const holder = first === undefined ? "" : `; the first is ${holderOf(first)}`;
   return refused(
     `range set "${range}" of network "${network}" has 0 of ${total} addresses free`,
     "at least 1",
-    `${numbers}${holder}; "pipette ipam list --network ${network}" shows them all`,
+    `${numbers}; "pipette ipam list --network ${network}" shows who has them: end pods, or give the node more addresses`,
   );
 }
 

@@ -14,6 +14,7 @@ export interface Attachment {
 export interface NodeProblem {
   readonly code: number;
   readonly message: string;
+  readonly advisory: boolean;
 }
 
 export interface GcRequest {
@@ -72,7 +73,11 @@ export interface MendResponse {
 
 export const Attachment: MessageCodec<Attachment> = message<Attachment>({ containerId: text(1), ifname: text(2) });
 
-export const NodeProblem: MessageCodec<NodeProblem> = message<NodeProblem>({ code: int32(1), message: text(2) });
+export const NodeProblem: MessageCodec<NodeProblem> = message<NodeProblem>({
+  code: int32(1),
+  message: text(2),
+  advisory: flag(3),
+});
 
 export const GcRequest: MessageCodec<GcRequest> = message<GcRequest>({
   network: text(1),

@@ -29,7 +29,7 @@ export async function callUnary<Req, Res>(
   request: Req,
   options: CallOptions,
 ): Promise<Res> {
-  const what = `Cannot call ${method.path} at "${address}"`;
+  const what = `Cannot ask the agent at "${address}"`;
   const call = new H2Call(requestHeaders(method.path, options), encodeRequest(method, request, what), what);
   const message = await exchanged(address, call, options, what);
   if (message !== undefined) return decodeResponse(method, message, what);

@@ -113,8 +113,9 @@ function connect(c: Calls, fd: number, address: string, timeoutMs: number, what:
     if (code === "EINTR") continue;
     if (code === "EAGAIN")
       fail(GrpcCode.deadlineExceeded, `its listener took no connection within ${timeoutMs} ms, wanted one by then`);
-    const nobody = code === "ENOENT" || code === "ECONNREFUSED";
-    fail(GrpcCode.unavailable, nobody ? `nobody listens (${code}), wanted an agent` : connectFailure(code, "an agent"));
+    if (code === "ENOENT" || code === "ECONNREFUSED")
+      throw new RpcError(GrpcCode.unavailable, `${what}: nobody listens (${code}), wanted an agent`, { absent: true });
+    fail(GrpcCode.unavailable, connectFailure(code, "an agent"));
   }
 }
 

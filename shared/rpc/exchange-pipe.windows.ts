@@ -57,7 +57,8 @@ export function exchangeByPipe(name: string, call: H2Call, timeoutMs: number, wh
 /** Waits where every instance of the pipe is taken, by a crowd of plugins. */
 function connect(pipes: Pipes, name: string, timeoutMs: number, what: string): number {
   const until = performance.now() + timeoutMs;
-  const refusal = (code: GrpcCode, is: string): RpcError => new RpcError(code, `${what}: ${is}`, { unreachable: true });
+  const refusal = (code: GrpcCode, is: string, absent = false): RpcError =>
+    new RpcError(code, `${what}: ${is}`, { unreachable: true, absent });
   if (!isPipeName(name)) throw refusal(GrpcCode.unavailable, "it is no name of a pipe, wanted an agent");
   for (;;) {
     const attempt = pipes.open(name, pipeAccess.talk);
@@ -65,9 +66,12 @@ function connect(pipes: Pipes, name: string, timeoutMs: number, what: string): n
     const { error } = attempt;
     if (error !== winError.pipeBusy) {
       const code = errorNames[error] ?? `error ${error}`;
-      const nobody = error === winError.fileNotFound;
-      const is = nobody ? `nobody listens (${code}), wanted an agent` : connectFailure(code, "an agent");
-      throw refusal(GrpcCode.unavailable, is);
+      const isAbsent = error === winError.fileNotFound;
+      throw refusal(
+        GrpcCode.unavailable,
+        isAbsent ? `nobody listens (${code}), wanted an agent` : connectFailure(code, "an agent"),
+        isAbsent,
+      );
     }
     const leftMs = Math.ceil(until - performance.now());
     if (leftMs <= 0)

@@ -7,7 +7,7 @@ import { GrpcCode, RpcError } from "./rpc-error.ts";
 /**
  * Lets a call run over a connection of its own, by Bun's sockets: the process does other things meanwhile.
  * @param address path of a unix socket
- * @param what `Cannot call …`, the beginning of every error
+ * @param what `Cannot ask the agent at …`, the beginning of every error
  * @returns the response message; nothing where there was none in time
  * @throws {RpcError} for any other end of the call
  */
@@ -81,7 +81,7 @@ async function refuse(caught: unknown, address: string, what: string): Promise<v
   if (crowded && (await isListening(address))) return;
   const nobody = crowded || code === "ENOENT";
   const is = nobody ? `nobody listens (${code}), wanted an agent` : connectFailure(code, "an agent");
-  throw new RpcError(GrpcCode.unavailable, `${what}: ${is}`, { unreachable: true, cause: caught });
+  throw new RpcError(GrpcCode.unavailable, `${what}: ${is}`, { unreachable: true, absent: nobody, cause: caught });
 }
 
 /** Opens the connection and lets the call run over it. */

@@ -65,7 +65,7 @@ export class H2Call {
 
   /**
    * @param headers the request's, pseudo-headers first
-   * @param what `Cannot call …`, the beginning of every error
+   * @param what `Cannot ask the agent at …`, the beginning of every error
    */
   constructor(headers: readonly Header[], request: Uint8Array, what: string) {
     this.#what = what;

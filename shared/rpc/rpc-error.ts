@@ -26,6 +26,7 @@ export type GrpcCode = (typeof GrpcCode)[keyof typeof GrpcCode];
 
 export interface RpcErrorOptions {
   readonly unreachable?: boolean;
+  readonly absent?: boolean;
   readonly cause?: unknown;
 }
 
@@ -36,13 +37,16 @@ export interface RpcErrorOptions {
 export class RpcError extends Error {
   override readonly name = "RpcError";
   readonly grpcCode: GrpcCode;
-  /** `true` where nobody listens: no server has seen the call. `false` says nothing about that. */
+  /** `true` where no server has seen the call. `false` says nothing about that. */
   readonly unreachable: boolean;
+  /** `true` where there is no socket or pipe, or nobody behind it: a server that starts just now may be there in a moment. */
+  readonly absent: boolean;
 
   constructor(grpcCode: GrpcCode, message: string, options: RpcErrorOptions = {}) {
     const cause = options.cause === undefined ? undefined : { cause: options.cause };
     super(brief(printable(message), limits.errorChars), cause);
     this.grpcCode = grpcCode;
-    this.unreachable = options.unreachable ?? false;
+    this.absent = options.absent ?? false;
+    this.unreachable = options.unreachable ?? this.absent;
   }
 }

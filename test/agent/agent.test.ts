@@ -159,7 +159,7 @@ describeWith("an agent with the bridge data path", ["root", "nft"], () => {
   test("Status names what is wrong", async () => {
     expect(await home.status()).toMatchObject({ problems: [], pid: agent.pid, networks: ["pods"], departing: 0 });
     const { problems } = await home.call(nodeService.status, { network: "other" });
-    expect(problems).toEqual([{ code: 50, message: expect.stringContaining('the agent has "pods"') }]);
+    expect(problems).toEqual([{ code: 50, message: expect.stringContaining('the agent has "pods"'), advisory: false }]);
   });
 
   test("a bridge that somebody takes down or away is mended without an ADD, pods included", async () => {

@@ -56,9 +56,14 @@ export const refusing =
   (code: number, message: string): Script =>
   () => ({ error: { code, message } });
 
-export async function startScriptedAgent(script: Script = obliging(), services = "both"): Promise<ScriptedAgent> {
+/** @param at where it listens; absent: at a place of its own */
+export async function startScriptedAgent(
+  script: Script = obliging(),
+  services = "both",
+  at?: string,
+): Promise<ScriptedAgent> {
   const directory = mkdtempSync(join(tmpdir(), "pt-cf-agent-"));
-  const socket = join(directory, "cni.sock");
+  const socket = at ?? join(directory, "cni.sock");
   const asked: Asked[] = [];
   let current = script;
   const server = new Server();

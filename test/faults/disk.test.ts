@@ -10,7 +10,7 @@ describeWith("faults: the disk, while the agent is down and at its start", ["roo
   let pod: StressPod;
 
   beforeEach(async () => {
-    node = await BridgeNode.start({ dataDirMb: 8 });
+    node = await BridgeNode.start({ dataDirMb: 8, plugin: { addTimeoutMs: 2_000 } });
     pod = await node.makePod();
     const outcome = await node.call("ADD", pod);
     expect(outcome).toMatchObject({ t: "ok" });

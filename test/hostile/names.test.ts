@@ -89,7 +89,9 @@ describeWith("a name that leads elsewhere", ["root", "linux"], () => {
     "as %s: answered, and nothing is made, changed or run outside of the leases",
     async (_, names, callOf) => {
       const ipam = { type: "pipette-ipam", dataDir: join(root, "data"), ranges: [[{ subnet: "10.79.0.0/16" }]] };
-      const base = { cniVersion: "1.1.0", name: "n", socket: join(root, "none.sock"), ipam, logs: join(root, "logs") };
+      // Nobody is there, and nobody comes.
+      const agent = { socket: join(root, "none.sock"), addTimeoutMs: 100 };
+      const base = { cniVersion: "1.1.0", name: "n", ...agent, ipam, logs: join(root, "logs") };
       const before = tree();
       const answers = await inTurns(names, async (name, i) => {
         const { executable = "pipette-ipam", verb = "ADD", env = {}, conf = {} } = callOf(name, base);

@@ -46,7 +46,9 @@ const confOf = (root: string, type = "pipette-ipam") => ({
   cniVersion: "1.1.0",
   name: "n",
   type: "pipette",
+  // Nobody is there, and nobody comes.
   socket: join(root, "none.sock"),
+  addTimeoutMs: 100,
   ipam: { type, dataDir: join(root, "data"), ranges: [[{ subnet: "10.79.0.0/24" }]] },
 });
 

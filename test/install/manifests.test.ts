@@ -103,7 +103,8 @@ describe.each([
       "bin-dir": `${mountedAt}${paths.cniBinDir}`,
     });
     expect(optionsOf(agent.command)).toEqual({ config: paths.agentConfig });
-    expect(optionsOf(agent.readinessProbe?.exec.command ?? [])).toEqual({});
+    // Else a node that is only full of pods would hold up every update.
+    expect(optionsOf(agent.readinessProbe?.exec.command ?? [])).toEqual({ readiness: true });
     for (const { command } of [install, agent]) expect(command[0]).toBe(executable);
   });
 });

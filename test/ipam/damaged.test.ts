@@ -127,7 +127,7 @@ describe.each(damages)("a database with %s", (_name, place, damage, outcome) => 
       );
     await mustSucceed(gc("pod3"));
     await expect(mustSucceed(ipamCall("ADD", "later", conf))).rejects.toThrow("were lost");
-    await expect(mustSucceed(ipamCall("STATUS", "", conf))).rejects.toThrow("were lost");
+    await mustSucceed(ipamCall("STATUS", "", conf));
     // Nothing runs any more.
     await mustSucceed(gc());
     expect((await mustSucceed(ipamCall("ADD", "later", conf))).ips).toHaveLength(1);

@@ -53,7 +53,7 @@ describe.each(pools)("with many leases %s", (_name, subnet, shape, leases, cooli
     DEL: (allocator, standing) => allocator.release(owner(standing), "cooling"),
     "DEL of one that is not there": (allocator) => allocator.release(owner("nobody"), "cooling"),
     "CHECK and GET": (allocator, standing) => allocator.find(owner(standing)),
-    STATUS: (allocator) => expect(allocator.exhausted(network, config)).toEqual([]),
+    "whether it is exhausted": (allocator) => expect(allocator.exhausted(network, config)).toEqual([]),
   };
 
   const scratch = scratchDir();

@@ -55,13 +55,13 @@ const rules: readonly Rule[] = [
   ],
   [
     28,
-    "a pool that is used up is an error with range, numbers and a holder",
+    "a pool that is used up is an error with range, numbers, and what to do",
     async (node) => {
       const ipam = { ranges: [[window("2"), window("9")]], exclude: ["10.0.0.9"] };
       const args = "IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=web";
       await node.add(ipam, { id: "holder", args });
-      expect(await node.refused("ADD", ipam)).toMatch(
-        /101: Cannot allocate an address: range set "10\.0\.0\.2-10\.0\.0\.2,10\.0\.0\.9-10\.0\.0\.9" of network "net" has 0 of 1 addresses free, wanted at least 1 \(1 allocated, 0 releasing, 0 cooling; besides, 0 for gateways, 1 excluded; the first is "10\.0\.0\.2", allocated, sandbox "holder" \(eth0\) of pod "default\/web", since /,
+      expect(await node.refused("ADD", ipam)).toContain(
+        '101: Cannot allocate an address: range set "10.0.0.2-10.0.0.2,10.0.0.9-10.0.0.9" of network "net" has 0 of 1 addresses free, wanted at least 1 (1 allocated, 0 releasing, 0 cooling; besides, 0 for gateways, 1 excluded; "pipette ipam list --network net" shows who has them: end pods, or',
       );
     },
   ],

@@ -153,7 +153,7 @@ describeWith("what others lost when a pod went", ["root", "cni-plugins", "nft"],
     // Meanwhile the runtime hears why it gets no new pods, and that it may come again.
     expect(await node.status()).toMatchObject({ t: "error", code: 50 });
     const early = await node.makePod();
-    expect(await node.call("ADD", early)).toMatchObject({ t: "error", code: 11 });
+    expect(await callAs(node, "ADD", early, { conf: { addTimeoutMs: 500 } })).toMatchObject({ t: "error", code: 11 });
     for (const pod of pods) expect(await statesOf(node, pod)).toEqual(["releasing", "releasing"]);
     await node.startAgent();
     for (const pod of pods) expect(await statesOf(node, pod)).toEqual(["cooling", "cooling"]);

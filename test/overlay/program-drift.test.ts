@@ -18,6 +18,7 @@ import {
   modifyFlows,
   type OpenFlowClient,
   output,
+  setConfig,
 } from "../../agent/openflow/mod.ts";
 import { parseCidr, parseIp } from "../../shared/ip.ts";
 import { createLogger } from "../../shared/log.ts";
@@ -132,6 +133,19 @@ describeWith("a switch that somebody else has changed", ["linux", "root", "openv
     expect(await program.look(true)).toEqual(told);
     expect(await program.look(false)).toEqual([]);
     expect(await everything()).toEqual(before);
+  });
+
+  test("flows see the ports of first fragments, also once somebody has turned that off, or the switch has restarted", async () => {
+    const fragments = async (): Promise<string> => (await bridge.ofctl(6, "get-frags").catch(() => [])).join();
+    expect(await fragments()).toBe("normal");
+    const program = await filled(partsOf(contextOf("encap")));
+    expect(await fragments()).toBe("nx-match");
+    await other.do(setConfig("normal", 0));
+    await program.look(true);
+    expect(await fragments()).toBe("nx-match");
+    await bridge.vswitch.stop("ovs-vswitchd", "SIGKILL");
+    await bridge.vswitch.startSwitch();
+    await eventually(async () => (await fragments()) === "nx-match", "the switch to be set again");
   });
 
   test("before the flows of earlier rounds have gone nothing is anybody else's", async () => {

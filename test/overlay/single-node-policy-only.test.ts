@@ -28,7 +28,7 @@ describeWith("pods whose packets another plugin routes", ["root", "openvswitch",
     const routes = (): Promise<string> => node.namespace.run("ip route show dev pipette-gw0");
     await eventually(async () => !(await routes()).includes(b.address(4)), "the end of b's route");
     expect(await routes()).toContain(a.address(4));
-    expect(await node.namespace.run("nft list tables")).not.toContain("pipette");
+    expect(await node.namespace.run("nft list table inet pipette-pipette-gw0")).not.toContain("masquerade");
     await node.agent.end("SIGKILL");
     await node.startAgent();
     expect(await answers(node.namespace, a.address(6))).toBe(true);

@@ -13,7 +13,7 @@ describeWith("a node of Kubernetes, whose API is played", ["root", "nft"], () =>
   beforeEach(async () => {
     sandbox = await NetworkSandbox.enter("pt-rk-");
     await sandbox.node("ip address add 192.0.2.1/24 dev lo");
-    server = new ScriptedApiServer();
+    server = await ScriptedApiServer.start();
     home = registryHome(() => ({ type: "kubernetes", server: server.url }));
   });
   afterEach(async () => {

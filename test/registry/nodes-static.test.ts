@@ -56,7 +56,7 @@ describeWith("a node that joins by a file of nodes", ["root", "nft"], () => {
       message: expect.stringContaining("the agent waits to join, wanted it ready"),
     });
     expect(refused?.message).toContain("ENOENT");
-    expect((await home.status()).problems).toEqual([{ code: 50, message: refused?.message }]);
+    expect((await home.status()).problems).toEqual([{ code: 50, message: refused?.message, advisory: false }]);
     write([], "nodes: [{ name: here");
     await waits(agent, "has 2 faults, the first: ");
     write(others);

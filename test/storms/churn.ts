@@ -1,4 +1,3 @@
-import { CniCode } from "../../shared/errors.ts";
 import { type StormFigures, type StormOptions, storm } from "./storm.ts";
 
 /**
@@ -18,7 +17,7 @@ export function churn(options: StormOptions, lanes: number, hasStatus = true): P
       }
     };
     {
-      await using _ = hasStatus ? polling([CniCode.notAvailable]) : undefined;
+      await using _ = hasStatus ? polling() : undefined;
       await Promise.all(Array.from({ length: lanes }, lane));
     }
     await expectAgreement([]);

@@ -36,7 +36,7 @@ export async function measureStorms(
   };
   const peerName = "bridge + host-local";
 
-  // One address more than pods: with none left STATUS rightly says that no ADD can work.
+  // One address more than pods: with none left `pipette doctor` rightly says that no new pod gets one.
   await onNode(sizes.crowd + 1, async (node, peer) => {
     const ours = { name: "pods at once", node, pods: sizes.crowd };
     await add(ours, () => crowd(ours));

@@ -40,6 +40,7 @@ export function peerOf(node: BridgeNode, plugins: string, addresses: number): St
     disagreements: async () => [],
     gc: refuse("collect garbage"),
     status: refuse("ask for the status"),
+    problems: refuse("ask for its problems"),
     startAgent: refuse("start the agent"),
     endAgent: refuse("end the agent"),
     freezeAgent: refuse("freeze the agent"),

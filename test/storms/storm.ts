@@ -30,8 +30,8 @@ const handsAtOnce = 8;
 export interface Weather {
   /** Judges what it is told to do, and keeps its times. */
   readonly judge: Workload;
-  /** Polls STATUS until disposed. @param codes with which it may be refused, as where every address is in use */
-  polling(codes?: readonly number[]): AsyncDisposable;
+  /** Polls STATUS until disposed: it succeeds, also where every address is in use. */
+  polling(): AsyncDisposable;
   /** New sandboxes. */
   makePods(count: number): Promise<StressPod[]>;
   /** Ends sandboxes whose DEL has succeeded. */
@@ -49,7 +49,7 @@ export async function storm(
   const from = performance.now();
   await body({
     judge,
-    polling: (codes = []) => poll(judge, codes),
+    polling: () => poll(judge),
     makePods: (count) => inTurns(Array.from({ length: count }), () => judge.makePod()),
     removePods: async (gone) => void (await inTurns(gone, (pod) => judge.removePod(pod))),
     expectAgreement: async (standing) => {
@@ -75,12 +75,11 @@ export async function inTurns<T, R>(
   return done;
 }
 
-function poll(judge: Workload, codes: readonly number[]): AsyncDisposable {
+function poll(judge: Workload): AsyncDisposable {
   const stopped = new AbortController();
   const polled = (async () => {
     while (!stopped.signal.aborted) {
-      if (codes.length === 0) await judge.status();
-      else await leniently(judge, codes);
+      await judge.status();
       await Bun.sleep(statusEveryMs);
     }
   })();
@@ -90,12 +89,4 @@ function poll(judge: Workload, codes: readonly number[]): AsyncDisposable {
       await polled;
     },
   };
-}
-
-async function leniently(judge: Workload, codes: readonly number[]): Promise<void> {
-  const outcome = await judge.node.status();
-  judge.latencies.add("STATUS", outcome.ms);
-  const isFine = outcome.t === "ok" || (outcome.t === "error" && codes.includes(outcome.code));
-  if (!isFine || outcome.ms > judge.node.deadlineMs.STATUS)
-    judge.violate(`STATUS ended so: ${JSON.stringify(outcome)}`);
 }

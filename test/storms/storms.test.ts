@@ -13,7 +13,7 @@ import type { StormFigures } from "./storm.ts";
 import { stormLines, stormTable } from "./storm-report.ts";
 
 const addresses = 60;
-/** With all addresses taken STATUS rightly says that no ADD can work. */
+/** With all addresses taken `pipette doctor` rightly says that no new pod gets one. */
 const pods = addresses - 1;
 
 /** Under five minutes on a machine with very much else to do. */

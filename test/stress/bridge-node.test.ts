@@ -11,7 +11,7 @@ describeWith("a bridge node under stress", ["root", "nft"], () => {
   let pod: StressPod;
 
   beforeAll(async () => {
-    node = await BridgeNode.start({ agreesWithinMs: 0 });
+    node = await BridgeNode.start({ agreesWithinMs: 0, plugin: { addTimeoutMs: 2_000 } });
     pod = await node.makePod();
     const outcome = await node.call("ADD", pod);
     if (outcome.t === "ok") pod = { ...pod, result: outcome.result, addresses: addressesOf(outcome.result) };

@@ -1,5 +1,6 @@
 import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { StatusResponse } from "../../shared/proto/pipette-messages.ts";
 import { compileExecutables, executables } from "../conformance/plugin.ts";
 import { AgentHome, type AgentProcess, networkName } from "../support/agent-process.ts";
 import { type AgreementOptions, disagreements } from "../support/agreement.ts";
@@ -151,6 +152,14 @@ export class BridgeNode implements StressNode {
 
   async status(prefix: readonly string[] = []): Promise<StressOutcome> {
     return outcomeOf(await this.#start({ CNI_COMMAND: "STATUS", CNI_PATH: this.executables }, {}, prefix).ended);
+  }
+
+  async problems(): Promise<readonly string[]> {
+    const words = [join(this.executables, "pipette"), "status", "--json", "--socket", this.home.socket];
+    const { stdout, stderr } = await startCommand([...this.machine.prefix, ...words], this.env, "").ended;
+    if (stdout === "") return [stderr];
+    const { status }: { readonly status: StatusResponse } = JSON.parse(stdout);
+    return status.problems.map(({ message }) => message);
   }
 
   #start(

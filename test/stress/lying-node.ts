@@ -86,6 +86,10 @@ export class LyingNode implements StressNode {
     return this.#silent ? refused(50) : this.#done();
   }
 
+  async problems(): Promise<readonly string[]> {
+    return [];
+  }
+
   #done(result?: unknown): StressOutcome {
     return { t: "ok", ms: this.#lies("a call beyond its deadline") ? 1_000_000 : 1, result };
   }

@@ -45,6 +45,8 @@ export interface StressNode extends AsyncDisposable {
   call(verb: "ADD" | "DEL" | "CHECK", pod: StressPod): Promise<StressOutcome>;
   gc(keep: readonly StressPod[]): Promise<StressOutcome>;
   status(): Promise<StressOutcome>;
+  /** What its agent says against itself to people, which is more than takes the node out of service. */
+  problems(): Promise<readonly string[]>;
   /** Starts the agent, for the first time or again, and waits until it is ready. */
   startAgent(): Promise<void>;
   /** Ends the agent and waits for that. */

@@ -115,6 +115,11 @@ export class WindowsStressNode implements StressNode {
     return outcome(this.#start({ CNI_COMMAND: "STATUS", CNI_PATH: "C:\\cni" }, {}));
   }
 
+  /** All of HNS' trouble is STATUS' too, and its disk is nobody's to fill. */
+  async problems(): Promise<readonly string[]> {
+    return [];
+  }
+
   #start(variables: Readonly<Record<string, string>>, keys: Readonly<Record<string, unknown>>): Program {
     const configuration = configurationFor(this.#list.read(), { ...this.#plugin, ...keys });
     const plugin = this.windows.execute(variables, configuration);

@@ -119,8 +119,9 @@ export class Workload {
     if (alone && !this.node.agentRuns()) await this.node.startAgent();
     for (;;) {
       const outcome = await this.#judged("STATUS", "", () => this.node.status());
-      if (outcome.t === "ok" || this.failed) return;
-      if (performance.now() > until) return this.violate(`${fault.name}: STATUS still says ${said(outcome)}`);
+      const problems = outcome.t === "ok" ? await this.node.problems() : [said(outcome)];
+      if (problems.length === 0 || this.failed) return;
+      if (performance.now() > until) return this.violate(`${fault.name}: the agent still says ${problems.join("; ")}`);
       await Bun.sleep(100);
     }
   }

@@ -21,7 +21,7 @@ interface Route {
 /** What pods and their peers could notice of a node, as text by subject: no change of releases may change any of it. */
 export type Standing = ReadonlyMap<string, string>;
 
-/** Interfaces with their numbers, MACs and addresses, routes, rules, ports, flows and leases, of the node and of these pods. */
+/** Interfaces with their numbers, MACs and addresses, routes, ports and leases, of the node and of these pods. */
 export async function standing(node: UpgradeNode, pods: readonly UpgradePod[]): Promise<Standing> {
   const names = new Set(pods.flatMap(({ result }) => result.interfaces.map(({ name }) => name)));
   const found = new Map<string, string>();
@@ -34,15 +34,28 @@ export async function standing(node: UpgradeNode, pods: readonly UpgradePod[]): 
     }),
   );
   for (const [name, text] of inside) found.set(name, text);
-  found.set("rules", await node.namespace.run("nft list ruleset"));
   found.set("routes", outside.routes);
-  found.set("flows", (await node.flows()).ofPods.join("\n"));
   found.set("ports", await node.ports());
   using store = await node.home.store();
   const own = new Set(pods.map(({ containerId }) => containerId));
   for (const { owner, address, state, generation } of store.list())
     if (own.has(owner.sandboxId)) found.set(`lease ${address.ip.value} ${owner.sandboxId}`, `${state} ${generation}`);
   return found;
+}
+
+/** What a release tells kernel and switch of packets: it may be other than what another one does. */
+export interface Told {
+  readonly rules: string;
+  /** Flows of each pod, by the number that the pod's have in their cookies. */
+  readonly pods: ReadonlyMap<string, string>;
+  readonly others: readonly string[];
+}
+
+export async function told(node: UpgradeNode): Promise<Told> {
+  const { ofPods, others } = await node.flows();
+  const pods = Map.groupBy(ofPods, (flow) => flow.slice(0, flow.indexOf(",")));
+  const texts = new Map([...pods].map(([pod, flows]) => [pod, flows.join("\n")]));
+  return { rules: await node.namespace.run("nft list ruleset"), pods: texts, others };
 }
 
 /** The kernel gives these, a second or two after an interface is up. */

@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import { Crossing } from "./crossing.ts";
-import { standing } from "./standing.ts";
+import { standing, type Told, told } from "./standing.ts";
 import type { UpgradeNode, UpgradePod } from "./upgrade-node.ts";
 
 /** Directories of the executables of both releases. */
@@ -23,20 +23,19 @@ export async function thereAndBack(node: UpgradeNode, { earlier, now }: Releases
   if (a === undefined || b === undefined || c === undefined || d === undefined) throw new Error("wanted four pods");
   await using crossing4 = await Crossing.start(a, b, 0);
   await using crossing6 = await Crossing.start(c, d, 1);
-  const ownFlows = new Map<string, readonly string[]>();
+  const before = new Map<string, Told>();
 
   /** The agent of `release` in place of the one that runs: nobody may notice, and its plugin knows every pod. */
   const change = async (release: string): Promise<void> => {
-    const before = await standing(node, pods);
+    const stood = await standing(node, pods);
     await node.runAgent(release);
-    expect(await standing(node, pods)).toEqual(before);
+    expect(await standing(node, pods)).toEqual(stood);
+    const saying = await told(node);
     await everyPod(release, node, pods);
-    expect(await standing(node, pods)).toEqual(before);
+    expect([await standing(node, pods), await told(node)]).toEqual([stood, saying]);
     await Promise.all([crossing4.goesOn(), crossing6.goesOn()]);
-    // What a release tells the switch beside its pods' flows may be other than what another one does.
-    const { others } = await node.flows();
-    expect(others).toEqual(ownFlows.get(release) ?? others);
-    ownFlows.set(release, others);
+    sameAsBefore(saying, before.get(release));
+    before.set(release, saying);
   };
   /** Some go, those of either release, and some come. */
   const turnOver = async (release: string, prefix: string): Promise<void> => {
@@ -45,7 +44,7 @@ export async function thereAndBack(node: UpgradeNode, { earlier, now }: Releases
     pods.push(...(await node.addPods(release, namesOf(prefix, 4))));
   };
 
-  ownFlows.set(earlier, (await node.flows()).others);
+  before.set(earlier, await told(node));
   await change(now);
   await turnOver(now, "new");
   await change(earlier);
@@ -58,6 +57,14 @@ export async function thereAndBack(node: UpgradeNode, { earlier, now }: Releases
   expect([await crossing4.lost(), await crossing6.lost()]).toEqual([0, 0]);
   await Promise.all(pods.splice(0).map((pod, i) => node.remove(i % 2 === 0 ? earlier : now, pod)));
   expect(await node.home.containers()).toEqual([]);
+}
+
+/** What a release tells of itself, and of the pods that were there the last time too, is what it told then. */
+function sameAsBefore(now: Told, before: Told | undefined): void {
+  if (before === undefined) return;
+  expect([now.rules, now.others]).toEqual([before.rules, before.others]);
+  const stayed = [...now.pods].filter(([pod]) => before.pods.has(pod));
+  for (const [pod, flows] of stayed) expect(flows).toBe(before.pods.get(pod));
 }
 
 /** What its ADD answered is what CHECK confirms and ADD answers again, whichever release's plugin asks. */

@@ -106,8 +106,8 @@ describeWine("the plugin on Windows", (wine) => {
       for (const { stdout } of all) expect(JSON.parse(stdout).msg).toMatch(/^Cannot .*wanted/);
     });
 
-    test("says at once that there is no agent, and a DEL does not need one", async () => {
-      const stdin = JSON.stringify(conf);
+    test("says that no agent came in time, and a DEL does not need one", async () => {
+      const stdin = JSON.stringify({ ...conf, addTimeoutMs: 500 });
       const add = await pipette("ADD", { stdin });
       expect(add.status).toBe(1);
       expect(JSON.parse(add.stdout)).toMatchObject({

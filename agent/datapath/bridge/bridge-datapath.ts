@@ -4,7 +4,7 @@ import type { Cidr, Ip } from "../../../shared/ip.ts";
 import { type Link, setHairpin, setLink } from "../../netlink/mod.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
 import { familiesNotForwarded, turnOnForwarding } from "../host/forwarding.ts";
-import { installMasquerade, missingMasquerade } from "../host/masquerade.ts";
+import { installPacketRules, missingPacketRules } from "../host/packet-rules.ts";
 import { differs } from "../veth/compare.ts";
 import { linkOrNone } from "../veth/host-links.ts";
 import { interfaceError } from "../veth/kernel-errors.ts";
@@ -46,6 +46,8 @@ export function createBridgeDataPath(options: BridgeDataPathOptions): DataPath {
 class BridgeDataPath implements DataPath {
   readonly #networks: ReadonlyMap<string, BridgeNetwork>;
   readonly #pairs: PodPairs;
+  /** What pods are not kept from, where the node has no packet rules. */
+  #unguarded: string | undefined;
 
   constructor({ networks, logger }: BridgeDataPathOptions) {
     this.#networks = new Map(networks.map((network) => [network.name, network]));
@@ -65,7 +67,7 @@ class BridgeDataPath implements DataPath {
       throw interfaceError("prepare the bridges", caught);
     }
     turnOnForwarding(networks);
-    await installMasquerade(networks);
+    this.#unguarded = await installPacketRules(networks);
     await this.#pairs.tools.sweeper.sweep();
   }
 
@@ -137,7 +139,7 @@ class BridgeDataPath implements DataPath {
   }
 
   async shortcomings(): Promise<readonly string[]> {
-    return [];
+    return this.#unguarded === undefined ? [] : [this.#unguarded];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -187,7 +189,8 @@ class BridgeDataPath implements DataPath {
     for (const family of familiesNotForwarded(networks)) {
       problems.push(problem(attachments.length > 0, `IPv${family} forwarding is off on the node`));
     }
-    for (const message of missingMasquerade(this.#pairs.tools.kernel, networks))
+    const guarded = this.#unguarded === undefined ? networks : [];
+    for (const message of missingPacketRules(this.#pairs.tools.kernel, guarded))
       problems.push(problem(attachments.length > 0, message));
     return problems;
   }

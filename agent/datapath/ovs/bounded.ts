@@ -1,4 +1,5 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
+import { whereToLook } from "./switch-errors.ts";
 
 /** All of them to their end; then the first error, if there is one. */
 export async function allOf(work: readonly Promise<void>[]): Promise<void> {
@@ -15,7 +16,7 @@ export async function within<T>(limitMs: number, action: string, work: Promise<T
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
     const is = `the switch has not answered within ${limitMs} ms`;
-    late.reject(new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}, wanted it to`));
+    late.reject(new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}, wanted it to`, { details: whereToLook }));
   }, limitMs);
   try {
     return await Promise.race([work, late.promise]);

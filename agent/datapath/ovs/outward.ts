@@ -1,23 +1,38 @@
 import type { Cidr } from "../../../shared/ip.ts";
 import { formatCidr } from "../../../shared/ip.ts";
 import type { Kernel } from "../../netlink/mod.ts";
-import { installMasquerade, type MasqueradedNetwork, missingMasquerade } from "../host/masquerade.ts";
+import { type ForwardedNetwork, installPacketRules, missingPacketRules } from "../host/packet-rules.ts";
 import type { OvsDataPathOptions } from "./options.ts";
+import { packetsOf } from "./pipeline/mod.ts";
 import { virtualHosts } from "./services/service-routes.ts";
 import { Settler } from "./settler.ts";
 
 type Options = Pick<
   OvsDataPathOptions,
-  "gateway" | "mode" | "podSubnets" | "masquerade" | "clusterSubnets" | "services" | "serviceCidrs" | "peers" | "logger"
+  | "gateway"
+  | "mode"
+  | "tunnel"
+  | "podSubnets"
+  | "masquerade"
+  | "clusterSubnets"
+  | "services"
+  | "serviceCidrs"
+  | "peers"
+  | "logger"
 >;
 
-/** Hides pods behind the node on their way to the world outside. Where the cluster ends changes with its nodes. */
+/**
+ * What the node's kernel does with pods' packets: hides them behind the node on their way to the world outside, and drops
+ * what would lead them astray. Where the cluster ends changes with its nodes.
+ */
 export class Outward implements AsyncDisposable {
   readonly #options: Options;
   readonly #settler: Settler;
   #following: Disposable | undefined;
   #installed: string | undefined;
-  #network: MasqueradedNetwork | undefined;
+  #network: ForwardedNetwork | undefined;
+  /** What pods are not kept from, where the node has no rules. */
+  #shortcoming: string | undefined;
 
   constructor(options: Options) {
     this.#options = options;
@@ -34,9 +49,12 @@ export class Outward implements AsyncDisposable {
 
   /** What somebody has taken of the rules that stood; `start` puts it back. */
   missing(kernel: Kernel): readonly string[] {
-    return this.#installed === undefined || this.#network === undefined
-      ? []
-      : missingMasquerade(kernel, [this.#network]);
+    if (this.#installed === undefined || this.#network === undefined || this.#shortcoming !== undefined) return [];
+    return missingPacketRules(kernel, [this.#network]);
+  }
+
+  shortcomings(): readonly string[] {
+    return this.#shortcoming === undefined ? [] : [this.#shortcoming];
   }
 
   /** The rules stay. */
@@ -47,6 +65,7 @@ export class Outward implements AsyncDisposable {
 
   async #install(): Promise<void> {
     const { gateway, podSubnets: subnets, mode, services, serviceCidrs } = this.#options;
+    const tunnel = mode === "encap" || mode === "hybrid" ? { tunnel: packetsOf(this.#options.tunnel) } : {};
     // Else that is the other plugin's.
     const masquerade = this.#options.masquerade && mode !== "networkPolicyOnly";
     const exempt = this.#cluster();
@@ -54,8 +73,8 @@ export class Outward implements AsyncDisposable {
     if (text === this.#installed) return;
     // The node itself is behind the virtual host where a service sends it to a host outside.
     const hidden = services === undefined ? [] : virtualHosts(serviceCidrs);
-    this.#network = { bridge: gateway, subnets, masquerade, exempt, hidden };
-    await installMasquerade([this.#network]);
+    this.#network = { bridge: gateway, subnets, masquerade, exempt, hidden, ...tunnel };
+    this.#shortcoming = await installPacketRules([this.#network]);
     this.#installed = text;
   }
 

@@ -137,8 +137,8 @@ class OvsDataPath implements DataPath {
     }
   }
 
-  shortcomings(): Promise<readonly string[]> {
-    return this.#node.shortcomings();
+  async shortcomings(): Promise<readonly string[]> {
+    return [...this.#outward.shortcomings(), ...(await this.#node.shortcomings())];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,4 +1,5 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
+import { isWindows } from "../../../shared/platform.ts";
 import { OpenFlowError } from "../../openflow/mod.ts";
 import { OvsdbCode, OvsdbError } from "../../ovsdb/mod.ts";
 
@@ -15,6 +16,9 @@ const passing: ReadonlySet<string> = new Set([
 
 /** The same of the switch itself: it says nothing of what was asked for. */
 const away: readonly OpenFlowError["kind"][] = ["late", "lost", "malformed"];
+
+/** For the events of pods, of an Open vSwitch that gives no answer. */
+export const whereToLook = `${isWindows ? '"Get-Service ovs*"' : '"systemctl status openvswitch-switch"'} tells whether Open vSwitch runs`;
 
 /** Does it, with the errors of Open vSwitch and its database as the caller of a verb sees them. @throws {CniError} 11, 102 */
 export async function answering<T>(work: () => Promise<T>): Promise<T> {
@@ -33,5 +37,5 @@ function switchError(caught: unknown): unknown {
   const message = caught.message
     .replace(/not found/gi, "absent")
     .replace(/no such (device|file or directory)/gi, "absent");
-  return new CniError(code, message, { cause: caught });
+  return new CniError(code, message, { cause: caught, details: isPassing ? whereToLook : undefined });
 }

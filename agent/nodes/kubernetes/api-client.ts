@@ -16,9 +16,18 @@ const inCluster = "/var/run/secrets/kubernetes.io/serviceaccount";
 const mostAnswerBytes = 32 * 1024 * 1024;
 /** One event of a watch; the API server itself takes objects of 1.5 MiB at most. */
 const mostLineBytes = 4 * 1024 * 1024;
-const requestMs = 10_000;
+/** One answer as a whole; of a watch its headers. */
+export const requestMs = 10_000;
 /** Of what the server says about a refusal. */
 const mostReasonChars = 300;
+
+/** When a connection counts as dead. */
+export interface Silences {
+  /** Until the headers of the answer have come. */
+  readonly answerMs: number;
+  /** From then on, between two words. */
+  readonly silenceMs: number;
+}
 
 /** The server's answer where it is none of the good ones. */
 export class ApiRefusal extends Error {
@@ -65,20 +74,26 @@ export class ApiClient {
 
   /**
    * Objects that come one by one, a line each, until the server ends the stream.
-   * @param silenceMs without a byte for so long the connection counts as dead
    * @throws {ApiRefusal | Error}
    */
-  async *lines(path: string, silenceMs: number, signal: AbortSignal): AsyncGenerator<Record<string, unknown>, void> {
+  async *lines(path: string, silences: Silences, signal: AbortSignal): AsyncGenerator<Record<string, unknown>, void> {
+    const { answerMs, silenceMs } = silences;
     const silent = new AbortController();
-    const deaf = (): void => silent.abort(new Error(`the API server was silent for ${silenceMs} ms`));
-    let timer = setTimeout(deaf, Math.min(silenceMs, requestMs));
+    const giveUpAfter = (ms: number, is: string) =>
+      setTimeout(() => silent.abort(new Error(`the API server ${is}`)), ms);
+    let timer = giveUpAfter(answerMs, `gave no answer within ${answerMs} ms`);
+    const heard = (): void => {
+      clearTimeout(timer);
+      timer = giveUpAfter(silenceMs, `was silent for ${silenceMs} ms`);
+    };
     try {
       const response = await this.#fetch(path, {}, AbortSignal.any([signal, silent.signal]));
+      // The headers of a watch come at once, and where nothing changes its first line is a bookmark a minute later.
+      heard();
       const decoder = new TextDecoder();
       let rest = "";
       for await (const chunk of response.body ?? []) {
-        clearTimeout(timer);
-        timer = setTimeout(deaf, silenceMs);
+        heard();
         const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
         rest = lines.pop() ?? "";
         for (const line of lines) if (line.trim() !== "") yield parsed(line);

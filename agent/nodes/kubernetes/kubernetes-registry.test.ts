@@ -12,15 +12,15 @@ import { KubernetesRegistry } from "./kubernetes-registry.ts";
 import { nodeOf } from "./node-object.ts";
 import { ScriptedApiServer } from "./scripted-api-server.ts";
 
-const times = { watchMs: 60_000, silenceMs: 10_000, retryFirstMs: 5, retryMostMs: 20 };
+const times = { watchMs: 60_000, answerMs: 10_000, silenceMs: 10_000, retryFirstMs: 5, retryMostMs: 20 };
 const log: string[] = [];
 const logger = createLogger("info", (line) => void log.push(line));
 let server: ScriptedApiServer;
 let registry: KubernetesRegistry;
 
-beforeEach(() => {
+beforeEach(async () => {
   log.length = 0;
-  server = new ScriptedApiServer();
+  server = await ScriptedApiServer.start();
   registry = new KubernetesRegistry({ api: new ApiClient({ server: server.url }, {}), logger, times, patienceMs: 400 });
 });
 afterEach(() => server[Symbol.asyncDispose]());
@@ -153,6 +153,45 @@ test("a version that is too old leads to a new list, which shows what went unhea
   expect(log.join()).toContain("too old resource version");
 });
 
+test("a watch of a quiet server is not cut: its headers come at once, and its first word a minute later", async () => {
+  server.put("a", ["10.1.0.0/24"], "192.0.2.1");
+  const answerMs = 500;
+  server.bookmarkMs = 2 * answerMs;
+  const api = new ApiClient({ server: server.url }, {});
+  const patient = new KubernetesRegistry({ api, logger, times: { ...times, answerMs, silenceMs: 60_000 } });
+  await using nodes = patient.follow();
+  await eventually(() => server.bookmarks === 2, "two bookmarks");
+  expect(server.asked.filter((line) => line.includes("watch=true"))).toHaveLength(1);
+  server.put("b", ["10.1.1.0/24"], "192.0.2.2");
+  await eventually(() => nodes.current?.size === 2, "the second node");
+  expect(server.asked).toHaveLength(2);
+  expect(log).toEqual([]);
+});
+
+test("a server that does not even answer is given up, by the time that an answer may take", async () => {
+  server.put("a", ["10.1.0.0/24"], "192.0.2.1");
+  const api = new ApiClient({ server: server.url }, {});
+  const impatient = new KubernetesRegistry({ api, logger, times: { ...times, answerMs: 100, silenceMs: 60_000 } });
+  server.mute = true;
+  await using nodes = impatient.follow();
+  await eventually(() => log.join().includes("gave no answer within 100 ms"), "the end of its patience");
+  server.mute = false;
+  server.put("b", ["10.1.1.0/24"], "192.0.2.2");
+  await eventually(() => nodes.current?.size === 2, "the second node");
+});
+
+test("what changes between a list and its watch is heard", async () => {
+  server.put("a", ["10.1.0.0/24"], "192.0.2.1");
+  server.mute = true;
+  await using nodes = registry.follow();
+  await eventually(() => server.asked.some((line) => line.includes("watch=true")), "a watch that is not answered yet");
+  server.put("b", ["10.1.1.0/24"], "192.0.2.2");
+  server.endWatches();
+  server.mute = false;
+  await eventually(() => nodes.current?.size === 2, "the second node");
+  expect(server.asked.filter((line) => !line.includes("watch=true"))).toHaveLength(1);
+});
+
 test("garbage on the wire, refusals and silence are told of once each, and survived", async () => {
   server.put("a", ["10.1.0.0/24"], "192.0.2.1");
   server.refusals.push(...Array.from({ length: 3 }, () => ({ status: 503, message: "etcd is not ready" })));
@@ -184,7 +223,7 @@ test("the token goes over TLS only, and only to the server that the authority si
       ...["-subj", "/CN=api", "-addext", "subjectAltName=IP:127.0.0.1"],
       ...["-keyout", file(`${name}.key`), "-out", file(`${name}.crt`)],
     ]);
-  await using secure = new ScriptedApiServer({
+  await using secure = await ScriptedApiServer.start({
     cert: readFileSync(file("own.crt"), "utf8"),
     key: readFileSync(file("own.key"), "utf8"),
   });

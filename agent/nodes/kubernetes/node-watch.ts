@@ -4,15 +4,13 @@ import { pause } from "../../pause.ts";
 import type { ClusterNode, Followed, ListedNode } from "../node-registry.ts";
 import { sameNode } from "../node-text.ts";
 import { abortable } from "../retry.ts";
-import { type ApiClient, ApiRefusal } from "./api-client.ts";
+import { type ApiClient, ApiRefusal, requestMs, type Silences } from "./api-client.ts";
 import { isGone, listNodes } from "./node-list.ts";
 import { mapIn, nodeOf } from "./node-object.ts";
 
-export interface WatchTimes {
+export interface WatchTimes extends Silences {
   /** How long the server keeps one watch; half as long at least. */
   readonly watchMs: number;
-  /** Bookmarks come about every minute: without a word for so long the connection is dead. */
-  readonly silenceMs: number;
   /** Between two attempts: doubles from the first to the second, and each waits for a random part of it. */
   readonly retryFirstMs: number;
   readonly retryMostMs: number;
@@ -20,6 +18,8 @@ export interface WatchTimes {
 
 export const usualTimes: WatchTimes = {
   watchMs: 300_000,
+  answerMs: requestMs,
+  // Bookmarks come about every minute.
   silenceMs: 150_000,
   retryFirstMs: 200,
   retryMostMs: 10_000,
@@ -87,7 +87,7 @@ export class NodeWatch implements Followed<ReadonlyMap<string, ClusterNode>> {
   }
 
   async #watch(): Promise<void> {
-    const { watchMs, silenceMs } = this.#times;
+    const { watchMs } = this.#times;
     const query = new URLSearchParams({
       watch: "true",
       allowWatchBookmarks: "true",
@@ -95,7 +95,7 @@ export class NodeWatch implements Followed<ReadonlyMap<string, ClusterNode>> {
       // Of many nodes, not all come again at once.
       timeoutSeconds: String(Math.ceil((watchMs * (0.5 + Math.random() / 2)) / 1000)),
     });
-    for await (const event of this.#api.lines(`/api/v1/nodes?${query}`, silenceMs, this.#ended.signal))
+    for await (const event of this.#api.lines(`/api/v1/nodes?${query}`, this.#times, this.#ended.signal))
       this.#take(event["type"], event["object"]);
   }
 

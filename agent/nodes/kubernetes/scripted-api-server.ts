@@ -1,10 +1,23 @@
+import { createServer as createPlainServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer as createSecureServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+
 /**
- * For unit tests only: an API server that says what it is told to, in the words of the Kubernetes API (v1). No real one
- * was at hand to record from: the shapes are those of its reference.
+ * For unit tests only: an API server that says what it is told to, in the words of the Kubernetes API (v1), and as one of
+ * Kubernetes 1.35 was seen to say them: the headers of a watch go out at once and by themselves, its events one line each
+ * in a chunk, from the version on that was asked for; where nothing changes the first line is a bookmark, a minute later.
  */
 export class ScriptedApiServer implements AsyncDisposable {
-  readonly #server: Bun.Server<undefined>;
-  readonly #watches = new Set<ReadableStreamDefaultController<Uint8Array>>();
+  readonly #server: Server;
+  readonly #listening: Promise<void>;
+  readonly #scheme: string;
+  readonly #watches = new Set<ServerResponse>();
+  /** Watches that were asked for while it was mute. */
+  readonly #unanswered = new Set<ServerResponse>();
+  /** What happened, for watches that come later. */
+  readonly #history: { readonly version: number; readonly line: string }[] = [];
+  #bookmarking: ReturnType<typeof setInterval> | undefined;
   /** What was asked, in order: `GET /api/v1/nodes?limit=100`. */
   readonly asked: string[] = [];
   readonly authorizations = new Set<string | null>();
@@ -16,23 +29,37 @@ export class ScriptedApiServer implements AsyncDisposable {
   /** Watches from before this version are refused. */
   compactedBelow = 0;
   pageSize = 100;
+  /** How many bookmarks were sent to watches. */
+  bookmarks = 0;
+  /** Watches that come now get no answer, not even headers. */
+  mute = false;
 
-  constructor(tls?: { readonly cert: string; readonly key: string }) {
-    this.#server = Bun.serve({
-      port: 0,
-      hostname: "127.0.0.1",
-      idleTimeout: 0,
-      fetch: (request) => this.#answer(request),
-      ...(tls === undefined ? {} : { tls }),
-    });
+  private constructor(tls?: { readonly cert: string; readonly key: string }) {
+    const answer = (request: IncomingMessage, response: ServerResponse): void => void this.#answer(request, response);
+    this.#scheme = tls === undefined ? "http" : "https";
+    this.#server = tls === undefined ? createPlainServer(answer) : createSecureServer(tls, answer);
+    this.#listening = new Promise((resolve) => void this.#server.listen(0, "127.0.0.1", resolve));
+    this.bookmarkMs = 60_000;
+  }
+
+  static async start(tls?: { readonly cert: string; readonly key: string }): Promise<ScriptedApiServer> {
+    const server = new ScriptedApiServer(tls);
+    await server.#listening;
+    return server;
   }
 
   get url(): string {
-    return `${this.#server.protocol}://127.0.0.1:${this.#server.port}`;
+    return `${this.#scheme}://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
   get watches(): number {
     return this.#watches.size;
+  }
+
+  /** How often watches hear of the version, also where nothing changes. */
+  set bookmarkMs(everyMs: number) {
+    clearInterval(this.#bookmarking);
+    this.#bookmarking = setInterval(() => this.bookmark(), everyMs);
   }
 
   put(name: string, podCIDRs: readonly string[], address: string, more: object = {}): void {
@@ -51,97 +78,113 @@ export class ScriptedApiServer implements AsyncDisposable {
       },
       ...more,
     });
-    this.event(type, this.nodes.get(name) ?? {});
+    this.#happened(type, this.nodes.get(name) ?? {});
   }
 
   delete(name: string): void {
     const node = this.nodes.get(name);
     this.nodes.delete(name);
     const metadata = { ...(node?.["metadata"] as object), resourceVersion: String(++this.version) };
-    this.event("DELETED", { ...node, metadata });
+    this.#happened("DELETED", { ...node, metadata });
   }
 
   bookmark(): void {
-    this.event("BOOKMARK", { kind: "Node", metadata: { resourceVersion: String(this.version) } });
-  }
-
-  event(type: string, object: object): void {
-    this.send(`${JSON.stringify({ type, object })}\n`);
+    if (this.#watches.size > 0) this.bookmarks++;
+    const metadata = { resourceVersion: String(this.version), creationTimestamp: null };
+    this.send(lineOf("BOOKMARK", { kind: "Node", apiVersion: "v1", metadata, spec: {}, status: {} }));
   }
 
   /** To all watches, as it is. */
-  send(text: string): void {
-    for (const watch of this.#watches) watch.enqueue(new TextEncoder().encode(text));
+  send(line: string): void {
+    for (const watch of this.#watches) watch.write(line);
   }
 
   /** Ends all watches, as the server does after a while. */
   endWatches(): void {
-    for (const watch of this.#watches) watch.close();
+    for (const watch of this.#watches) watch.end();
+    for (const watch of this.#unanswered) watch.destroy();
     this.#watches.clear();
+    this.#unanswered.clear();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#server.stop(true);
+    clearInterval(this.#bookmarking);
+    this.endWatches();
+    this.#server.closeAllConnections();
+    await new Promise<void>((resolve) => void this.#server.close(() => resolve()));
   }
 
-  async #answer(request: Request): Promise<Response> {
-    const { pathname, searchParams, search } = new URL(request.url);
+  #happened(type: string, object: object): void {
+    const line = lineOf(type, object);
+    this.#history.push({ version: this.version, line });
+    this.send(line);
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { pathname, searchParams, search } = new URL(request.url ?? "", "http://any");
     this.asked.push(`${request.method} ${pathname}${search}`);
-    this.authorizations.add(request.headers.get("authorization"));
+    this.authorizations.add(request.headers.authorization ?? null);
     const refusal = this.refusals.shift();
-    if (refusal !== undefined) return status(refusal.status, refusal.message);
+    if (refusal !== undefined) return refuse(response, refusal.status, refusal.message);
     const name = /^\/api\/v1\/nodes\/([^/]+)$/.exec(pathname)?.[1];
-    if (name !== undefined) return this.#one(name, request);
-    if (searchParams.get("watch") === "true") return this.#watch(Number(searchParams.get("resourceVersion")));
+    if (name !== undefined) return this.#one(name, request, response);
+    if (searchParams.get("watch") === "true") return this.#watch(Number(searchParams.get("resourceVersion")), response);
     const from = Number(searchParams.get("continue") ?? "0");
     const items = [...this.nodes.values()].slice(from, from + this.pageSize);
     const next = from + items.length < this.nodes.size ? { continue: String(from + items.length) } : {};
-    return Response.json({ kind: "NodeList", metadata: { resourceVersion: String(this.version), ...next }, items });
+    const metadata = { resourceVersion: String(this.version), ...next };
+    say(response, 200, { kind: "NodeList", apiVersion: "v1", metadata, items });
   }
 
-  async #one(name: string, request: Request): Promise<Response> {
+  async #one(name: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const node = this.nodes.get(name);
-    if (node === undefined) return status(404, `nodes "${name}" not found`);
+    if (node === undefined) return refuse(response, 404, `nodes "${name}" not found`);
     if (request.method === "PATCH") {
-      const patch = (await request.json()) as { metadata: { annotations: object } };
+      const patch = JSON.parse(await text(request)) as { metadata: { annotations: object } };
       const metadata = node["metadata"] as { annotations: object };
       const annotations = { ...metadata.annotations, ...patch.metadata.annotations };
       this.nodes.set(name, {
         ...node,
         metadata: { ...metadata, annotations, resourceVersion: String(++this.version) },
       });
-      this.event("MODIFIED", this.nodes.get(name) ?? {});
+      this.#happened("MODIFIED", this.nodes.get(name) ?? {});
     }
-    return Response.json(this.nodes.get(name));
+    say(response, 200, this.nodes.get(name) ?? {});
   }
 
-  #watch(version: number): Response {
-    const goneObject = {
-      kind: "Status",
-      code: 410,
-      reason: "Expired",
-      message: `too old resource version: ${version}`,
-    };
-    let own: ReadableStreamDefaultController<Uint8Array> | undefined;
-    const body = new ReadableStream<Uint8Array>({
-      start: (controller) => {
-        own = controller;
-        if (version >= this.compactedBelow) {
-          this.#watches.add(controller);
-          // Some byte has to go out before the client hears of the answer at all.
-          controller.enqueue(new TextEncoder().encode("\n"));
-          return;
-        }
-        controller.enqueue(new TextEncoder().encode(`${JSON.stringify({ type: "ERROR", object: goneObject })}\n`));
-        controller.close();
-      },
-      cancel: () => {
-        if (own !== undefined) this.#watches.delete(own);
-      },
+  #watch(version: number, response: ServerResponse): void {
+    response.on("close", () => {
+      this.#watches.delete(response);
+      this.#unanswered.delete(response);
     });
-    return new Response(body, { headers: { "content-type": "application/json" } });
+    if (this.mute) return void this.#unanswered.add(response);
+    response.writeHead(200, { "content-type": "application/json", "cache-control": "no-cache, private" });
+    response.flushHeaders();
+    if (version < this.compactedBelow) {
+      response.end(lineOf("ERROR", statusOf(410, `too old resource version: ${version} (${this.compactedBelow})`)));
+      return;
+    }
+    for (const event of this.#history) if (event.version > version) response.write(event.line);
+    this.#watches.add(response);
   }
 }
 
-const status = (code: number, message: string): Response =>
-  Response.json({ kind: "Status", apiVersion: "v1", status: "Failure", code, message }, { status: code });
+const lineOf = (type: string, object: object): string => `${JSON.stringify({ type, object })}\n`;
+
+const statusOf = (code: number, message: string): object => ({
+  kind: "Status",
+  apiVersion: "v1",
+  metadata: {},
+  status: "Failure",
+  message,
+  ...(code === 410 ? { reason: "Expired" } : {}),
+  code,
+});
+
+function say(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { "content-type": "application/json" });
+  response.end(`${JSON.stringify(body)}\n`);
+}
+
+const refuse = (response: ServerResponse, code: number, message: string): void =>
+  say(response, code, statusOf(code, message));

@@ -105,7 +105,8 @@ function openApi(): Opened {
       });
       pages = 0;
       await attempt(async () => {
-        for await (const event of api.lines("/", 5000, new AbortController().signal)) nodeOf(event["object"]);
+        const silences = { answerMs: 5000, silenceMs: 5000 };
+        for await (const event of api.lines("/", silences, new AbortController().signal)) nodeOf(event["object"]);
       });
     },
     close: () => server.stop(true),

@@ -11,7 +11,7 @@ function summed(bytes: readonly number[], at: number): number[] {
 }
 
 /** A ping as it would come out of a Geneve tunnel, of the project 0 and from an address that nobody has. IPv4. */
-function forgedPing(to: string): Uint8Array {
+export function forgedPing(to: string): Uint8Array {
   const geneve = [0, 0, 0x65, 0x58, 0, 0, 0, 0];
   const ethernet = [0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff, 2, 0, 0, 0, 0, 9, 8, 0];
   const echo = summed([8, 0, 0, 0, 0, 1, 0, 1], 2);

@@ -3,7 +3,7 @@ import { Watched } from "../steps.ts";
 import { bridgeNode } from "./on-bridge.ts";
 
 /** What cannot be kept is refused, with the path; nothing is done by halves. */
-const unwritable = { ADD: [101], DEL: [101], CHECK: [101], GC: [101, 11], STATUS: [50] } as const;
+const unwritable = { ADD: [101], DEL: [101], CHECK: [101], GC: [101, 11] } as const;
 
 const full: Fault = {
   name: "the disk is full",

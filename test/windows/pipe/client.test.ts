@@ -33,12 +33,23 @@ describeWine("the plugin at a pipe", (wine) => {
   beforeAll(() => lab.compileTool());
   afterEach(() => lab.clear());
 
-  test("that nobody serves says so at once", async () => {
-    const { code, msg } = errorOf(await lab.plugin("ADD"));
-    expect(code).toBe(11);
-    expect(msg).toBe(
-      `Cannot call /antrea_io.antrea.pkg.apis.cni.v1beta1.Cni/CmdAdd at "${pipe}": nobody listens (ENOENT), wanted an agent`,
-    );
+  test("that nobody serves is waited for until the deadline", async () => {
+    const ended = await lab.plugin("ADD", { addTimeoutMs: 2_000 });
+    expect(errorOf(ended)).toEqual({
+      cniVersion: "1.1.0",
+      code: 11,
+      msg: `Cannot ask the agent at "${pipe}": nobody listens (ENOENT), wanted an agent`,
+      details: expect.stringMatching(/^it was waited for 1\d{3} ms; "sc.exe query pipette-agent", or the log/),
+    });
+    expect(ended.ms).toBeGreaterThan(1_500);
+  });
+
+  test("that is served a moment later gets its answer", async () => {
+    const plugin = lab.plugin("ADD", { addTimeoutMs: 60_000 });
+    await Bun.sleep(2_000);
+    await lab.fakeServer(whole, 10_000);
+    // Which is no result: but it has come.
+    expect(errorOf(await plugin)).toMatchObject({ code: 201, msg: expect.stringContaining("the agent's result") });
   });
 
   test("of an administrator takes the answer", async () => {

@@ -1,6 +1,6 @@
 import type { Logger } from "../../../../shared/log.ts";
 import type { HostChange } from "../../../windows-host/mod.ts";
-import { installMasquerade, masqueradeTable } from "../../host/masquerade.ts";
+import { packetTable, removePacketRules } from "../../host/packet-rules.ts";
 import { linkOrNone } from "../../veth/host-links.ts";
 import { PodPairs } from "../../veth/pod-pairs.ts";
 import { removeOverlay } from "../remove-overlay.ts";
@@ -45,8 +45,8 @@ export async function cleanUpOvs(leavings: Leavings): Promise<readonly HostChang
     await attempt("routes", "routes to other nodes' pods", async () => removeNodeRoutes(socket)),
     // Without the bridge the node would have none of the addresses that are on it still.
     ...(back.did === "failed" ? [] : await removeOverlay(database, bridge)),
-    await attempt("masquerade", `table "${masqueradeTable({ bridge: gateway })}"`, async () => {
-      await installMasquerade([{ bridge: gateway, subnets: [], masquerade: false }]);
+    await attempt("packet rules", `table "${packetTable({ bridge: gateway })}"`, async () => {
+      await removePacketRules([{ bridge: gateway }]);
       return true;
     }),
   ];

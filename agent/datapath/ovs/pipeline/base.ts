@@ -1,10 +1,13 @@
-import { type Flow, load, match, output, outputTo, Port } from "../../../openflow/mod.ts";
+import type { Cidr } from "../../../../shared/ip.ts";
+import { type Flow, load, type MatchBuilder, match, output, outputTo, Port, setField } from "../../../openflow/mod.ts";
+import { broadcast, multicast } from "../../special-blocks.ts";
 import { Priority, step } from "./build.ts";
 import { connectionFlows } from "./connections.ts";
 import type { PipelineContext } from "./context.ts";
 import { familiesOf } from "./families.ts";
 import { gatewayFlows } from "./gateway.ts";
 import { neighbourGuardFlows } from "./neighbours.ts";
+import { packetGuardFlows } from "./packet-guard.ts";
 import { policyOnlyFlows } from "./policy-only.ts";
 import { preRoutingFlows } from "./prerouting.ts";
 import { connectionMarks, Destination, registers, Source } from "./registers.ts";
@@ -22,10 +25,12 @@ export function baseFlows(context: PipelineContext): Flow[] {
     ...gatewayFlows(context),
     ...tunnelFlows(context),
     ...uplinkFlows(context),
+    ...packetGuardFlows(context),
     ...neighbourGuardFlows(context),
     ...connectionFlows(context),
     ...preRoutingFlows,
-    ...localSubnetFlows(context),
+    ...absentPodFlows(context),
+    ...outsideFlows(context),
     ...policyOnlyFlows(context),
     ...timeToLiveFlows(context),
     ...snatFlows(context),
@@ -38,6 +43,8 @@ export function baseFlows(context: PipelineContext): Flow[] {
 function rootFlows(context: PipelineContext): Flow[] {
   const families = context.uplink === undefined ? familiesOf(context) : ([4, 6] as const);
   return [
+    // The switch would read past the tag, and send it on with the rest.
+    step("PipelineRootClassifier", Priority.guard, match().vlan("any"), []),
     step("PipelineRootClassifier", Priority.normal, match().protocol("arp"), [], "ARPSpoofGuard"),
     ...families.map((family) =>
       step("PipelineRootClassifier", Priority.normal, match().family(family), [], "Classifier"),
@@ -52,12 +59,14 @@ const misses: readonly (readonly [TableName, TableName | undefined])[] = [
   ["ARPResponder", undefined],
   ["Classifier", undefined],
   ["SpoofGuard", undefined],
+  ["PacketGuard", "UnSNAT"],
   ["IPv6", "UnSNAT"],
   ["UnSNAT", "ConntrackZone"],
   ["ConntrackZone", undefined],
   ["ConntrackState", "PreRoutingClassifier"],
   ["ServiceLB", "EndpointDNAT"],
   ["EndpointDNAT", "L3Forwarding"],
+  ["L3Forwarding", undefined],
   ["L3DecTTL", undefined],
   ["SNATMark", "SNAT"],
   ["SNAT", "L2ForwardingCalc"],
@@ -66,22 +75,41 @@ const misses: readonly (readonly [TableName, TableName | undefined])[] = [
   ["Output", undefined],
 ];
 
-const missFlows: readonly Flow[] = [
-  ...misses.map(([table, next]) => step(table, Priority.miss, match(), [], next)),
-  // To the world outside. The pod has named the gateway's MAC itself.
-  step("L3Forwarding", Priority.miss, match(), [load(registers.destination, Destination.gateway)], "L2ForwardingCalc"),
-];
+const missFlows: readonly Flow[] = misses.map(([table, next]) => step(table, Priority.miss, match(), [], next));
 
-/** Pods of one node reach each other as on one link, as the node reaches them: nothing is rewritten. */
-const localSubnetFlows = ({ podSubnets }: PipelineContext): Flow[] =>
-  podSubnets.map((subnet) => {
-    const { family } = subnet.ip;
-    const inside = match()
-      .family(family)
-      .bits(registers.rewriteMac, 0)
-      .cidr(family === 4 ? "ip_dst" : "ipv6_dst", subnet);
-    return step("L3Forwarding", Priority.low, inside, [], "L2ForwardingCalc");
-  });
+const inside = (block: Cidr): MatchBuilder =>
+  match()
+    .family(block.ip.family)
+    .cidr(block.ip.family === 4 ? "ip_dst" : "ipv6_dst", block);
+
+/**
+ * Of the node's own subnets, what no pod and no gateway has. The node's kernel would ask for it, and a pod could fill
+ * its table of neighbours with questions that nobody answers.
+ */
+const absentPodFlows = ({ podSubnets }: PipelineContext): Flow[] =>
+  podSubnets.map((subnet) => step("L3Forwarding", Priority.low, inside(subnet), []));
+
+/**
+ * From pods to the world outside, by the node's kernel, whichever MAC they have named: else they would get past it to
+ * whoever has that. To groups they send nothing.
+ */
+function outsideFlows(context: PipelineContext): Flow[] {
+  if (context.mode === "networkPolicyOnly") return [];
+  const { mac } = context.gateway;
+  const toNode = [setField("eth_dst", mac), load(registers.destination, Destination.gateway)];
+  return familiesOf(context).flatMap((family) => [
+    ...[multicast[family], ...(family === 4 ? [broadcast] : [])].map((group) =>
+      step("L3Forwarding", Priority.low, inside(group), []),
+    ),
+    step(
+      "L3Forwarding",
+      Priority.outside,
+      match().family(family).bits(registers.source, Source.pod),
+      toNode,
+      "L2ForwardingCalc",
+    ),
+  ]);
+}
 
 /** What came through the gateway has been counted by the node's kernel. */
 const timeToLiveFlows = (context: PipelineContext): Flow[] =>

@@ -2,8 +2,11 @@ import { type Action, type Flow, flow, load, type MatchBuilder } from "../../../
 import { registers } from "./registers.ts";
 import { type TableName, tables } from "./tables.ts";
 
-/** As the reference system has them. `guard` refuses what only a few may send, and yields to what allows those. */
-export const Priority = { miss: 0, low: 190, normal: 200, guard: 205, high: 210 } as const;
+/**
+ * As the reference system has them. `guard` refuses what only a few may send, and yields to what allows those; `outside`
+ * is for what neither a pod nor a node nor a service of the cluster has taken.
+ */
+export const Priority = { miss: 0, outside: 180, low: 190, normal: 200, guard: 205, high: 210 } as const;
 
 /** One flow. Without actions and without a next table it drops. */
 export function step(

@@ -44,13 +44,7 @@ export function gatewayFlows(context: PipelineContext): Flow[] {
       "SpoofGuard",
     ),
     ...familiesOf(context).flatMap((family) => [
-      step(
-        "SpoofGuard",
-        Priority.normal,
-        match().family(family).set("in_port", ofport),
-        [],
-        family === 4 ? "UnSNAT" : "IPv6",
-      ),
+      step("SpoofGuard", Priority.normal, match().family(family).set("in_port", ofport), [], "PacketGuard"),
       // Replies go back to where the connection came from, whatever their address.
       step(
         "L3Forwarding",
@@ -62,7 +56,7 @@ export function gatewayFlows(context: PipelineContext): Flow[] {
       // From the node through a service to an endpoint outside: back to the node, which knows the way.
       step(
         "L3Forwarding",
-        Priority.low,
+        Priority.outside,
         match()
           .family(family)
           .bits(connectionMarks.service, 1)
@@ -72,6 +66,12 @@ export function gatewayFlows(context: PipelineContext): Flow[] {
         "SNATMark",
       ),
     ]),
-    step("L2ForwardingCalc", Priority.normal, match().set("eth_dst", mac), sendTo(ofport), "TenantIsolation"),
+    step(
+      "L2ForwardingCalc",
+      Priority.normal,
+      match().set("eth_dst", mac).bits(registers.destination, Destination.gateway),
+      sendTo(ofport),
+      "TenantIsolation",
+    ),
   ];
 }

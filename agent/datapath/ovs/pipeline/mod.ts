@@ -8,3 +8,4 @@ export { rememberSource } from "./connections.ts";
 export { addressOnLink, gatewayAddressOf, peerFlows, wayTo } from "./peer.ts";
 export { podFlows } from "./pod.ts";
 export { markSnat, virtualAddress } from "./snat.ts";
+export { packetsOf } from "./tunnel.ts";

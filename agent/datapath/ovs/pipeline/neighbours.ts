@@ -50,7 +50,8 @@ export function neighboursOf({ ofport, mac, ips }: Neighbour): Flow[] {
 export function neighbourSpoofFlows({ ofport, mac, ips }: Neighbour): Flow[] {
   const own = discoveredOf(mac, ips);
   const from = (type: number, ip: Ip): MatchBuilder =>
-    ofType(type).set("in_port", ofport).set("eth_src", mac).set("ipv6_src", ip);
+    // Whole: what is in a later fragment is not seen here (RFC 6980).
+    ofType(type).masked("ip_frag", 0, 3).set("in_port", ofport).set("eth_src", mac).set("ipv6_src", ip);
   const allow = (matched: MatchBuilder): Flow => step("SpoofGuard", Priority.high, matched, [], "IPv6");
   return own.flatMap((ip) => [
     allow(from(solicitation, ip).set("nd_sll", mac)),

@@ -43,7 +43,7 @@ test("by the uplink: the peer's MAC, its answers, and the port of that MAC", () 
     expect.stringContaining("arp_tpa=10.10.2.1"),
     "table=140, priority=200,ct_state=+rpl+trk,ip,nw_dst=172.30.0.2 actions=set_field:02:00:ac:1e:00:01->eth_src," +
       "set_field:02:00:ac:1e:00:02->eth_dst,set_field:0x40/0xf0->reg0,goto_table:150",
-    "table=180, priority=200,dl_dst=02:00:ac:1e:00:02 actions=set_field:0x3->reg1,set_field:0x200000/0x600000->reg0,goto_table:200",
+    "table=180, priority=200,reg0=0x40/0xf0,dl_dst=02:00:ac:1e:00:02 actions=set_field:0x3->reg1,set_field:0x200000/0x600000->reg0,goto_table:200",
   ]);
 });
 

@@ -48,7 +48,7 @@ export function podFlows(context: PipelineContext, pod: PodPort): Flow[] {
 /** Nothing gets in but from the pod's own address and MAC. */
 function addressFlows({ ofport, mac }: PodPort, ip: Ip, fromTenant: readonly Action[]): Flow[] {
   const own = match().family(ip.family).set("in_port", ofport).set("eth_src", mac).source(ip);
-  const packets = step("SpoofGuard", Priority.normal, own, fromTenant, ip.family === 4 ? "UnSNAT" : "IPv6");
+  const packets = step("SpoofGuard", Priority.normal, own, fromTenant, "PacketGuard");
   if (ip.family === 6) return [packets];
   const arp = match().protocol("arp").set("in_port", ofport).set("eth_src", mac).set("arp_spa", ip).set("arp_sha", mac);
   return [packets, step("ARPSpoofGuard", Priority.normal, arp, [], "ARPResponder")];

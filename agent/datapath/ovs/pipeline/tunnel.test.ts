@@ -19,15 +19,21 @@ test.each<readonly [Omit<Tunnel, "ofport">, readonly string[]]>([
   [{ type: "stt" }, ["tcp,tp_dst=7471", "tcp6,tp_dst=7471"]],
   [{ type: "gre" }, ["ip,nw_proto=47", "ipv6,nw_proto=47"]],
 ])("what looks like a packet of the tunnel %o goes to no node's kernel", (tunnel, wanted) => {
-  const dropped = tunnelFlows({ ...context, tunnel: { ofport: 1, ...tunnel } })
-    .map(flowText)
-    .filter((text) => text.includes("actions=drop"));
-  const parts = dropped.map((text) =>
-    text
-      .replace(/.*priority=210,/, "")
-      .replace(" actions=drop", "")
-      .split(",")
-      .sort(),
-  );
-  expect(parts).toEqual(wanted.map((text) => ["dl_dst=0e:00:0a:0a:01:01", ...text.split(",")].sort()));
+  const dropped = (more: Partial<PipelineContext>) =>
+    tunnelFlows({ ...context, tunnel: { ofport: 1, ...tunnel }, ...more })
+      .map(flowText)
+      .filter((text) => text.includes("actions=drop"))
+      .map((text) =>
+        text
+          .replace(/.*priority=210,/, "")
+          .replace(" actions=drop", "")
+          .split(",")
+          .sort()
+          .join(),
+      );
+  const by = (...ways: readonly string[]) =>
+    wanted.flatMap((text) => ways.map((way) => [`reg0=${way}/0xf0`, ...text.split(",")].sort().join()));
+  // To the gateway; and where nodes are met by the uplink, to that.
+  expect(dropped({})).toEqual(by("0x20"));
+  expect(dropped({ uplink: { ofport: 3, mac: "02:00:00:00:00:01" } })).toEqual(by("0x20", "0x40"));
 });

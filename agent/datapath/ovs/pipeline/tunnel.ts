@@ -1,5 +1,6 @@
 import type { Family } from "../../../../shared/ip.ts";
 import { bits, type Flow, load, type MatchBuilder, match, move } from "../../../openflow/mod.ts";
+import type { TunnelPackets } from "../../host/guard-rules.ts";
 import { Priority, sendTo, step } from "./build.ts";
 import type { PipelineContext, Tunnel } from "./context.ts";
 import { familiesOf } from "./families.ts";
@@ -10,12 +11,18 @@ export const tunnelKey = bits("tun_id", 0, 31);
 
 /** The port that all other nodes are behind. What comes out of it was checked by the node that sent it. */
 export function tunnelFlows(context: PipelineContext): Flow[] {
-  const { tunnel, multitenant, gateway } = context;
+  const { tunnel, multitenant } = context;
   if (tunnel === undefined) return [];
   const classified = [load(registers.source, Source.tunnel), load(registers.rewriteMac, 1)];
   const tenant = multitenant ? [move(tunnelKey, registers.sourceTenant)] : [];
   return [
-    step("Classifier", Priority.normal, match().set("in_port", tunnel.ofport), [...classified, ...tenant], "UnSNAT"),
+    step(
+      "Classifier",
+      Priority.normal,
+      match().set("in_port", tunnel.ofport),
+      [...classified, ...tenant],
+      "PacketGuard",
+    ),
     step(
       "L2ForwardingCalc",
       Priority.normal,
@@ -23,20 +30,37 @@ export function tunnelFlows(context: PipelineContext): Flow[] {
       sendTo(tunnel.ofport),
       "TenantIsolation",
     ),
-    // A pod that spoke as a tunnel's end to a node, this one or another, would be believed all that it says.
-    ...familiesOf(context).map((family) =>
-      step("L2ForwardingCalc", Priority.high, carrying(tunnel, family).set("eth_dst", gateway.mac), []),
-    ),
+    ...forgedTunnelFlows(context, tunnel),
   ];
 }
 
-/** What the tunnel's packets look like outside. */
-function carrying({ type, port }: Tunnel, family: Family): MatchBuilder {
-  if (type === "gre") return match().family(family).set("nw_proto", 47);
-  const [protocol, own] = carriers[type];
+/**
+ * A pod that spoke as a tunnel's end to a node, this one or another, would be believed all that it says. So what looks
+ * like a tunnel's packet leaves the bridge inside of a tunnel only, whoever it is for and wherever a service sent it.
+ */
+function forgedTunnelFlows(context: PipelineContext, tunnel: Tunnel): Flow[] {
+  const ways = [Destination.gateway, ...(context.uplink === undefined ? [] : [Destination.uplink])];
+  return familiesOf(context).flatMap((family) =>
+    ways.map((way) =>
+      step("L2ForwardingCalc", Priority.high, carrying(tunnel, family).bits(registers.destination, way), []),
+    ),
+  );
+}
+
+function carrying(tunnel: Tunnel, family: Family): MatchBuilder {
+  const packets = packetsOf(tunnel);
+  if (packets.protocol === "gre") return match().family(family).set("nw_proto", 47);
+  const { protocol, port } = packets;
   return match()
     .protocol(family === 4 ? protocol : `${protocol}6`)
-    .set(`${protocol}_dst`, port ?? own);
+    .set(`${protocol}_dst`, port);
+}
+
+/** What the tunnel's packets look like outside. */
+export function packetsOf({ type, port }: Pick<Tunnel, "type" | "port">): TunnelPackets {
+  if (type === "gre") return { protocol: "gre" };
+  const [protocol, own] = carriers[type];
+  return { protocol, port: port ?? own };
 }
 
 const carriers = { geneve: ["udp", 6081], vxlan: ["udp", 4789], stt: ["tcp", 7471] } as const;

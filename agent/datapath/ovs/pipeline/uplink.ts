@@ -27,7 +27,11 @@ export function uplinkFlows({ uplink, mode, nodeAddresses, podSubnets }: Pipelin
   const toNode = (priority: number, matched: MatchBuilder): Flow =>
     step("Classifier", priority, matched.set("in_port", ofport), [output(Port.LOCAL)]);
   const routed = mode === "noEncap" || mode === "hybrid" ? podSubnets : [];
+  const tagged = (inPort: number): MatchBuilder => match().set("in_port", inPort).vlan("any");
   return [
+    // VLANs are the node's own.
+    step("PipelineRootClassifier", Priority.high, tagged(ofport), [output(Port.LOCAL)]),
+    step("PipelineRootClassifier", Priority.high, tagged(Port.LOCAL), [output(ofport)]),
     step("ARPSpoofGuard", Priority.normal, match().protocol("arp").set("in_port", ofport), [output(Port.LOCAL)]),
     step("ARPSpoofGuard", Priority.normal, match().protocol("arp").set("in_port", Port.LOCAL), [output(ofport)]),
     ...nodeAddresses.map(({ ip }) => toNode(Priority.normal, match().family(ip.family).destination(ip))),
@@ -44,7 +48,7 @@ export function uplinkFlows({ uplink, mode, nodeAddresses, podSubnets }: Pipelin
           .set("in_port", ofport)
           .cidr(subnet.ip.family === 4 ? "ip_dst" : "ipv6_dst", subnet),
         [load(registers.source, Source.uplink), load(registers.rewriteMac, 1)],
-        "UnSNAT",
+        "PacketGuard",
       ),
     ),
   ];
@@ -79,7 +83,13 @@ export function uplinkPeerFlows({ uplink }: PipelineContext, peers: readonly Rea
       ),
     ),
     ...[...macs].map((mac) =>
-      step("L2ForwardingCalc", Priority.normal, match().set("eth_dst", mac), sendTo(uplink.ofport), "TenantIsolation"),
+      step(
+        "L2ForwardingCalc",
+        Priority.normal,
+        match().set("eth_dst", mac).bits(registers.destination, Destination.uplink),
+        sendTo(uplink.ofport),
+        "TenantIsolation",
+      ),
     ),
   ];
 }

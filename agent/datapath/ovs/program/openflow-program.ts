@@ -262,7 +262,10 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     if (looks.length === 0) return;
     try {
       const drift = await this.#state.compare(client);
-      if (looks.some(({ repair }) => repair) && driftText(drift).length > 0) await this.#state.undo(client, drift);
+      if (looks.some(({ repair }) => repair)) {
+        await this.#state.configure(client);
+        if (driftText(drift).length > 0) await this.#state.undo(client, drift);
+      }
       for (const { resolve } of looks) resolve(drift);
     } catch (caught) {
       const action = "compare the switch with what it should have";

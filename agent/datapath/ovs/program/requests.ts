@@ -5,6 +5,7 @@ import {
   deleteFlows,
   deleteGroup,
   type OpenFlowRequest,
+  setConfig,
 } from "../../../openflow/mod.ts";
 import { cookieOf, learnedBit, roundMask } from "../pipeline/cookie.ts";
 import type { Difference } from "./parts.ts";
@@ -22,6 +23,12 @@ export const wholeRequests = (parts: readonly PlacedPart[]): readonly OpenFlowRe
   ...parts.flatMap(({ groups }) => [...groups.values()].map(addOrModifyGroup)),
   ...parts.flatMap(({ flows }) => [...flows.values()].map(addFlow)),
 ];
+
+/**
+ * Flows are to see the ports and the type of a packet in its first fragment. By itself the switch hides them there too,
+ * so that whoever cuts a packet gets it past every guard that asks for them. No packet is for a controller.
+ */
+export const readFragments: OpenFlowRequest = setConfig("nx-match", 0);
 
 /** The flows of one round. */
 export const forgetRound = (round: number): OpenFlowRequest =>

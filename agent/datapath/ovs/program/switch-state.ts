@@ -4,7 +4,7 @@ import type { ProgramBounds } from "./bounds.ts";
 import { type Drift, driftOf } from "./drift.ts";
 import { type Changes, type Difference, Parts } from "./parts.ts";
 import { messagesOf, type PlacedPart } from "./placed-part.ts";
-import { changeRequests, forgetOtherRounds, forgetRound, wholeRequests } from "./requests.ts";
+import { changeRequests, forgetOtherRounds, forgetRound, readFragments, wholeRequests } from "./requests.ts";
 
 /**
  * What the switch is to have, and the bundles that bring it there. Between `fill` and the end of the connection the
@@ -29,6 +29,7 @@ export class SwitchState {
    * the switch refuses is left out, so that it costs the others nothing. @throws {OpenFlowError} where the connection is lost
    */
   async fill(client: OpenFlowClient): Promise<void> {
+    await this.configure(client);
     for (const part of this.parts.all.values()) for (const id of part.groups.keys()) this.#groups.add(id);
     const forget = [forgetRound(this.#round)];
     const pieces = this.#pieces();
@@ -79,6 +80,11 @@ export class SwitchState {
     const [flows, groups] = await Promise.all([client.flows(), client.groups()]);
     const standing = flows.map(({ flow }) => flow);
     return driftOf(this.parts, this.#round, standing, groups);
+  }
+
+  /** What no look at the flows shows, as somebody else may have set it: cheap, and right in any case. @throws {OpenFlowError} */
+  async configure(client: OpenFlowClient): Promise<void> {
+    await client.do(readFragments);
   }
 
   /** Puts that right, and touches nothing else: what goes on by other flows goes on. @throws {OpenFlowError} */

@@ -1,0 +1,81 @@
+import { expect, test, vi } from "vitest";
+import { parseCidr, parseIp } from "../../../shared/ip.ts";
+import { installPacketRules, packetRules, removePacketRules } from "./packet-rules.ts";
+
+const network = {
+  name: "pods",
+  subnets: [parseCidr("10.1.2.0/24")!, parseCidr("fd00:1::/64")!],
+  bridge: "br-pods",
+  hairpin: true,
+  masquerade: true,
+};
+
+const loopback = `  chain loopback {
+    type filter hook prerouting priority raw; policy accept;
+    iifname "br-pods" ip saddr 127.0.0.0/8 drop;
+    iifname "br-pods" ip daddr 127.0.0.0/8 drop;
+    iifname "br-pods" ip6 saddr ::1/128 drop;
+    iifname "br-pods" ip6 daddr ::1/128 drop;
+  }
+`;
+
+test("replaces the table of its bridge in one go, with one rule per subnet", () => {
+  expect(packetRules(network)).toBe(`table inet pipette-br-pods
+delete table inet pipette-br-pods
+table inet pipette-br-pods {
+  chain postrouting {
+    type nat hook postrouting priority srcnat; policy accept;
+    ip saddr 10.1.2.0/24 ip daddr != { 10.1.2.0/24, 224.0.0.0/4 } oifname != "br-pods" masquerade;
+    ip6 saddr fd00:1::/64 ip6 daddr != { fd00:1::/64, ff00::/8 } oifname != "br-pods" masquerade;
+  }
+${loopback}}
+`);
+});
+
+test("guards the node also where nothing is to be masqueraded", () => {
+  expect(packetRules({ ...network, masquerade: false })).toBe(
+    `table inet pipette-br-pods\ndelete table inet pipette-br-pods\ntable inet pipette-br-pods {\n${loopback}}\n`,
+  );
+});
+
+test.each([
+  [{ protocol: "udp", port: 6081 }, "udp dport 6081"],
+  [{ protocol: "tcp", port: 7471 }, "tcp dport 7471"],
+  [{ protocol: "gre" }, "meta l4proto gre"],
+] as const)("drops what looks like the tunnel's on every way out of the node's kernel: %o", (tunnel, words) => {
+  const rules = packetRules({ ...network, tunnel });
+  for (const hook of ["input", "forward", "postrouting"])
+    expect(rules).toContain(
+      `type filter hook ${hook} priority filter; policy accept;\n    iifname "br-pods" ${words} drop;\n`,
+    );
+});
+
+test("keeps packets to exempt blocks as they are, each block once, since nftables takes none inside another", () => {
+  const exempt = ["10.1.0.0/16", "10.1.2.0/24", "10.1.0.0/16", "fd00::/8", "192.168.1.5/32"].map(
+    (text) => parseCidr(text)!,
+  );
+  const rules = packetRules({ ...network, exempt });
+  expect(rules).toContain("ip daddr != { 10.1.0.0/16, 192.168.1.5/32, 224.0.0.0/4 }");
+  expect(rules).toContain("ip6 daddr != { fd00::/8, ff00::/8 }");
+  expect(packetRules({ ...network, exempt: [parseCidr("0.0.0.0/0")!] })).toContain("ip daddr != { 0.0.0.0/0 }");
+});
+
+test("hides what means nothing elsewhere in any case", () => {
+  const hidden = [parseIp("169.254.0.253")!, parseIp("fc01::aabb:ccdd:eeff")!];
+  const rules = packetRules({ ...network, masquerade: false, exempt: [parseCidr("0.0.0.0/0")!], hidden });
+  expect(rules).toContain('    ip saddr 169.254.0.253 oifname != "br-pods" masquerade;');
+  expect(rules).toContain('    ip6 saddr fc01::aabb:ccdd:eeff oifname != "br-pods" masquerade;');
+  expect(rules).not.toContain("10.1.2.0/24");
+});
+
+test("without nft pods that need no masquerade have their network, and the node says what is open", async () => {
+  vi.stubEnv("PATH", "/nonexistent");
+  try {
+    const open = await installPacketRules([{ ...network, masquerade: false }]);
+    expect(open).toMatch(/no packet rules, as "nft" is not installed/);
+    await expect(installPacketRules([network])).rejects.toThrow(/"nft" is not installed, wanted nftables/);
+    await removePacketRules([network]);
+  } finally {
+    vi.unstubAllEnvs();
+  }
+});

@@ -1,0 +1,120 @@
+import { CniCode, CniError } from "../../../shared/errors.ts";
+import { limits } from "../../../shared/limits.ts";
+import { askForChain, Errno, isRefusal, type Kernel, type NetlinkSocket, readRuleCount } from "../../netlink/mod.ts";
+import { runProgram } from "../../run-program.ts";
+import { type GuardedNetwork, loopbackRules, tunnelRules } from "./guard-rules.ts";
+import { type MasqueradedNetwork, masqueradeRules } from "./masquerade.ts";
+import { rulesProblem } from "./rules-problem.ts";
+
+/** A network whose pods' packets the node's kernel forwards. */
+export type ForwardedNetwork = MasqueradedNetwork & GuardedNetwork;
+
+interface Chain {
+  readonly name: string;
+  /** Where the kernel asks it, as nftables says it. */
+  readonly hook: string;
+  readonly rules: readonly string[];
+}
+
+/** One table per bridge, so that agents with different bridges on one node leave each other alone. */
+export const packetTable = ({ bridge }: Pick<ForwardedNetwork, "bridge">): string => `pipette-${bridge}`;
+
+/** Those that have rules. */
+function chainsOf(network: ForwardedNetwork): readonly Chain[] {
+  const tunnel = tunnelRules(network);
+  const chains = [
+    { name: "postrouting", hook: "type nat hook postrouting priority srcnat", rules: masqueradeRules(network) },
+    { name: "loopback", hook: "type filter hook prerouting priority raw", rules: loopbackRules(network) },
+    { name: "tunnel-input", hook: "type filter hook input priority filter", rules: tunnel },
+    { name: "tunnel-forward", hook: "type filter hook forward priority filter", rules: tunnel },
+    // What IPVS has translated is not forwarded: it leaves as if the node had sent it.
+    { name: "tunnel-output", hook: "type filter hook postrouting priority filter", rules: tunnel },
+  ];
+  return chains.filter(({ rules }) => rules.length > 0);
+}
+
+/** Replaces the network's table in one transaction. */
+export function packetRules(network: ForwardedNetwork): string {
+  const table = `table inet ${packetTable(network)}`;
+  const chains = chainsOf(network).flatMap(({ name, hook, rules }) => [
+    `  chain ${name} {`,
+    `    ${hook}; policy accept;`,
+    ...rules.map((text) => `    ${text};`),
+    "  }",
+  ]);
+  return [...emptied(network), `${table} {`, ...chains, "}", ""].join("\n");
+}
+
+/** Declaring a table first makes its deletion succeed in any case. */
+function emptied(network: Pick<ForwardedNetwork, "bridge">): readonly string[] {
+  const table = `table inet ${packetTable(network)}`;
+  return [table, `delete ${table}`];
+}
+
+/**
+ * Loads the rules of all networks with one run of `nft`. They speak of interfaces and subnets, so no pod changes them.
+ * @returns where there is no `nft`, and pods have a network without it all the same: what they are not kept from
+ * @throws {CniError} 102 with what `nft` said
+ */
+export async function installPacketRules(networks: readonly ForwardedNetwork[]): Promise<string | undefined> {
+  const refusal = await load(networks.map(packetRules).join(""));
+  if (refusal === undefined) return undefined;
+  // Without the program there are no rules of ours that could be in the way.
+  if (refusal.isAbsent && networks.every((network) => masqueradeRules(network).length === 0))
+    return 'the node has no packet rules, as "nft" is not installed: pods may reach what the node serves to itself alone';
+  throw cannot("install", refusal.reason);
+}
+
+/** Takes the rules of these networks away. @throws {CniError} 102 with what `nft` said */
+export async function removePacketRules(networks: readonly Pick<ForwardedNetwork, "bridge">[]): Promise<void> {
+  const refusal = await load(networks.flatMap(emptied).join("\n"));
+  if (refusal !== undefined && !refusal.isAbsent) throw cannot("remove", refusal.reason);
+}
+
+interface Refusal {
+  readonly reason: string;
+  /** There is no such program. */
+  readonly isAbsent: boolean;
+}
+
+async function load(input: string): Promise<Refusal | undefined> {
+  const { failure, stderr, isAbsent } = await runProgram("nft", ["-f", "-"], {
+    input: `${input}\n`,
+    deadlineMs: limits.hostCommandMs,
+  });
+  if (failure === "") return undefined;
+  return { reason: [failure, stderr.trim()].filter((text) => text !== "").join(": "), isAbsent };
+}
+
+const cannot = (what: string, reason: string): CniError =>
+  new CniError(CniCode.interfaceFailure, `Cannot ${what} the packet rules: ${reason}, wanted nftables`);
+
+/**
+ * What is missing of the rules, as after somebody loaded rules of their own with `flush ruleset`. They are counted, by
+ * the kernel's own word: this is asked again and again, and `nft` is a process.
+ */
+export function missingPacketRules(kernel: Kernel, networks: readonly ForwardedNetwork[]): readonly string[] {
+  if (networks.length === 0) return [];
+  using socket = kernel.openPacketFilterSocket();
+  return networks.flatMap((network) => {
+    const table = packetTable(network);
+    const counts = chainsOf(network).map(({ name, rules }) => ({
+      wanted: rules.length,
+      found: countRules(socket, table, name),
+    }));
+    if (counts.every(({ wanted, found }) => wanted === found)) return [];
+    const [wanted, found] = [sum(counts.map((one) => one.wanted)), sum(counts.map((one) => one.found))];
+    return [rulesProblem(found, wanted, table)];
+  });
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((all, one) => all + one, 0);
+
+function countRules(socket: NetlinkSocket, table: string, chain: string): number {
+  try {
+    return socket.get(askForChain(table, chain), readRuleCount);
+  } catch (caught) {
+    if (isRefusal(caught, Errno.ENOENT)) return 0;
+    throw caught;
+  }
+}
