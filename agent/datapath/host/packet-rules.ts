@@ -5,6 +5,7 @@ import { runProgram } from "../../run-program.ts";
 import { type GuardedNetwork, loopbackRules, tunnelRules, unforwardedRules } from "./guard-rules.ts";
 import { type MasqueradedNetwork, masqueradeRules, projectsOf, unhiddenRules } from "./masquerade.ts";
 import { projectRules } from "./project-rules.ts";
+import { rulesProblem } from "./rules-problem.ts";
 
 /** A network whose pods' packets the node's kernel forwards. */
 export type ForwardedNetwork = MasqueradedNetwork & GuardedNetwork;
@@ -111,7 +112,7 @@ export function missingPacketRules(kernel: Kernel, networks: readonly ForwardedN
     }));
     if (counts.every(({ wanted, found }) => wanted === found)) return [];
     const [wanted, found] = [sum(counts.map((one) => one.wanted)), sum(counts.map((one) => one.found))];
-    return [`${found} of ${wanted} packet rules stand in the table "${table}"`];
+    return [rulesProblem(found, wanted, table)];
   });
 }
 
