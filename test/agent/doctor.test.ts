@@ -256,7 +256,7 @@ describeWith("pipette doctor on a node that each test spoils in one place", ["ro
       /^ {2}do: +have the agent set them up again .*\(--repair does it\)$/m,
     );
     // Those about pods that nobody has lie in the same table.
-    await findsAndRepairs(["packet-rules", "packet-rules"], /^0 of \d+ packet rules stand in the table/);
+    await findsAndRepairs(["packet-rules", "packet-rules"], /^0 of \d+ packet rules stand in the table/m);
     await sandbox.node(`nft delete table inet pipette-${bridgeName}`);
     await agent.end("SIGKILL");
     const { status, stdout } = await command("--once", "--repair");
