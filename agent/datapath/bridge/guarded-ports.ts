@@ -99,7 +99,9 @@ export class GuardedPorts {
     const declared = declaredMacs(this.#pairs, bridge);
     const open = attachments.filter(({ link: { index } }) => {
       const mac = this.#guard.at(index)?.mac;
-      return mac !== undefined && declared.get(index) !== mac;
+      if (mac === undefined || declared.get(index) === mac) return false;
+      // One that has gone with its pod since the attachments were listed lacks nothing.
+      return linkOrNone(this.#pairs.tools.socket, { index })?.master === bridge.index;
     });
     if (open.length === 0) return missing;
     const are = open.length === 1 ? "port is without its pod's" : "ports are without their pods'";
