@@ -1,8 +1,8 @@
-import { formatIp, type Ip, sameIp } from "../../../shared/ip.ts";
+import { formatIp } from "../../../shared/ip.ts";
 import { formatMac } from "../../../shared/mac.ts";
 import { type Link, listPortMacs, readPortMac } from "../../netlink/mod.ts";
 import { gatewayAddress } from "../gateway-address.ts";
-import type { Attachment, PodPairs } from "../veth/pod-pairs.ts";
+import type { PodPairs } from "../veth/pod-pairs.ts";
 import type { BridgeDataPathOptions, BridgeNetwork } from "./options.ts";
 import type { GuardedPod, PortGuard } from "./port-guard.ts";
 
@@ -27,30 +27,26 @@ export function standingPods(
   const admitted = guard.standing();
   const declared = declaredMacs(pairs, bridge);
   const known: GuardedPod[] = [];
-  const strangers: Attachment[] = [];
-  for (const attachment of pairs.attachments((name) => name === network.name)) {
-    const { alias, link } = attachment;
-    const { owner } = alias;
-    const before = guard.at(link.index) ?? admitted.get(link.index);
-    const leased = alias.ownLease ? leasedTo(owner) : [];
-    const mac = before?.mac ?? declared.get(link.index) ?? pairs.podMac(link);
-    const ips = guard.at(link.index)?.ips ?? (leased.length > 0 ? leased : before?.ips);
+  const strangers: Omit<GuardedPod, "ips">[] = [];
+  for (const { alias, link } of pairs.attachments((name) => name === network.name)) {
+    const { owner, ownLease } = alias;
+    const port = link.index;
+    const before = guard.at(port) ?? admitted.get(port);
+    const mac = before?.mac ?? declared.get(port) ?? pairs.podMac(link);
+    // Nobody is behind it any more.
     if (mac === undefined) continue;
-    if (ips === undefined) strangers.push(attachment);
-    else known.push({ owner, port: link.index, mac, ips });
+    const leased = ownLease ? leasedTo(owner) : [];
+    const ips = guard.at(port)?.ips ?? (leased.length > 0 ? leased : before?.ips);
+    if (ips === undefined) strangers.push({ owner, port, mac });
+    else known.push({ owner, port, mac, ips });
   }
-  const taken = new Set([
-    ...known.flatMap(({ ips }) => ips.map(formatIp)),
-    ...network.subnets.map((subnet) => formatIp(gatewayAddress(subnet).ip)),
-  ]);
-  for (const { alias, link } of strangers) {
-    const { owner } = alias;
-    const mac = declared.get(link.index) ?? pairs.podMac(link);
-    if (mac === undefined) continue;
-    const own = pairs.addresses(owner, network).map(({ ip }) => ip);
-    const ips = own.filter((ip: Ip) => !taken.has(formatIp(ip)));
+  const gateways = network.subnets.map((subnet) => gatewayAddress(subnet).ip);
+  const taken = new Set([...known.flatMap(({ ips }) => ips), ...gateways].map(formatIp));
+  for (const stranger of strangers) {
+    const own = pairs.addresses(stranger.owner, network).map(({ ip }) => ip);
+    const ips = own.filter((ip) => !taken.has(formatIp(ip)));
     for (const ip of ips) taken.add(formatIp(ip));
-    known.push({ owner, port: link.index, mac, ips: ips.filter((ip, i) => ips.findIndex((o) => sameIp(o, ip)) === i) });
+    known.push({ ...stranger, ips });
   }
   return known;
 }

@@ -1,8 +1,11 @@
 import { readAddress } from "../../../agent/netlink/address.ts";
+import { readPortMac } from "../../../agent/netlink/bridge-port.ts";
 import { readLink } from "../../../agent/netlink/link.ts";
 import { MalformedMessage, type RawMessage, readAnswer, readMessages } from "../../../agent/netlink/message-reader.ts";
 import { readNamespaceId } from "../../../agent/netlink/namespace-id.ts";
 import { readNeighbour } from "../../../agent/netlink/neighbour.ts";
+import { readElementKeys } from "../../../agent/netlink/nftables/elements.ts";
+import { readRuleCount } from "../../../agent/netlink/nftables/objects.ts";
 import { readRoute } from "../../../agent/netlink/route.ts";
 import { readWholeRoute, waysOf } from "../../../agent/netlink/route-move.ts";
 import { bitsOf, firstOf, formatCidr, formatIp, parseCidr, parseIp } from "../../../shared/ip.ts";
@@ -21,6 +24,9 @@ const readers: readonly ((message: RawMessage) => void)[] = [
   (message) => void readNeighbour(message),
   (message) => void readNamespaceId(message),
   (message) => void readAnswer(message),
+  (message) => void readPortMac(message),
+  (message) => void readElementKeys(message),
+  (message) => void readRuleCount(message),
   (message) => {
     const route = readWholeRoute(message);
     if (route !== undefined) waysOf(route);
