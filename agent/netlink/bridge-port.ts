@@ -4,10 +4,15 @@ import { ifinfo } from "./link.ts";
 import { Attributes, fixedHeader, type RawMessage } from "./message-reader.ts";
 import type { Message, MessageWriter } from "./message-writer.ts";
 
+/** 01:80:c2:00:00:00 to :0f by their last four bits, but for pause frames (:01), which no bridge lets through. */
+const bridgeGroups = 0xfffd;
+
 /**
  * Makes a bridge's port one of somebody who is not trusted: the bridge learns nothing from it, sends nothing there that
  * is for an unknown MAC, lets it be no bridge and no multicast router, and, where the kernel can (5.18), takes frames of
- * its declared MACs alone. A kernel that does not know one of these passes it over.
+ * its declared MACs alone. What is for bridges themselves it treats like other frames, so that packet rules see it: else
+ * LLDP's group is a way around all of them, to the kernel of the node. A kernel that does not know one of these passes it
+ * over.
  */
 export function setPodPort(what: string, index: number, { hairpin }: { readonly hairpin: boolean }): Message {
   return {
@@ -22,6 +27,7 @@ export function setPodPort(what: string, index: number, { hairpin }: { readonly 
             .attrU8(Ifla.BRPORT_LEARNING, 0)
             .attrU8(Ifla.BRPORT_UNICAST_FLOOD, 0)
             .attrU8(Ifla.BRPORT_MULTICAST_ROUTER, 0)
+            .attrU16(Ifla.BRPORT_GROUP_FWD_MASK, bridgeGroups)
             .attrU8(Ifla.BRPORT_LOCKED, 1);
         });
       });

@@ -72,6 +72,10 @@ export class MessageWriter {
     });
   }
 
+  attrU16(type: number, value: number): this {
+    return this.#attr(type, () => this.u16(value));
+  }
+
   attrU8(type: number, value: number): this {
     return this.#attr(type, () => this.u8(value));
   }

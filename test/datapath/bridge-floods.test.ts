@@ -121,7 +121,7 @@ describeWith("what a pod floods a kernel bridge with", ["root", "nft"], () => {
     await sandbox.node("nft flush ruleset");
     await floodMacs();
     expect(await macs()).toEqual(before);
-    // What is to a bridge's own group passes no rule; a bridge that learns from it still leaves the victim where it is.
+    // Even one that somebody lets learn leaves the victim where it is.
     await flags("locked off learning on");
     await floodMacs();
     expect((await macs()).find((line) => line.startsWith(victim.mac))).toContain(victim.host);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { DataPath } from "../../agent/datapath/datapath.ts";
-import { EtherType, ethernet, ipv4, Protocol, udp } from "../support/frames/frame.ts";
+import { address, arp, EtherType, ethernet, ipv4, Protocol, udp } from "../support/frames/frame.ts";
 import type { RawLink } from "../support/frames/raw-link.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
@@ -74,6 +74,18 @@ describeWith("what a pod sends into a kernel bridge", ["root", "nft"], () => {
   test("its own packets, ARP, neighbour discovery and reports of groups arrive", async () => {
     const frames = honestFrames(pod, victim);
     expect(await arrivedOf(frames)).toEqual(frames.map(([name]) => name));
+  });
+
+  test("what is for bridges themselves is no way around them to the node", async () => {
+    for (let group = 0; group < 16; group++) {
+      const to = `01:80:c2:00:00:${group.toString(16).padStart(2, "0")}`;
+      const question = { operation: 1, senderMac: pod.mac, sender: victim.ip4, target: gateway.ip4 } as const;
+      pod.wire.send(ethernet({ from: pod.mac, to }, EtherType.arp, arp(question)));
+    }
+    expect(await sandbox.ping(pod.netns, victim.ip4)).toBe(true);
+    const answers = pod.wire.received().filter((frame) => frame[12] === 8 && frame[13] === 6 && frame[21] === 2);
+    expect(answers.filter((frame) => Buffer.from(frame.subarray(38, 42)).equals(address(victim.ip4)))).toEqual([]);
+    expect(await sandbox.node(`ip neigh show dev ${pod.host} nud all`)).toBe("");
   });
 
   test.each([

@@ -80,11 +80,8 @@ export function portRuleset(bridge: string): { readonly ruleset: Ruleset; readon
     ruleset: {
       table,
       sets: [sets.pods4, sets.pods6, sets.ports],
-      // The bridge learns and forwards behind the first. What is for bridges themselves does not pass there, only by the other.
-      hooks: new Map([
-        ["prerouting", { number: 0, priority }],
-        ["input", { number: 1, priority }],
-      ]),
+      // NF_BR_PRE_ROUTING: the bridge learns and forwards behind it.
+      hooks: new Map([["prerouting", { number: 0, priority }]]),
       rules: [...frameRules(rule, sets, own6), ...arpRules(rule, sets), ...ipv4Rules(rule), ...ipv6Rules(rule, own6)],
     },
   };
@@ -95,13 +92,10 @@ function frameRules(
   { ports, pods4 }: PortSets,
   own6: (mac: Field, address: Field) => readonly Expression[],
 ): readonly Rule[] {
-  const isPort = among(ports.name, inputInterface);
-  const reserved = [...is(destinationGroup, reservedGroup), counter, drop];
   const fromOwn4 = [...is(etherType, Ether.ipv4), ...among(pods4.name, inputInterface, sourceMac, source4)];
   return [
-    rule("prerouting", "pods", isPort, "pod"),
-    rule("input", "no BPDUs, no LLDP", [...isPort, ...reserved]),
-    rule("pod", "no BPDUs, no LLDP", reserved),
+    rule("prerouting", "pods", among(ports.name, inputInterface), "pod"),
+    rule("pod", "no BPDUs, no LLDP", [...is(destinationGroup, reservedGroup), counter, drop]),
     rule("pod", "its MAC and IPv4 address", fromOwn4, "pod-ipv4"),
     rule(
       "pod",
