@@ -1,6 +1,6 @@
 import { contains, formatIp, sameIp } from "../../shared/ip.ts";
 import type { TableName } from "../datapath/ovs/pipeline/tables.ts";
-import { broadcast, multicast } from "../datapath/special-blocks.ts";
+import { broadcast, linkLocal6, multicast } from "../datapath/special-blocks.ts";
 import type { Packet } from "./packet.ts";
 import { tableName } from "./steps.ts";
 import type { SwitchPort } from "./switch-ports.ts";
@@ -39,6 +39,7 @@ const dropFlows: Partial<Record<TableName, (match: string, packet: Packet) => st
   PacketGuard: (match) => refusals.find(([pattern]) => pattern.test(match))?.[1],
   L3Forwarding: (match, { destination: { ip } }) => {
     if (contains(multicast[ip.family], ip) || sameIp(broadcast.ip, ip)) return "pods send nothing to groups";
+    if (contains(linkLocal6, ip)) return "of link-local addresses the gateway's alone is on a pod's link";
     return /(?:nw|ipv6)_dst=/.test(match) ? `no pod of this node has ${formatIp(ip)}` : undefined;
   },
   L2ForwardingCalc: () => "it looks like a packet of the tunnel, which only nodes may send",

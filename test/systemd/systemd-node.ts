@@ -5,6 +5,9 @@ import { eventually } from "../support/agent-process.ts";
 /** The targets that units of ours and of systemd itself mean; none of the machine's own units is known. */
 const targets = ["basic", "multi-user", "network-pre", "shutdown", "sysinit"];
 
+/** Where the machine inside has them: wherever they lie outside, a directory above may be hidden there. */
+export const executablesInside = "/mnt";
+
 /**
  * Makes the machine inside the machine, and becomes its process 1. What systemd or an installation writes to is its own:
  * /etc is a copy, and what is mounted here ends with it.
@@ -12,6 +15,7 @@ const targets = ["basic", "multi-user", "network-pre", "shutdown", "sysinit"];
 const script = `set -e
 mount --make-rprivate /
 mount -t proc proc /proc
+mount --bind "$0" ${executablesInside}
 for directory in run var/lib opt tmp; do mount -t tmpfs -o mode=755 tmpfs /$directory; done
 mkdir /run/etc /run/netns /run/systemd && cp -a /etc/. /run/etc && mount --bind /run/etc /etc
 for directory in /lib/systemd/system /lib/systemd/system-generators /etc/systemd; do
@@ -50,9 +54,10 @@ export class SystemdNode implements AsyncDisposable {
     this.#prefix = ["nsenter", "--target", String(firstPid), "--mount", "--net", "--pid", "--"];
   }
 
-  static async start(): Promise<SystemdNode> {
+  /** @param executables directory of those that it is to have */
+  static async start(executables: string): Promise<SystemdNode> {
     const own = ["--mount", "--net", "--pid", "--ipc", "--uts", "--cgroup", "--fork", "--kill-child"];
-    const command = ["setpriv", "--pdeathsig", "KILL", "unshare", ...own, "sh", "-c", script];
+    const command = ["setpriv", "--pdeathsig", "KILL", "unshare", ...own, "sh", "-c", script, executables];
     const holder = Bun.spawn(command, { stdin: "ignore", stdout: "inherit", stderr: "inherit" });
     const { pid } = holder;
     const first = await eventually(() => {

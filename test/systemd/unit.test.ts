@@ -1,5 +1,4 @@
 import { mkdtempSync, rmSync } from "node:fs";
-import { dirname, join } from "node:path";
 import { execa } from "execa";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { compileExecutables, executables, variables } from "../conformance/plugin.ts";
@@ -7,7 +6,7 @@ import { OpenVswitch } from "../overlay/open-vswitch.ts";
 import { eventually } from "../support/agent-process.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";
 import { describeWith } from "../support/requires.ts";
-import { SystemdNode } from "./systemd-node.ts";
+import { executablesInside, SystemdNode } from "./systemd-node.ts";
 
 const unit = "pipette-agent.service";
 const conf = { cniVersion: "1.0.0", name: "pods", type: "pipette" };
@@ -18,7 +17,7 @@ async function install(node: SystemdNode, ...options: readonly string[]): Promis
   // There is no journal.
   await node.run(`mkdir -p /etc/systemd/system/${unit}.d`);
   await node.run(`tee /etc/systemd/system/${unit}.d/log.conf`, { input: "[Service]\nStandardError=append:/run/log\n" });
-  await node.run([`${executables}/pipette`, "install", ...options].join(" "));
+  await node.run([`${executablesInside}/pipette`, "install", ...options].join(" "));
 }
 
 /** One verb, as a runtime calls the installed plugin. */
@@ -52,7 +51,7 @@ describeWith("the agent as a service of systemd, with the unit's rights", ["root
   let node: SystemdNode;
   beforeAll(async () => {
     compileExecutables();
-    node = await SystemdNode.start();
+    node = await SystemdNode.start(executables);
     await install(node, ...subnets.map((subnet) => `--subnet=${subnet}`));
   });
   afterAll(async () => {
@@ -120,9 +119,9 @@ describeWith("the agent as a service of systemd, with the unit's rights", ["root
 describeWith("the agent of Open vSwitch as a service of systemd", ["root", "systemd", "nft", "openvswitch"], () => {
   test("makes the bridge and gives pods their network with the unit's rights", async () => {
     compileExecutables();
-    await using node = await SystemdNode.start();
+    await using node = await SystemdNode.start(executables);
     // Neither in /tmp nor in /run: the unit has the one for itself, the node the other.
-    const parent = mkdtempSync(join(dirname(executables), "unit-"));
+    const parent = mkdtempSync("/var/cache/pipette-unit-");
     using _ = { [Symbol.dispose]: () => rmSync(parent, { recursive: true, force: true }) };
     using namespace = NetworkNamespace.at(`/proc/${node.firstPid}/ns/net`);
     await using vswitch = await OpenVswitch.start("both", { parent, within: namespace.within });

@@ -92,6 +92,8 @@ interface Truth {
   readonly places: ReadonlyMap<Hex, ReadonlySet<Hex>>;
   /** Nodes and routers: what they say of themselves is theirs. */
   readonly machines: ReadonlySet<Hex>;
+  /** Of nodes, to their pods. On other links a node asks for whoever is to be reached there, as every router does. */
+  readonly toPods: ReadonlySet<string>;
 }
 
 function truthOf({ nodes, pods, others }: World): Truth {
@@ -107,17 +109,17 @@ function truthOf({ nodes, pods, others }: World): Truth {
     add([...gateway.addresses, gateway.linkLocal], gateway.mac);
   }
   const machines = new Set([...gateways, ...nodes.map(({ mac }) => mac), ...routers]);
-  return { places, machines };
+  return { places, machines, toPods: new Set(nodes.map(({ gateway }) => gateway.ifname)) };
 }
 
-function ruleAgainst({ places, machines }: Truth, { kind, address, mac, ifname }: Belief): Rule | undefined {
+function ruleAgainst({ places, machines, toPods }: Truth, { kind, address, mac, ifname }: Belief): Rule | undefined {
   if (kind === "route" || kind === "address") return "configured";
   if (kind === "heard") return "loopback";
   const may = address === undefined ? undefined : places.get(address);
   // Of the pods' own bridge there is told only what is not so.
   if (kind === "learned" && address === undefined)
     return mac !== undefined && machines.has(mac) && ifname === undefined ? undefined : "learned";
-  if (mac === undefined) return may === undefined && ifname !== undefined ? "crowded" : undefined;
+  if (mac === undefined) return may === undefined && ifname !== undefined && toPods.has(ifname) ? "crowded" : undefined;
   if (may !== undefined) return may.has(mac) ? undefined : "poisoned";
   return machines.has(mac) ? undefined : "poisoned";
 }

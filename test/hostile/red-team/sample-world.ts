@@ -15,6 +15,7 @@ const node = (number: number): WorldNode => ({
   addresses: [hexOf(`172.30.0.${number}`), hexOf(`fd30:a::${number}`)],
   mac: hexOfMac(`02:00:ac:1e:00:0${number}`),
   gateway: {
+    ifname: "gateway",
     mac: hexOfMac(`0e:00:00:00:00:0${number}`),
     addresses: [hexOf(`10.10.${number}.1`), hexOf(`fd10:0:0:${number}::1`)],
     linkLocal: hexOf(`fe80::c00:ff:fe00:${number}`),

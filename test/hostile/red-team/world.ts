@@ -25,7 +25,13 @@ export interface WorldNode {
   /** On the link between the nodes. */
   readonly mac: Hex;
   /** Where pods meet the node's kernel: the switch's own port, or the kernel bridge itself. */
-  readonly gateway: { readonly mac: Hex; readonly addresses: readonly Hex[]; readonly linkLocal: Hex };
+  /** Its interface to its pods. */
+  readonly gateway: {
+    readonly ifname: string;
+    readonly mac: Hex;
+    readonly addresses: readonly Hex[];
+    readonly linkLocal: Hex;
+  };
   /** That its pods' addresses are of. */
   readonly subnets: readonly Prefix[];
   readonly onSameLink: boolean;

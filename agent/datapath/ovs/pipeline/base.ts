@@ -1,6 +1,17 @@
 import type { Cidr } from "../../../../shared/ip.ts";
-import { type Flow, load, type MatchBuilder, match, output, outputTo, Port, setField } from "../../../openflow/mod.ts";
-import { broadcast, multicast } from "../../special-blocks.ts";
+import {
+  type Action,
+  type Flow,
+  load,
+  type MatchBuilder,
+  match,
+  output,
+  outputTo,
+  Port,
+  setField,
+} from "../../../openflow/mod.ts";
+import { linkLocalOf } from "../../link-local.ts";
+import { broadcast, linkLocal6, multicast } from "../../special-blocks.ts";
 import { Priority, step } from "./build.ts";
 import { connectionFlows } from "./connections.ts";
 import type { PipelineContext } from "./context.ts";
@@ -91,16 +102,17 @@ const absentPodFlows = ({ podSubnets }: PipelineContext): Flow[] =>
 
 /**
  * From pods to the world outside, by the node's kernel, whichever MAC they have named: else they would get past it to
- * whoever has that. To groups they send nothing.
+ * whoever has that. To groups they send nothing, and by link-local addresses nothing but to the gateway.
  */
 function outsideFlows(context: PipelineContext): Flow[] {
   if (context.mode === "networkPolicyOnly") return [];
   const { mac } = context.gateway;
   const toNode = [setField("eth_dst", mac), load(registers.destination, Destination.gateway)];
   return familiesOf(context).flatMap((family) => [
-    ...[multicast[family], ...(family === 4 ? [broadcast] : [])].map((group) =>
-      step("L3Forwarding", Priority.low, inside(group), []),
+    ...[multicast[family], family === 4 ? broadcast : linkLocal6].map((block) =>
+      step("L3Forwarding", Priority.low, inside(block), []),
     ),
+    ...(family === 4 ? [] : [ownLinkFlow(mac, toNode)]),
     step(
       "L3Forwarding",
       Priority.outside,
@@ -110,6 +122,16 @@ function outsideFlows(context: PipelineContext): Flow[] {
     ),
   ]);
 }
+
+/** Of all link-local addresses a pod's link has the gateway's; the pods' own are for neighbour discovery alone. */
+const ownLinkFlow = (mac: string, toNode: readonly Action[]): Flow =>
+  step(
+    "L3Forwarding",
+    Priority.normal,
+    match().family(6).bits(registers.source, Source.pod).destination(linkLocalOf(mac)),
+    toNode,
+    "L2ForwardingCalc",
+  );
 
 /** What came through the gateway has been counted by the node's kernel. */
 const timeToLiveFlows = (context: PipelineContext): Flow[] =>

@@ -5,7 +5,7 @@ import { describeWith } from "../../../support/requires.ts";
 import type { Rule } from "../rules.ts";
 import { type BridgeSite, startBridgeSite } from "../sites/bridge-site.ts";
 import { Forger } from "./forger.ts";
-import { believed, brokenBy, forgetRouters, found } from "./found.ts";
+import { believed, brokenBy, forgetRouters, found, waysOut } from "./found.ts";
 
 const bridge = "pipette0";
 
@@ -60,6 +60,7 @@ describeWith("the red team sees holes in a kernel bridge", ["linux", "root", "nf
 
   test("in what node and bridge believe", async () => {
     site.node.sysctl({ [`ipv6/conf/${bridge}/accept_ra`]: 2, [`ipv6/conf/${bridge}/forwarding`]: 1 });
+    const ways = await waysOut(site.node);
     const lies: readonly (readonly [Rule, Uint8Array])[] = [
       ["learned", forger.udp({ ip: {}, macs: { from: "02:00:00:00:00:97" } })],
       ["crowded", forger.udp({ ip: { to: "10.20.1.97" }, macs: {} })],
@@ -68,7 +69,7 @@ describeWith("the red team sees holes in a kernel bridge", ["linux", "root", "nf
       ["configured", forger.router()],
     ];
     for (const [rule, frame] of lies) expect(await believed(site, frame)).toContain(`${rule} at n1`);
-    await forgetRouters(site.node);
+    await forgetRouters(site.node, ways);
   });
 
   test("in what leaves the node", async () => {

@@ -99,7 +99,7 @@ async function siteOf(
     name: "n1",
     addresses: own.addresses,
     mac: own.mac,
-    gateway: { mac, addresses, linkLocal },
+    gateway: { ifname: bridge, mac, addresses, linkLocal },
     subnets: blocks,
     onSameLink: true,
   };

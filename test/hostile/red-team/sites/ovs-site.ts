@@ -106,7 +106,7 @@ async function nodeOf(node: LabNode, pods: readonly LabPod[], link: Link): Promi
     name: node.name,
     addresses: node.addresses.map(hexOf),
     mac: (await factsOf(node.namespace, "nic0")).mac,
-    gateway: { mac, addresses: first.gateways.map(hexOf), linkLocal },
+    gateway: { ifname: gateway, mac, addresses: first.gateways.map(hexOf), linkLocal },
     subnets,
     onSameLink: node.link === link,
   };
