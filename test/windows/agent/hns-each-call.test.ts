@@ -116,7 +116,8 @@ describeWine("each call of HNS in turn", (wine) => {
         if (verb === "DEL") await added("a", netns);
         {
           using hang = nth(n, { holdMs: "until released", effectFirst });
-          const given = node.cni(verb, "a", { netns });
+          // Of an ADD that would wait for the next agent.
+          const given = node.cni(verb, "a", { netns, conf: { addTimeoutMs: 3_000 } });
           await hang.hit();
           await node.stop(true);
           expect([what, (await given).t]).toEqual([what, verb === "ADD" ? "error" : "ok"]);
