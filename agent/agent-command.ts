@@ -12,6 +12,7 @@ import type { TerminalIo } from "../shared/terminal/terminal-io.ts";
 import { Agent } from "./agent.ts";
 import { asService, logInto } from "./agent-supervision.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
+import { strangeKeysBeside } from "./config/network-files.ts";
 import { openFiles, readConfig, readText } from "./config/read-config.ts";
 import { openSecrets } from "./config/secret-files.ts";
 import { chooseDataPath } from "./data-path-choice.ts";
@@ -62,6 +63,7 @@ async function checkText(file: string, io: TerminalIo): Promise<number> {
   if (config === undefined) return exitStatus.failed;
   for (const is of openFiles(file, config)) io.stderr(`${printable(is)}; no agent starts with it there\n`);
   for (const { what } of openSecrets(config)) io.stderr(`${printable(what)}, wanted only root to read it\n`);
+  for (const text of await strangeKeysBeside(config)) io.stderr(`${printable(text)}\n`);
   io.stdout(`${file} is in order\n`);
   return exitStatus.done;
 }

@@ -6,6 +6,7 @@ import { ipamService } from "../shared/proto/daemon-services.ts";
 import type { LeaseMessage } from "../shared/proto/ipam-messages.ts";
 import type { NodeInterface, StatusResponse } from "../shared/proto/pipette-messages.ts";
 import { nodeService } from "../shared/proto/services.ts";
+import { whoMay } from "../shared/rights.ts";
 import { GrpcCode, RpcError } from "../shared/rpc/rpc-error.ts";
 import { defineCommand } from "../shared/terminal/command.ts";
 import { exitStatus } from "../shared/terminal/exit-status.ts";
@@ -57,6 +58,8 @@ async function ask(socket: string): Promise<NodeReport> {
 function explain(caught: unknown, socket: string): string {
   const { grpcCode, message } = caught instanceof RpcError ? caught : { grpcCode: undefined, message: String(caught) };
   if (grpcCode === GrpcCode.unauthenticated) return message;
+  if (grpcCode === GrpcCode.permissionDenied)
+    return `Cannot reach the agent: this user may not connect to "${socket}" (EACCES), wanted ${whoMay}`;
   if (caught instanceof RpcError && caught.unreachable)
     return `Cannot reach the agent: nobody serves "${socket}", wanted a running "pipette agent"`;
   if (grpcCode === GrpcCode.deadlineExceeded)

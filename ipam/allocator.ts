@@ -5,12 +5,12 @@ import { type Ip, sameIp } from "../shared/ip.ts";
 import { limits } from "../shared/limits.ts";
 import { paths } from "../shared/paths.ts";
 import { type Applicant, assignRequests, chooseAddress } from "./allocate/choose.ts";
-import { allocatedOf, leasesOf } from "./allocate/held.ts";
+import { cooledBy, noteCooldown } from "./allocate/cooldown.ts";
+import { allocatedOf, confirm, leasesOf } from "./allocate/held.ts";
 import { generationMark } from "./allocate/marks.ts";
 import { hasAddress } from "./allocate/pick.ts";
 import { holdsOthers } from "./allocate/refusals.ts";
 import { noteAddress } from "./allocate/sticky.ts";
-import { hasSubnet, subnetOf } from "./allocate/subnet.ts";
 import { attachmentName, unclaimedTest } from "./allocate/unclaimed.ts";
 import { type RangeUsage, usageOf } from "./allocate/usage.ts";
 import { forgetWired, isWired, noteWired } from "./allocate/wired.ts";
@@ -19,7 +19,7 @@ import type { IpamConfig } from "./config/ipam-config.ts";
 import { type RangeSet, rangeOf } from "./config/ranges.ts";
 import { isSettled } from "./host-local/record.ts";
 import type { Lease, LeaseState } from "./lease.ts";
-import { countsIn, leasePages, type NetworkCounts } from "./pages.ts";
+import { countsIn, keptPages, type NetworkCounts } from "./pages.ts";
 import { completeByList, declareComplete, missingSince, requireComplete } from "./recovery/hold.ts";
 import { type Restored, restoreLeases, type Standing } from "./recovery/restore.ts";
 import { SqliteStore } from "./store/sqlite-store.ts";
@@ -122,13 +122,15 @@ export class Allocator implements Disposable {
   #allocate(owner: Owner, config: IpamConfig, pod: Pod | undefined): Allocation {
     const known = leasesOf(this.#store, owner);
     const held = allocatedOf(known);
-    if (held.length > 0) return { leases: this.#confirm(owner, held, config), created: false };
+    if (held.length > 0) return { leases: this.#confirm(owner, held, config, pod), created: false };
     requireComplete(this.#store, owner.network);
     const requested = assignRequests(config);
-    const cooledByMs = this.#surroundings.now() - config.cooldownMs;
+    const nowMs = this.#surroundings.now();
+    const cooledByMs = cooledBy(nowMs, config.cooldownMs);
     this.#clearCooled(owner.network, cooledByMs);
+    noteCooldown(this.#store, owner.network, config.cooldownMs);
     const left = known.filter((lease) => lease.state !== "cooling" || (lease.releasedAtMs ?? 0) > cooledByMs);
-    const applicant = { owner, pod, left };
+    const applicant = { owner, pod, left, nowMs };
     const leases = config.rangeSets.map((set, i) => {
       const ip = chooseAddress(this.#store, applicant, set, config, requested.get(set));
       return this.#give(applicant, set, i, ip, config);
@@ -137,14 +139,15 @@ export class Allocator implements Disposable {
   }
 
   /** The lease stays as it is, but belongs to this boot now: its owner has just been heard of. */
-  #confirm(owner: Owner, held: readonly Lease[], { requested, rangeSets }: IpamConfig): readonly Lease[] {
+  #confirm(
+    owner: Owner,
+    held: readonly Lease[],
+    { requested, rangeSets }: IpamConfig,
+    pod: Pod | undefined,
+  ): readonly Lease[] {
     const other = requested.find((ip) => !held.some((lease) => sameIp(lease.address.ip, ip)));
     if (other !== undefined) throw holdsOthers(owner, held, other);
-    const { bootId } = this.#surroundings;
-    const confirmed = held.map((lease) => {
-      const subnet = hasSubnet(lease) ? undefined : subnetOf(rangeSets, lease.address.ip);
-      return lease.bootId === bootId && subnet === undefined ? lease : { ...lease, ...subnet, bootId };
-    });
+    const confirmed = confirm(held, rangeSets, this.#surroundings.bootId, pod);
     for (const lease of confirmed) if (!held.includes(lease)) this.#store.put(lease);
     return confirmed;
   }
@@ -309,31 +312,34 @@ export class Allocator implements Disposable {
     return isWired(this.#store, lease);
   }
 
-  /** Leases in any state, by network and address. */
+  /** Leases in any state, by network and address; also those that have cooled long enough and keep no address any more. */
   list(network?: string): readonly Lease[] {
     return this.#store.select({ by: "network", ...(network === undefined ? {} : { network }) });
   }
 
-  /** As `list`, a few hundred at a time, each page read when it is asked for: for when there may be very many. */
+  /**
+   * The leases that keep their addresses, a few hundred at a time, each page read when it is asked for: for when there
+   * may be very many.
+   */
   pages(network?: string): Generator<readonly Lease[], void> {
-    return leasePages(this.#store, network);
+    return keptPages(this.#store, this.#surroundings.now(), network);
   }
 
   /** Every network that has a lease, and how many in each state. */
   counts(): readonly NetworkCounts[] {
-    return countsIn(this.#store);
+    return countsIn(this.#store, this.#surroundings.now());
   }
 
   /** One entry per range set. */
   usage(network: string, config: IpamConfig): readonly RangeUsage[] {
-    return config.rangeSets.map((set) => usageOf(this.#store, network, set, config));
+    return config.rangeSets.map((set) => usageOf(this.#store, network, set, config, this.#surroundings.now()));
   }
 
   /** As `usage`, of the range sets only that have no address to give, so that nothing is counted where all have one. */
   exhausted(network: string, config: IpamConfig): readonly RangeUsage[] {
     return config.rangeSets
       .filter((set) => !hasAddress(this.#store, network, set, config.reserved))
-      .map((set) => usageOf(this.#store, network, set, config));
+      .map((set) => usageOf(this.#store, network, set, config, this.#surroundings.now()));
   }
 
   /**

@@ -16,7 +16,7 @@ export {
 } from "./config/ipam-config.ts";
 export type { Range, RangeSet } from "./config/ranges.ts";
 export { type Lease, type LeaseState, leaseStates } from "./lease.ts";
-export { loadCheck } from "./load-check.ts";
+export { loadCheck, loadStrangeKeys } from "./load-check.ts";
 export { loadIpamCommands } from "./load-commands.ts";
 export { runIpamPlugin } from "./plugin.ts";
 export { openSound } from "./recovery/open-sound.ts";

@@ -1,4 +1,5 @@
 import { ipOf } from "../shared/ip.ts";
+import { cooldownOf, cooledBy, cooledTest } from "./allocate/cooldown.ts";
 import type { Lease } from "./lease.ts";
 import type { Store } from "./store/store.ts";
 
@@ -25,6 +26,15 @@ export function* leasePages(store: Store, network?: string): Generator<readonly 
   }
 }
 
+/** As `leasePages`, without the leases whose cooldown is over at `nowMs`: their addresses are free. */
+export function* keptPages(store: Store, nowMs: number, network?: string): Generator<readonly Lease[], void> {
+  const isCooled = cooledTest(store, nowMs);
+  for (const page of leasePages(store, network)) {
+    const kept = page.filter((lease) => !isCooled(lease));
+    if (kept.length > 0) yield kept;
+  }
+}
+
 /** How many leases of a network are in which state. */
 export interface NetworkCounts {
   readonly network: string;
@@ -33,10 +43,11 @@ export interface NetworkCounts {
   readonly cooling: number;
 }
 
-/** Of every network that has a lease. */
-export function countsIn(store: Store): readonly NetworkCounts[] {
+/** Of every network that has a lease; one whose cooldown is over at this moment counts no more. */
+export function countsIn(store: Store, nowMs: number): readonly NetworkCounts[] {
   return networksIn(store).map((network) => {
-    const { taken, releasing, cooling } = store.count(network, firstAddress, lastAddress);
+    const cooledByMs = cooledBy(nowMs, cooldownOf(store, network));
+    const { taken, releasing, cooling } = store.count(network, firstAddress, lastAddress, cooledByMs);
     return { network, allocated: Number(taken) - releasing - cooling, releasing, cooling };
   });
 }

@@ -175,6 +175,25 @@ describe("DEL", () => {
   });
 });
 
+describe("a misspelt key", () => {
+  const misspelt = { range: [[{ subnet: "10.0.0.0/29" }]], exlude: ["10.0.0.3"] };
+  const named =
+    '"ipam.range" is an unknown key (did you mean "ranges"?) and passed over; "ipam.exlude" is an unknown key (did you mean "exclude"?) and passed over';
+
+  test("is passed over, as host-local does", async () => {
+    using node = setUp();
+    for (const verb of ["ADD", "STATUS"])
+      expect(await node.call(verb, "c1", { ...node.dual, exlude: ["10.0.0.3"] })).toMatchObject({ status: 0, log: [] });
+  });
+
+  test("is told where something is wrong", async () => {
+    using node = setUp();
+    expect(await node.call("ADD", "c1", misspelt)).toMatchObject({ status: 1, out: { code: 7, details: named } });
+    const { out } = await node.call("STATUS", "c1", { ...misspelt, exclude: 7 });
+    expect(out).toMatchObject({ code: 7, details: named });
+  });
+});
+
 describe("CHECK", () => {
   test("wants a lease, and its addresses in prevResult", async () => {
     using node = setUp();

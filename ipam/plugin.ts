@@ -6,8 +6,7 @@ import { validAttachments } from "../shared/cni/valid-attachments.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { formatCidr, sameIp } from "../shared/ip.ts";
 import { Allocator } from "./allocator.ts";
-import { dataDirOf, parseAnyRanges, parseIpamConfig } from "./config/ipam-config.ts";
-import type { IpamSection } from "./config/section.ts";
+import { dataDirOf, type IpamConfig, type IpamRequest, parseAnyRanges, parseIpamConfig } from "./config/ipam-config.ts";
 import { readSettingsFile } from "./config/settings-file.ts";
 import { hostLocalDirectory } from "./host-local/places.ts";
 import { mending } from "./recovery/mend.ts";
@@ -46,14 +45,25 @@ const ownerOf = ({ network, env }: CniRequest): Owner => ({
   ifname: env.ifname,
 });
 
-/** For the verbs that give out addresses; the others must work when this file does not. */
-async function settingsOf({ conf, network }: CniRequest): Promise<{ readonly settings?: IpamSection }> {
-  const settings = await readSettingsFile(dataDirOf(conf), network);
-  return settings === undefined ? {} : { settings };
+/**
+ * For the verbs that give out addresses: with the network's settings file, without which the others must work.
+ * @throws what `parse` throws, with the misspelt keys, which may be the reason
+ */
+async function configOf(
+  request: CniRequest,
+  args: string,
+  parse: (request: IpamRequest) => IpamConfig,
+): Promise<IpamConfig> {
+  const settings = await readSettingsFile(dataDirOf(request.conf), request.network);
+  try {
+    return parse({ ...request, args, ...(settings === undefined ? {} : { settings }) });
+  } catch (caught) {
+    throw (await import("./config/strange-keys.ts")).withStrangeKeys(caught, request.conf);
+  }
 }
 
 async function add(request: CniRequest): Promise<string> {
-  const config = parseIpamConfig({ ...request, args: request.env.args, ...(await settingsOf(request)) });
+  const config = await configOf(request, request.env.args, parseIpamConfig);
   const dns = await readDns(config);
   using allocator = await Allocator.open(config.dataDir);
   await allocator.takeOver(request.network, (line) => request.io.log(line), config);
@@ -124,5 +134,5 @@ async function gc(request: CniRequest): Promise<undefined> {
  * ADD to say: it hurts new pods only, and a runtime that heard of it here would have all others evicted.
  */
 async function status(request: CniRequest): Promise<undefined> {
-  parseAnyRanges({ ...request, args: "", ...(await settingsOf(request)) });
+  await configOf(request, "", parseAnyRanges);
 }

@@ -37,3 +37,6 @@ const escaped = (char: string): string =>
     .split("")
     .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
     .join("");
+
+/** `1 lease`, `2 leases`. */
+export const counted = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`;

@@ -61,7 +61,7 @@ describe("what is wrong is named with its place, its value and what was wanted",
     [
       "an unknown key",
       `${least}sockt: /x\n`,
-      ['agent.yaml:3:1: "sockt" is an unknown key, wanted one of socket, dataDir'],
+      ['agent.yaml:3:1: "sockt" is an unknown key (did you mean "socket"?), wanted one of socket, dataDir'],
     ],
     [
       "a key that every JavaScript object has",

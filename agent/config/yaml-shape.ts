@@ -1,5 +1,6 @@
 import { type Document, isAlias, isMap, isScalar, isSeq, type Node, visit } from "yaml";
 import { isObject, show } from "../../shared/json-fields.ts";
+import { didYouMean } from "../../shared/near.ts";
 
 /**
  * What a YAML document must look like, as data: one walk over the document finds every fault with
@@ -169,7 +170,11 @@ function walkMap(
     const inner = Object.hasOwn(shape.keys, key) ? shape.keys[key] : undefined;
     if (inner === undefined) {
       const known = Object.keys(shape.keys).join(", ");
-      at.problems.push({ offset: keyOffset, text: `${name(keyPath)} is an unknown key, wanted one of ${known}` });
+      const meant = didYouMean(key, Object.keys(shape.keys));
+      at.problems.push({
+        offset: keyOffset,
+        text: `${name(keyPath)} is an unknown key${meant}, wanted one of ${known}`,
+      });
       continue;
     }
     out[key] = walk(at, item.value, inner, keyPath, keyOffset);

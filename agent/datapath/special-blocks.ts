@@ -16,3 +16,6 @@ export const broadcast: Cidr = { ip: ipOf(4, 0xffff_ffffn), prefix: 32 };
 
 /** Of one link, and of IPv6: each interface has one. */
 export const linkLocal6: Cidr = { ip: ipOf(6, 0xfe80n << 112n), prefix: 10 };
+
+/** "None yet": never somebody to send to. */
+export const unspecified6: Cidr = { ip: ipOf(6, 0n), prefix: 128 };

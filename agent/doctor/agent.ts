@@ -1,5 +1,7 @@
 import { version } from "../../shared/version.ts";
+import { isRulesProblem } from "../datapath/host/rules-problem.ts";
 import type { Finding } from "./finding.ts";
+import { rulesMissing } from "./packet-rules.ts";
 import type { Sight } from "./sight.ts";
 
 /** Whether the agent serves, and what it says itself. */
@@ -18,17 +20,8 @@ export function agentFindings({ agent, networks }: Sight, socket: string): reado
   const { problems, shortcomings, refusals, version: running, networks: served, departing } = agent.status;
   const unserved = networks.filter((name) => !served.includes(name));
   return [
-    ...problems.map(
-      ({ message, advisory }): Finding => ({
-        severity: "error",
-        code: "agent-problem",
-        what: message,
-        why: advisory
-          ? "The agent says so itself. Pods that run are well, and the node stays ready; new ones wait"
-          : "The agent says so itself, and fails STATUS until it is over, which makes the node not ready",
-        todo: "what the sentence says; the agent goes on trying",
-        evidence: "",
-      }),
+    ...problems.map(({ message, advisory }) =>
+      isRulesProblem(message) ? rulesMissing(message) : troubled(message, advisory),
     ),
     ...shortcomings.map(lacking),
     ...refusals.map(refused),
@@ -37,6 +30,17 @@ export function agentFindings({ agent, networks }: Sight, socket: string): reado
     ...unserved.map(notServed),
   ];
 }
+
+const troubled = (what: string, advisory: boolean): Finding => ({
+  severity: "error",
+  code: "agent-problem",
+  what,
+  why: advisory
+    ? "The agent says so itself. Pods that run are well, and the node stays ready; new ones wait"
+    : "The agent says so itself, and fails STATUS until it is over, which makes the node not ready",
+  todo: "put right what the sentence names; the agent goes on trying, and its log tells more",
+  evidence: "",
+});
 
 const lacking = (what: string): Finding => ({
   severity: "error",

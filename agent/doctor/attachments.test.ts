@@ -1,7 +1,10 @@
 import { describe, expect, test } from "vitest";
 import type { Lease } from "../../ipam/mod.ts";
 import { type Ip, parseIp } from "../../shared/ip.ts";
+import { version } from "../../shared/version.ts";
+import { rulesProblem } from "../datapath/host/rules-problem.ts";
 import { addressFindings } from "./addresses.ts";
+import { agentFindings } from "./agent.ts";
 import { attachmentFindings } from "./attachments.ts";
 import { leftoverFindings } from "./leftovers.ts";
 import { parseRuntimeList } from "./runtime-list.ts";
@@ -51,6 +54,7 @@ const sight: Sight = {
   interfaces: [seen],
   halfMade: [],
   namespaceAddresses: new Set(),
+  bareNamespaces: [],
 };
 const flows = { numbers: new Set([3]), flowPorts: new Set([3]) };
 
@@ -189,3 +193,23 @@ test.each(["", "{}", '{"items":[{}]}', '{"items":["a"]}', '[{"containerID":"a"}]
     expect(() => parseRuntimeList(text, 0)).toThrow(/wanted/);
   },
 );
+
+test("the agent's word about packet rules has a remedy; of another problem it is told what to look at", () => {
+  const told = (message: string) => {
+    const { t, status } = answering() as Extract<Sight["agent"], { t: "answers" }>;
+    return agentFindings(
+      { ...sight, agent: { t, status: { ...status, version, problems: [{ code: 51, message, advisory: false }] } } },
+      "",
+    );
+  };
+  expect(told(rulesProblem(0, 2, "pipette-pipette-gw0"))).toMatchObject([
+    {
+      code: "packet-rules",
+      what: '0 of 2 packet rules stand in the table "pipette-pipette-gw0"',
+      repair: { t: "node" },
+    },
+  ]);
+  expect(told("the database cannot be written")).toMatchObject([
+    { code: "agent-problem", todo: expect.stringContaining("put right what the sentence names") },
+  ]);
+});

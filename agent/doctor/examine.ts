@@ -45,12 +45,20 @@ export async function examine(config: AgentConfig, options: ExamineOptions = {})
     const next = await lookAgain(config, options.runtime);
     found = { ...next, findings: next.findings.filter((finding) => before.has(keyOf(finding))) };
   }
-  const { leases, interfaces } = found.sight;
+  const { leases, interfaces, agent } = found.sight;
+  const findings = sorted([...found.findings, ...standing]);
   return {
-    findings: sorted([...found.findings, ...standing]),
+    findings: agent.t === "away" ? findings.map(withoutAgent) : findings,
     leases: leases?.length ?? 0,
     interfaces: interfaces?.length ?? 0,
   };
+}
+
+/** What only the agent can put right waits for it. */
+function withoutAgent({ repair, ...finding }: Finding): Finding {
+  if (repair === undefined) return finding;
+  if (repair.t !== "attachment" && repair.t !== "node") return { ...finding, repair };
+  return { ...finding, todo: `start the agent first; then ${finding.todo}` };
 }
 
 const isBusy = ({ agent }: Sight): boolean =>

@@ -10,6 +10,7 @@ import { linkOrNone } from "../datapath/veth/host-links.ts";
 import { defaultMtu } from "../datapath/veth/plan.ts";
 import { Kernel, listRoutes, type NetlinkSocket, readRoute } from "../netlink/mod.ts";
 import type { Finding } from "./finding.ts";
+import { rulesMissing } from "./packet-rules.ts";
 
 /** The node's own network, as far as pods need it: bridge or gateway, forwarding, MTU. Linux. @throws {NetlinkError} */
 export function hostFindings(config: AgentConfig): readonly Finding[] {
@@ -56,17 +57,6 @@ const notForwarded = (family: 4 | 6): Finding => ({
   todo: "have the agent turn it on again; find out which program's sysctl settings turn it off",
   repair: { t: "node" },
   evidence: String(family),
-});
-
-const rulesMissing = (problem: string): Finding => ({
-  severity: "error",
-  code: "packet-rules",
-  what: `Only ${problem}`,
-  trusts: "agent.yaml",
-  why: "Pods may reach nothing outside the node's own networks, where nobody knows their addresses, and what the node serves to itself alone",
-  todo: 'have the agent set them up again (it needs "nft"); find out who loads packet rules with "flush ruleset"',
-  repair: { t: "node" },
-  evidence: problem,
 });
 
 /** Packets that do not fit the way out are lost where nobody tells the pod so. */

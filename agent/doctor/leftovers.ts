@@ -1,8 +1,24 @@
 import type { Finding } from "./finding.ts";
 import type { Sight } from "./sight.ts";
 
-/** What a process that was killed left half done in the kernel and in the switch. */
-export const leftoverFindings = (sight: Sight): readonly Finding[] => [...halfMade(sight), ...strayFlows(sight)];
+/** What a process that was killed left half done in the kernel and in the switch, and what a hand has left of a pod. */
+export const leftoverFindings = (sight: Sight): readonly Finding[] => [
+  ...halfMade(sight),
+  ...strayFlows(sight),
+  ...bareNamespaces(sight),
+];
+
+/** Stays when the lease has gone, by a repair or by the janitor: nobody but the runtime can make the pod anew. */
+const bareNamespaces = ({ bareNamespaces: found }: Sight): readonly Finding[] =>
+  found.map(({ path, inode }) => ({
+    severity: "warning",
+    code: "namespace-without-interface",
+    what: `The network namespace "${path}" of a sandbox has no interface that is up, apart from the loopback`,
+    trusts: "the kernel",
+    why: "Its pod has no network: its interface was deleted or taken down, or never made; no repair can make it anew",
+    todo: 'remove the pod, so that it is made anew ("crictl inspectp", "podman inspect" and "lsns -t net" tell whose namespace it is)',
+    evidence: inode,
+  }));
 
 const halfMade = ({ halfMade: links }: Sight): readonly Finding[] =>
   links.map(({ name, index, state }) => ({

@@ -33,18 +33,23 @@ export async function look(config: AgentConfig, runtime: RuntimeList | undefined
     ...stored,
     interfaces: kernel?.interfaces ?? (agent.t === "answers" ? await interfacesOf(config.socket) : undefined),
     halfMade: kernel?.halfMade ?? [],
-    namespaceAddresses:
-      kernel === undefined ? new Set() : await (await import("../netlink/mod.ts")).addressesInNamespaces(),
+    ...(kernel === undefined ? { namespaceAddresses: new Set(), bareNamespaces: [] } : await lookIntoNamespaces()),
     ...(seen?.seen === undefined ? {} : { switch: seen.seen }),
     ...(runtime === undefined ? {} : { runtime }),
   };
   return { sight, findings: [...(problem === undefined ? [] : [unreadable(problem)]), ...(seen?.findings ?? [])] };
 }
 
+async function lookIntoNamespaces(): Promise<Pick<Sight, "namespaceAddresses" | "bareNamespaces">> {
+  const { addressesInNamespaces, bareNamespaces } = await import("../netlink/mod.ts");
+  return { namespaceAddresses: await addressesInNamespaces(), bareNamespaces: bareNamespaces() };
+}
+
 async function lookAtLeases(
   dataDir: string,
 ): Promise<Pick<Sight, "leases" | "departures"> & { readonly problem?: string }> {
-  const { StoreSnapshot, databaseIn } = await loadCheck();
+  const { StoreSnapshot, databaseIn, requireRights } = await loadCheck();
+  requireRights(databaseIn(dataDir));
   try {
     using snapshot = await StoreSnapshot.open(databaseIn(dataDir));
     if (snapshot === undefined) return { leases: [], departures: [] };

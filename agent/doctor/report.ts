@@ -1,6 +1,6 @@
-import { formatJson, printable } from "../../shared/terminal/printable.ts";
+import { counted, formatJson, printable } from "../../shared/terminal/printable.ts";
 import type { Diagnosis } from "./examine.ts";
-import type { Finding, Severity } from "./finding.ts";
+import { type Finding, type Severity, severities } from "./finding.ts";
 import type { Repaired } from "./repair.ts";
 
 /** @param repaired absent where nobody asked for a repair */
@@ -9,13 +9,11 @@ export function reportText({ findings, leases, interfaces }: Diagnosis, repaired
     error === undefined ? `repaired: ${what}\n  ${word}` : `not repaired: ${what}\n  ${error}`,
   );
   const told = findings.map((finding) => findingText(finding, repaired !== undefined));
-  const count = (wanted: Severity): number => findings.filter(({ severity }) => severity === wanted).length;
-  const sum =
-    findings.length === 0
-      ? "all agree"
-      : `${count("error")} errors, ${count("warning")} warnings, ${count("note")} notes`;
+  const count = (wanted: Severity): string =>
+    counted(findings.filter(({ severity }) => severity === wanted).length, wanted);
+  const sum = findings.length === 0 ? "all agree" : severities.map(count).join(", ");
   const blocks = [...done, ...told].map((text) => `${text.split("\n").map(printable).join("\n")}\n`);
-  return `${[...blocks, `${leases} leases, ${interfaces} interfaces of pods: ${sum}\n`].join("\n")}`;
+  return `${[...blocks, `${counted(leases, "lease")}, ${counted(interfaces, "interface")} of pods: ${sum}\n`].join("\n")}`;
 }
 
 function findingText({ severity, what, trusts, why, todo, repair }: Finding, wasRepair: boolean): string {

@@ -2,6 +2,7 @@ import type { Lease } from "../../ipam/mod.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import type { Ip } from "../../shared/ip.ts";
 import type { StatusResponse } from "../../shared/proto/pipette-messages.ts";
+import type { BareNamespace } from "../netlink/mod.ts";
 import type { RuntimeList } from "./runtime-list.ts";
 
 /** A pod's interface, by its end on the node. */
@@ -64,6 +65,8 @@ export interface Sight {
   readonly halfMade: readonly HalfMade[];
   /** Addresses in the named network namespaces of the node, as `formatIp` writes them. */
   readonly namespaceAddresses: ReadonlySet<string>;
+  /** Namespaces of sandboxes in which nothing is up: their pods have no network, whoever should have wired them. */
+  readonly bareNamespaces: readonly BareNamespace[];
   /** Absent without Open vSwitch, or where its database could not be asked. */
   readonly switch?: SeenSwitch;
   readonly runtime?: RuntimeList;

@@ -19,8 +19,9 @@ export async function standingFindings(config: AgentConfig): Promise<readonly Fi
 
 /** As `pipette ipam check` has them, rights aside, which the files' own check tells of. */
 async function databaseFindings(dataDir: string): Promise<readonly Finding[]> {
-  const { checkDatabase, databaseIn } = await loadCheck();
+  const { checkDatabase, databaseIn, requireRights } = await loadCheck();
   const path = databaseIn(dataDir);
+  requireRights(path);
   const report = await checkDatabase(path, { nowMs: Date.now(), bootId: readBootId() });
   if (report === undefined)
     return [

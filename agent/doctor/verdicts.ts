@@ -125,7 +125,7 @@ export function withoutInterface(sight: Sight, { owner, leases }: Claims): Findi
     ...common,
     severity: "error",
     code: "lease-without-interface",
-    trusts: "the interface",
+    trusts: "the kernel, which has none",
     why: "An address that stands nowhere on the node is in nobody's use; a pod that should have it has no network",
     todo: "let the address cool; a pod that still runs has to be removed, so that it is made anew",
     repair: { t: "attachment", owner },

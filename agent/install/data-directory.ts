@@ -8,7 +8,7 @@ import { removeFile } from "./place-file.ts";
 import type { Step } from "./step.ts";
 
 /** What Pipette itself makes in its data directory; anything else there is somebody else's. */
-const ours = /^(leases\.db.*|agent\.lock|agent\.log(\.1|\.lock)?)$/;
+const ours = /^(leases\.db.*|agent\.lock|agent\.log(\.1|\.lock)?|nodes\.json|node-uid)$/;
 /** On Windows also these, which a clean-up of the host has emptied. */
 const emptied = [hostRecords, endpointRecords];
 
@@ -49,12 +49,19 @@ export function removeConfig(path: string): Step {
   return { action: "remove", target: path, detail: "configuration", run };
 }
 
+async function staysFor(directory: string): Promise<string> {
+  const names = (await readdir(directory).catch(() => [])).sort();
+  const told = names.slice(0, 3).map((name) => `"${name}"`);
+  const more = names.length > told.length ? ` and ${names.length - told.length} more` : "";
+  return `the directory stays: it holds ${told.join(", ")}${more}, which is not of our making; rm -r takes it away`;
+}
+
 async function removeIfEmpty(directory: string): Promise<string | undefined> {
   try {
     await rmdir(directory);
     return undefined;
   } catch (caught) {
-    if (["ENOTEMPTY", "EEXIST"].includes(codeOf(caught))) return "the directory stays: it holds something else";
+    if (["ENOTEMPTY", "EEXIST"].includes(codeOf(caught))) return staysFor(directory);
     if (isMissing(caught)) return undefined;
     throw failed("remove", directory, caught);
   }

@@ -75,7 +75,9 @@ async function planInstall(
   const service: readonly Step[] = given["no-service"] ? [] : await (await openKeeper()).planInstall(definition, wish);
   const unheard = kept ? valueNames.filter((name) => given[name] !== undefined && given[name].length > 0) : [];
   const warnings = [
-    ...unheard.map((name) => `"${configFile}" is there already, so --${name} has no say`),
+    ...unheard.map(
+      (name) => `"${configFile}" is there already, so --${name} was not used: what stands in the file holds`,
+    ),
     ...(await foreignBefore(config)),
   ];
   const configured = [

@@ -3,7 +3,7 @@ import { formatJson, printable, printableLines } from "../../shared/terminal/pri
 import { Progress } from "../../shared/terminal/progress.ts";
 import { formatTable } from "../../shared/terminal/table.ts";
 import type { TerminalIo } from "../../shared/terminal/terminal-io.ts";
-import { carryOut, notCarriedOut, type Outcome, type Plan } from "./step.ts";
+import { carryOut, type Left, notCarriedOut, type Outcome, type Plan } from "./step.ts";
 
 export interface PlanOptions {
   readonly dryRun: boolean;
@@ -14,8 +14,10 @@ export interface PlanOptions {
 /** Carries the plan out, or only shows it, and says what became of it. Answers the command's exit status. */
 export async function runPlan(plan: Plan, options: PlanOptions, io: TerminalIo): Promise<number> {
   const outcome = options.dryRun ? notCarriedOut(plan) : await carriedOut(plan, options, io);
-  if (options.json) io.stdout(formatJson(asJson(outcome, options.dryRun)));
-  else io.stdout(asText(outcome, options.dryRun));
+  const { left } = plan;
+  if (options.json)
+    io.stdout(formatJson({ ...asJson(outcome, options.dryRun), ...(left === undefined ? {} : { left }) }));
+  else io.stdout(`${asText(outcome, options.dryRun)}${leftText(left ?? [])}`);
   for (const warning of outcome.warnings) io.stderr(`${printable(`Warning: ${warning}`)}\n`);
   if (outcome.failure === undefined) return exitStatus.done;
   const { message, details } = outcome.failure;
@@ -31,6 +33,12 @@ async function carriedOut(plan: Plan, options: PlanOptions, io: TerminalIo): Pro
 function asJson({ steps, warnings, failure }: Outcome, dryRun: boolean) {
   const error = failure === undefined ? {} : { error: { code: failure.code, message: failure.message } };
   return { dryRun, steps, warnings, ...error };
+}
+
+function leftText(left: readonly Left[]): string {
+  if (left.length === 0) return "";
+  const rows = left.map(({ what, command }) => [what, command]);
+  return `\n${formatTable([["WHAT STAYS", "WHAT TAKES IT AWAY"], ...rows])}`;
 }
 
 function asText({ steps, failure }: Outcome, dryRun: boolean): string {

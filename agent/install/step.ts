@@ -16,10 +16,18 @@ export interface Step {
   readonly run?: () => Promise<string | undefined>;
 }
 
+/** Something of ours that a removal leaves, and the command that takes it away. */
+export interface Left {
+  readonly what: string;
+  readonly command: string;
+}
+
 /** Steps in their order, and what the operator should know whatever becomes of them. */
 export interface Plan {
   readonly steps: readonly Step[];
   readonly warnings: readonly string[];
+  /** What is ours and stays, with the command that takes it away. */
+  readonly left?: readonly Left[];
 }
 
 /** How a plan went. */

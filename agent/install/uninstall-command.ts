@@ -12,8 +12,10 @@ import { executablesIn, planRemoval } from "./executables.ts";
 import { planHostCleanUp } from "./host-clean-up.ts";
 import { placeOptions } from "./install-options.ts";
 import { lockInstallation, lockName } from "./installation-lock.ts";
+import { leftBehind } from "./left.ts";
 import { removeFile } from "./place-file.ts";
 import { runPlan } from "./report.ts";
+import { agentWarning, planAgentGone } from "./running-agent.ts";
 import { planUnconfigure } from "./runtime-configuration.ts";
 import { openServiceKeeper, type ServiceKeeper } from "./service-steps.ts";
 import type { Plan, Step } from "./step.ts";
@@ -32,7 +34,7 @@ export const uninstallCommandWith = (openKeeper: () => Promise<ServiceKeeper>) =
   defineCommand({
     action: "uninstall",
     about: `Takes the runtime's configuration away, then the service, then both executables; agent.yaml and the leases stay,
-unless --purge asks for those too. It wants a drained node: without the executables nobody takes a pod's network down.
+unless --purge asks for those too. What stays is listed, with the command that takes it away. It wants a drained node: without the executables nobody takes a pod's network down.
 What is not there already is passed over, so it can be run again to finish what was interrupted.`,
     options,
     exits: { 1: "failed; what was done is listed, and the next run goes on from there" },
@@ -69,14 +71,19 @@ async function planUninstall(
   const conflist = config === undefined ? join(paths.cniConfDir, "10-pipette.conflist") : conflistPath(config);
   const unconfigured = conflist === undefined ? { steps: [], warnings: [] } : await planUnconfigure(conflist);
   const service = given["no-service"] ? [] : await (await openKeeper()).planRemoval();
+  const gone = given["no-service"] ? [] : await planAgentGone(dataDir, service);
+  const running = given["no-service"] ? await agentWarning(dataDir) : [];
+  // What says where the rest lies goes after it: a run that fails is run again.
   const data: readonly Step[] = given.purge
-    ? [...(await planSweep(configFile)), removeConfig(configFile), removeData(dataDir)]
+    ? [removeData(dataDir), ...(await planSweep(configFile)), removeConfig(configFile)]
     : [];
   // The host's network is the stopped agent's to take back, with the executable that is still there.
   const host = isWindows ? planHostCleanUp(dataDir, configFile) : [];
   return {
-    steps: [...unconfigured.steps, ...service, ...host, ...executables, ...data],
-    warnings: [...warnings, ...unconfigured.warnings],
+    // The executables last, since with them the command itself may go.
+    steps: [...unconfigured.steps, ...service, ...gone, ...host, ...data, ...executables],
+    warnings: [...warnings, ...unconfigured.warnings, ...running],
+    left: await leftBehind(config, { configFile, dataDir, purge: given.purge }),
   };
 }
 

@@ -22,7 +22,7 @@ export {
 } from "./link.ts";
 export type { Message } from "./message-writer.ts";
 export { type NetworkNamespace, SetnsError } from "./namespace.ts";
-export { addressesInNamespaces } from "./namespace-addresses.ts";
+export { addressesInNamespaces, type BareNamespace, bareNamespaces } from "./namespace-addresses.ts";
 export { getNamespaceId, readNamespaceId } from "./namespace-id.ts";
 export { declareNeighbour, forgetNeighbour, listNeighbours, readNeighbour } from "./neighbour.ts";
 export { isRefusal, NetlinkError } from "./netlink-error.ts";

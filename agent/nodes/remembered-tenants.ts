@@ -47,7 +47,7 @@ export class RememberedTenants implements TenantRegistry, AsyncDisposable {
   async vnidOf(project: string): Promise<number> {
     try {
       const vnid = await this.#registry.vnidOf(project);
-      this.#judge(new Map(this.#followed.current).set(project, vnid));
+      this.#judge(new Map(this.#followed.current ?? this.#known.state.tenants).set(project, vnid));
     } catch (caught) {
       if (!(caught instanceof CniError) || caught.code !== CniCode.tryAgainLater) throw caught;
       if (!this.#known.state.tenants.has(project)) throw caught;

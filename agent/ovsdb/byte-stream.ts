@@ -1,4 +1,5 @@
 import { isWindows } from "../../shared/platform.ts";
+import { isDenial, whoMay } from "../../shared/rights.ts";
 import type { OvsdbAddress } from "./address.ts";
 
 /** A connection that stands: bytes in and out. */
@@ -70,6 +71,7 @@ async function within(opening: Promise<Bun.Socket>, timeoutMs: number): Promise<
     opening.then((socket) => socket.terminate()).catch(() => undefined);
     throw new Error(`it took no connection within ${timeoutMs} ms`);
   } catch (caught) {
+    if (isDenial(caught)) throw new Error(`connecting fails with EACCES: it is for ${whoMay} alone`);
     throw caught instanceof Error && "code" in caught ? new Error(`connecting fails with ${caught.code}`) : caught;
   } finally {
     clearTimeout(timer);

@@ -67,7 +67,7 @@ export const traceCommand = defineCommand({
   about: `Shows the way that a packet from one pod to another would take through the tables of Open vSwitch: which flow
 it would meet in each, what that decides, and where it ends. No packet is sent. For "dataPath: ovs".`,
   operands: [
-    { name: "FROM", help: "a pod of this node: namespace/name, its name alone, or its address" },
+    { name: "FROM", of: { ask: "pods" }, help: "a pod of this node: namespace/name, its name alone, or its address" },
     { name: "TO", help: "a pod of this node, or any address: another node's pod, a service, the world outside" },
   ],
   options,

@@ -17,6 +17,8 @@ export interface Applicant {
   readonly pod: Pod | undefined;
   /** What this very owner left and nobody got since. */
   readonly left: readonly Lease[];
+  /** When it asks; milliseconds since 1970. */
+  readonly nowMs: number;
 }
 
 /**
@@ -31,22 +33,23 @@ export function chooseAddress(
   config: IpamConfig,
   asked: Ip | undefined,
 ): Ip {
-  const { owner, pod, left } = applicant;
+  const { owner, pod, left, nowMs } = applicant;
   if (asked !== undefined) {
     requireGivable(store, applicant, set, config, asked);
     store.setMark(cursorMark(owner.network, set), formatIp(asked));
     return asked;
   }
   const before = left.find(({ address: { ip } }) => rangeOf(set, ip) !== undefined && !isReserved(config, ip));
-  return before?.address.ip ?? lastAddress(store, owner, pod, set, config) ?? inTurn(store, owner.network, set, config);
+  const own = before?.address.ip ?? lastAddress(store, owner, pod, set, config);
+  return own ?? inTurn(store, owner.network, set, config, nowMs);
 }
 
-function inTurn(store: Store, network: string, set: RangeSet, config: IpamConfig): Ip {
+function inTurn(store: Store, network: string, set: RangeSet, config: IpamConfig, nowMs: number): Ip {
   const mark = cursorMark(network, set);
   const last = store.mark(mark) ?? store.mark(inheritedCursorMark(network, config.rangeSets.indexOf(set))) ?? "";
   const next = nextAddress(store, network, set, config.reserved, parseIp(last));
   const ip = next ?? longestCooling(store, network, set, config.reserved)?.address.ip;
-  if (ip === undefined) throw exhausted(store, network, set, config);
+  if (ip === undefined) throw exhausted(store, network, set, config, nowMs);
   store.setMark(mark, formatIp(ip));
   return ip;
 }
@@ -54,7 +57,7 @@ function inTurn(store: Store, network: string, set: RangeSet, config: IpamConfig
 const isReserved = ({ reserved }: IpamConfig, ip: Ip): boolean => intervalAt(reserved, ip) !== undefined;
 
 function requireGivable(store: Store, applicant: Applicant, set: RangeSet, config: IpamConfig, ip: Ip): void {
-  const usage = (): RangeUsage => usageOf(store, applicant.owner.network, set, config);
+  const usage = (): RangeUsage => usageOf(store, applicant.owner.network, set, config, applicant.nowMs);
   if (intervalAt(config.gateways, ip) !== undefined) throw isGateway(ip, usage());
   const excluded = intervalAt(config.excluded, ip);
   if (excluded !== undefined) throw isExcluded(ip, excluded, usage());

@@ -10,9 +10,16 @@ import { lasting, type RangeUsage, usageOf, withheldIn } from "./usage.ts";
 
 /** Why an address cannot be given: each names the range, the numbers, and who holds what is wanted. */
 
-export function exhausted(store: Store, network: string, set: RangeSet, config: IpamConfig): CniError {
-  const reservations = { gateways: config.gateways, reserved: lasting(config) };
-  const { range, total, used, releasing, cooling, gateways, excluded } = usageOf(store, network, set, reservations);
+export function exhausted(store: Store, network: string, set: RangeSet, config: IpamConfig, nowMs: number): CniError {
+  const { gateways: gatewayRuns, cooldownMs } = config;
+  const reservations = { gateways: gatewayRuns, cooldownMs, reserved: lasting(config) };
+  const { range, total, used, releasing, cooling, gateways, excluded } = usageOf(
+    store,
+    network,
+    set,
+    reservations,
+    nowMs,
+  );
   const withheld = withheldIn(store, network, set, config);
   const held = withheld === 0 ? "" : `, ${withheld} on interfaces without a lease`;
   const reserved = `${gateways} for gateways, ${excluded} excluded${held}`;

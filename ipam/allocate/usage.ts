@@ -3,6 +3,7 @@ import { countOf, type Interval, type Intervals, intervalsOf, without } from "..
 import type { IpamConfig } from "../config/ipam-config.ts";
 import { formatRangeSet, type RangeSet, rangeOf } from "../config/ranges.ts";
 import type { Store } from "../store/store.ts";
+import { cooledBy } from "./cooldown.ts";
 
 /**
  * Numbers of one range set. `total = used + cooling + free`; the addresses of its windows are
@@ -25,7 +26,7 @@ export interface RangeUsage {
 }
 
 /** What of a configuration keeps addresses from pods. */
-export type Reservations = Pick<IpamConfig, "gateways" | "reserved">;
+export type Reservations = Pick<IpamConfig, "gateways" | "reserved" | "cooldownMs">;
 
 /** As `reserved`, without what is only withheld at this moment. */
 export const lasting = ({ gateways, excluded }: IpamConfig): Intervals => intervalsOf([...gateways, ...excluded]);
@@ -44,14 +45,15 @@ export function usageOf(
   store: Store,
   network: string,
   set: RangeSet,
-  { gateways, reserved }: Reservations,
+  { gateways, reserved, cooldownMs }: Reservations,
+  nowMs: number,
 ): RangeUsage {
   const windows = set.map(({ start, end }): Interval => ({ first: start, last: end }));
   const open = leftOf(windows, reserved);
   const all = countOf(windows);
   const total = countOf(open);
   const besidesGateways = countOf(leftOf(windows, gateways));
-  const counts = open.map(({ first, last }) => store.count(network, first, last));
+  const counts = open.map(({ first, last }) => store.count(network, first, last, cooledBy(nowMs, cooldownMs)));
   const taken = counts.reduce((sum, count) => sum + count.taken, 0n);
   const cooling = counts.reduce((sum, count) => sum + count.cooling, 0);
   const releasing = counts.reduce((sum, count) => sum + count.releasing, 0);

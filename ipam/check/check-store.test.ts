@@ -188,7 +188,10 @@ test("a database of pods that come and go is in order, also beside its configura
 });
 
 test("there is a case for each code", () => {
-  expect(faults.map(({ code }) => code).sort()).toEqual([...findingCodes].sort());
+  // Of the configuration, which only the command has: ipam/config/strange-keys.test.ts.
+  expect(faults.map(({ code }) => code).sort()).toEqual(
+    [...findingCodes.filter((code) => code !== "unknown-key")].sort(),
+  );
 });
 
 describe.each(faults)("$code", ({ code, severity, what, make, args = () => [] }) => {

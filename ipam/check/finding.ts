@@ -34,5 +34,6 @@ export const findingCodes = [
   "long-departing",
   "outside-ranges",
   "reserved-address",
+  "unknown-key",
 ] as const;
 export type FindingCode = (typeof findingCodes)[number];

@@ -3,3 +3,4 @@ export { databaseIn } from "../allocator.ts";
 export { repairStore } from "../store/repair-store.ts";
 export { StoreSnapshot } from "../store/store-snapshot.ts";
 export { checkDatabase } from "./check-store.ts";
+export { requireRights } from "./require-rights.ts";

@@ -9,9 +9,9 @@ import { formatJson } from "../../shared/terminal/printable.ts";
 import { Allocator } from "../allocator.ts";
 import { ipamResult, readDns } from "../result.ts";
 import { leaseTable, leaseView } from "./lease-view.ts";
-import { dataDirWith, ipamConfigOf, type NetworkConf, readNetworkConf } from "./network-conf.ts";
-import { absoluteDir } from "./open-store.ts";
+import { ipamConfigOf, type NetworkConf, readNetworkConf } from "./network-conf.ts";
 import { confOption, dataDirOption, jsonOption } from "./options.ts";
+import { dataDirFor } from "./scope.ts";
 
 export const containerOption = {
   value: "ID",
@@ -56,9 +56,10 @@ runtime takes them back when it does not know the attachment.`,
   },
   run: async ({ options }, io) => {
     const conf = asking(await readNetworkConf(options.conf, io), options.ip);
+    const dataDir = dataDirFor(options["data-dir"], conf, io);
     const config = await ipamConfigOf(conf);
     const dns = await readDns(config);
-    using allocator = await Allocator.open(absoluteDir(dataDirWith(options["data-dir"], conf)));
+    using allocator = await Allocator.open(dataDir);
     const owner = { network: conf.network, sandboxId: options.container, ifname: options.ifname ?? usualIfname };
     const { leases, created } = allocator.allocate(owner, config, podIn(options.pod ?? ""));
     const result: unknown = JSON.parse(encodeResult(await ipamResult(config, leases, dns), conf.version));

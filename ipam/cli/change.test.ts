@@ -197,7 +197,7 @@ describe("gc", () => {
     });
     expect(await node.run("gc", "--keep", "x")).toMatchObject({
       status: 2,
-      stderr: expect.stringContaining('"--network" is missing'),
+      stderr: expect.stringContaining("wanted --network NAME or --conf FILE"),
     });
   });
 });

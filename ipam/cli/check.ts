@@ -1,18 +1,22 @@
 import { defineCommand } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
-import { formatJson, printable } from "../../shared/terminal/printable.ts";
+import { counted, formatJson, printable } from "../../shared/terminal/printable.ts";
 import { Progress } from "../../shared/terminal/progress.ts";
 import type { TerminalIo } from "../../shared/terminal/terminal-io.ts";
 import { databaseIn } from "../allocator.ts";
 import { readBootId } from "../boot-id.ts";
 import { type CheckReport, checkDatabase } from "../check/check-store.ts";
-import type { Finding } from "../check/finding.ts";
+import { type Finding, severities } from "../check/finding.ts";
 import type { CheckContext } from "../check/lease-checks.ts";
 import { intervalsOf } from "../config/intervals.ts";
+import { dataDirOf } from "../config/ipam-config.ts";
+import { strangeKeysOfSettings } from "../config/settings-keys.ts";
+import { strangeKeys, strangeKeyText } from "../config/strange-keys.ts";
 import { repairStore } from "../store/repair-store.ts";
-import { dataDirWith, ipamConfigOf, type NetworkConf, readNetworkConf } from "./network-conf.ts";
-import { absoluteDir, sayMissing } from "./open-store.ts";
+import { ipamConfigOf, type NetworkConf } from "./network-conf.ts";
+import { sayMissing } from "./open-store.ts";
 import { confOption, dataDirOption, jsonOption, progressOption } from "./options.ts";
+import { scopeOf } from "./scope.ts";
 
 const action = "check the database";
 
@@ -20,7 +24,8 @@ export const check = defineCommand({
   action,
   about: `Verifies what the allocator relies on: the file itself, that what is noted as taken is what the leases say, that
 generations are distinct and counted, that owners, states and times make sense. Of each finding it says what is,
-why it matters and what to do. With --conf also whether the leases lie in the configured ranges.`,
+why it matters and what to do. With --conf also whether the leases lie in the configured ranges, and which keys of
+the configuration are passed over, because nobody knows them.`,
   options: {
     conf: confOption,
     repair: { help: "puts right what follows from the leases: what is taken, and the generation to count on from" },
@@ -30,13 +35,16 @@ why it matters and what to do. With --conf also whether the leases lie in the co
   },
   exits: { 0: "in order, apart from notes", 1: "failed, or there are errors or warnings", 3: "there is no database" },
   run: async ({ options }, io) => {
-    const conf = options.conf === undefined ? undefined : await readNetworkConf(options.conf, io);
-    const dataDir = absoluteDir(dataDirWith(options["data-dir"], conf));
+    const { conf, dataDir } = await scopeOf(options, io);
     const context = { nowMs: Date.now(), bootId: readBootId(), ...(await rangesOf(conf)) };
-    const look = (): Promise<Report | undefined> =>
-      lookAt(databaseIn(dataDir), context, new Progress(io, options.progress));
+    const keys = conf === undefined ? [] : await unknownKeys(conf);
+    const look = async (): Promise<Report | undefined> => {
+      const seen = await lookAt(databaseIn(dataDir), context, new Progress(io, options.progress));
+      return seen === undefined ? undefined : { ...seen, findings: [...seen.findings, ...keys].sort(bySeverity) };
+    };
     let report = await look();
     if (report === undefined) {
+      for (const { what } of keys) io.stderr(`${printable(what)}\n`);
       sayMissing(dataDir, action, io);
       return exitStatus.notThere;
     }
@@ -67,6 +75,26 @@ async function lookAt(
   return report === undefined ? undefined : { database: path, ...report };
 }
 
+/** Of the configuration, and of the network's settings file. */
+async function unknownKeys(conf: NetworkConf): Promise<readonly Finding[]> {
+  const settings = await strangeKeysOfSettings(dataDirOf(conf.conf), conf.network);
+  const found = [
+    ...strangeKeys(conf.conf).map((key) => ({ key, where: "the network configuration" })),
+    ...settings.keys.map((key) => ({ key, where: `"${settings.path}"` })),
+  ];
+  return found.map(({ key, where }) => ({
+    // A word of its own may be meant for somebody else; a slip of the pen is for nobody.
+    severity: key.near === undefined ? "note" : "warning",
+    code: "unknown-key",
+    network: conf.network,
+    what: `${strangeKeyText(key)}, in ${where}`,
+    why: "What it was to say does not hold: an exclusion that is none gives addresses out that others have",
+    todo: key.near === undefined ? "take it out, or mend its name" : `write "${key.near}"`,
+  }));
+}
+
+const bySeverity = (a: Finding, b: Finding): number => severities.indexOf(a.severity) - severities.indexOf(b.severity);
+
 async function rangesOf(conf: NetworkConf | undefined): Promise<Pick<CheckContext, "ranges">> {
   if (conf === undefined) return {};
   const { rangeSets, reserved } = await ipamConfigOf(conf);
@@ -82,13 +110,11 @@ function tell({ database, leases, findings }: Report, repaired: number, json: bo
   const text = findings.map(({ severity, what, why, todo }) =>
     [`${severity}: ${what}`, `  why:  ${why}`, `  do:   ${todo}`].map((line) => `${printable(line)}\n`).join(""),
   );
-  const count = (wanted: Finding["severity"]): number => findings.filter(({ severity }) => severity === wanted).length;
+  const count = (wanted: Finding["severity"]): string =>
+    counted(findings.filter(({ severity }) => severity === wanted).length, wanted);
   const put = repaired === 0 ? "" : `${repaired} put right. `;
-  const sum =
-    findings.length === 0
-      ? "in order"
-      : `${count("error")} errors, ${count("warning")} warnings, ${count("note")} notes`;
+  const sum = findings.length === 0 ? "in order" : severities.map(count).join(", ");
   io.stdout(
-    `${text.join("\n")}${text.length === 0 ? "" : "\n"}${put}${printable(database)}: ${leases} leases, ${sum}\n`,
+    `${text.join("\n")}${text.length === 0 ? "" : "\n"}${put}${printable(database)}: ${counted(leases, "lease")}, ${sum}\n`,
   );
 }

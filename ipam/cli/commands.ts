@@ -44,6 +44,12 @@ look-ups change nothing.`,
       load: async () => (await import("./export.ts")).exportCommand,
     },
     {
+      name: "names",
+      summary: "what a completion offers",
+      hidden: true,
+      load: async () => (await import("./names.ts")).names,
+    },
+    {
       name: "serve",
       summary: "serve the allocator over gRPC",
       load: async () => (await import("./serve.ts")).serve,

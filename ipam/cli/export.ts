@@ -1,11 +1,13 @@
+import { resolve } from "node:path";
 import { paths } from "../../shared/paths.ts";
 import { defineCommand } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import { formatJson, printable } from "../../shared/terminal/printable.ts";
 import { Progress } from "../../shared/terminal/progress.ts";
 import { exportHostLocal } from "../host-local/export.ts";
-import { absoluteDir, openAllocator } from "./open-store.ts";
-import { dataDirOption, jsonOption, networkOption, progressOption } from "./options.ts";
+import { openAllocator } from "./open-store.ts";
+import { confOption, dataDirOption, jsonOption, networkOption, progressOption } from "./options.ts";
+import { oneNetwork, scopeOf, unknownNetwork } from "./scope.ts";
 
 const action = "export leases";
 
@@ -15,7 +17,8 @@ export const exportCommand = defineCommand({
 from there. The database keeps its leases; from now on the directory counts, and the next use of the network here
 takes it over again.`,
   options: {
-    network: { ...networkOption, help: "the network", required: true },
+    conf: confOption,
+    network: { ...networkOption, help: "the network, where no --conf names it" },
     to: {
       value: "DIR",
       of: "directory",
@@ -27,14 +30,19 @@ takes it over again.`,
     json: jsonOption,
     "data-dir": dataDirOption,
   },
-  exits: { 3: "there is no database" },
+  exits: { 3: "there is no database, or no such network" },
   run: async ({ options }, io) => {
-    using allocator = await openAllocator(absoluteDir(options["data-dir"]), action, io);
+    const scope = await scopeOf(options, io);
+    const wanted = oneNetwork(scope, action, io);
+    if (wanted === undefined) return exitStatus.wrongArguments;
+    const unknown = await unknownNetwork(scope, action, io);
+    if (unknown !== undefined) return unknown;
+    using allocator = await openAllocator(scope.dataDir, action, io);
     if (allocator === undefined) return exitStatus.notThere;
     using progress = new Progress(io, options.progress);
     const report = await exportHostLocal(allocator, {
-      directory: absoluteDir(options.to),
-      network: options.network,
+      directory: resolve(options.to),
+      network: wanted,
       ...(options["windows-names"] ? { windows: true } : {}),
       onProgress: ({ done, total }) => progress.at("files written", done, total),
     });

@@ -1,6 +1,7 @@
 import { validAttachments } from "../../shared/cni/valid-attachments.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { parseJson } from "../../shared/json.ts";
+import { faultPlace } from "../../shared/json-fault.ts";
 import { Fields } from "../../shared/json-fields.ts";
 import { defineCommand } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
@@ -8,8 +9,9 @@ import { formatJson, printable } from "../../shared/terminal/printable.ts";
 import type { Attachment } from "../allocator.ts";
 import { leaseTable, leaseView } from "./lease-view.ts";
 import { readInput } from "./network-conf.ts";
-import { absoluteDir, openAllocator } from "./open-store.ts";
-import { dataDirOption, jsonOption, networkOption } from "./options.ts";
+import { openAllocator } from "./open-store.ts";
+import { confOption, dataDirOption, jsonOption, networkOption } from "./options.ts";
+import { oneNetwork, scopeOf, unknownNetwork } from "./scope.ts";
 
 const action = "collect garbage";
 
@@ -19,18 +21,24 @@ export const gc = defineCommand({
 runtime does. The list is JSON: [{"containerID": "…", "ifname": "eth0"}, …], or the configuration of a CNI GC, with
 the same under "cni.dev/valid-attachments". An empty list keeps nothing. --dry-run shows what would go.`,
   options: {
-    network: { ...networkOption, help: "the network", required: true },
+    conf: confOption,
+    network: { ...networkOption, help: "the network, where no --conf names it" },
     keep: { value: "FILE", of: "file", help: 'the attachments that stand ("-": standard input)', required: true },
     "dry-run": { help: "changes nothing, only lists what would be taken back" },
     json: jsonOption,
     "data-dir": dataDirOption,
   },
-  exits: { 0: "done, also when nothing was to be taken back", 3: "there is no database" },
+  exits: { 0: "done, also when nothing was to be taken back", 3: "there is no database, or no such network" },
   run: async ({ options }, io) => {
+    const scope = await scopeOf(options, io);
+    const network = oneNetwork(scope, action, io);
+    if (network === undefined) return exitStatus.wrongArguments;
     const keep = attachmentsIn(await readInput(options.keep, "attachments to keep", io));
-    using allocator = await openAllocator(absoluteDir(options["data-dir"]), action, io);
+    const unknown = await unknownNetwork(scope, action, io);
+    if (unknown !== undefined) return unknown;
+    using allocator = await openAllocator(scope.dataDir, action, io);
     if (allocator === undefined) return exitStatus.notThere;
-    const { network, "dry-run": isTrial } = options;
+    const { "dry-run": isTrial } = options;
     const stale = allocator.unclaimed(network, keep);
     if (!isTrial) allocator.retain(network, keep, "cooling");
     const generations = new Set(stale.map(({ generation }) => generation));
@@ -59,7 +67,7 @@ function attachmentsIn(text: string): readonly Attachment[] {
   try {
     value = parseJson(text);
   } catch (cause) {
-    const is = cause instanceof Error ? cause.message : String(cause);
+    const is = `${cause instanceof Error ? cause.message : String(cause)}${faultPlace(text)}`;
     throw new CniError(CniCode.decode, `Cannot read the ${what}: ${is}, wanted a JSON array or object`, { cause });
   }
   const object = Array.isArray(value) ? { "cni.dev/valid-attachments": value } : value;

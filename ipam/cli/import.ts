@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import { formatIp } from "../../shared/ip.ts";
 import { paths } from "../../shared/paths.ts";
 import { defineCommand } from "../../shared/terminal/command.ts";
@@ -9,9 +10,9 @@ import { type ImportReport, importHostLocal } from "../host-local/import.ts";
 import { hostLocalDirectory } from "../host-local/places.ts";
 import { describeImport } from "../host-local/report.ts";
 import { leaseView } from "./lease-view.ts";
-import { dataDirWith, ipamConfigOf, readNetworkConf } from "./network-conf.ts";
-import { absoluteDir } from "./open-store.ts";
+import { ipamConfigOf } from "./network-conf.ts";
 import { confOption, dataDirOption, jsonOption, networkOption, progressOption } from "./options.ts";
+import { oneNetwork, scopeOf } from "./scope.ts";
 
 const action = "import leases";
 
@@ -42,15 +43,11 @@ With --conf the leases get their subnets and gateways at once, else with the nex
     3: "there is no such directory",
   },
   run: async ({ options }, io) => {
-    const conf = options.conf === undefined ? undefined : await readNetworkConf(options.conf, io);
-    const network = options.network ?? conf?.network;
-    if (network === undefined) {
-      io.stderr(`Cannot ${action}: nothing says of which network, wanted --network NAME or --conf FILE\n`);
-      return exitStatus.wrongArguments;
-    }
-    const dataDir = absoluteDir(dataDirWith(options["data-dir"], conf));
-    const directory =
-      options.from === undefined ? await hostLocalDirectory(dataDir, network) : absoluteDir(options.from);
+    const scope = await scopeOf(options, io);
+    const { dataDir, conf } = scope;
+    const network = oneNetwork(scope, action, io);
+    if (network === undefined) return exitStatus.wrongArguments;
+    const directory = options.from === undefined ? await hostLocalDirectory(dataDir, network) : resolve(options.from);
     if (directory === undefined) {
       io.stderr(
         `${printable(`Cannot ${action}: host-local has no directory for network "${network}" in "${dataDir}", wanted one; --from DIR names another`)}\n`,

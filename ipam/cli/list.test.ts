@@ -77,12 +77,12 @@ test("shows JSON for programs, of one network where asked", async () => {
 test("says so when there is nothing", async () => {
   using scratch = scratchDir();
   await fill(scratch.path);
-  expect(await run("list", "--data-dir", scratch.path, "--network", "green")).toEqual({
+  expect(await run("list", "--data-dir", scratch.path, "--network", "red", "--state", "cooling")).toEqual({
     status: 0,
-    stdout: 'No leases in network "green"\n',
+    stdout: 'No leases in network "red" that are cooling\n',
     stderr: "",
   });
-  expect((await run("list", "--data-dir", scratch.path, "--network", "green", "--json")).stdout).toBe("[]\n");
+  expect((await run("list", "--data-dir", scratch.path, "--pod", "x/y", "--json")).stdout).toBe("[]\n");
 });
 
 test("without a database fails, and makes none", async () => {
@@ -95,9 +95,9 @@ test("without a database fails, and makes none", async () => {
 
 test.each([
   [[], "the command is missing, wanted list, show"],
-  [["lits"], 'the command is "lits", wanted list, show'],
-  [["list", "--jsno"], '"--jsno" is no option of it'],
-  [["list", "extra"], '"extra" is too much'],
+  [["lits"], 'the command is "lits" (did you mean "list"?), wanted list, show'],
+  [["list", "--jsno"], '"--jsno" is no option of it (did you mean "--json"?)'],
+  [["list", "extra"], '"extra" is one word too many, wanted nothing but options'],
   [["list", "--json=yes"], '"--json=yes" is no option of it'],
   [["list", "--network"], '"--network" has no value'],
   [["list", "--data-dir="], '"--data-dir" has no value'],

@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import { formatIp } from "../../shared/ip.ts";
 import { defineCommand } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
@@ -5,13 +6,12 @@ import { formatJson, printable } from "../../shared/terminal/printable.ts";
 import type { TerminalIo } from "../../shared/terminal/terminal-io.ts";
 import { formatInterval } from "../config/intervals.ts";
 import { addressKinds } from "./census.ts";
-import { dataDirWith, ipamConfigOf, readNetworkConf } from "./network-conf.ts";
-import { absoluteDir, openSnapshot } from "./open-store.ts";
 import { confOption, dataDirOption, jsonOption, networkOption } from "./options.ts";
 import { mainKind, type Picture, pictureOf } from "./picture.ts";
 import { pictureSvg } from "./picture-svg.ts";
 import { pictureText, type TextStyle } from "./picture-text.ts";
-import { poolsOfConfig, poolsOfStore } from "./pools.ts";
+import { withPools } from "./pool-look.ts";
+import { scopeOf } from "./scope.ts";
 import { writeFileWhole } from "./write-file.ts";
 
 const action = "draw the pool";
@@ -31,34 +31,30 @@ Colours only on a terminal and without NO_COLOR.`,
     json: jsonOption,
     "data-dir": dataDirOption,
   },
-  exits: { 3: "there is no database, or it knows no ranges" },
+  exits: { 3: "there is no database, or it knows no such network or no ranges" },
   run: async ({ options }, io) => {
-    const conf = options.conf === undefined ? undefined : await readNetworkConf(options.conf, io);
-    using snapshot = await openSnapshot(absoluteDir(dataDirWith(options["data-dir"], conf)), action, io);
-    if (snapshot === undefined) return exitStatus.notThere;
-    const network = options.network ?? conf?.network;
-    const known =
-      conf === undefined ? poolsOfStore(snapshot, network) : poolsOfConfig(conf.network, await ipamConfigOf(conf));
-    const pools = known.filter((pool) => network === undefined || pool.network === network);
-    if (pools.length === 0) {
-      const whose = network === undefined ? "" : ` of network "${network}"`;
-      io.stderr(
-        `${printable(`Cannot ${action}: no address${whose} was given yet, wanted one; --conf FILE shows the ranges of a configuration`)}\n`,
-      );
-      return exitStatus.notThere;
-    }
-    const pictures = pools.map((pool) => pictureOf(pool, () => snapshot.leases(pool.network)));
-    if (options.svg !== undefined) {
-      const path = absoluteDir(options.svg);
-      await writeFileWhole(path, pictureSvg(pictures, new Date().toISOString()));
-      io.stderr(`Wrote ${printable(path)}\n`);
-    }
-    if (options.json) io.stdout(formatJson({ pools: pictures.map(pictureView) }));
-    else if (options.svg === undefined) {
-      const style = styleFor(io, options.ascii);
-      io.stdout(pictures.map((picture) => pictureText(picture, style)).join("\n"));
-    }
-    return exitStatus.done;
+    const scope = await scopeOf(options, io);
+    return withPools(scope, action, io, async ({ pools, leases }) => {
+      if (pools.length === 0) {
+        const whose = scope.network === undefined ? "" : ` of network "${scope.network}"`;
+        io.stderr(
+          `${printable(`Cannot ${action}: no address${whose} was given yet, wanted one; --conf FILE shows the ranges of a configuration`)}\n`,
+        );
+        return exitStatus.notThere;
+      }
+      const pictures = pools.map((pool) => pictureOf(pool, () => leases(pool.network)));
+      if (options.svg !== undefined) {
+        const path = resolve(options.svg);
+        await writeFileWhole(path, pictureSvg(pictures, new Date().toISOString()));
+        io.stderr(`Wrote ${printable(path)}\n`);
+      }
+      if (options.json) io.stdout(formatJson({ pools: pictures.map(pictureView) }));
+      else if (options.svg === undefined) {
+        const style = styleFor(io, options.ascii);
+        io.stdout(pictures.map((picture) => pictureText(picture, style)).join("\n"));
+      }
+      return exitStatus.done;
+    });
   },
 });
 

@@ -2,6 +2,7 @@ import { ipamKind } from "../../shared/cni/ipam-kind.ts";
 import { networkNameRule, wrongNetworkName } from "../../shared/cni/names.ts";
 import { type CniVersion, parseVersion, supportedVersions } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
+import { withFaultPlace } from "../../shared/json-fault.ts";
 import { Fields } from "../../shared/json-fields.ts";
 import { limits } from "../../shared/limits.ts";
 import type { TerminalIo } from "../../shared/terminal/terminal-io.ts";
@@ -22,13 +23,21 @@ export interface NetworkConf {
  * @throws {CniError} code 5, 6 or 7 naming file or field
  */
 export async function readNetworkConf(file: string, io: TerminalIo): Promise<NetworkConf> {
-  const document = Fields.parse(await readInput(file, "network configuration", io));
+  const document = parsed(await readInput(file, "network configuration", io));
   const network = document.string("name") ?? "";
   if (wrongNetworkName(network) !== undefined) throw document.wrong("name", network, networkNameRule);
   const given = document.string("cniVersion") ?? "";
   const version = parseVersion(given);
   if (version === undefined) throw document.wrong("cniVersion", given, `one of ${supportedVersions.join(", ")}`);
   return { network, version, conf: pluginIn(document) };
+}
+
+function parsed(text: string): Fields {
+  try {
+    return Fields.parse(text);
+  } catch (caught) {
+    throw withFaultPlace(caught, text);
+  }
 }
 
 function pluginIn(document: Fields): Fields {
@@ -49,10 +58,6 @@ export async function ipamConfigOf({ conf, network, version }: NetworkConf): Pro
   const settings = await readSettingsFile(dataDirOf(conf), network);
   return parseIpamConfig({ conf, network, version, args: "", ...(settings === undefined ? {} : { settings }) });
 }
-
-/** Where the leases of this command line lie: what was typed counts before what the configuration says. */
-export const dataDirWith = (typed: string | undefined, conf: NetworkConf | undefined): string | undefined =>
-  typed ?? (conf === undefined ? undefined : dataDirOf(conf.conf));
 
 /**
  * A file, or standard input, up to the bound of a network configuration.

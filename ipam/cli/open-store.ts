@@ -1,13 +1,7 @@
-import { resolve } from "node:path";
-import { paths } from "../../shared/paths.ts";
 import { printable } from "../../shared/terminal/printable.ts";
 import type { TerminalIo } from "../../shared/terminal/terminal-io.ts";
 import { Allocator, databaseIn } from "../allocator.ts";
 import { StoreSnapshot } from "../store/store-snapshot.ts";
-
-/** A directory as it was typed: relative to where the person is. */
-export const absoluteDir = (typed: string | undefined): string =>
-  typed === undefined ? paths.dataDir : resolve(typed);
 
 /** `undefined`, and said so on stderr, where nothing was ever leased. */
 export async function openSnapshot(

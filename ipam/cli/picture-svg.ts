@@ -95,7 +95,7 @@ function stripBlock(strip: Strip, pool: Picture["pool"], top: number, left: numb
   }
   const notes = [
     ...(perCell === 1n ? [] : [`One cell is ${perCell} addresses; the fuller, the stronger its colour`]),
-    ...(rest === undefined ? [] : [`${formatInterval(rest)} is free but for what is reserved`]),
+    ...(rest === undefined ? [] : [`${formatInterval(rest)} is not drawn: no pod has an address there`]),
   ];
   for (const note of notes) {
     parts.push(`<text x="${left}" y="${y + 16}">${note}</text>`);

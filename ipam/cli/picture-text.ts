@@ -54,7 +54,7 @@ function stripText(strip: Strip, pool: Picture["pool"], style: TextStyle): strin
     return `${formatIp(cells[0].first).padEnd(width)}  ${" ".repeat(offset)}${drawn}\n`;
   });
   const size = perCell === 1n ? "" : `One cell is ${perCell} addresses\n`;
-  const more = rest === undefined ? "" : `${formatInterval(rest)} is free but for what is reserved\n`;
+  const more = rest === undefined ? "" : `${formatInterval(rest)} is not drawn: no pod has an address there\n`;
   return `${lines.join("")}${size}${more}`;
 }
 

@@ -7,8 +7,9 @@ import { readBootId } from "../boot-id.ts";
 import type { Lease } from "../lease.ts";
 import { containerOption, ifnameOption, usualIfname } from "./allocate.ts";
 import { leaseTable, leaseView, podText } from "./lease-view.ts";
-import { absoluteDir, openAllocator } from "./open-store.ts";
-import { dataDirOption, jsonOption, networkOption } from "./options.ts";
+import { openAllocator } from "./open-store.ts";
+import { confOption, dataDirOption, jsonOption, namesOf, networkOption } from "./options.ts";
+import { scopeOf, unknownNetwork } from "./scope.ts";
 import { addressIn } from "./show.ts";
 
 const action = "release addresses";
@@ -21,10 +22,11 @@ are given again.
 With --container it is named as a DEL of the runtime names it. With ADDRESS its owner is looked up first, and what
 is taken back is that very lease and no later one; where the owner may be alive --force is wanted: its address would
 be given to another pod while it still uses it. Interfaces are not touched.`,
-  operands: [{ name: "ADDRESS", help: "an address of the attachment", optional: true }],
+  operands: [{ name: "ADDRESS", of: namesOf("addresses"), help: "an address of the attachment", optional: true }],
   options: {
-    container: containerOption,
+    container: { ...containerOption, of: namesOf("sandboxes") },
     ifname: ifnameOption,
+    conf: confOption,
     network: networkOption,
     force: { help: "also where the owner may be alive, or its interface may stand" },
     json: jsonOption,
@@ -32,18 +34,22 @@ be given to another pod while it still uses it. Interfaces are not touched.`,
   },
   exits: {
     1: "failed, or --force is wanted",
-    3: "there is no such lease, or no database",
+    3: "there is no such lease or network, or no database",
     4: "leases of several networks fit; they are listed",
   },
   run: async ({ options, operands: [address] }, io) => {
-    const { container, ifname = usualIfname, network } = options;
+    const { container, ifname = usualIfname } = options;
     const ip = address === undefined ? undefined : addressIn(address);
     const wrong = wrongTarget(address, ip !== undefined, container);
     if (wrong !== undefined) {
       io.stderr(printable(`Cannot ${action}: ${wrong}`).concat("\n"));
       return exitStatus.wrongArguments;
     }
-    using allocator = await openAllocator(absoluteDir(options["data-dir"]), action, io);
+    const scope = await scopeOf(options, io);
+    const { network } = scope;
+    const unknown = await unknownNetwork(scope, action, io);
+    if (unknown !== undefined) return unknown;
+    using allocator = await openAllocator(scope.dataDir, action, io);
     if (allocator === undefined) return exitStatus.notThere;
     const named = leasesWhere(allocator, network, ({ owner, address: held }) =>
       ip === undefined ? owner.sandboxId === container && owner.ifname === ifname : sameIp(held.ip, ip),

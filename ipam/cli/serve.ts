@@ -4,9 +4,9 @@ import { createLogger, logLevels } from "../../shared/log.ts";
 import { paths } from "../../shared/paths.ts";
 import { defineCommand } from "../../shared/terminal/command.ts";
 import type { IpamServerConfig } from "../service/mod.ts";
-import { dataDirWith, ipamConfigOf, type NetworkConf, readNetworkConf } from "./network-conf.ts";
-import { absoluteDir } from "./open-store.ts";
+import { ipamConfigOf, type NetworkConf, readNetworkConf } from "./network-conf.ts";
 import { confOption, dataDirOption } from "./options.ts";
+import { dataDirFor } from "./scope.ts";
 
 export const serve = defineCommand({
   action: "serve the allocator",
@@ -26,7 +26,7 @@ socket serves the same, and knows besides which interfaces stand on the leases.`
   exits: { 0: "stopped as asked" },
   run: async ({ options }, io) => {
     const confs = await Promise.all((options.conf ?? []).map((file) => readNetworkConf(file, io)));
-    const dataDir = absoluteDir(dataDirWith(options["data-dir"], confs[0]));
+    const dataDir = dataDirFor(options["data-dir"], confs[0], io);
     const sections = await sectionsOf(confs, dataDir);
     const { openSystem } = await import("../../shared/server/system.ts");
     const { runDaemon } = await import("../../shared/server/daemon.ts");

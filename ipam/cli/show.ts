@@ -8,9 +8,10 @@ import { intervalAt } from "../config/intervals.ts";
 import type { Lease } from "../lease.ts";
 import type { StoreSnapshot } from "../store/store-snapshot.ts";
 import { inStateSinceMs, leaseTable, leaseView, podText, timeText } from "./lease-view.ts";
-import { absoluteDir, openSnapshot } from "./open-store.ts";
-import { dataDirOption, jsonOption, networkOption } from "./options.ts";
+import { openSnapshot } from "./open-store.ts";
+import { confOption, dataDirOption, jsonOption, namesOf, networkOption } from "./options.ts";
 import { poolsOfStore, poolText } from "./pools.ts";
+import { scopeOf, unknownNetwork } from "./scope.ts";
 
 const action = "show leases";
 
@@ -18,17 +19,26 @@ export const show = defineCommand({
   action,
   about: `Shows all about the leases of one address, one pod or one sandbox. An address may be written in any way, a
 sandbox by the beginning of its id, a pod by its name alone.`,
-  operands: [{ name: "WHAT", help: "an address, NAMESPACE/NAME of a pod, or the id of a sandbox" }],
-  options: { network: networkOption, json: jsonOption, "data-dir": dataDirOption },
-  exits: { 3: "there is no such lease, or no database", 4: "more than one fits; they are listed" },
+  operands: [
+    { name: "WHAT", of: namesOf("holders"), help: "an address, NAMESPACE/NAME of a pod, or the id of a sandbox" },
+  ],
+  options: { conf: confOption, network: networkOption, json: jsonOption, "data-dir": dataDirOption },
+  exits: { 3: "there is no such lease or network, or no database", 4: "more than one fits; they are listed" },
   run: async ({ options, operands: [what = ""] }, io) => {
-    using snapshot = await openSnapshot(absoluteDir(options["data-dir"]), action, io);
+    const scope = await scopeOf(options, io);
+    const unknown = await unknownNetwork(scope, action, io);
+    if (unknown !== undefined) {
+      if (options.json) io.stdout(formatJson([]));
+      return unknown;
+    }
+    using snapshot = await openSnapshot(scope.dataDir, action, io);
     if (snapshot === undefined) return exitStatus.notThere;
-    const leases = matching(snapshot, what, options.network);
+    const { network } = scope;
+    const leases = matching(snapshot, what, network);
     const things = new Set(leases.map(thingOf(what)));
     if (options.json) io.stdout(formatJson(leases.map(leaseView)));
     if (leases.length === 0) {
-      io.stderr(`${notThere(snapshot, what, options.network)}\n`);
+      io.stderr(`${notThere(snapshot, what, network)}\n`);
       return exitStatus.notThere;
     }
     if (things.size > 1) {
@@ -56,7 +66,7 @@ export function matching(snapshot: StoreSnapshot, what: string, network: string 
             ({ pod }) => pod?.name === what,
           ];
   const found = ways.map((): Lease[] => []);
-  for (const lease of snapshot.leases(network)) {
+  for (const lease of snapshot.kept(Date.now(), network)) {
     const way = ways.findIndex((fits) => fits(lease));
     if (way >= 0) found[way]?.push(lease);
   }
@@ -79,9 +89,21 @@ function notThere(snapshot: StoreSnapshot, what: string, network: string | undef
     return printable(
       `Cannot ${action}: nothing${where} is "${what}", wanted an address, a pod or a sandbox that "pipette ipam list" shows`,
     );
+  const before = lastHolder(snapshot, ip, network);
   const pool = poolsOfStore(snapshot, network).find(({ windows }) => intervalAt(windows, ip) !== undefined);
   const lies = pool === undefined ? "and lies in no range that gave addresses" : `and lies in ${poolText(pool)}`;
-  return printable(`Cannot ${action}: "${formatIp(ip)}" has no lease${where} ${lies}, wanted an address in use`);
+  return printable(
+    `Cannot ${action}: "${formatIp(ip)}" has no lease${where} ${lies}, wanted an address in use${before}`,
+  );
+}
+
+/** Whose the address was before it cooled, as long as an ADD has not cleared that away. */
+function lastHolder(snapshot: StoreSnapshot, ip: Ip, network: string | undefined): string {
+  const last = snapshot.leases(network).find(({ address }) => sameIp(address.ip, ip));
+  if (last?.releasedAtMs === undefined) return "";
+  const pod = podText(last);
+  const holder = `sandbox "${last.owner.sandboxId}" (${last.owner.ifname})${pod === undefined ? "" : ` of pod "${pod}"`}`;
+  return `; it was last of ${holder}, until ${timeText(last.releasedAtMs)}`;
 }
 
 function details(lease: Lease, bootId: string, nowMs: number): string {

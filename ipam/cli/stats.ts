@@ -1,16 +1,15 @@
 import { defineCommand } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
-import { formatJson } from "../../shared/terminal/printable.ts";
+import { counted, formatJson } from "../../shared/terminal/printable.ts";
 import { formatAge, formatTable } from "../../shared/terminal/table.ts";
 import { readBootId } from "../boot-id.ts";
 import type { Lease } from "../lease.ts";
-import type { StoreSnapshot } from "../store/store-snapshot.ts";
 import { Counter, type Tally, taken } from "./census.ts";
 import { leaseView } from "./lease-view.ts";
-import { dataDirWith, ipamConfigOf, readNetworkConf } from "./network-conf.ts";
-import { absoluteDir, openSnapshot } from "./open-store.ts";
 import { confOption, dataDirOption, jsonOption, networkOption } from "./options.ts";
-import { type Pool, poolOf, poolsOfConfig, poolsOfStore } from "./pools.ts";
+import { type PoolLook, withPools } from "./pool-look.ts";
+import { type Pool, poolOf } from "./pools.ts";
+import { scopeOf } from "./scope.ts";
 
 const action = "count addresses";
 
@@ -20,25 +19,15 @@ export const stats = defineCommand({
 allocated, releasing, cooling and free; how full that is, the oldest lease, and how much comes and goes.
 
 Without --conf the ranges are what the database remembers: those that gave an address, without what is excluded.
-ALLOCATIONS counts since the oldest standing lease of the set was given, over all networks of the database.`,
+Below stands how many addresses all range sets of the database have given since the oldest of these leases.`,
   options: { conf: confOption, network: networkOption, json: jsonOption, "data-dir": dataDirOption },
-  exits: { 3: "there is no database" },
+  exits: { 3: "there is no database, or no such network" },
   run: async ({ options }, io) => {
-    const conf = options.conf === undefined ? undefined : await readNetworkConf(options.conf, io);
-    const dir = absoluteDir(dataDirWith(options["data-dir"], conf));
-    using snapshot = await openSnapshot(dir, action, io);
-    if (snapshot === undefined) return exitStatus.notThere;
-    const network = options.network ?? conf?.network;
-    const pools =
-      conf === undefined ? poolsOfStore(snapshot, network) : poolsOfConfig(conf.network, await ipamConfigOf(conf));
-    const report = reportOf(
-      snapshot,
-      pools.filter((pool) => network === undefined || pool.network === network),
-      network,
-      readBootId(),
-    );
-    io.stdout(options.json ? formatJson(reportView(report, Date.now())) : reportText(report, Date.now()));
-    return exitStatus.done;
+    return withPools(await scopeOf(options, io), action, io, (look) => {
+      const report = reportOf(look, readBootId());
+      io.stdout(options.json ? formatJson(reportView(report, Date.now())) : reportText(report, Date.now()));
+      return exitStatus.done;
+    });
   },
 });
 
@@ -60,17 +49,12 @@ interface Report {
   readonly generation: number;
 }
 
-function reportOf(
-  snapshot: StoreSnapshot,
-  pools: readonly Pool[],
-  network: string | undefined,
-  bootId: string,
-): Report {
+function reportOf({ pools, leases, marks }: PoolLook, bootId: string): Report {
   const counts = new Map(
     pools.map((pool) => [pool, { counter: new Counter(pool), oldest: undefined as Lease | undefined, earlierBoot: 0 }]),
   );
   let outside = 0;
-  for (const lease of snapshot.leases(network)) {
+  for (const lease of leases()) {
     const pool = poolOf(pools, lease.owner.network, lease.address.ip);
     const count = pool === undefined ? undefined : counts.get(pool);
     if (count === undefined) {
@@ -91,7 +75,7 @@ function reportOf(
       earlierBoot,
     })),
     outside,
-    generation: Number(snapshot.marks().get("generation") ?? "0"),
+    generation: Number(marks.get("generation") ?? "0"),
   };
 }
 
@@ -141,6 +125,16 @@ function reportView(report: Report, nowMs: number) {
   };
 }
 
+/** Generations count over the whole database, so no set can be said to have given so many. */
+function churnText(report: Report, nowMs: number): string {
+  const churns = report.pools.flatMap((entry) => churnOf(entry, report, nowMs) ?? []);
+  const [most] = churns.toSorted((a, b) => b.allocations - a.allocations);
+  if (most === undefined) return "";
+  const rate = most.perHour === undefined ? "" : ` (${most.perHour} per hour)`;
+  const given = counted(most.allocations, "address", "addresses");
+  return `${given}${rate} given since the oldest of these leases, by all range sets of the database\n`;
+}
+
 function reportText(report: Report, nowMs: number): string {
   if (report.pools.length === 0)
     return "No addresses were given yet; --conf FILE shows the ranges of a configuration\n";
@@ -155,25 +149,21 @@ function reportText(report: Report, nowMs: number): string {
     "FREE",
     "USED",
     "OLDEST",
-    "ALLOCATIONS",
   ];
   const rows = report.pools.map((entry) => {
     const { pool, tally, total, oldest } = entry;
-    const churn = churnOf(entry, report, nowMs);
     return [
       ...[pool.network, pool.range],
       ...[total, tally.allocated, tally.releasing, tally.cooling].map(String),
       pool.from === "store" ? "?" : String(tally.excluded),
       ...[String(tally.free), `${percent(entry)} %`],
       oldest === undefined ? "-" : formatAge(nowMs - oldest.allocatedAtMs),
-      churn === undefined
-        ? "-"
-        : `${churn.allocations}${churn.perHour === undefined ? "" : ` (${churn.perHour} per hour)`}`,
     ];
   });
   const earlier = report.pools.reduce((sum, { earlierBoot }) => sum + earlierBoot, 0);
   return [
     formatTable([header, ...rows]),
+    churnText(report, nowMs),
     report.outside === 0 ? "" : `${report.outside} more in no range shown here\n`,
     earlier === 0 ? "" : `${earlier} allocated before the last boot\n`,
   ].join("");

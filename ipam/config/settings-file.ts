@@ -22,8 +22,8 @@ export async function readSettingsFile(dataDir: string, network: string): Promis
   return parseSection(fields);
 }
 
-/** Opened first and judged then, so that nobody can put another file there in between. */
-async function readTrusted(path: string): Promise<Uint8Array | undefined> {
+/** Opened first and judged then, so that nobody can put another file there in between; `undefined`: there is none. */
+export async function readTrusted(path: string): Promise<Uint8Array | undefined> {
   // Only those who have the file pay for this.
   const { closeSync, constants, fstatSync, lstatSync, openSync, readSync } = await import("node:fs");
   let file: number | undefined;

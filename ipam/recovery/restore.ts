@@ -52,6 +52,7 @@ export function restoreLeases(store: Store, { owner, addresses }: Standing, cont
       state: "allocated",
       bootId: context.bootId,
       generation,
+      ...(isOwn && now.pod !== undefined ? { pod: now.pod } : {}),
       allocatedAtMs: context.now(),
     };
     store.put(lease);

@@ -91,10 +91,10 @@ export class MemoryStore implements Store {
     return ip;
   }
 
-  count(network: string, from: Ip, to: Ip): TakenCount {
-    const taken = [...this.#leases.values()].filter(
-      (lease) => lease.owner.network === network && within(lease, { from, to }),
-    );
+  count(network: string, from: Ip, to: Ip, cooledByMs: number): TakenCount {
+    const taken = [...this.#leases.values()]
+      .filter((lease) => lease.owner.network === network && within(lease, { from, to }))
+      .filter((lease) => lease.state !== "cooling" || releasedAt(lease) > cooledByMs);
     const inState = (state: Lease["state"]): number => taken.filter((lease) => lease.state === state).length;
     return { taken: BigInt(taken.length), releasing: inState("releasing"), cooling: inState("cooling") };
   }

@@ -185,16 +185,18 @@ export class SqliteStore implements Store {
     return run === undefined || run.last < number ? from : ipOfNumber(from.family, run.last + 1n);
   }
 
-  count(network: string, from: Ip, to: Ip): TakenCount {
+  count(network: string, from: Ip, to: Ip, cooledByMs: number): TakenCount {
     const taken = this.#taken(network, numberOf(from), numberOf(to));
-    const left = this.#all<{ state: LeaseState; number: number }>(
-      "SELECT state, count(*) AS number FROM lease INDEXED BY lease_left WHERE network = ? AND released_at_ms IS NOT NULL AND address BETWEEN ? AND ? GROUP BY state",
+    const left = this.#all<{ state: LeaseState; number: number; cooled: number }>(
+      "SELECT state, count(*) AS number, total(released_at_ms <= ?) AS cooled FROM lease INDEXED BY lease_left WHERE network = ? AND released_at_ms IS NOT NULL AND address BETWEEN ? AND ? GROUP BY state",
+      cooledByMs,
       network,
       keyOf(from),
       keyOf(to),
     );
-    const inState = (state: LeaseState): number => left.find((row) => row.state === state)?.number ?? 0;
-    return { taken, releasing: inState("releasing"), cooling: inState("cooling") };
+    const { number: cooling = 0, cooled = 0 } = left.find(({ state }) => state === "cooling") ?? {};
+    const { number: releasing = 0 } = left.find(({ state }) => state === "releasing") ?? {};
+    return { taken: taken - BigInt(cooled), releasing, cooling: cooling - cooled };
   }
 
   mark(name: string): string | undefined {

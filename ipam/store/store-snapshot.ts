@@ -1,5 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Owner } from "../../shared/cni/types.ts";
+import { cooledTest } from "../allocate/cooldown.ts";
+import { networksUsed } from "../allocate/marks.ts";
 import type { Lease } from "../lease.ts";
 import { type AddressKey, numberOfKey } from "./address-key.ts";
 import { type LeaseRow, leaseOf } from "./lease-row.ts";
@@ -49,6 +51,24 @@ export class StoreSnapshot implements Disposable {
     for (const row of rows) yield leaseOf(row);
   }
 
+  /**
+   * The leases that keep their addresses: one whose cooldown is over at `nowMs` is a free address.
+   * @param configured as in `cooledTest`
+   */
+  *kept(nowMs: number, network?: string, configured?: Parameters<typeof cooledTest>[2]): Generator<Lease, void> {
+    const isCooled = cooledTest(this, nowMs, configured);
+    for (const lease of this.leases(network)) if (!isCooled(lease)) yield lease;
+  }
+
+  /** Every network that has a lease or ever gave one, in order. */
+  networks(): readonly string[] {
+    // One look-up for each, however many leases they have.
+    const sql =
+      "WITH RECURSIVE found(name) AS (SELECT min(network) FROM lease UNION ALL SELECT (SELECT min(network) FROM lease WHERE network > name) FROM found WHERE name IS NOT NULL) SELECT name FROM found WHERE name IS NOT NULL";
+    const leased = [...this.#each<{ name: string }>(sql)].map(({ name }) => name);
+    return [...new Set([...leased, ...networksUsed(this.marks().keys())])].sort();
+  }
+
   countLeases(): number {
     const [row] = [...this.#each<{ number: number }>("SELECT count(*) AS number FROM lease")];
     return row?.number ?? 0;
@@ -59,6 +79,11 @@ export class StoreSnapshot implements Disposable {
     const sql = "SELECT network, first, last FROM taken ORDER BY network, first";
     for (const { network, first, last } of this.#each<{ network: string; first: AddressKey; last: AddressKey }>(sql))
       yield { network, first: numberOfKey(first), last: numberOfKey(last) };
+  }
+
+  mark(name: string): string | undefined {
+    const [row] = [...this.#each<{ value: string }>("SELECT value FROM mark WHERE name = ?", name)];
+    return row?.value;
   }
 
   marks(): ReadonlyMap<string, string> {

@@ -22,7 +22,7 @@ export type LeaseQuery =
       readonly limit: number;
     };
 
-/** How many addresses of a window have a lease. */
+/** How many addresses of a window have a lease that keeps them. */
 export interface TakenCount {
   /** In any state. */
   readonly taken: bigint;
@@ -56,7 +56,8 @@ export interface Store extends Disposable {
   remove(lease: Lease): void;
   /** The lowest address without a lease that is `from` or above; may lie beyond the family's last. */
   nextFree(network: string, from: Ip): Ip;
-  count(network: string, from: Ip, to: Ip): TakenCount;
+  /** What cools and was released at `cooledByMs` or before keeps its address no more. */
+  count(network: string, from: Ip, to: Ip, cooledByMs: number): TakenCount;
   /** A small text under a name, such as the address given out last. */
   mark(name: string): string | undefined;
   /** `undefined` takes the text away. */

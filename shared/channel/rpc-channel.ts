@@ -7,6 +7,7 @@ import {
 } from "@grpc/grpc-js";
 import { limits } from "../limits.ts";
 import type { Method } from "../proto/services.ts";
+import { connectFailure, isForbidden } from "../rights.ts";
 import { GrpcCode, RpcError } from "../rpc/rpc-error.ts";
 import { ServerCredentials } from "./server-credentials.ts";
 
@@ -132,6 +133,10 @@ export class RpcChannel implements Disposable {
     if (unreachable && refused !== undefined) {
       const message = `Cannot call ${method.path} at "${this.#address}": ${refused}`;
       return new RpcError(GrpcCode.unauthenticated, message, { unreachable, cause: caught });
+    }
+    if (unreachable && isForbidden(this.#address)) {
+      const message = `Cannot call ${method.path} at "${this.#address}": ${connectFailure("EACCES", "")}`;
+      return new RpcError(GrpcCode.permissionDenied, message, { unreachable, cause: caught });
     }
     // What the server says is a whole sentence; what grpc-js says of its own is not.
     const is = unreachable ? "nobody listens" : details;

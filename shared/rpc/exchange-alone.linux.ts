@@ -1,4 +1,5 @@
 import { intAt, openLibrary } from "../native.linux.ts";
+import { connectFailure } from "../rights.ts";
 import type { H2Call } from "./h2-client.ts";
 import { GrpcCode, RpcError } from "./rpc-error.ts";
 
@@ -114,7 +115,7 @@ function connect(c: Calls, fd: number, address: string, timeoutMs: number, what:
       fail(GrpcCode.deadlineExceeded, `its listener took no connection within ${timeoutMs} ms, wanted one by then`);
     if (code === "ENOENT" || code === "ECONNREFUSED")
       throw new RpcError(GrpcCode.unavailable, `${what}: nobody listens (${code}), wanted an agent`, { absent: true });
-    fail(GrpcCode.unavailable, `connecting fails with ${code}, wanted an agent`);
+    fail(GrpcCode.unavailable, connectFailure(code, "an agent"));
   }
 }
 

@@ -1,3 +1,4 @@
+import { connectFailure } from "../rights.ts";
 import { isPipeName, openPipes, type Pipes, pipeAccess } from "../windows/pipe.windows.ts";
 import { PipeStream } from "../windows/pipe-stream.windows.ts";
 import { trustedServer, whyNotTrusted } from "../windows/pipe-trust.windows.ts";
@@ -57,8 +58,8 @@ export function exchangeByPipe(name: string, call: H2Call, timeoutMs: number, wh
 function connect(pipes: Pipes, name: string, timeoutMs: number, what: string): number {
   const until = performance.now() + timeoutMs;
   const refusal = (code: GrpcCode, is: string, absent = false): RpcError =>
-    new RpcError(code, `${what}: ${is}, wanted an agent`, { unreachable: true, absent });
-  if (!isPipeName(name)) throw refusal(GrpcCode.unavailable, "it is no name of a pipe");
+    new RpcError(code, `${what}: ${is}`, { unreachable: true, absent });
+  if (!isPipeName(name)) throw refusal(GrpcCode.unavailable, "it is no name of a pipe, wanted an agent");
   for (;;) {
     const attempt = pipes.open(name, pipeAccess.talk);
     if (attempt.t === "open") return attempt.handle;
@@ -68,12 +69,13 @@ function connect(pipes: Pipes, name: string, timeoutMs: number, what: string): n
       const isAbsent = error === winError.fileNotFound;
       throw refusal(
         GrpcCode.unavailable,
-        isAbsent ? `nobody listens (${code})` : `connecting fails with ${code}`,
+        isAbsent ? `nobody listens (${code}), wanted an agent` : connectFailure(code, "an agent"),
         isAbsent,
       );
     }
     const leftMs = Math.ceil(until - performance.now());
-    if (leftMs <= 0) throw refusal(GrpcCode.deadlineExceeded, `all of its instances were taken for ${timeoutMs} ms`);
+    if (leftMs <= 0)
+      throw refusal(GrpcCode.deadlineExceeded, `all of its instances were taken for ${timeoutMs} ms, wanted an agent`);
     pipes.waitForInstance(name, leftMs);
   }
 }

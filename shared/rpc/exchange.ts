@@ -1,4 +1,5 @@
 import { limits } from "../limits.ts";
+import { connectFailure } from "../rights.ts";
 import type { H2Call } from "./h2-client.ts";
 import { isListening } from "./listening.ts";
 import { GrpcCode, RpcError } from "./rpc-error.ts";
@@ -79,7 +80,7 @@ async function refuse(caught: unknown, address: string, what: string): Promise<v
   const crowded = code === "ECONNREFUSED" || code === "EAGAIN" || code === "EBUSY";
   if (crowded && (await isListening(address))) return;
   const nobody = crowded || code === "ENOENT";
-  const is = nobody ? `nobody listens (${code}), wanted an agent` : `connecting fails with ${code}, wanted an agent`;
+  const is = nobody ? `nobody listens (${code}), wanted an agent` : connectFailure(code, "an agent");
   throw new RpcError(GrpcCode.unavailable, `${what}: ${is}`, { unreachable: true, absent: nobody, cause: caught });
 }
 

@@ -1,12 +1,23 @@
 import type { TerminalIo } from "./terminal-io.ts";
 
+/**
+ * Values that only a look at the node can tell: completion runs `<program> ipam names KIND`, with what the line says of
+ * where to look.
+ */
+export interface Asked {
+  readonly ask: string;
+}
+
+/** What tells such a command where to look, and is handed on to it as it was typed. */
+export const whereOptions = ["--data-dir", "--conf"] as const;
+
 /** One option of a command. Parsing, help and completion all go by this. */
 export interface OptionSpec {
   /** What stands for its value in the help, such as `FILE`; absent: it is a switch. */
   readonly value?: string;
   readonly help: string;
   /** What a value can be: completion offers it, and a value outside a list is refused. */
-  readonly of?: "file" | "directory" | readonly string[];
+  readonly of?: "file" | "directory" | readonly string[] | Asked;
   /** What is wrong with a value, or `undefined` where it will do; and what is wanted instead. */
   readonly rule?: { readonly wrong: (text: string) => string | undefined; readonly wanted: string };
   readonly required?: true;
@@ -21,6 +32,7 @@ export interface OperandSpec {
   readonly help: string;
   readonly of?: OptionSpec["of"];
   readonly optional?: true;
+  readonly mayBeEmpty?: true;
 }
 
 export type OptionSpecs = Readonly<Record<string, OptionSpec>>;
@@ -73,6 +85,8 @@ export interface CommandEntry {
   readonly name: string;
   /** One line without a full stop. */
   readonly summary: string;
+  /** For scripts of ours: neither the help nor completion shows it. */
+  readonly hidden?: true;
   load(): Promise<Command | CommandGroup>;
 }
 

@@ -1,5 +1,5 @@
 import type { Command, CommandGroup, OptionSpec } from "./command.ts";
-import { orList } from "./parse-line.ts";
+import { isList, orList } from "./parse-line.ts";
 
 /** @param path the command as it is typed: `pipette ipam list` */
 export function helpOf(path: string, node: Command | CommandGroup): string {
@@ -7,7 +7,7 @@ export function helpOf(path: string, node: Command | CommandGroup): string {
 }
 
 function groupHelp(path: string, { about, entries }: CommandGroup): string {
-  const rows = entries.map(({ name, summary }) => [name, summary] as const);
+  const rows = entries.filter(({ hidden }) => !hidden).map(({ name, summary }) => [name, summary] as const);
   return `Usage: ${path} COMMAND\n\n${about}\n\n${columns(rows)}\n"${path} COMMAND --help" tells more.\n`;
 }
 
@@ -31,7 +31,7 @@ function commandHelp(path: string, command: Command): string {
 const written = (name: string, { value }: OptionSpec): string => `--${name}${value === undefined ? "" : ` ${value}`}`;
 
 function helpText({ help, of, repeats }: OptionSpec): string {
-  const choice = typeof of === "object" ? `: ${orList(of)}` : "";
+  const choice = isList(of) ? `: ${orList(of)}` : "";
   return `${help}${choice}${repeats === true ? "; may be repeated" : ""}`;
 }
 

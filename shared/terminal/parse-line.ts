@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { didYouMean } from "../near.ts";
 import type { AnyCommandLine, Command, OptionSpec } from "./command.ts";
 
 /** A command line that asks for the help, cannot be read, or fits. */
@@ -40,6 +41,9 @@ export function parseLine(command: Command, args: readonly string[]): ParsedLine
   return { t: "line", line: { options: Object.fromEntries(options), operands } };
 }
 
+/** A closed list; what has to be asked for is none. */
+export const isList = (of: OptionSpec["of"]): of is readonly string[] => Array.isArray(of);
+
 interface OptionToken {
   readonly rawName: string;
   readonly value: string | undefined;
@@ -48,14 +52,15 @@ interface OptionToken {
 
 function wrongOption(command: Command, { rawName, value, inlineValue }: OptionToken, spec: OptionSpec | undefined) {
   const written = inlineValue === true && spec?.value === undefined ? `${rawName}=${value}` : rawName;
-  if (spec === undefined || (spec.value === undefined && value !== undefined))
-    return `"${written}" is no option of it, wanted ${[...Object.keys(command.options), "help"].map((name) => `--${name}`).join(", ")}`;
+  if (spec === undefined || (spec.value === undefined && value !== undefined)) {
+    const known = [...Object.keys(command.options), "help"].map((name) => `--${name}`);
+    return `"${written}" is no option of it${didYouMean(rawName, known)}, wanted ${known.join(", ")}`;
+  }
   if (spec.value === undefined) return undefined;
   // The next option taken for a value would be a slip that does something else.
   if (value === undefined || value === "" || (inlineValue !== true && value.startsWith("--")))
     return `"${rawName}" has no value, wanted ${spec.value}`;
-  if (typeof spec.of === "object" && !spec.of.includes(value))
-    return `"${rawName}" is "${value}", wanted ${orList(spec.of)}`;
+  if (isList(spec.of) && !spec.of.includes(value)) return `"${rawName}" is "${value}", wanted ${orList(spec.of)}`;
   const wrong = spec.rule?.wrong(value);
   return wrong === undefined ? undefined : `"${rawName}" is ${wrong}, wanted ${spec.rule?.wanted}`;
 }
@@ -68,14 +73,13 @@ function missingOption({ options }: Command, values: ReadonlyMap<string, unknown
 function wrongOperands({ operands = [] }: Command, given: readonly string[]): string | undefined {
   const spare = given[operands.length];
   if (spare !== undefined)
-    return `"${spare}" is too much, wanted ${operands.length === 0 ? "options only" : operands.map(({ name }) => name).join(" ")}`;
+    return `"${spare}" is one word too many, wanted ${operands.length === 0 ? "nothing but options" : operands.map(({ name }) => name).join(" ")}`;
   const missing = operands.slice(given.length).find(({ optional }) => optional === undefined);
   if (missing !== undefined) return `${missing.name} is missing, wanted ${missing.help}`;
-  for (const [i, { name, of }] of operands.entries()) {
+  for (const [i, { name, of, mayBeEmpty }] of operands.entries()) {
     const value = given[i];
-    if (value === "") return `${name} is empty, wanted some text`;
-    if (value !== undefined && typeof of === "object" && !of.includes(value))
-      return `${name} is "${value}", wanted ${orList(of)}`;
+    if (value === "" && mayBeEmpty === undefined) return `${name} is empty, wanted some text`;
+    if (value !== undefined && isList(of) && !of.includes(value)) return `${name} is "${value}", wanted ${orList(of)}`;
   }
   return undefined;
 }

@@ -1,6 +1,6 @@
 import { printable } from "../printable.ts";
 
-export { printable, printableLines } from "../printable.ts";
+export { counted, printable, printableLines } from "../printable.ts";
 
 /**
  * JSON for programs that is harmless on a terminal too. Whole numbers of any size stay exact: an IPv6 network has

@@ -1,4 +1,6 @@
 import { CniError } from "../errors.ts";
+import { didYouMean } from "../near.ts";
+import { isDenial, isUnprivileged, whoMay } from "../rights.ts";
 import type { Command, CommandGroup } from "./command.ts";
 import { exitStatus } from "./exit-status.ts";
 import { helpOf } from "./help.ts";
@@ -25,9 +27,14 @@ export async function runCommand(
   }
   const entry = node.entries.find((candidate) => candidate.name === name);
   if (entry !== undefined) return runCommand(`${path} ${entry.name}`, await entry.load(), rest, io);
-  const is = name === undefined ? "missing" : `"${printable(name)}"`;
-  const wanted = orList(node.entries.map((candidate) => candidate.name));
-  io.stderr(`Cannot run "${path}": the command is ${is}, wanted ${wanted}\n\n${helpOf(path, node)}`);
+  const names = node.entries.filter(({ hidden }) => !hidden).map((candidate) => candidate.name);
+  // Whoever has typed a name knows what the commands are for; whoever has not is told.
+  if (name === undefined)
+    io.stderr(`Cannot run "${path}": the command is missing, wanted ${orList(names)}\n\n${helpOf(path, node)}`);
+  else {
+    const is = `"${printable(name)}"${didYouMean(name, names)}`;
+    io.stderr(`Cannot run "${path}": the command is ${is}, wanted ${orList(names)}\n"${path} --help" tells more\n`);
+  }
   return exitStatus.wrongArguments;
 }
 
@@ -45,7 +52,8 @@ async function runLeaf(path: string, command: Command, args: readonly string[], 
     return await command.run(parsed.line, io);
   } catch (caught) {
     const { message, details } = CniError.from(caught, command.action);
-    io.stderr(`${printableLines(message)}\n${details === "" ? "" : `${printableLines(details)}\n`}`);
+    const root = isDenial(caught) && isUnprivileged() ? `It wants ${whoMay}, which this user is not\n` : "";
+    io.stderr(`${printableLines(message)}\n${details === "" ? "" : `${printableLines(details)}\n`}${root}`);
     return exitStatus.failed;
   }
 }

@@ -105,7 +105,7 @@ describeWith("pipette doctor on a node that each test spoils in one place", ["ro
     const told = await command();
     expect(told.status).toBe(1);
     expect(told.stdout).toMatch(/^error: "eth0" of "b" .* holds 10\.78\.0\.\d+, fd78::\w+ and has no interface\n/);
-    expect(told.stdout).toContain("  believed: the interface\n");
+    expect(told.stdout).toContain("  believed: the kernel, which has none\n");
     expect(told.stdout).toContain("(--repair does it)");
     const repaired = await command("--repair", "--once");
     expect(repaired).toMatchObject({ status: 0, stdout: expect.stringContaining("let its addresses cool") });
@@ -225,9 +225,12 @@ describeWith("pipette doctor on a node that each test spoils in one place", ["ro
     await agent.end("SIGKILL");
     await sandbox.pod(pod, "ip link del eth0");
     await sandbox.node(`ip link set ${bridgeName} down`);
+    // What only the agent can do is not promised.
+    expect((await command("--once")).stdout).not.toContain("--repair does it");
     const { status, stdout } = await command("--repair", "--once");
     expect(status).toBe(1);
-    expect(stdout).toMatch(/not repaired: "eth0" of "a" .*\n {2}Cannot ask the agent at /);
+    expect(stdout).not.toContain("repaired:");
+    expect(stdout).toMatch(/"eth0" of "a" [\s\S]*? do: +start the agent first; then let the address cool;/);
     for (const wanted of [`The agent does not answer at "${home.socket}"`, `The bridge "${bridgeName}" is down`])
       expect(stdout).toContain(`error: ${wanted}`);
     await home.start();
@@ -242,6 +245,49 @@ describeWith("pipette doctor on a node that each test spoils in one place", ["ro
     // The bridge loses its IPv6 address with it.
     const wanted = new RegExp(`The bridge "${bridgeName}" is down\n[^]*IPv4 forwarding is off`);
     await findsAndRepairs(["forwarding", "gateway", "gateway"], wanted);
+  });
+
+  test("the packet rules that somebody has deleted, told once and with a remedy, before the janitor looks", async () => {
+    await home[Symbol.asyncDispose]();
+    const hidden = { name: networkName, subnets: ["10.78.0.0/16", "fd78::/64"], bridge: bridgeName, masquerade: true };
+    await start({ janitorIntervalMs: 600_000, networks: [hidden] });
+    await sandbox.node(`nft delete table inet pipette-${bridgeName}`);
+    expect((await command("--once")).stdout).toMatch(
+      /^ {2}do: +have the agent set them up again .*\(--repair does it\)$/m,
+    );
+    // Those about pods that nobody has lie in the same table.
+    await findsAndRepairs(["packet-rules", "packet-rules"], /^0 of \d+ packet rules stand in the table/m);
+    await sandbox.node(`nft delete table inet pipette-${bridgeName}`);
+    await agent.end("SIGKILL");
+    const { status, stdout } = await command("--once", "--repair");
+    expect([status, stdout]).toEqual([
+      1,
+      expect.stringMatching(/do: +start the agent first; then have the agent set them up/),
+    ]);
+    expect(stdout).not.toContain("repaired:");
+  });
+
+  test("a pod whose interface was deleted by hand: what stays after the repair", async () => {
+    const name = `cni-${crypto.randomUUID()}`;
+    await sandbox.node(`ip netns add ${name}`);
+    try {
+      resultOf(await home.cmd("cmdAdd", "a", { netns: `/run/netns/${name}` }));
+      expect(await codes()).toEqual([]);
+      await sandbox.node(`ip -n ${name} link del eth0`);
+      expect(await codes()).toEqual(["lease-without-interface", "namespace-without-interface"]);
+      for (const args of [["--repair"], ["--repair"], []]) {
+        const { status, stdout } = await command(...args, "--once");
+        expect([status, stdout]).toEqual([
+          1,
+          expect.stringContaining(`namespace "/run/netns/${name}" of a sandbox has no`),
+        ]);
+        expect(stdout).toContain("  do:   remove the pod");
+        expect(stdout).toMatch(/0 leases, 0 interfaces of pods: 0 errors, 1 warning, 0 notes\n$/);
+      }
+    } finally {
+      await sandbox.node(`ip netns del ${name}`);
+    }
+    expect(await codes()).toEqual([]);
   });
 
   test("pods whose packets do not fit the way out", async () => {

@@ -39,8 +39,9 @@ describeWith(
       const inOne = await node.cri.startContainer(one, "sleep 1000");
       for (const target of [...addresses, ...targets])
         expect(await node.cri.exec(inOne, `ping -c 1 -W 2 ${target}`)).toContain(" 0% packet loss");
-      // A switch of the pod's own namespace, which is written by the same way.
-      expect(await node.node.runIn(netns, "cat /proc/sys/net/ipv6/conf/eth0/ndisc_notify")).toBe("1");
+      // Switches of the pod's own namespace, which are written by the same way.
+      for (const [name, value] of Object.entries({ ndisc_notify: "1", accept_ra: "0" }))
+        expect(await node.node.runIn(netns, `cat /proc/sys/net/ipv6/conf/eth0/${name}`), name).toBe(value);
       await node.cri.endPod(one);
       expect(await told("/pipette status")).toMatch(/^pods +2 +0 +\d+ +1\n/m);
       await node.cri.endPod(other);
@@ -66,6 +67,8 @@ describeWith(
       await networkReady();
       for (const family of ["ipv4/ip_forward", "ipv6/conf/all/forwarding"])
         expect(await node.node.run(`cat /proc/sys/net/${family}`), family).toBe("1");
+      for (const name of ["accept_ra", "accept_redirects"])
+        expect(await node.node.run(`cat /proc/sys/net/ipv6/conf/pipette0/${name}`), name).toBe("0");
       expect(await node.node.run("nft list table inet pipette-pipette0")).toContain("masquerade");
       await podsTalk(gateways);
       expect(await told("/pipette doctor")).toContain("all agree");

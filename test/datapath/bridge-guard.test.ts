@@ -117,9 +117,9 @@ describeWith("packet rules about pods on a kernel bridge", ["root", "nft"], () =
   test.each([
     ["a rule", `nft flush chain bridge ${table} pod-icmpv6`, /not all there in the table "bridge/],
     ["the rules about absent pods", `nft flush chain inet ${table} absent-forward`, /not all there in the table "inet/],
-    ["ports", `nft flush set bridge ${table} ports`, /2 elements about pods are missing in the table "bridge/],
-    ["addresses", `nft flush set bridge ${table} pods4`, /2 elements about pods are missing in the table "bridge/],
-    ["who is present", `nft flush set inet ${table} pods6`, /2 elements about pods are missing in the table "inet/],
+    ["ports", `nft flush set bridge ${table} ports`, /lack 2 elements in the table "bridge/],
+    ["addresses", `nft flush set bridge ${table} pods4`, /lack 2 elements in the table "bridge/],
+    ["who is present", `nft flush set inet ${table} pods6`, /lack 2 elements in the table "inet/],
     [
       "a declared MAC",
       "bridge fdb del MAC dev HOST master",

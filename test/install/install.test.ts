@@ -7,6 +7,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmdirSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -114,7 +115,7 @@ describeWith("pipette install and uninstall", ["linux"], () => {
     writeFileSync(place.config, "networks: [{ name: mine, subnets: [10.1.0.0/24], bridge: br0 }]\n");
     const kept = await install("--from", place.old);
     expect(kept.status).toBe(0);
-    expect(kept.stderr).toContain("--subnet has no say");
+    expect(kept.stderr).toContain("so --subnet was not used: what stands in the file holds");
     expect(readFileSync(place.config, "utf8")).toContain("mine");
 
     writeFileSync(place.config, "networks: []\n");
@@ -195,7 +196,38 @@ describeWith("pipette install and uninstall", ["linux"], () => {
     const purged = await run("uninstall", "--purge");
     expect(purged.status).toBe(0);
     expect([existsSync(place.config), readdirSync(place.data)]).toEqual([false, ["notes.txt"]]);
+    expect(purged.stdout).toContain('the directory stays: it holds "notes.txt", which is not of our making');
     expect((await run("uninstall", "--purge")).status).toBe(0);
+  });
+
+  test("uninstall that cannot purge leaves the executable, so that it can be run again as it says", async () => {
+    await install("--from", place.old);
+    // Where the log should be is a directory, which is no file of ours to remove.
+    mkdirSync(join(place.data, "agent.log"), { recursive: true });
+    const failed = await run("uninstall", "--purge");
+    expect([failed.status, failed.stdout]).toEqual([1, expect.stringContaining("run it again\n")]);
+    expect([existsSync(join(place.bin, "pipette")), existsSync(place.config)]).toEqual([true, true]);
+    rmdirSync(join(place.data, "agent.log"));
+    expect((await run("uninstall", "--purge")).status).toBe(0);
+    expect([readdirSync(place.bin), existsSync(place.config), existsSync(place.data)]).toEqual([[], false, false]);
+  });
+
+  test("uninstall names what stays, with the command that takes it away", async () => {
+    await install("--from", place.old);
+    mkdirSync(place.data);
+    writeFileSync(join(place.data, "agent.log"), "");
+    const wanted = [
+      { what: `configuration "${place.config}"`, command: `rm -r ${place.config}` },
+      { what: `leases and log "${place.data}"`, command: `rm -r ${place.data}` },
+    ];
+    const planned = await run("uninstall", "--dry-run", "--json");
+    expect(JSON.parse(planned.stdout)).toMatchObject({ dryRun: true, left: wanted });
+    const done = await run("uninstall");
+    for (const { what, command } of wanted) {
+      expect(done.stdout).toMatch(new RegExp(`^${what} +${command}$`, "m"));
+      await startCommand(["/bin/sh", "-c", command], { PATH: "/usr/bin:/bin" }, "").ended;
+    }
+    expect([existsSync(place.config), existsSync(place.data)]).toEqual([false, false]);
   });
 
   test("uninstall takes the runtime's file first, and another plugin's never", async () => {

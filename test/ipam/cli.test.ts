@@ -101,7 +101,7 @@ test("help of every command, and of a slip", () => {
   }
   expect(run(["ipm"])).toMatchObject({
     status: 2,
-    stderr: expect.stringContaining('Cannot run "pipette": the command is "ipm", wanted'),
+    stderr: expect.stringContaining('Cannot run "pipette": the command is "ipm" (did you mean "ipam"?), wanted'),
   });
   expect(run(["--version"]).stdout).toMatch(/^pipette \d/);
   expect(run([])).toMatchObject({ status: 0, stdout: "", stderr: expect.stringContaining("Usage: pipette COMMAND") });

@@ -6,6 +6,7 @@ import { EtherType, ethernet, ipv4, ipv6, Protocol, udp } from "../support/frame
 import { RawLink } from "../support/frames/raw-link.ts";
 import { syn } from "../support/frames/syn.ts";
 import { describeWith } from "../support/requires.ts";
+import { UdpEar } from "../support/udp-ear.ts";
 import type { LabPod } from "./lab/lab-pod.ts";
 import { call, NamedServer } from "./named-server.ts";
 import { SingleNode } from "./single-node.ts";
@@ -116,6 +117,26 @@ describeWith("a pod that opens connections without end", ["root", "openvswitch",
         expect(entries).toBeLessThan(burst + perSecond * (seconds + 1) + 1_000);
       },
     );
+  });
+
+  test("datagrams of one connection that nobody answers are counted once, however many they are", async () => {
+    const { vswitch } = single.node;
+    const counted = async (): Promise<number> => {
+      const bridge = `unix:${vswitch.management("br-int")}`;
+      const stats = await vswitch.run("ovs-ofctl", "-O", "OpenFlow15", "meter-stats", bridge);
+      return [...stats.matchAll(/packet_in_count:(\d+)/g)].reduce((sum, [, packets]) => sum + Number(packets), 0);
+    };
+    const before = await counted();
+    using ear = await UdpEar.open(server!.namespace, server!.address(4), 9);
+    const socket = await greedy!.namespace.within(() => Bun.udpSocket({}));
+    for (let n = 0; n < 10_000; n++) {
+      socket.send("x", 9, server!.address(4));
+      if (n % 100 === 0) await Bun.sleep(1);
+    }
+    socket.close();
+    // Those of the first moment, until the connection is remembered, and what kernels say besides.
+    expect((await counted()) - before).toBeLessThan(500);
+    await expect.poll(() => ear.heard).toBeGreaterThan(0);
   });
 
   test("connections at once, and then as many as a second allows, are opened by a pod that asks for no more", async () => {

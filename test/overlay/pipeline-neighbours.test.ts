@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { linkLocalOf } from "../../agent/datapath/link-local.ts";
 import { addFlow, deleteFlows, type Flow, type OpenFlowClient, setConfig } from "../../agent/openflow/mod.ts";
 import { formatIp } from "../../shared/ip.ts";
+import { forgetNeighbours } from "../support/forget-neighbours.ts";
 import { fragments } from "../support/frames/fragments.ts";
 import {
   address,
@@ -219,8 +220,9 @@ describeWith("questions about neighbours", ["linux", "root", "openvswitch"], () 
 
     test("kernels take the answers: a pod's and the node's neighbours are there, under the holder's MAC", async () => {
       await install(nodeFlows(contexts[mode], [pods.pod1, { ...pods.pod2, vnid: pods.pod1.vnid }]));
-      for (const path of Object.values(paths)) await sandbox.pod(path, "ip neigh flush all");
-      await sandbox.node("ip neigh flush all");
+      for (const path of Object.values(paths))
+        await forgetNeighbours({ run: (command) => sandbox.pod(path, command) }, "all");
+      await forgetNeighbours({ run: (command) => sandbox.node(command) }, "all");
       for (const family of [4, 6] as const) {
         expect(await sandbox.ping(paths.pod1, addressOf("pod2", family), "one")).toBe(true);
         expect(await sandbox.ping(undefined, addressOf("pod2", family), "one")).toBe(true);

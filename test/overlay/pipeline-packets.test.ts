@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { tables } from "../../agent/datapath/ovs/pipeline/tables.ts";
 import { addFlow, deleteFlows, type Flow, type OpenFlowClient } from "../../agent/openflow/mod.ts";
+import { forgetNeighbours } from "../support/forget-neighbours.ts";
 import type { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
 import { addressOf, contexts, macs, nodeFlows, pods, type Version } from "./pipeline-node.ts";
@@ -23,8 +24,9 @@ describeWith("packets of real kernels through the pipeline", ["linux", "root", "
   afterAll(() => open.disposeAsync());
   beforeEach(async () => {
     await install(nodeFlows(contexts.encap));
-    for (const path of Object.values(paths)) await sandbox.pod(path, "ip neigh flush all");
-    await sandbox.node("ip neigh flush all");
+    for (const path of Object.values(paths))
+      await forgetNeighbours({ run: (command) => sandbox.pod(path, command) }, "all");
+    await forgetNeighbours({ run: (command) => sandbox.node(command) }, "all");
   });
 
   /** Packets that the guard has not let pass. */

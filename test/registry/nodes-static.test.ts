@@ -127,6 +127,7 @@ describeWith("a node that joins by a file of nodes", ["root", "nft"], () => {
   test("what a release before has kept of records that cannot be ends no agent, with a kernel bridge too", async () => {
     write([...others, entry("10.79.0.0/24")]);
     const first = await home.start();
+    await eventually(async () => (await home.status()).cluster.includes("1 others"), "the other node");
     await first.end();
     const kept = join(home.dataDir, "nodes.json");
     const { admitted: _, ...known } = JSON.parse(readFileSync(kept, "utf8"));

@@ -2,13 +2,19 @@ import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
 import { compileExecutables, executables } from "../conformance/plugin.ts";
+import { ipamTerminal } from "../support/ipam-terminal.ts";
 import { describeWith } from "../support/requires.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
 
 const pipette = `${executables}/pipette`;
 
 function run(command: string, args: readonly string[]): { status: number | null; stdout: string; stderr: string } {
-  const env = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/nonexistent", TERM: "xterm", LANG: "C.UTF-8" };
+  const env = {
+    PATH: `${executables}:/usr/sbin:/usr/bin:/sbin:/bin`,
+    HOME: "/nonexistent",
+    TERM: "xterm",
+    LANG: "C.UTF-8",
+  };
   return spawnSync(command, args, { encoding: "utf8", timeout: 30_000, env });
 }
 
@@ -86,6 +92,34 @@ describeWith("bash", ["bash"], () => {
     expect(offered(...words)).toEqual(wanted);
   });
 
+  test("what the node knows: networks, addresses, pods, sandboxes, where the line says", async () => {
+    using node = ipamTerminal();
+    await node.allocate("s1");
+    await node.json("allocate", "--conf", node.conf, "--container", "s2", "--pod", "shop/web");
+    const where = ["--data-dir", node.dataDir];
+    const ask = (...words: readonly string[]) => offered(pipette, "ipam", ...words);
+    expect(ask("list", ...where, "--network", "")).toEqual(["blue"]);
+    expect(ask("list", "--conf", "=", node.conf, "--network", "=", "b")).toEqual(["blue"]);
+    expect(ask("list", ...where, "--pod", "shop")).toEqual(["shop/web"]);
+    expect(ask("list", ...where, "--sandbox", "")).toEqual(["s1", "s2"]);
+    expect(ask("release", ...where, "10.")).toEqual(["10.1.0.2", "10.1.0.3"]);
+    expect(ask("release", "--container", "s")).toEqual([]);
+    expect(ask("show", ...where, "s")).toEqual(["s1", "s2", "shop/web"]);
+    expect(ask("show", ...where, "fd")).toEqual(["fd00:1::2", "fd00:1::3"]);
+    expect(ask("list", "--data-dir", `${node.path}/none`, "--network", "")).toEqual([]);
+  });
+
+  test("a name that a shell would take for more than a word is not offered", async () => {
+    using node = ipamTerminal();
+    await node.allocate("s1");
+    await node.change((store) => {
+      const [lease] = store.select({ by: "network" });
+      if (lease === undefined) throw new Error("There is no lease");
+      store.put({ ...lease, pod: { namespace: "x", name: "$(touch /tmp/pt-was-here)", uid: "" } });
+    });
+    expect(offered(pipette, "ipam", "list", "--data-dir", node.dataDir, "--pod", "")).toEqual(["default/s1"]);
+  });
+
   test("the function is bound to the program", () => {
     using scratch = scratchDir();
     const script = scriptFor("bash", scratch.path);
@@ -125,6 +159,16 @@ describeWith("zsh", ["zsh"], () => {
     ["pipette ipam map --data-dir /etc/alternat", "pipette ipam map --data-dir /etc/alternatives/"],
   ])("%j becomes %j", (typed, wanted) => {
     expect(screen(typed).trimEnd().split("\n").at(-1)?.trimEnd()).toBe(wanted.trimEnd());
+  });
+
+  test("what the node knows", async () => {
+    using node = ipamTerminal();
+    await node.json("allocate", "--conf", node.conf, "--container", "s2", "--pod", "shop/web");
+    const last = (typed: string) => screen(typed).trimEnd().split("\n").at(-1)?.trimEnd();
+    const line = `${pipette} ipam list --data-dir=${node.dataDir} --pod `;
+    // Bound to the name that is typed without a path.
+    const typed = line.replace(pipette, "pipette");
+    expect(last(`${typed}sh`)).toBe(`${typed}shop/web`);
   });
 
   test("offers every command with what it does", () => {

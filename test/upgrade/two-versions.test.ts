@@ -97,7 +97,7 @@ describeWith("plugin and agent of different releases", ["root", "earlier-release
     const doctor = (...words: readonly string[]) =>
       node.pipette(executables, "doctor", "--config", node.home.configFile, "--once", ...words);
     const found = await doctor();
-    expect(found).toMatchObject({ status: 1, stdout: expect.stringContaining("1 errors, 0 warnings, 0 notes") });
+    expect(found).toMatchObject({ status: 1, stdout: expect.stringContaining("1 error, 0 warnings, 0 notes") });
     expect(found.stdout).toContain("packet rules stand in the table");
     await node.namespace.ip(`link del ${pod.result.interfaces[1]?.name}`);
     const { status, stdout } = await doctor("--repair");

@@ -1,7 +1,7 @@
 import type { Owner } from "../../../shared/cni/types.ts";
 import { type Link, type NetlinkSocket, setLink } from "../../netlink/mod.ts";
 import { differs } from "../veth/compare.ts";
-import { linkOrNone } from "../veth/host-links.ts";
+import { linkGroup, linkOrNone } from "../veth/host-links.ts";
 import type { HostSide } from "../veth/host-side.ts";
 import { interfaceError } from "../veth/kernel-errors.ts";
 import type { Attachment, PodPairs } from "../veth/pod-pairs.ts";
@@ -99,7 +99,9 @@ export class GuardedPorts {
     const declared = declaredMacs(this.#pairs, bridge);
     const open = attachments.filter(({ link: { index } }) => {
       const mac = this.#guard.at(index)?.mac;
-      return mac !== undefined && declared.get(index) !== mac;
+      if (mac === undefined || declared.get(index) === mac) return false;
+      // One that has gone with its pod since the attachments were listed lacks nothing.
+      return linkOrNone(this.#pairs.tools.socket, { index })?.group === linkGroup.standing;
     });
     if (open.length === 0) return missing;
     const are = open.length === 1 ? "port is without its pod's" : "ports are without their pods'";

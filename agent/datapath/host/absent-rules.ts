@@ -20,7 +20,7 @@ import { packetTable } from "./packet-rules.ts";
 import type { Ruleset } from "./rule-keeper.ts";
 
 /** A network whose pods the node is the router of. */
-interface Routed {
+export interface Routed {
   /** Interface that leads to its pods. */
   readonly bridge: string;
   readonly subnets: readonly Cidr[];

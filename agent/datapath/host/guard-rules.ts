@@ -1,5 +1,5 @@
 import { formatCidr } from "../../../shared/ip.ts";
-import { linkLocal6, loopback } from "../special-blocks.ts";
+import { linkLocal6, loopback, unspecified6 } from "../special-blocks.ts";
 
 /** A network whose pods the node's kernel is to be guarded against. */
 export interface GuardedNetwork {
@@ -26,12 +26,11 @@ export const loopbackRules = ({ bridge }: GuardedNetwork): readonly string[] =>
   );
 
 /**
- * Forwarded nowhere by any router (RFC 4291, 2.5.6), but by this kernel where it has a route to them: it would ask for
- * each of 2^64 addresses that a pod can name.
+ * Forwarded by no router (RFC 4291, 2.5.2 and 2.5.6), but by this kernel: to the first it would ask for each of 2^64
+ * addresses that a pod can name, and to the second it would send by whichever route is the default.
  */
-export const linkLocalRules = ({ bridge }: GuardedNetwork): readonly string[] => [
-  `iifname "${bridge}" ip6 daddr ${formatCidr(linkLocal6)} drop`,
-];
+export const unforwardedRules = ({ bridge }: GuardedNetwork): readonly string[] =>
+  [linkLocal6, unspecified6].map((block) => `iifname "${bridge}" ip6 daddr ${formatCidr(block)} drop`);
 
 /**
  * As they leave for another node or this one, after a service may have translated them: a pod that spoke as a tunnel's

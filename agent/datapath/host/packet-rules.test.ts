@@ -10,9 +10,10 @@ const network = {
   masquerade: true,
 };
 
-const guards = `  chain link-local {
+const guards = `  chain unforwarded {
     type filter hook forward priority filter; policy accept;
     iifname "br-pods" ip6 daddr fe80::/10 drop;
+    iifname "br-pods" ip6 daddr ::/128 drop;
   }
   chain loopback {
     type filter hook prerouting priority raw; policy accept;

@@ -2,9 +2,10 @@ import { CniCode, CniError } from "../../../shared/errors.ts";
 import { limits } from "../../../shared/limits.ts";
 import { askForChain, Errno, isRefusal, type Kernel, type NetlinkSocket, readRuleCount } from "../../netlink/mod.ts";
 import { runProgram } from "../../run-program.ts";
-import { type GuardedNetwork, linkLocalRules, loopbackRules, tunnelRules } from "./guard-rules.ts";
+import { type GuardedNetwork, loopbackRules, tunnelRules, unforwardedRules } from "./guard-rules.ts";
 import { type MasqueradedNetwork, masqueradeRules, projectsOf, unhiddenRules } from "./masquerade.ts";
 import { projectRules } from "./project-rules.ts";
+import { rulesProblem } from "./rules-problem.ts";
 
 /** A network whose pods' packets the node's kernel forwards. */
 export type ForwardedNetwork = MasqueradedNetwork & GuardedNetwork;
@@ -29,7 +30,7 @@ function chainsOf(network: ForwardedNetwork): readonly Chain[] {
     { name: "projects", hook: "type nat hook postrouting priority srcnat - 10", ...projectRules(projectsOf(network)) },
     // What is left of pods' addresses behind all translations, ours and others'.
     { name: "unhidden", hook: "type filter hook postrouting priority srcnat + 10", rules: unhiddenRules(network) },
-    { name: "link-local", hook: "type filter hook forward priority filter", rules: linkLocalRules(network) },
+    { name: "unforwarded", hook: "type filter hook forward priority filter", rules: unforwardedRules(network) },
     { name: "loopback", hook: "type filter hook prerouting priority raw", rules: loopbackRules(network) },
     { name: "tunnel-input", hook: "type filter hook input priority filter", rules: tunnel },
     { name: "tunnel-forward", hook: "type filter hook forward priority filter", rules: tunnel },
@@ -111,7 +112,7 @@ export function missingPacketRules(kernel: Kernel, networks: readonly ForwardedN
     }));
     if (counts.every(({ wanted, found }) => wanted === found)) return [];
     const [wanted, found] = [sum(counts.map((one) => one.wanted)), sum(counts.map((one) => one.found))];
-    return [`${found} of ${wanted} packet rules stand in the table "${table}"`];
+    return [rulesProblem(found, wanted, table)];
   });
 }
 

@@ -13,6 +13,7 @@ import {
   readRuleCount,
   type Table,
 } from "../../netlink/mod.ts";
+import { podRulesProblem } from "./rules-problem.ts";
 import { elementName, putElements, standingElements, takeElements, unlessMissing } from "./set-elements.ts";
 
 /** Packet rules that stay as they are, and sets that they look into, whose elements come and go. */
@@ -69,9 +70,8 @@ export function missingFromRuleset(
   // The kernel counts the rules of a chain together with those that lead to it.
   const usesOf = (name: string): number =>
     rules.filter(({ chain }) => chain === name).length + rules.filter(({ leadsTo }) => leadsTo === name).length;
-  if (chainsOf(ruleset).some((chain) => uses(chain) !== usesOf(chain)))
-    return [`the packet rules about pods are not all there in the table "${family} ${name}"`];
+  if (chainsOf(ruleset).some((chain) => uses(chain) !== usesOf(chain))) return [podRulesProblem(`${family} ${name}`)];
   const standing = new Set(standingElements(socket, sets).map(elementName));
   const lacking = wanted.filter((element) => !standing.has(elementName(element))).length;
-  return lacking === 0 ? [] : [`${lacking} elements about pods are missing in the table "${family} ${name}"`];
+  return lacking === 0 ? [] : [podRulesProblem(`${family} ${name}`, lacking)];
 }

@@ -1,8 +1,12 @@
+import type { Owner } from "../../../shared/cni/types.ts";
+import { CniError } from "../../../shared/errors.ts";
 import type { Cidr } from "../../../shared/ip.ts";
 import { formatCidr } from "../../../shared/ip.ts";
-import type { Kernel } from "../../netlink/mod.ts";
+import type { Kernel, NetlinkSocket } from "../../netlink/mod.ts";
 import { type ForwardedNetwork, installPacketRules, missingPacketRules } from "../host/packet-rules.ts";
-import type { OvsDataPathOptions } from "./options.ts";
+import { PresentPods } from "../host/present-pods.ts";
+import { interfaceError } from "../veth/kernel-errors.ts";
+import type { OvsDataPathOptions, PodPort } from "./options.ts";
 import { packetsOf } from "./pipeline/mod.ts";
 import { virtualHosts } from "./services/service-routes.ts";
 import { Settler } from "./settler.ts";
@@ -24,23 +28,34 @@ type Options = Pick<
 
 /**
  * What the node's kernel does with pods' packets: hides them behind the node on their way to the world outside, and from
- * no pod where projects are kept apart, and drops what would lead them astray. Where the cluster ends changes with its nodes.
+ * no pod where projects are kept apart, and drops what would lead them astray or is for a pod that there is not. Where
+ * the cluster ends changes with its nodes.
  */
 export class Outward implements AsyncDisposable {
   readonly #options: Options;
   readonly #settler: Settler;
+  /** Absent where the node has no subnets of its own. */
+  readonly #present: PresentPods | undefined;
   #following: Disposable | undefined;
   #installed: string | undefined;
   #network: ForwardedNetwork | undefined;
   /** What pods are not kept from, where the node has no rules. */
   #shortcoming: string | undefined;
 
-  constructor(options: Options) {
+  /** @param filters socket for packet filters, which lives as long */
+  constructor(options: Options, filters: NetlinkSocket) {
     this.#options = options;
+    const { gateway: bridge, podSubnets: subnets } = options;
+    this.#present = subnets.length === 0 ? undefined : new PresentPods(filters, { bridge, subnets });
     this.#settler = new Settler(() => this.#install(), options.logger);
   }
 
-  /** @throws {CniError} 102 with what `nft` said */
+  /** Before `start`: pods that stand already. */
+  restore(pods: Iterable<Pick<PodPort, "owner" | "ips">>): void {
+    this.#present?.restore(pods);
+  }
+
+  /** @throws {CniError} 102 with what `nft` or the kernel said */
   async start(): Promise<void> {
     // Whoever starts again wants what somebody has taken away.
     this.#installed = undefined;
@@ -48,10 +63,25 @@ export class Outward implements AsyncDisposable {
     this.#following ??= this.#options.peers.subscribe(() => this.#settler.trigger());
   }
 
+  /** Before the pod is connected. @throws {CniError} 102 */
+  admit(pod: Pick<PodPort, "owner" | "ips">): void {
+    this.#orUnguarded("tell the node of a pod's addresses", () => this.#present?.admit(pod));
+  }
+
+  /** Once the pod is disconnected. */
+  dismiss(owner: Owner): void {
+    try {
+      this.#orUnguarded("forget a pod's addresses", () => this.#present?.dismiss(owner));
+    } catch (caught) {
+      // The node asks for them until the rules are installed again; the pod is gone all the same.
+      this.#options.logger.error(CniError.from(caught).message);
+    }
+  }
+
   /** What somebody has taken of the rules that stood; `start` puts it back. */
   missing(kernel: Kernel): readonly string[] {
     if (this.#installed === undefined || this.#network === undefined || this.#shortcoming !== undefined) return [];
-    return missingPacketRules(kernel, [this.#network]);
+    return [...missingPacketRules(kernel, [this.#network]), ...(this.#present?.missing() ?? [])];
   }
 
   shortcomings(): readonly string[] {
@@ -77,8 +107,19 @@ export class Outward implements AsyncDisposable {
     const multitenant = this.#options.tenants !== undefined;
     this.#network = { bridge: gateway, subnets, masquerade, exempt, hidden, multitenant, ...tunnel };
     this.#shortcoming = await installPacketRules([this.#network]);
+    // They have gone with the table. Until they are back the node asks for anybody; pods are not cut off.
+    this.#orUnguarded("install the packet rules about absent pods", () => this.#present?.install());
     this.#installed = text;
     return undefined;
+  }
+
+  /** Where pods have a network without packet rules, they have it without these too. */
+  #orUnguarded(action: string, work: () => void): void {
+    try {
+      work();
+    } catch (caught) {
+      if (this.#shortcoming === undefined) throw interfaceError(action, caught);
+    }
   }
 
   /** As it was configured, else where the others' pods are. */

@@ -17,7 +17,7 @@ import { comparePort } from "./compare-port.ts";
 import { LinuxHost } from "./linux/linux-host.ts";
 import { transportMtu } from "./linux/transport.ts";
 import { podMtu } from "./mtu.ts";
-import type { ConnectedPod, OvsDataPathOptions } from "./options.ts";
+import type { ConnectedPod, OverlayNode, OvsDataPathOptions } from "./options.ts";
 import { Outward } from "./outward.ts";
 import { OvsNode } from "./ovs-node.ts";
 import { ovsSide } from "./ovs-side.ts";
@@ -42,6 +42,18 @@ class OvsDataPath implements DataPath {
   readonly #pairs: PodPairs;
   readonly #node: OvsNode;
   readonly #outward: Outward;
+  /** As the switch has them, and the kernel that sends to them. */
+  readonly #pods: Pick<OverlayNode, "connectPod" | "disconnectPod"> = {
+    connectPod: async (pod) => {
+      this.#outward.admit(pod);
+      await this.#node.connectPod(pod);
+    },
+    disconnectPod: async (owner) => {
+      await this.#node.disconnectPod(owner);
+      // It may have come back meanwhile.
+      if (!this.#node.hasPod(owner)) this.#outward.dismiss(owner);
+    },
+  };
   #hasStarted = false;
 
   constructor(options: OvsDataPathOptions) {
@@ -55,7 +67,8 @@ class OvsDataPath implements DataPath {
     this.#node = this.#resources.use(
       new OvsNode({ ...options, mtu, host: new LinuxHost(socket, gateway, dataDir, logger) }),
     );
-    this.#outward = this.#resources.use(new Outward(options));
+    const filters = this.#resources.use(this.#pairs.tools.kernel.openPacketFilterSocket());
+    this.#outward = this.#resources.use(new Outward(options, filters));
   }
 
   async start(): Promise<void> {
@@ -79,7 +92,7 @@ class OvsDataPath implements DataPath {
     using namespace = openSandbox(tools.kernel, request.container.netns);
     try {
       const { bridge, kind } = this.#options;
-      return await wire(tools, plan, namespace, ovsSide(this.#node, bridge, kind, this.#gateway(action)));
+      return await wire(tools, plan, namespace, ovsSide(this.#pods, bridge, kind, this.#gateway(action)));
     } catch (caught) {
       throw interfaceError(action, caught);
     }
@@ -87,7 +100,7 @@ class OvsDataPath implements DataPath {
 
   async detach(owner: Owner): Promise<void> {
     try {
-      await this.#node.disconnectPod(owner);
+      await this.#pods.disconnectPod(owner);
       this.#pairs.retire(owner);
     } catch (caught) {
       throw interfaceError(`detach "${owner.ifname}" of sandbox "${owner.sandboxId}"`, caught);
@@ -151,6 +164,7 @@ class OvsDataPath implements DataPath {
     this.#pairs.retireHalfMade([]);
     const attachments = this.#attachments();
     await this.#node.start((pod) => attachments.some((attachment) => standsBehind(attachment, pod)));
+    this.#outward.restore(this.#node.wanted);
     await this.#restorePorts(attachments);
   }
 
@@ -165,7 +179,7 @@ class OvsDataPath implements DataPath {
       try {
         const pod = this.#options.podOf(alias.owner);
         const port = { port: link.name, device: String(link.index), netns: "", ...(pod === undefined ? {} : { pod }) };
-        await this.#node.connectPod({ ...alias, ...port, mac, ips });
+        await this.#pods.connectPod({ ...alias, ...port, mac, ips });
         logger.warn("a pod's port was missing and is made again", { interface: link.name });
       } catch (caught) {
         // The others shall have their network all the same; CHECK names this one.

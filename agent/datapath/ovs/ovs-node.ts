@@ -95,6 +95,11 @@ export class OvsNode implements OverlayNode {
     });
   }
 
+  /** The pods whose ports it sees to by itself. */
+  get wanted(): Iterable<PodPort> {
+    return this.#ports.wanted;
+  }
+
   /** Whether it sees to this pod's port by itself. */
   hasPod(owner: Owner): boolean {
     return this.#ports.isWanted(owner);

@@ -1,11 +1,10 @@
 import type { Link } from "../../netlink/mod.ts";
 import type { HostSide } from "../veth/host-side.ts";
-import type { SwitchKind } from "./options.ts";
-import type { OvsNode } from "./ovs-node.ts";
+import type { OverlayNode, SwitchKind } from "./options.ts";
 
 /** A host's end becomes a port of Open vSwitch once it is named, while the pod's end is set up. */
 export function ovsSide(
-  node: OvsNode,
+  node: Pick<OverlayNode, "connectPod" | "disconnectPod">,
   bridge: string,
   kind: SwitchKind,
   gateway: Pick<Link, "name" | "index">,

@@ -9,7 +9,7 @@ export interface CommandTree {
 }
 
 export async function loadTree(node: Command | CommandGroup, path = ""): Promise<CommandTree> {
-  const entries = node.kind === "group" ? node.entries : [];
+  const entries = node.kind === "group" ? node.entries.filter(({ hidden }) => !hidden) : [];
   const load = async (entry: CommandEntry) => ({
     entry,
     tree: await loadTree(await entry.load(), `${path}/${entry.name}`),

@@ -1,4 +1,5 @@
-import type { OptionSpec } from "../command.ts";
+import { type OptionSpec, whereOptions } from "../command.ts";
+import { isList } from "../parse-line.ts";
 import type { Place, Word } from "./command-tree.ts";
 
 /** A script for PowerShell 5.1 and later, dot-sourced from the profile. */
@@ -24,6 +25,15 @@ ${places.map(placeEntry).join("\n")}
     else { $known.operand }
   if ($of -is [string]) {
     if ($of -eq 'text') { return }
+    if ($of -like 'ask:*') {
+      $where = @(for ($i = 0; $i -lt $typed.Count; $i++) {
+        if ($typed[$i] -in ${whereOptions.map((name) => quoted(name)).join(", ")}) { $typed[$i]; $typed[$i + 1] }
+      })
+      & $commandAst.CommandElements[0].ToString() ipam names @where '--' $of.Substring(4) $current 2>$null | ForEach-Object {
+        [System.Management.Automation.CompletionResult]::new("$prefix$_", $_, 'ParameterValue', $_)
+      }
+      return
+    }
     Get-ChildItem -Path "$current*" -Directory:($of -eq 'directory') -ErrorAction SilentlyContinue | ForEach-Object {
       [System.Management.Automation.CompletionResult]::new("$prefix$($_.FullName)", $_.Name, 'ProviderItem', $_.FullName)
     }
@@ -43,7 +53,8 @@ function placeEntry({ path, commands, options, values, operand }: Place): string
 
 function offer(of: OptionSpec["of"]): string {
   if (of === undefined) return "'text'";
-  return typeof of === "string" ? quoted(of) : table(of.map((word) => ({ word, help: word })));
+  if (typeof of === "string") return quoted(of);
+  return isList(of) ? table(of.map((word) => ({ word, help: word }))) : quoted(`ask:${of.ask}`);
 }
 
 const table = (words: readonly Word[]): string =>

@@ -1,4 +1,5 @@
-import type { OptionSpec } from "../command.ts";
+import { type OptionSpec, whereOptions } from "../command.ts";
+import { isList } from "../parse-line.ts";
 import type { Place, Word } from "./command-tree.ts";
 
 /** A script for zsh, sourced after `compinit` or put as `_pipette` into a directory of `$fpath`. */
@@ -6,6 +7,20 @@ export function zshCompletion(program: string, places: readonly Place[]): string
   const paths = places.map(({ path }) => path).filter((path) => path !== "");
   return `#compdef ${program}
 # zsh completion for ${program}, made by "${program} completion zsh"
+# What the node knows, in the place that the line names.
+_pipette_ask() {
+  local -a found place
+  integer i
+  for ((i = 2; i < CURRENT; i++)); do
+    case \${words[i]} in
+      ${whereOptions.map((name) => `(${name})`).join("|")}) place+=("\${words[i]}" "\${(Q)words[i+1]}") ;;
+      ${whereOptions.map((name) => `(${name}=*)`).join("|")}) place+=("\${(Q)words[i]}") ;;
+    esac
+  done
+  found=("\${(@f)$("\${(Q)words[1]}" ipam names "\${place[@]}" -- "$1" "\${(Q)PREFIX}" 2>/dev/null)}")
+  found=("\${(@)found:#}")
+  compadd -a -- found
+}
 _${program}() {
   local place= word option
   local -a choices
@@ -44,6 +59,7 @@ function offer(of: OptionSpec["of"]): string {
   if (of === undefined) return "_message value";
   if (of === "file") return "_files";
   if (of === "directory") return "_files -/";
+  if (!isList(of)) return `_pipette_ask ${of.ask}`;
   return `choices=(${of.join(" ")}); _describe value choices`;
 }
 

@@ -1,4 +1,5 @@
 import { eventually } from "../../support/agent-process.ts";
+import { forgetNeighbours } from "../../support/forget-neighbours.ts";
 import { routerOn } from "./addresses.ts";
 import type { LabNode } from "./lab-node.ts";
 import { answers } from "./reach.ts";
@@ -16,7 +17,7 @@ async function warm(node: LabNode, peer: LabNode): Promise<void> {
   const [address] = peer.addresses;
   const next = node.link === peer.link ? address : routerOn(node.link)[0];
   await eventually(async () => {
-    await node.namespace.run(`ip neigh flush to ${next}`);
+    await forgetNeighbours(node.namespace, `to ${next}`);
     await answers(node.namespace, address);
     return (await node.vswitch.switchControl("tnl/neigh/show")).includes(`${next} `);
   }, `the switch of ${node.name} to know the way to ${peer.name}`);

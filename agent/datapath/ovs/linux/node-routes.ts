@@ -46,8 +46,9 @@ export function setNodeRoutes(
   const wanted = new Set(routes.map(wantedKey));
   const stale = standing.filter((route) => !wanted.has(standingKey(gateway, route)));
   throwFirst(remove(socket, stale));
+  const refused = new Map([...refusals].map(([at, refusal]) => [added[at], refusal]));
   return routes.flatMap((route) => {
-    const refusal = neighbours.get(formatIp(route.via)) ?? refusals.get(added.indexOf(route));
+    const refusal = neighbours.get(formatIp(route.via)) ?? refused.get(route);
     return refusal === undefined ? [] : [{ route, why: refusal.message }];
   });
 }

@@ -1,6 +1,7 @@
 import { type Flow, match, meter, type OpenFlowMeter, throughMeter } from "../../../openflow/mod.ts";
 import { Priority, step } from "./build.ts";
 import type { PipelineContext } from "./context.ts";
+import { connectionMarks } from "./registers.ts";
 
 /**
  * Connections that a pod may open in a second, once it has used up its burst. All pods of a node share one table of
@@ -23,7 +24,8 @@ export const newConnectionFlows = ({ metered }: PipelineContext, { ofport }: { r
         step(
           "ConntrackState",
           Priority.low,
-          match().set("in_port", ofport).ctState("+new+trk"),
+          // One that is remembered without an answer is new still, but has its mark.
+          match().set("in_port", ofport).ctState("+new+trk").bits(connectionMarks.source, 0),
           [throughMeter(ofport)],
           "PreRoutingClassifier",
         ),
