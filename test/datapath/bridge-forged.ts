@@ -186,6 +186,7 @@ export function forgedIpv6(pod: Party, victim: Party, gateway: Party): readonly 
     ["from another pod's address", frame(ipv6({ ...ends, from: victim.ip6 }, 59, []))],
     ["from another link-local address", frame(ipv6({ ...ends, from: "fe80::1" }, 59, []))],
     ["for the victim's own ::1", frame(ipv6({ ...ends, to: "::1" }, 59, []))],
+    ["to no address", frame(ipv6({ ...ends, to: "::" }, 59, []))],
     ["from outside", frame(ipv6({ ...ends, from: "2001:db8::1" }, 59, []))],
     ["from nowhere, UDP", frame(ipv6({ ...ends, from: "::" }, Protocol.udp, dhcp.subarray(0, 8)))],
     ["from nowhere, echo", nd({ ...ends, from: "::" }, icmp6({ ...ends, from: "::" }, 128, [0, 0, 0, 0]))],

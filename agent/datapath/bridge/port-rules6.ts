@@ -59,7 +59,9 @@ export function ipv6Rules(rule: RuleMaker, own: OwnAddress): readonly Rule[] {
   const farIcmp = is(upperProtocol, Upper.icmp6);
   return [
     rule("pod-ipv6", "nothing for loopback", [...is(destination6, loopback), counter, drop]),
-    rule("pod-ipv6", "from no address", fromNone, "pod-unspecified"),
+    rule("pod-ipv6", "from no address", is(source6, 0), "pod-unspecified"),
+    // The node would send it on, and not in its own name.
+    rule("pod-ipv6", "to no address", [...is(destination6, 0), counter, drop]),
     rule("pod-ipv6", "TCP", [...is(nextHeader, Upper.tcp), accept]),
     rule("pod-ipv6", "UDP, not as a DHCP server", [...isUdp, accept]),
     rule("pod-ipv6", "ICMPv6", is(nextHeader, Upper.icmp6), "pod-icmpv6"),
@@ -80,8 +82,6 @@ export function ipv6Rules(rule: RuleMaker, own: OwnAddress): readonly Rule[] {
     ...fragmentRules(rule),
   ];
 }
-
-const fromNone = is(source6, 0);
 
 /** Reports of the groups that a pod listens to, behind the hop-by-hop header that they have. A router's queries are others. */
 function listenerRules(rule: RuleMaker): readonly Rule[] {
