@@ -21,14 +21,21 @@ function ipv4Options({ draw, vocabulary }: Speech): Made {
   ]);
 }
 
-export function ipv4(speech: Speech, ends: Ends, { protocol, bytes: body, words }: Segment, fragment = 0): Made {
+/** @param fragment what stands in its header of that; its packet is known by `identification` */
+export function ipv4(
+  speech: Speech,
+  ends: Ends,
+  { protocol, bytes: body, words }: Segment,
+  fragment = 0,
+  identification = speech.draw.below(65_536),
+): Made {
   const { draw } = speech;
   const options = ipv4Options(speech);
   const headBytes = 20 + options.bytes.length;
   const length = lies(speech) ? draw.below(2048) : headBytes + body.length;
   const head = joined(
     [0x40 | (lies(speech) ? draw.below(16) : headBytes / 4), draw.below(2) * draw.below(256)],
-    ...[u16(length), u16(fragment === 0 ? draw.below(65_536) : 0x4242), u16(fragment)],
+    ...[u16(length), u16(identification), u16(fragment)],
     ...[[hops(speech, 64), protocol, 0, 0], raw(ends.source), raw(ends.destination), options.bytes],
   );
   if (lies(speech)) head[0] = (draw.below(16) << 4) | 5;
@@ -119,10 +126,12 @@ export function fragments(speech: Speech, ends: Ends, segment: Segment): readonl
   const whole = isTiny ? joined([segment.protocol, 0], padding, segment.bytes) : segment.bytes;
   const cut = 8 * (isTiny ? 1 : Math.max(1, draw.below(Math.floor(whole.length / 8))));
   const protocol = isTiny ? 60 : segment.protocol;
+  // Of its own, or a first fragment that waits would take the second one of another packet.
   const identification = draw.bytes(4);
+  const [high = 0, low = 0] = identification;
   const part = (bytes: Uint8Array, name: string, offset: number, flag: 0 | 1): Made => {
     const made = { protocol, bytes, words: `${isTiny ? "tiny " : ""}${name} fragment of ${segment.words}` };
-    if (ends.family === 4) return ipv4(speech, ends, made, (flag << 13) | (offset / 8));
+    if (ends.family === 4) return ipv4(speech, ends, made, (flag << 13) | (offset / 8), (high << 8) | low);
     const header = joined([0, 0], u16(offset | flag), identification);
     return ipv6(speech, ends, made, { fixed: [{ type: 44, bytes: header, words: "" }] });
   };
