@@ -83,6 +83,23 @@ test("after damage new pods get an address once every interface has its leases, 
   expect(leases()).toContain("10.9.0.4/24 new allocated");
 });
 
+test("after damage an interface has all of its leases again, also where the name of one's holder alone was lost", async () => {
+  parts.allocator.allocate(ownerOf("half"), parts.ipam);
+  stand("half", "10.9.0.2/24", "10.9.0.200/24");
+  parts.allocator.restore(
+    {
+      owner: { network: "pods", sandboxId: "unreadable-10.9.0.200", ifname: "" },
+      addresses: [parseCidr("10.9.0.200/24")!],
+    },
+    parts.ipam.rangeSets,
+    () => false,
+  );
+  expect(parts.allocator.knowsEveryOwner("pods")).toBe(false);
+  await reconcile(parts);
+  expect(leases()).toEqual(["10.9.0.2/24 half allocated", "10.9.0.200/24 half allocated"]);
+  expect(parts.allocator.knowsEveryOwner("pods")).toBe(true);
+});
+
 test("after damage no new pod gets an address while an interface shows none", async () => {
   stand("dark");
   loseSome();
