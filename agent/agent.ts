@@ -24,6 +24,7 @@ import { agentIpamRpcs } from "./services/ipam-service.ts";
 import { mendRpcs } from "./services/mend-service.ts";
 import { nodeRpcs } from "./services/node-service.ts";
 import { Janitor } from "./state/janitor.ts";
+import { knowsEveryOwner } from "./state/known-owners.ts";
 import { ownerKey } from "./state/owner-key.ts";
 import { reconcile } from "./state/reconcile.ts";
 import type { Source } from "./state/sources.ts";
@@ -200,7 +201,7 @@ export class Agent {
     const { logger, leftover, allocator } = this.#parts;
     const config = joined?.config ?? this.#parts.config;
     if (joined !== undefined) this.#resources.use(joined.membership);
-    const known = new Set(config.networks.map(({ name }) => name).filter((name) => allocator.knowsEveryOwner(name)));
+    const known = new Set(config.networks.map(({ name }) => name).filter((name) => knowsEveryOwner(allocator, name)));
     const dataPath = this.#dependencies.createDataPath({
       config,
       ...(joined === undefined ? {} : { cluster: joined.membership }),

@@ -20,7 +20,7 @@ import { type RangeSet, rangeOf } from "./config/ranges.ts";
 import { isSettled } from "./host-local/record.ts";
 import type { Lease, LeaseState } from "./lease.ts";
 import { countsIn, keptPages, type NetworkCounts } from "./pages.ts";
-import { completeByList, declareComplete, isNameless, missingSince, requireComplete } from "./recovery/hold.ts";
+import { completeByList, declareComplete, missingSince, requireComplete } from "./recovery/hold.ts";
 import { type Restored, restoreLeases, type Standing } from "./recovery/restore.ts";
 import { SqliteStore } from "./store/sqlite-store.ts";
 import type { Store, Synchronous } from "./store/store.ts";
@@ -359,13 +359,6 @@ export class Allocator implements Disposable {
   /** `false` where leases of the network may have been lost with a damaged database: no new owner gets an address. */
   isComplete(network: string): boolean {
     return missingSince(this.#store, network) === undefined;
-  }
-
-  /** `false` where leases of the network, or the names of those who hold them, may have been lost with a damaged database. */
-  knowsEveryOwner(network: string): boolean {
-    if (!this.isComplete(network)) return false;
-    for (const page of this.pages(network)) if (page.some(({ owner }) => isNameless(owner))) return false;
-    return true;
   }
 
   /** Every address of the network that is in use is known again. */

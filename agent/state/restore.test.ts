@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { formatCidr, parseCidr } from "../../shared/ip.ts";
+import { knowsEveryOwner } from "./known-owners.ts";
 import { ownerKey } from "./owner-key.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
 import { reconcile } from "./reconcile.ts";
@@ -94,10 +95,10 @@ test("after damage an interface has all of its leases again, also where the name
     parts.ipam.rangeSets,
     () => false,
   );
-  expect(parts.allocator.knowsEveryOwner("pods")).toBe(false);
+  expect(knowsEveryOwner(parts.allocator, "pods")).toBe(false);
   await reconcile(parts);
   expect(leases()).toEqual(["10.9.0.2/24 half allocated", "10.9.0.200/24 half allocated"]);
-  expect(parts.allocator.knowsEveryOwner("pods")).toBe(true);
+  expect(knowsEveryOwner(parts.allocator, "pods")).toBe(true);
 });
 
 test("after damage no new pod gets an address while an interface shows none", async () => {

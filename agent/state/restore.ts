@@ -6,6 +6,7 @@ import type { AgentParts } from "../agent-parts.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
 import type { Attached } from "../datapath/datapath.ts";
 import { ipamSection } from "../verbs/network.ts";
+import { knowsEveryOwner } from "./known-owners.ts";
 import { ownerFields, ownerKey } from "./owner-key.ts";
 import type { ReconcilePlan } from "./reconcile-plan.ts";
 
@@ -22,7 +23,7 @@ export async function restoreLost(parts: Parts, plan: ReconcilePlan): Promise<vo
     const isOurs = ({ owner, ownLease }: Attached): boolean => ownLease && owner.network === network.name;
     const lost = plan.restore.filter(isOurs);
     const incomplete = !parts.allocator.isComplete(network.name);
-    const work = parts.allocator.knowsEveryOwner(network.name) ? lost : [...plan.adopt.filter(isOurs), ...lost];
+    const work = knowsEveryOwner(parts.allocator, network.name) ? lost : [...plan.adopt.filter(isOurs), ...lost];
     let sure = true;
     for (const attached of work) sure = (await restoreOne(parts, network, attached, standing)) && sure;
     if (!incomplete) continue;
