@@ -222,19 +222,4 @@ describeWith("a node that joins by a file of nodes", ["root", "nft"], () => {
     expect(await addressOf("one", 0)).toBe(before);
     expect((await add("two", 1)).error).toMatchObject({ code: 11, message: expect.stringContaining(reason) });
   });
-
-  test("pods outside of the subnet, and nothing known of an earlier one: waits until they have gone", async () => {
-    write([entry("10.79.0.0/24")]);
-    const first = await home.start();
-    await addressOf("one", 0);
-    await first.end();
-    rmSync(join(home.dataDir, "nodes.json"));
-    write([entry("10.79.5.0/24")]);
-    const agent = home.spawn();
-    await waits(agent, "pods of this node have addresses outside of 10.79.5.0/24");
-    using store = await home.store();
-    for (const { owner } of store.list()) store.release(owner, "cooling");
-    await agent.logged(({ message }) => message === "ready");
-    expect(await addressOf("two", 1)).toMatch(/^10\.79\.5\.\d+$/);
-  });
 });

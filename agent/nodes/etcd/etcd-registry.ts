@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { parseCidr } from "../../../shared/ip.ts";
+import { type Cidr, parseCidr } from "../../../shared/ip.ts";
 import type { ClusterNode, Followed, ListedNode, Registration } from "../node-registry.ts";
 import { parseEndpoints } from "./client/endpoint.ts";
 import { EtcdClient, retried } from "./client/etcd-client.ts";
@@ -52,9 +52,9 @@ class EtcdRegistry implements EtcdNodeRegistry {
     return this.#options.endpoints;
   }
 
-  async register(self: Registration, claims = true): Promise<ClusterNode> {
+  async register(self: Registration, claims = true, preferred: readonly Cidr[] = []): Promise<ClusterNode> {
     requireRegistration(self);
-    return await this.#retried(`register node "${self.name}"`, () => this.#join.attempt(self, claims));
+    return await this.#retried(`register node "${self.name}"`, () => this.#join.attempt(self, claims, preferred));
   }
 
   keepAlive(self: ClusterNode): AsyncDisposable {
