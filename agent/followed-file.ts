@@ -17,6 +17,8 @@ export interface FollowedFileOptions<T> {
   readonly mostBytes: number;
   read(text: string): ReadText<T>;
   readonly logger: Logger;
+  /** Hears after each look at a file that is wrong what is, and `undefined` when it has been taken. */
+  told?(fault: string | undefined): void;
   /** Between two looks; absent: 250 ms. */
   readonly intervalMs?: number;
 }
@@ -88,6 +90,7 @@ export class FollowedFile<T> implements Live<T>, AsyncDisposable {
       if (answer.t === "wrong") this.#say(answer.problems);
       else {
         this.#said = undefined;
+        this.#options.told?.(undefined);
         this.#value.set(answer.value);
       }
       return mark;
@@ -119,6 +122,7 @@ export class FollowedFile<T> implements Live<T>, AsyncDisposable {
   /** The same again is said once. */
   #say(problems: readonly string[]): void {
     const text = problems.slice(0, problemsLogged).join("; ");
+    this.#options.told?.(text);
     if (text === this.#said) return;
     this.#said = text;
     const { what, path, logger } = this.#options;

@@ -5,6 +5,7 @@ import type { AgentParts } from "./agent-parts.ts";
 import { type Joined, joinCluster } from "./nodes/join.ts";
 import type { Membership } from "./nodes/membership.ts";
 import type { NodeRegistry } from "./nodes/node-registry.ts";
+import type { Trouble } from "./nodes/registry-health.ts";
 
 /** Sentences for a person, who reads no more; a registry can have thousands of wrong records. */
 const mostRefusals = 200;
@@ -59,6 +60,11 @@ export class Joining {
     return all.length <= mostRefusals
       ? all
       : [...all.slice(0, mostRefusals), `${all.length - mostRefusals} more records of the registry are refused`];
+  }
+
+  /** What does not work with the registry since the node has joined. */
+  get troubles(): readonly Trouble[] {
+    return this.#membership?.troubles ?? [];
   }
 
   /** Why the node gives no addresses now. */

@@ -1,3 +1,4 @@
+import type { RegistryTrouble } from "../../shared/proto/pipette-messages.ts";
 import { version } from "../../shared/version.ts";
 import { isRulesProblem } from "../datapath/host/rules-problem.ts";
 import type { Finding } from "./finding.ts";
@@ -17,7 +18,15 @@ export function agentFindings({ agent, networks }: Sight, socket: string): reado
         evidence: "",
       },
     ];
-  const { problems, shortcomings, refusals, version: running, networks: served, departing } = agent.status;
+  const {
+    problems,
+    shortcomings,
+    refusals,
+    registryTroubles,
+    version: running,
+    networks: served,
+    departing,
+  } = agent.status;
   const unserved = networks.filter((name) => !served.includes(name));
   return [
     ...problems.map(({ message, advisory }) =>
@@ -25,6 +34,7 @@ export function agentFindings({ agent, networks }: Sight, socket: string): reado
     ),
     ...shortcomings.map(lacking),
     ...refusals.map(refused),
+    ...registryTroubles.map(registryTrouble),
     ...(departing === 0 ? [] : [takingAway(departing)]),
     ...(running === version ? [] : [otherVersion(running)]),
     ...unserved.map(notServed),
@@ -60,6 +70,15 @@ const refused = (what: string): Finding => ({
   trusts: "what this node knew before, and its own configuration",
   why: "The registry says what cannot be, or what another has: a mistake, or somebody who writes there and should not",
   todo: 'find out who wrote it, and put the record right: "pipette nodes list", "pipette tenants list"; what is in order again is taken at once',
+  evidence: what,
+});
+
+const registryTrouble = ({ what, reason, sinceMs }: RegistryTrouble): Finding => ({
+  severity: "error",
+  code: "registry-lost",
+  what: `The agent cannot ${what}, since ${new Date(sinceMs).toISOString()}`,
+  why: `Pods go on with what was last known; changes of other nodes are not heard of (${reason})`,
+  todo: "put right what the reason names; the agent tries again by itself, and its log says when it works",
   evidence: what,
 });
 

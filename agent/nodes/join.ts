@@ -85,7 +85,8 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
   const attempt = async (): Promise<Joined> => {
     const { refused } = known.state;
     // Where pods have other addresses than that, the registry or the configuration was another one meanwhile.
-    const self = known.state.self !== undefined && !options.podsStand(known.state.self.subnets) ? known.state.self : undefined;
+    const self =
+      known.state.self !== undefined && !options.podsStand(known.state.self.subnets) ? known.state.self : undefined;
     // One that was taken out takes no other subnet while its pods stand, and is no member any more once they have gone.
     if (self !== undefined && refused !== undefined && options.podsStand())
       return membership(self, { t: "refused", is: refused });

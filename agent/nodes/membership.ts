@@ -10,6 +10,7 @@ import type { ClusterNode, Followed, NodeRegistry } from "./node-registry.ts";
 import { sameNode } from "./node-text.ts";
 import type { OwnAddresses } from "./own-addresses.ts";
 import { peersOf, RefusalLog } from "./peers.ts";
+import type { Trouble } from "./registry-health.ts";
 import { RememberedTenants } from "./remembered-tenants.ts";
 import { untilDone } from "./retry.ts";
 import { literalAddresses, resolvedAddresses } from "./server-addresses.ts";
@@ -109,6 +110,11 @@ export class Membership implements Cluster, AsyncDisposable {
   /** What of the registry this node does not take, a sentence for each. */
   get refusals(): readonly string[] {
     return [...this.#refusedRecords, ...(this.tenants?.refusals ?? [])];
+  }
+
+  /** What does not work with the registry now. */
+  get troubles(): readonly Trouble[] {
+    return this.#options.registry.health.troubles;
   }
 
   /** For people. */
@@ -232,7 +238,9 @@ export class Membership implements Cluster, AsyncDisposable {
   async #confirm(): Promise<void> {
     const { registry, logger, register } = this.#options;
     const { signal } = this.#ended;
+    const registering = "register this node";
     const failed = (error: CniError): void => {
+      registry.health.failed(registering, error.message);
       if (this.#isStranded) this.#wait(error.message);
       const message = this.#isStranded ? "waiting to join" : "going on with what was last known of the other nodes";
       logger.warn(message, { error: error.message, code: error.code });
@@ -245,6 +253,7 @@ export class Membership implements Cluster, AsyncDisposable {
       });
     try {
       const answer = await untilDone(asked, { signal, failed });
+      registry.health.works(registering);
       // The file and Kubernetes have another uid of it, or none.
       if (this.#isStranded && !(answer instanceof CniError)) this.self = { ...this.self, uid: answer.uid };
       this.#isStranded = false;

@@ -1,5 +1,6 @@
 import type { Cidr, Ip } from "../../shared/ip.ts";
 import type { Live } from "../live-value.ts";
+import type { RegistryHealth } from "./registry-health.ts";
 
 /** A node of the cluster, as every other one knows it. */
 export interface ClusterNode {
@@ -38,6 +39,8 @@ export interface NodeRegistry extends AsyncDisposable {
   readonly name: string;
   /** URLs of the machines that keep it; absent where it is no machine's. */
   readonly servers?: readonly string[];
+  /** What of it does not work now, as those have found who follow it. */
+  readonly health: RegistryHealth;
   /**
    * Registers the node, and gives it its subnets if it has none. The same again answers the same; a node that moved
    * (another address or MAC, same uid) is updated.

@@ -67,7 +67,12 @@ describeWith("a node whose registry is changed under its pods", ["root", "nft", 
     const config = JSON.parse(readFileSync(home.configFile, "utf8"));
     const { endpoints } = etcd;
     // A subnet that one of its nodes has: this one would get it otherwise.
-    const elsewhere = { type: "etcd", endpoints, prefix: "/elsewhere", networks: [{ cidr: "10.129.0.0/16", hostBits: 9 }] };
+    const elsewhere = {
+      type: "etcd",
+      endpoints,
+      prefix: "/elsewhere",
+      networks: [{ cidr: "10.129.0.0/16", hostBits: 9 }],
+    };
     const registries = {
       file: { type: "static", file },
       etcd: { type: "etcd", endpoints, ...more },

@@ -66,11 +66,7 @@ export class Join {
   }
 
   /** `undefined` where something is to be looked at again. */
-  async #claim(
-    self: Registration,
-    config: KeyValue,
-    preferred: readonly Cidr[],
-  ): Promise<ClusterNode | undefined> {
+  async #claim(self: Registration, config: KeyValue, preferred: readonly Cidr[]): Promise<ClusterNode | undefined> {
     const prefix = this.#keys.subnets;
     const nodeKey = this.#keys.node(self.name);
     const ticket = await takeTicket(this.#client, this.#keys.ticket("subnets"));
