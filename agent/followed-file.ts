@@ -52,6 +52,11 @@ export class FollowedFile<T> implements Live<T>, AsyncDisposable {
     return this.#value.current;
   }
 
+  /** Why what is in the file now is not the value; nothing where it is. */
+  get fault(): string | undefined {
+    return this.#said;
+  }
+
   subscribe(listener: (value: T) => void): Disposable {
     return this.#value.subscribe(listener);
   }
