@@ -1,4 +1,6 @@
+import { isWindows } from "../../shared/platform.ts";
 import type { RegistryTrouble } from "../../shared/proto/pipette-messages.ts";
+import { hasSystemd } from "../../shared/systemd.ts";
 import { version } from "../../shared/version.ts";
 import { isRulesProblem } from "../datapath/host/rules-problem.ts";
 import type { Finding } from "./finding.ts";
@@ -14,7 +16,7 @@ export function agentFindings({ agent, networks }: Sight, socket: string): reado
         code: "agent-away",
         what: `The agent does not answer at "${socket}"`,
         why: `No pod can be added; DELs are noted and wait (${agent.reason})`,
-        todo: "start it, and look at its log (systemctl status pipette-agent, journalctl -u pipette-agent)",
+        todo: `start it, and look at its log (${whereItsLogIs()})`,
         evidence: "",
       },
     ];
@@ -39,6 +41,13 @@ export function agentFindings({ agent, networks }: Sight, socket: string): reado
     ...(running === version ? [] : [otherVersion(running)]),
     ...unserved.map(notServed),
   ];
+}
+
+function whereItsLogIs(): string {
+  if (isWindows) return "agent.log of its data directory; sc.exe query pipette-agent";
+  return hasSystemd()
+    ? "journalctl -u pipette-agent"
+    : 'of its pod on this node, or of what else starts "pipette agent"';
 }
 
 const troubled = (what: string, advisory: boolean): Finding => ({
