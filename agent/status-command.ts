@@ -1,5 +1,6 @@
 import type { LeaseState } from "../ipam/mod.ts";
 import { RpcChannel } from "../shared/channel/rpc-channel.ts";
+import { podTitle } from "../shared/cni/pod-name.ts";
 import { limits } from "../shared/limits.ts";
 import { paths } from "../shared/paths.ts";
 import { ipamService } from "../shared/proto/daemon-services.ts";
@@ -151,7 +152,10 @@ function interfaceRows(leases: readonly LeaseMessage[], interfaces: readonly Nod
           lease.ifname === entry.ifname,
       );
       const [first] = own;
-      const pod = first === undefined || first.podName === "" ? "" : `${first.podNamespace}/${first.podName}`;
+      const pod =
+        first === undefined || first.podName === ""
+          ? ""
+          : podTitle({ namespace: first.podNamespace, name: first.podName });
       const addresses =
         own.length > 0 ? own.map((lease) => lease.address).join(",") : entry.ownLease ? "-" : "(delegated)";
       return [entry.hostIfname, entry.network, entry.containerId.slice(0, 13), entry.ifname, addresses, pod];
