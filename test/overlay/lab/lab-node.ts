@@ -11,7 +11,7 @@ const nic = "nic0";
 /** The bridge for it where the pods' bridge does not take it. */
 const outerBridge = "br-phy";
 /** By the data path. */
-const podBridges = { ovs: "br-int", bridge: "pipette0" } as const;
+export const podBridges = { ovs: "br-int", bridge: "pipette0" } as const;
 
 /**
  * Where the node's interface goes. `outer-bridge`: onto a bridge of its own, which holds the node's addresses, as Linux

@@ -1,9 +1,11 @@
 import type { TrafficMode } from "../../../agent/datapath/ovs/pipeline/context.ts";
 import { executables } from "../../conformance/plugin.ts";
 import { EtcdCluster, type MemberPlace } from "../../registry/etcd-cluster.ts";
+import { eventually } from "../../support/agent-process.ts";
 import { clusterNetworks, etcdMembers, type Link } from "./addresses.ts";
 import { type LabDataPath, LabNode, type NicShape } from "./lab-node.ts";
 import { scratchUntilEnd } from "./scratch-until-end.ts";
+import { routesOf } from "./traces.ts";
 import { Underlay } from "./underlay.ts";
 import { warmTunnels } from "./warm-tunnels.ts";
 
@@ -61,6 +63,7 @@ export class Lab implements AsyncDisposable {
       await allOf([lab.startRegistry(), ...options.nodes.map((link) => lab.addNode(link))]);
       await allOf(lab.nodes.map((node) => node.startAgent()));
       await lab.warmTunnels();
+      if (options.dataPath === "bridge") await allOf(lab.nodes.map((node) => lab.hearsItsLink(node)));
     });
   }
 
@@ -102,6 +105,13 @@ export class Lab implements AsyncDisposable {
     const node = await LabNode.start({ ...place, config }, this.underlay);
     this.#nodes.set(node.name, node);
     return node;
+  }
+
+  /** A node with a kernel bridge has heard of all others on its link: it is ready a moment before. */
+  async hearsItsLink(node: LabNode): Promise<void> {
+    const neighbours = this.nodes.filter((other) => other !== node && other.link === node.link);
+    const wanted = 2 * neighbours.length;
+    await eventually(async () => (await routesOf(node)).length === wanted, `${node.name} to hear of its link's nodes`);
   }
 
   /** Takes a node off the machine: its agent, its switch, its pods' namespaces. The registry is not told. */

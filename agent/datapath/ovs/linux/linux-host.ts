@@ -5,13 +5,12 @@ import { Kernel, type Link, type NetlinkSocket, removeAddress, setLink } from ".
 import { turnOnForwarding } from "../../host/forwarding.ts";
 import { addGateway, addressesOf, missingFrom } from "../../host/gateway.ts";
 import { setNodeRoutes } from "../../host/node-routes.ts";
-import { hearNoRouters, writeSysctl } from "../../host/sysctl.ts";
+import { hearNoRouters, useOwnAddressAtOnce, writeSysctl } from "../../host/sysctl.ts";
 import type { NodeRoute, RefusedRoute } from "../../node-route.ts";
 import { linkOrNone } from "../../veth/host-links.ts";
 import { interfaceError } from "../../veth/kernel-errors.ts";
 import type { Gateway, HostNetwork } from "../host-network.ts";
 import { declareNeighbours } from "./declared-neighbours.ts";
-import { useOwnAddressAtOnce } from "./link-local.ts";
 import { isLinkLocal, moveAddresses } from "./uplink.ts";
 import { UplinkNotes } from "./uplink-record.ts";
 
