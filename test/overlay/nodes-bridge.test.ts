@@ -121,6 +121,11 @@ describeWith("a cluster of kernel bridges", ["root", "nft", "etcd", "cni-plugins
     await expectTogether();
   });
 
+  test("a removal says what it leaves of them", async () => {
+    const words = ["uninstall", "--dry-run", "--with-pods", "--no-service", "--config", node.home.configFile];
+    expect(await node.pipette(...words)).toMatch(/routes to other nodes' pods.*ip route flush proto 112/s);
+  });
+
   test('what it wanted of other nodes goes with the section "nodes"', async () => {
     await node.agent.end();
     const alone = { nodes: undefined, networks: [{ name: "pods", bridge: "pipette0", subnets: subnetsOf(web) }] };

@@ -71,7 +71,9 @@ describeWith("a pod with root and raw sockets against other nodes", ["root", "op
             .map(read)
             .flatMap((one) => (one?.port === port ? [one.source] : [])),
         );
-        return seen.length >= external.length * macs.length;
+        // A kernel bridge passes nothing on to a MAC that it does not know.
+        const passed = options.dataPath === "bridge" ? [raw.gatewayMac] : macs;
+        return seen.length >= external.length * passed.length;
       }, "the datagrams on the wire");
       expect([...new Set(seen)].sort()).toEqual([...hostile.node.addresses].sort());
     });

@@ -50,6 +50,9 @@ export function removeNodeRoutes(socket: NetlinkSocket): boolean {
   return standing.length > 0;
 }
 
+/** Of any agent. @throws {NetlinkError} */
+export const hasNodeRoutes = (socket: NetlinkSocket): boolean => ownRoutes(socket).length > 0;
+
 const ownRoutes = (socket: NetlinkSocket): readonly Route[] =>
   ([4, 6] as const).flatMap((family) =>
     socket.dump(listRoutes(family), readRoute).filter(({ protocol }) => protocol === routeProtocol),
