@@ -66,7 +66,8 @@ export class AgentHome implements AsyncDisposable {
       networks: [{ name: networkName, subnets: ["10.78.0.0/16", "fd78::/64"], bridge: bridgeName, masquerade: false }],
       janitorIntervalMs: 200,
       ...changes,
-      cni: { confDir: join(this.directory, "net.d"), ...(isObject(changes["cni"]) ? changes["cni"] : {}) },
+      // Whether others are chained is a matter of where the executables lie.
+      cni: { confDir: join(this.directory, "net.d"), plugins: [], ...(isObject(changes["cni"]) ? changes["cni"] : {}) },
     };
     this.#config = config;
     this.change({});
