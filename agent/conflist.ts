@@ -1,13 +1,15 @@
 import { join } from "node:path";
+import type { Chain } from "./chained-plugins.ts";
 import type { AgentConfig, NetworkConfig } from "./config/agent-config.ts";
 import { ipamSection } from "./verbs/network.ts";
 
 /**
  * The network configuration list of `network` (specification 1.1.0, section 1). Newer runtimes choose from
  * `cniVersions`, older ones read `cniVersion` alone. A capability that is not declared never reaches us.
+ * @param chained what runs after us
  */
-export function conflistText(config: AgentConfig, network: NetworkConfig): string {
-  const { cniVersion, cniVersions, disableGC, plugins } = config.cni;
+export function conflistText(config: AgentConfig, network: NetworkConfig, chained: Chain["plugins"]): string {
+  const { cniVersion, cniVersions, disableGC } = config.cni;
   const ours = {
     type: "pipette",
     socket: config.socket,
@@ -20,7 +22,7 @@ export function conflistText(config: AgentConfig, network: NetworkConfig): strin
     ...(cniVersions.length === 0 ? {} : { cniVersions }),
     name: network.name,
     ...(disableGC ? { disableGC } : {}),
-    plugins: [ours, ...plugins],
+    plugins: [ours, ...chained],
   };
   return `${JSON.stringify(list, null, 2)}\n`;
 }

@@ -79,7 +79,7 @@ function withDefaults(raw: RawConfig): AgentConfig {
       cniVersion,
       cniVersions: raw.cni?.cniVersions ?? supportedVersions.filter((version) => atLeast(version, cniVersion)),
       disableGC: raw.cni?.disableGC ?? false,
-      plugins: raw.cni?.plugins ?? [],
+      ...(raw.cni?.plugins === undefined ? {} : { plugins: raw.cni.plugins }),
     },
     dataPath: dataPathOf(raw),
     networks: raw.networks.map((network) => toNetwork(network, raw.ovs !== undefined)),
