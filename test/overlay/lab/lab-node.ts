@@ -2,7 +2,6 @@ import { AgentHome, type AgentProcess } from "../../support/agent-process.ts";
 import { NetworkNamespace } from "../../support/network-namespace.ts";
 import { OpenVswitch } from "../open-vswitch.ts";
 import { type Link, nodeMac, nodeOn, routerOn } from "./addresses.ts";
-import { guardKernel } from "./kernel-guard.ts";
 import { LabPod, type PodRequest } from "./lab-pod.ts";
 import { type Underlay, withLength } from "./underlay.ts";
 
@@ -67,7 +66,6 @@ export class LabNode implements AsyncDisposable {
     await using made = new AsyncDisposableStack();
     const namespace = made.use(NetworkNamespace.create());
     await namespace.ip("link set lo up");
-    namespace.sysctl(quietKernel);
     const cable = underlay.connect(spec.link, spec.number, namespace, nic, nodeMac(spec.number));
     const vswitch = made.use(await OpenVswitch.start("both", { parent: spec.parent, within: namespace.within }));
     await cable;
@@ -86,8 +84,6 @@ export class LabNode implements AsyncDisposable {
   /** Starts the agent, for the first time or again, and waits until it is ready. */
   async startAgent(): Promise<void> {
     this.#agent = await this.home.start();
-    // Only now does the switch answer for the node's addresses.
-    if (this.#nic === "uplink") await guardKernel(this.namespace, [podBridge]);
   }
 
   /** A pod that is still to be added. */
@@ -146,7 +142,6 @@ export class LabNode implements AsyncDisposable {
         ...["--", "add-port", outerBridge, nic],
       );
     }
-    await guardKernel(this.namespace, [holder]);
     this.namespace.sysctl({ [`ipv6/conf/${holder}/accept_dad`]: 0 });
     await this.namespace.ip(
       `link set ${nic} up`,
@@ -156,14 +151,6 @@ export class LabNode implements AsyncDisposable {
     );
   }
 }
-
-/** A node answers for an address on the interface that has it, and on no other. */
-const quietKernel = {
-  "ipv4/conf/all/arp_ignore": 1,
-  "ipv4/conf/all/arp_announce": 2,
-  "ipv4/conf/all/rp_filter": 0,
-  "ipv4/conf/default/rp_filter": 0,
-};
 
 function agentConfig(spec: NodeSpec, node: LabNode): Record<string, unknown> {
   const { ovs, nodes, ...others } = spec.config;
