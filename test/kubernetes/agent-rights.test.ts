@@ -9,6 +9,7 @@ import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
 import { ApiServer } from "./api-server.ts";
+import { account, agentToken, requestToken } from "./service-account.ts";
 
 interface Manifest {
   readonly apiVersion: string;
@@ -29,7 +30,6 @@ function pathOf({ apiVersion, kind, metadata: { namespace } }: Manifest): string
 }
 
 const mac = "node.pipette.io/mac-address";
-const account = "/api/v1/namespaces/kube-system/serviceaccounts/pipette-agent";
 
 describeWith("the rights of an agent at a real API server", ["kube-apiserver", "etcd", "openssl"], () => {
   let server: ApiServer;
@@ -53,36 +53,14 @@ describeWith("the rights of an agent at a real API server", ["kube-apiserver", "
       const addresses = [{ type: "InternalIP", address: `192.0.2.${number}` }];
       await server.ask("PATCH", `/api/v1/nodes/${name}/status`, { status: { addresses } });
     }
-    const metadata = { name: "agent-a", namespace: "kube-system" };
-    const spec = {
-      serviceAccountName: "pipette-agent",
-      nodeName: "node-a",
-      containers: [{ name: "agent", image: "none" }],
-    };
-    const pod = await server.create("/api/v1/namespaces/kube-system/pods", { metadata, spec });
-    const boundObjectRef = {
-      apiVersion: "v1",
-      kind: "Pod",
-      name: "agent-a",
-      uid: (pod["metadata"] as { uid: string }).uid,
-    };
-    own = await tokenOf({ boundObjectRef });
-    unbound = await tokenOf({});
+    own = await agentToken(server, "node-a");
+    unbound = await requestToken(server, {});
     // A policy counts once the server has compiled it.
     await eventually(async () => (await patch("node-b", {}, own)).status === 422, "the policy");
   });
   afterAll(async () => {
     await server?.[Symbol.asyncDispose]();
   });
-
-  async function tokenOf(spec: object): Promise<string> {
-    const answer = await server.create(`${account}/token`, {
-      apiVersion: "authentication.k8s.io/v1",
-      kind: "TokenRequest",
-      spec,
-    });
-    return (answer["status"] as { token: string }).token;
-  }
 
   const patch = (node: string, change: object, token: string) =>
     server.ask("PATCH", `/api/v1/nodes/${node}`, change, token);
