@@ -141,7 +141,10 @@ export class ApiServer implements AsyncDisposable {
   /** Forgets in etcd what was before now: a version from then is too old. */
   async compact(): Promise<void> {
     const post = async (path: string, body: object): Promise<Record<string, unknown>> => {
-      const answer = await fetch(`${this.#etcd.endpoint(0)}/v3/${path}`, { method: "POST", body: JSON.stringify(body) });
+      const answer = await fetch(`${this.#etcd.endpoint(0)}/v3/${path}`, {
+        method: "POST",
+        body: JSON.stringify(body),
+      });
       if (!answer.ok) throw new Error(`etcd answers ${answer.status}: ${await answer.text()}`);
       return (await answer.json()) as Record<string, unknown>;
     };

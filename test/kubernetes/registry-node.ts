@@ -2,7 +2,14 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { executables } from "../conformance/plugin.ts";
 import { HoldingProxy } from "../registry/holding-proxy.ts";
-import { AgentHome, type AgentProcess, bridgeName, eventually, networkName, resultOf } from "../support/agent-process.ts";
+import {
+  AgentHome,
+  type AgentProcess,
+  bridgeName,
+  eventually,
+  networkName,
+  resultOf,
+} from "../support/agent-process.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";
 import type { ApiServer } from "./api-server.ts";
 import { agentToken, rbacFile } from "./service-account.ts";

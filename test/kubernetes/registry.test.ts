@@ -4,7 +4,16 @@ import { describeWith } from "../support/requires.ts";
 import { ApiServer } from "./api-server.ts";
 import { addNode, podCidrs, RegistryNode, removeNode, setAddresses, shipped } from "./registry-node.ts";
 
-const needs = ["linux", "root", "nft", "etcd", "openssl", "kube-apiserver", "kube-controller-manager", "kubectl"] as const;
+const needs = [
+  "linux",
+  "root",
+  "nft",
+  "etcd",
+  "openssl",
+  "kube-apiserver",
+  "kube-controller-manager",
+  "kubectl",
+] as const;
 
 describeWith("nodes of a real API server, with pod CIDRs of both families from its controller", needs, () => {
   let server: ApiServer;
@@ -67,5 +76,28 @@ describeWith("nodes of a real API server, with pod CIDRs of both families from i
     await node.others(2);
     for (const name of ["renamed", "filler"]) await removeNode(server, name);
     await node.others(0);
+  });
+
+  test("a node whose Node was made anew keeps its pods, gives no address outside its pod CIDRs, and joins again", async () => {
+    node = await RegistryNode.create(server, "again");
+    await addNode(server, "again", node.address);
+    const agent = await node.home.start();
+    const [before] = await node.addPod("one");
+    await removeNode(server, "again");
+    const problem = (is: RegExp) =>
+      eventually(async () => (await node.home.status()).problems.some(({ message }) => is.test(message)), `${is}`);
+    await problem(/has no node "again" any more/);
+    await addNode(server, "filler2", "192.0.2.4");
+    await podCidrs(server, "filler2");
+    await addNode(server, "again", node.address);
+    const [after = ""] = await podCidrs(server, "again");
+    await problem(new RegExp(after));
+    expect((await node.addPod("one"))[0]).toBe(before);
+    await expect(node.addPod("two")).rejects.toThrow(/^11: .*wanted this node's own subnet/);
+    await node.removePod("one");
+    expect(await agent.ended()).toBe(1);
+    await node.home.start();
+    expect((await node.addPod("two"))[0]).toContain(after.slice(0, -"0/24".length));
+    for (const name of ["again", "filler2"]) await removeNode(server, name);
   });
 });
