@@ -23,14 +23,15 @@ export async function shipped(server: ApiServer): Promise<void> {
   await server.apply([rbacFile]);
 }
 
-/** As the kubelet registers it and reports its addresses; the controller manager gives it its pod CIDRs. */
-export async function addNode(server: ApiServer, name: string, ...addresses: readonly string[]): Promise<void> {
-  await server.create("/api/v1/nodes", { metadata: { name } });
-  await setAddresses(server, name, ...addresses);
+/** As the kubelet registers it and reports its address. @param podCidr absent: the controller manager gives it some */
+export async function addNode(server: ApiServer, name: string, address: string, podCidr?: string): Promise<void> {
+  const spec = podCidr === undefined ? {} : { podCIDR: podCidr, podCIDRs: [podCidr] };
+  await server.create("/api/v1/nodes", { metadata: { name }, spec });
+  await setAddress(server, name, address);
 }
 
-export async function setAddresses(server: ApiServer, name: string, ...addresses: readonly string[]): Promise<void> {
-  const status = { addresses: addresses.map((address) => ({ type: "InternalIP", address })) };
+export async function setAddress(server: ApiServer, name: string, address: string): Promise<void> {
+  const status = { addresses: [{ type: "InternalIP", address }] };
   await server.ask("PATCH", `/api/v1/nodes/${name}/status`, { status });
 }
 
@@ -53,13 +54,17 @@ export class RegistryNode implements AsyncDisposable {
   readonly way: HoldingProxy;
   readonly namespace: NetworkNamespace;
   readonly #pods = new Map<string, NetworkNamespace>();
+  readonly #stack = new AsyncDisposableStack();
 
   private constructor(server: ApiServer, name: string, namespace: NetworkNamespace, way: HoldingProxy) {
     this.namespace = namespace;
     this.way = way;
+    this.#stack.use(namespace);
+    this.#stack.use(way);
     const changes = { networks: [{ name: networkName, bridge: bridgeName, masquerade: false }] };
     const prefix = ["setpriv", "--pdeathsig", "KILL", "nsenter", `--net=${namespace.path}`];
-    this.home = new AgentHome(changes, executables, prefix);
+    this.#stack.defer(() => this.#pods.forEach((pod) => void pod[Symbol.dispose]()));
+    this.home = this.#stack.use(new AgentHome(changes, executables, prefix));
     writeFileSync(this.caFile, readFileSync(server.ca));
     const registry = { type: "kubernetes", server: server.url, ca: this.caFile, token: this.tokenFile };
     this.configure({ nodes: { name, addresses: [this.address], registry } });
@@ -67,14 +72,12 @@ export class RegistryNode implements AsyncDisposable {
 
   /** Its agent does not run yet; its Node, if there is to be one, is the caller's. */
   static async create(server: ApiServer, name: string): Promise<RegistryNode> {
-    await using made = new AsyncDisposableStack();
-    const namespace = made.use(NetworkNamespace.create());
+    const namespace = NetworkNamespace.create();
     await namespace.ip("link set lo up", "link add eth0 address 02:00:00:00:00:01 type veth peer name wire");
     await namespace.ip("link set wire up", "link set eth0 up", "addr add 192.0.2.1/24 dev eth0");
-    const way = made.use(await HoldingProxy.into(namespace.within, server.url));
+    const way = await HoldingProxy.into(namespace.within, server.url);
     const node = new RegistryNode(server, name, namespace, way);
     node.setToken(await agentToken(server, name));
-    made.move();
     return node;
   }
 
@@ -125,11 +128,8 @@ export class RegistryNode implements AsyncDisposable {
     return this.namespace.run(`${executables}/pipette nodes list --config ${this.home.configFile}`);
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.home[Symbol.asyncDispose]();
-    await this.way[Symbol.asyncDispose]();
-    for (const pod of this.#pods.values()) pod[Symbol.dispose]();
-    this.namespace[Symbol.dispose]();
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#stack.disposeAsync();
   }
 }
 

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
 import { ApiServer } from "./api-server.ts";
-import { addNode, podCidrs, RegistryNode, removeNode, setAddresses, shipped } from "./registry-node.ts";
+import { addNode, podCidrs, RegistryNode, removeNode, setAddress, shipped } from "./registry-node.ts";
 
 const needs = [
   "linux",
@@ -53,7 +53,7 @@ describeWith("nodes of a real API server, with pod CIDRs of both families from i
     const listed = (line: string) => eventually(async () => (await node.nodesList()).includes(line), line);
     await node.others(1);
     expect(await node.nodesList()).toMatch(new RegExp(`^there +unknown +192\\.0\\.2\\.2 +${cidrs[0]}`, "m"));
-    await setAddresses(server, "there", "192.0.2.3");
+    await setAddress(server, "there", "192.0.2.3");
     await listed("192.0.2.3");
 
     // Another name for the same machine: Kubernetes has no renaming, and the new Node gets other pod CIDRs.
