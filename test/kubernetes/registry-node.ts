@@ -23,17 +23,23 @@ export async function shipped(server: ApiServer): Promise<void> {
   await server.apply([rbacFile]);
 }
 
-/** As the kubelet registers it and reports its address. @param podCidr absent: the controller manager gives it some */
+/** As the kubelet registers it. @param podCidr absent: the controller manager gives it some */
 export async function addNode(server: ApiServer, name: string, address: string, podCidr?: string): Promise<void> {
   const spec = podCidr === undefined ? {} : { podCIDR: podCidr, podCIDRs: [podCidr] };
-  await server.create("/api/v1/nodes", { metadata: { name }, spec });
-  await setAddress(server, name, address);
+  const conditions = [{ type: "Ready", status: "True", reason: "KubeletReady" }];
+  const status = { addresses: addressesOf(name, address), conditions };
+  await server.create("/api/v1/nodes", { metadata: { name }, spec, status });
 }
 
 export async function setAddress(server: ApiServer, name: string, address: string): Promise<void> {
-  const status = { addresses: [{ type: "InternalIP", address }] };
+  const status = { addresses: addressesOf(name, address) };
   await server.ask("PATCH", `/api/v1/nodes/${name}/status`, { status });
 }
+
+const addressesOf = (name: string, address: string): object[] => [
+  { type: "Hostname", address: name },
+  { type: "InternalIP", address },
+];
 
 export const removeNode = (server: ApiServer, name: string) => server.ask("DELETE", `/api/v1/nodes/${name}`);
 

@@ -52,7 +52,7 @@ describeWith("nodes of a real API server, with pod CIDRs of both families from i
     const cidrs = await podCidrs(server, "there");
     const listed = (line: string) => eventually(async () => (await node.nodesList()).includes(line), line);
     await node.others(1);
-    expect(await node.nodesList()).toMatch(new RegExp(`^there +unknown +192\\.0\\.2\\.2 +${cidrs[0]}`, "m"));
+    expect(await node.nodesList()).toMatch(new RegExp(`^there +ready +192\\.0\\.2\\.2 +${cidrs[0]}`, "m"));
     await setAddress(server, "there", "192.0.2.3");
     await listed("192.0.2.3");
 
