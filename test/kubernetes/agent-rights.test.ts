@@ -1,7 +1,6 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { parseAllDocuments } from "yaml";
 import { ApiClient } from "../../agent/nodes/kubernetes/api-client.ts";
 import { KubernetesRegistry } from "../../agent/nodes/kubernetes/kubernetes-registry.ts";
 import { createLogger } from "../../shared/log.ts";
@@ -9,27 +8,10 @@ import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
 import { ApiServer } from "./api-server.ts";
-
-interface Manifest {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly metadata: { readonly name: string; readonly namespace?: string };
-}
-
-const manifests = (name: string): readonly Manifest[] => {
-  const text = readFileSync(new URL(`../../conf/kubernetes/${name}`, import.meta.url), "utf8");
-  return parseAllDocuments(text, { version: "1.1" }).map((document) => document.toJS() as Manifest);
-};
-
-/** Where objects of such a kind are made. */
-function pathOf({ apiVersion, kind, metadata: { namespace } }: Manifest): string {
-  const root = apiVersion === "v1" ? "/api/v1" : `/apis/${apiVersion}`;
-  const plural = kind.endsWith("y") ? `${kind.slice(0, -1)}ies` : `${kind}s`;
-  return `${root}${namespace === undefined ? "" : `/namespaces/${namespace}`}/${plural.toLowerCase()}`;
-}
+import { addNode, shipped } from "./registry-node.ts";
+import { account, agentToken, requestToken } from "./service-account.ts";
 
 const mac = "node.pipette.io/mac-address";
-const account = "/api/v1/namespaces/kube-system/serviceaccounts/pipette-agent";
 
 describeWith("the rights of an agent at a real API server", ["kube-apiserver", "etcd", "openssl"], () => {
   let server: ApiServer;
@@ -38,51 +20,21 @@ describeWith("the rights of an agent at a real API server", ["kube-apiserver", "
 
   beforeAll(async () => {
     server = await ApiServer.start();
-    await eventually(
-      async () => (await server.ask("GET", "/api/v1/namespaces/kube-system")).status === 200,
-      "kube-system",
-    );
-    for (const manifest of manifests("registry-rbac.yaml")) await server.create(pathOf(manifest), manifest);
-    for (const name of ["node-a", "node-b"]) {
-      const metadata = { name, labels: { zone: "one" }, annotations: { theirs: "kept" } };
-      const number = name === "node-a" ? 1 : 2;
-      await server.create("/api/v1/nodes", {
-        metadata,
-        spec: { podCIDRs: [`10.80.${number}.0/24`], podCIDR: `10.80.${number}.0/24` },
-      });
-      const addresses = [{ type: "InternalIP", address: `192.0.2.${number}` }];
-      await server.ask("PATCH", `/api/v1/nodes/${name}/status`, { status: { addresses } });
+    await shipped(server);
+    for (const number of [1, 2]) {
+      const name = number === 1 ? "node-a" : "node-b";
+      await addNode(server, name, `192.0.2.${number}`, `10.80.${number}.0/24`);
+      const metadata = { labels: { zone: "one" }, annotations: { theirs: "kept" } };
+      await server.ask("PATCH", `/api/v1/nodes/${name}`, { metadata });
     }
-    const metadata = { name: "agent-a", namespace: "kube-system" };
-    const spec = {
-      serviceAccountName: "pipette-agent",
-      nodeName: "node-a",
-      containers: [{ name: "agent", image: "none" }],
-    };
-    const pod = await server.create("/api/v1/namespaces/kube-system/pods", { metadata, spec });
-    const boundObjectRef = {
-      apiVersion: "v1",
-      kind: "Pod",
-      name: "agent-a",
-      uid: (pod["metadata"] as { uid: string }).uid,
-    };
-    own = await tokenOf({ boundObjectRef });
-    unbound = await tokenOf({});
+    own = await agentToken(server, "node-a");
+    unbound = await requestToken(server, {});
     // A policy counts once the server has compiled it.
     await eventually(async () => (await patch("node-b", {}, own)).status === 422, "the policy");
   });
   afterAll(async () => {
     await server?.[Symbol.asyncDispose]();
   });
-
-  async function tokenOf(spec: object): Promise<string> {
-    const answer = await server.create(`${account}/token`, {
-      apiVersion: "authentication.k8s.io/v1",
-      kind: "TokenRequest",
-      spec,
-    });
-    return (answer["status"] as { token: string }).token;
-  }
 
   const patch = (node: string, change: object, token: string) =>
     server.ask("PATCH", `/api/v1/nodes/${node}`, change, token);
@@ -138,20 +90,5 @@ describeWith("the rights of an agent at a real API server", ["kube-apiserver", "
     ["POST", `${account}/token`, { spec: {} }],
   ])("its role has nothing of %s %s", async (method, path, body) => {
     expect((await server.ask(method, path, body, own)).status).toBe(403);
-  });
-
-  const dryRun = (manifest: Manifest) =>
-    server.ask("POST", `${pathOf(manifest)}?dryRun=All&fieldValidation=Strict`, manifest);
-
-  test("the Linux DaemonSet is taken as it is, where no container may be privileged", async () => {
-    for (const manifest of manifests("linux-daemonset.yaml"))
-      expect(await dryRun(manifest)).toMatchObject({ status: 201 });
-  });
-
-  test("nothing is wrong with the Windows DaemonSet but that it needs to be", async () => {
-    for (const manifest of manifests("windows-daemonset.yaml"))
-      expect((await dryRun(manifest)).body.message).toMatch(
-        /^DaemonSet\.apps "pipette-agent-windows" is invalid: spec\.template\.spec: Forbidden: hostProcess containers are disallowed by cluster policy$/,
-      );
   });
 });
