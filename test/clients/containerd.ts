@@ -16,13 +16,14 @@ export interface ContainerdPlaces {
 export class Containerd implements AsyncDisposable {
   readonly cri: CriClient;
   readonly #node: PrivateNode;
-  readonly #socket: string;
+  /** Path of its socket, inside and outside alike. */
+  readonly socket: string;
   #process: Bun.Subprocess | undefined;
 
   private constructor(node: PrivateNode) {
     this.#node = node;
-    this.#socket = join(node.directory, "containerd.sock");
-    this.cri = new CriClient(this.#socket, node.cgroup);
+    this.socket = join(node.directory, "containerd.sock");
+    this.cri = new CriClient(this.socket, node.cgroup);
   }
 
   static async start(node: PrivateNode, places: ContainerdPlaces): Promise<Containerd> {
@@ -31,7 +32,7 @@ export class Containerd implements AsyncDisposable {
     const images = await makeImages(node.directory);
     await containerd.restart();
     for (const path of [images.pause, images.busybox])
-      await node.run(`ctr -a ${containerd.#socket} -n k8s.io images import ${path}`);
+      await node.run(`ctr -a ${containerd.socket} -n k8s.io images import ${path}`);
     return containerd;
   }
 

@@ -1,0 +1,125 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Containerd } from "../../clients/containerd.ts";
+import { debianPlugins } from "../../conformance/plugin.ts";
+import { type Link, nodeMac, nodeOn, routerOn } from "../../overlay/lab/addresses.ts";
+import { type Underlay, withLength } from "../../overlay/lab/underlay.ts";
+import { NetworkNamespace } from "../../support/network-namespace.ts";
+import type { PrivateNode } from "../../support/private-node.ts";
+import { type ControlPlane, podCidrs } from "./control-plane.ts";
+import { Daemon } from "./daemon.ts";
+import { startNodePlace } from "./node-place.ts";
+import { program } from "./programs.ts";
+
+const link: Link = "a";
+const nic = "nic0";
+
+export const nodeName = (number: number): string => `n${number}`;
+
+export interface KubeletNodeSpec {
+  readonly number: number;
+  readonly plane: ControlPlane;
+  readonly underlay: Underlay;
+  /** Archives of images that every node has. */
+  readonly images: readonly string[];
+}
+
+/** A machine with containerd, a kubelet and kube-proxy, which has no network for pods yet. It ends with this process. */
+export class KubeletNode implements AsyncDisposable {
+  readonly name: string;
+  /** One per family. */
+  readonly addresses: readonly [string, string];
+  readonly place: PrivateNode;
+  readonly namespace: NetworkNamespace;
+  readonly containerd: Containerd;
+  readonly kubelet: Daemon;
+  readonly #stack: AsyncDisposableStack;
+
+  private constructor(
+    spec: KubeletNodeSpec,
+    place: PrivateNode,
+    namespace: NetworkNamespace,
+    containerd: Containerd,
+    stack: AsyncDisposableStack,
+  ) {
+    this.name = nodeName(spec.number);
+    this.addresses = nodeOn(link, spec.number);
+    this.place = place;
+    this.namespace = namespace;
+    this.containerd = containerd;
+    this.#stack = stack;
+    this.kubelet = stack.use(this.#daemon("kubelet", kubeletWords(this, spec.plane)));
+    const proxy = stack.use(this.#daemon("kube-proxy", proxyWords(this, spec.plane)));
+    this.kubelet.start();
+    proxy.start();
+  }
+
+  static async start(spec: KubeletNodeSpec): Promise<KubeletNode> {
+    await using stack = new AsyncDisposableStack();
+    const { number, underlay, images } = spec;
+    const place = stack.use(await startNodePlace());
+    const namespace = stack.use(NetworkNamespace.at(`/proc/${place.firstPid}/ns/net`));
+    namespace.sysctl({ "ipv6/conf/default/accept_dad": 0 });
+    await underlay.connect(link, number, namespace, nic, nodeMac(number));
+    await namespace.ip(
+      `link set ${nic} up`,
+      ...withLength(nodeOn(link, number)).map((address) => `addr add ${address} dev ${nic} nodad`),
+      ...routerOn(link).map((router) => `route add default via ${router}`),
+    );
+    for (const name of ["loopback", "portmap", "bridge", "host-local"])
+      await place.run(`ln -s ${debianPlugins}/${name} /opt/cni/bin/${name}`);
+    const places = { pluginDir: "/opt/cni/bin", confDir: "/etc/cni/net.d" };
+    const containerd = stack.use(await Containerd.start(place, places));
+    for (const path of images) await place.run(`ctr -a ${containerd.socket} -n k8s.io images import ${path}`);
+    return new KubeletNode(spec, place, namespace, containerd, stack.move());
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#stack.disposeAsync();
+  }
+
+  #daemon(name: string, words: readonly string[]): Daemon {
+    const log = join(this.place.directory, `${name}.log`);
+    return new Daemon([program(name), ...words], { log, prefix: this.place.prefix });
+  }
+}
+
+/** On a machine that is not its own the kubelet may neither want sums of memory nor write to control groups of others. */
+const kubeletConfig = (socket: string) => ({
+  apiVersion: "kubelet.config.k8s.io/v1beta1",
+  kind: "KubeletConfiguration",
+  containerRuntimeEndpoint: `unix://${socket}`,
+  failCgroupV1: false,
+  cgroupDriver: "cgroupfs",
+  cgroupsPerQOS: false,
+  enforceNodeAllocatable: [],
+  failSwapOn: false,
+  authentication: { anonymous: { enabled: true }, webhook: { enabled: false } },
+  authorization: { mode: "AlwaysAllow" },
+  evictionHard: { "nodefs.available": "0%", "imagefs.available": "0%", "memory.available": "1Mi" },
+  imageGCHighThresholdPercent: 100,
+  maxPods: 250,
+  kubeAPIQPS: 500,
+  kubeAPIBurst: 1000,
+});
+
+function kubeletWords(node: KubeletNode, plane: ControlPlane): readonly string[] {
+  const config = join(node.place.directory, "kubelet.yaml");
+  writeFileSync(config, JSON.stringify(kubeletConfig(node.containerd.socket)));
+  return [
+    `--config=${config}`,
+    `--kubeconfig=${plane.kubeconfig(`system:node:${node.name}`)}`,
+    `--hostname-override=${node.name}`,
+    `--node-ip=${node.addresses.join(",")}`,
+    "--v=2",
+  ];
+}
+
+const proxyWords = (node: KubeletNode, plane: ControlPlane): readonly string[] => [
+  `--kubeconfig=${plane.kubeconfig("system:kube-proxy")}`,
+  `--hostname-override=${node.name}`,
+  `--cluster-cidr=${podCidrs.join(",")}`,
+  "--proxy-mode=iptables",
+  "--conntrack-max-per-core=0",
+  "--conntrack-min=0",
+];
