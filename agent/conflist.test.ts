@@ -37,6 +37,17 @@ describe("conflistText", () => {
     expect(conflistPath(config)).toBe("/etc/cni/net.d/10-pipette.conflist");
   });
 
+  test("offers newer versions only where no other plugin has to know them, or somebody says that it does", () => {
+    const versions = (cni: string): unknown => {
+      const config = configOf(`${yaml}cni: ${cni}\n`);
+      return JSON.parse(conflistText(config, config.networks[0]!)).cniVersions;
+    };
+    expect(versions("{}")).toEqual(["1.0.0", "1.1.0"]);
+    expect(versions("{ plugins: [{ type: portmap }] }")).toEqual(["1.0.0"]);
+    const said = '["1.0.0", "1.1.0"]';
+    expect(versions(`{ plugins: [{ type: portmap }], cniVersions: ${said} }`)).toEqual(["1.0.0", "1.1.0"]);
+  });
+
   test("leaves cniVersions out where the configuration has none, and has no path where it has no name", () => {
     const config = configOf(`${yaml}cni: { cniVersions: [], fileName: "" }\n`);
     expect(Object.keys(JSON.parse(conflistText(config, config.networks[0]!)))).toEqual([

@@ -43,9 +43,10 @@ export class Cluster implements AsyncDisposable {
     return new Cluster(directory, underlay, plane, makeClusterImages(directory), stack.move());
   }
 
-  async addNode(): Promise<KubeletNode> {
+  async addNode(containerd: 1 | 2): Promise<KubeletNode> {
     const { plane, underlay } = this;
-    const node = await KubeletNode.start({ number: this.nodes.length + 1, plane, underlay, images: this.#images });
+    const spec = { number: this.nodes.length + 1, plane, underlay, images: this.#images, containerd };
+    const node = await KubeletNode.start(spec);
     this.nodes.push(node);
     return node;
   }

@@ -154,6 +154,8 @@ const apiServerOptions = (directory: string, address: string, etcd: readonly str
   "default-not-ready-toleration-seconds": patienceSeconds,
   "default-unreachable-toleration-seconds": patienceSeconds,
   "allow-privileged": true,
+  // Nobody knows the nodes' names.
+  "kubelet-preferred-address-types": "InternalIP",
 });
 
 const controllerOptions = (directory: string) => ({

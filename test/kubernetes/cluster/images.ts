@@ -36,7 +36,7 @@ function pipetteFiles(): readonly TarEntry[] {
   const libraries = new Set([...needed.matchAll(/(?:=> )?(\/lib\S+) \(/g)].map(([, path = ""]) => path));
   return [
     fileOf("pipette", join(executables, "pipette")),
-    fileOf(nft.slice(1), nft),
+    fileOf("bin/nft", nft),
     ...[...libraries].map((path) => fileOf(path.slice(1), realpathSync(path))),
   ];
 }

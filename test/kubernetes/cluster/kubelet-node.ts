@@ -1,5 +1,5 @@
 import { writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { Containerd } from "../../clients/containerd.ts";
 import { debianPlugins } from "../../conformance/plugin.ts";
 import { type Link, nodeMac, nodeOn, routerOn } from "../../overlay/lab/addresses.ts";
@@ -22,6 +22,8 @@ export interface KubeletNodeSpec {
   readonly underlay: Underlay;
   /** Archives of images that every node has. */
   readonly images: readonly string[];
+  /** Debian's containerd (1.6), or the one built beside Kubernetes (2). */
+  readonly containerd: 1 | 2;
 }
 
 /** A machine with containerd, a kubelet and kube-proxy, which has no network for pods yet. It ends with this process. */
@@ -68,9 +70,10 @@ export class KubeletNode implements AsyncDisposable {
     );
     for (const name of ["loopback", "portmap", "bridge", "host-local"])
       await place.run(`ln -s ${debianPlugins}/${name} /opt/cni/bin/${name}`);
-    const places = { pluginDir: "/opt/cni/bin", confDir: "/etc/cni/net.d" };
+    const programs = spec.containerd === 1 ? {} : { programs: dirname(program("containerd")) };
+    const places = { pluginDir: "/opt/cni/bin", confDir: "/etc/cni/net.d", ...programs };
     const containerd = stack.use(await Containerd.start(place, places));
-    for (const path of images) await place.run(`ctr -a ${containerd.socket} -n k8s.io images import ${path}`);
+    for (const path of images) await containerd.importImage(path);
     return new KubeletNode(spec, place, namespace, containerd, stack.move());
   }
 
@@ -99,6 +102,8 @@ const kubeletConfig = (socket: string) => ({
   evictionHard: { "nodefs.available": "0%", "imagefs.available": "0%", "memory.available": "1Mi" },
   imageGCHighThresholdPercent: 100,
   maxPods: 250,
+  // There is no DNS, and an event for each pod that says so would hide others.
+  clusterDNS: ["10.96.0.10"],
   kubeAPIQPS: 500,
   kubeAPIBurst: 1000,
 });

@@ -10,12 +10,10 @@ const sysctls = {
   "kernel/keys/root_maxbytes": 25_000_000,
 } as const;
 
-/**
- * `/etc` and `/opt` are the machine's with changes that the node keeps to itself, and its control groups are the only
- * ones that it sees.
- */
-const script = (cgroup: string): string => `set -e
+/** `/etc` and `/opt` are the machine's with changes that the node keeps to itself. */
+const script = `set -e
 mount --make-rshared /
+mount -t tmpfs log /var/log
 for place in /etc /opt; do
   own=/run/own$place
   mkdir -p $own/upper $own/work
@@ -23,11 +21,6 @@ for place in /etc /opt; do
 done
 rm -rf /etc/cni /opt/cni /etc/pipette
 mkdir -p /etc/cni/net.d /opt/cni/bin /etc/pipette
-for group in /sys/fs/cgroup/*/; do
-  mkdir $group${cgroup}
-  case $group in */cpuset/) for file in cpuset.cpus cpuset.mems; do cat $group$file > $group${cgroup}/$file; done;; esac
-  mount --bind $group${cgroup} $group
-done
 mkdir /run/sysctl
 ${Object.entries(sysctls)
   .map(([path, value], i) => `echo ${value} > /run/sysctl/${i}; mount --bind /run/sysctl/${i} /proc/sys/${path}`)
@@ -36,9 +29,9 @@ ${Object.entries(sysctls)
 
 /** A machine for a kubelet: a `PrivateNode` whose usual places a program may write to, each where it is by default. */
 export async function startNodePlace(): Promise<PrivateNode> {
-  const place = await PrivateNode.start();
+  const place = await PrivateNode.start({ ownGroups: true });
   try {
-    await place.runWords(["sh", "-c", script(place.cgroup)]);
+    await place.runWords(["sh", "-c", script]);
     return place;
   } catch (caught) {
     await place[Symbol.asyncDispose]();

@@ -1,0 +1,8 @@
+import { readFileSync } from "node:fs";
+import { parseAllDocuments } from "yaml";
+
+/** Objects of a file of conf/kubernetes, as a user's `kubectl apply -f` sends them. */
+export const manifests = (name: string): readonly object[] => {
+  const text = readFileSync(new URL(`../../../conf/kubernetes/${name}`, import.meta.url), "utf8");
+  return parseAllDocuments(text, { version: "1.1" }).map((document) => document.toJS() as object);
+};
