@@ -4,7 +4,7 @@ import { execa } from "execa";
 import { EtcdCluster } from "../../registry/etcd-cluster.ts";
 import { eventually } from "../../support/agent-process.ts";
 import { Daemon } from "./daemon.ts";
-import { program } from "./programs.ts";
+import { kubernetesProgram } from "../assets.ts";
 
 export const podCidrs = ["10.10.0.0/16", "fd10::/48"] as const;
 export const serviceCidrs = ["10.96.0.0/16", "fd96::/108"] as const;
@@ -97,7 +97,7 @@ export class ControlPlane implements AsyncDisposable {
 
   async kubectlWords(words: readonly string[], input = ""): Promise<string> {
     const options = { input, timeout: 90_000, cwd: "/", env: { KUBECONFIG: this.kubeconfig("admin") } };
-    return (await execa(program("kubectl"), words, options)).stdout;
+    return (await execa(kubernetesProgram("kubectl"), words, options)).stdout;
   }
 
   /** As `kubectl apply -f` with these objects. */
@@ -119,7 +119,7 @@ export class ControlPlane implements AsyncDisposable {
 
   #daemon(name: string, options: Readonly<Record<string, unknown>>): Daemon {
     const words = Object.entries(options).map(([option, value]) => `--${option}=${value}`);
-    return new Daemon([program(name), ...words], { log: join(this.directory, `${name}.log`) });
+    return new Daemon([kubernetesProgram(name), ...words], { log: join(this.directory, `${name}.log`) });
   }
 
   #writeUsers(nodes: readonly string[]): void {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { image } from "../../clients/images.ts";
 import type { TarEntry } from "../../clients/tar.ts";
 import { executables } from "../../conformance/plugin.ts";
-import { program } from "./programs.ts";
+import { kubernetesProgram } from "../assets.ts";
 
 /** Serves and probes: one static program of Kubernetes' own tests. */
 export const agnhostImage = "pipette.test/agnhost:1";
@@ -13,7 +13,7 @@ export const pipetteImage = "docker.io/library/pipette:0.1.0";
 
 /** Both, as archives that `ctr` imports. @returns their paths */
 export function makeClusterImages(directory: string): readonly string[] {
-  const agnhost = image(agnhostImage, [fileOf("agnhost", program("agnhost"))], ["/agnhost"]);
+  const agnhost = image(agnhostImage, [fileOf("agnhost", kubernetesProgram("agnhost"))], ["/agnhost"]);
   const pipette = image(pipetteImage, pipetteFiles(), ["/pipette"]);
   return Object.entries({ agnhost, pipette }).map(([name, bytes]) => {
     const path = join(directory, `${name}.tar`);

@@ -9,7 +9,7 @@ import type { PrivateNode } from "../../support/private-node.ts";
 import { type ControlPlane, podCidrs } from "./control-plane.ts";
 import { Daemon } from "./daemon.ts";
 import { startNodePlace } from "./node-place.ts";
-import { program } from "./programs.ts";
+import { kubernetesProgram } from "../assets.ts";
 
 const link: Link = "a";
 const nic = "nic0";
@@ -70,7 +70,7 @@ export class KubeletNode implements AsyncDisposable {
     );
     for (const name of ["loopback", "portmap", "bridge", "host-local"])
       await place.run(`ln -s ${debianPlugins}/${name} /opt/cni/bin/${name}`);
-    const programs = spec.containerd === 1 ? {} : { programs: dirname(program("containerd")) };
+    const programs = spec.containerd === 1 ? {} : { programs: dirname(kubernetesProgram("containerd")) };
     const places = { pluginDir: "/opt/cni/bin", confDir: "/etc/cni/net.d", ...programs };
     const containerd = stack.use(await Containerd.start(place, places));
     for (const path of images) await containerd.importImage(path);
@@ -83,7 +83,7 @@ export class KubeletNode implements AsyncDisposable {
 
   #daemon(name: string, words: readonly string[]): Daemon {
     const log = join(this.place.directory, `${name}.log`);
-    return new Daemon([program(name), ...words], { log, prefix: this.place.prefix });
+    return new Daemon([kubernetesProgram(name), ...words], { log, prefix: this.place.prefix });
   }
 }
 
