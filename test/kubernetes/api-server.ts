@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { execa } from "execa";
 import { EtcdCluster } from "../registry/etcd-cluster.ts";
 import { eventually } from "../support/agent-process.ts";
-import { apiServerProgram } from "./assets.ts";
+import { kubernetesProgram } from "./assets.ts";
 
 const adminToken = "administrator";
 
@@ -55,7 +55,7 @@ export class ApiServer implements AsyncDisposable {
       "service-cluster-ip-range": "10.96.0.0/24",
     };
     const words = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
-    const command = ["setpriv", "--pdeathsig", "KILL", apiServerProgram, ...words];
+    const command = ["setpriv", "--pdeathsig", "KILL", kubernetesProgram("kube-apiserver"), ...words];
     const child = Bun.spawn(command, { stdin: "ignore", stdout: "ignore", stderr: Bun.file(at("log")) });
     const server = new ApiServer(`https://127.0.0.1:${port}`, at("ca.pem"), directory, etcd, child);
     const isReady = async () => {

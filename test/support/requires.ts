@@ -1,7 +1,7 @@
 import { accessSync, constants } from "node:fs";
 import { describe, test } from "vitest";
 import { isWindows } from "../../shared/platform.ts";
-import { whyNoApiServer } from "../kubernetes/assets.ts";
+import { whyNoKubernetes } from "../kubernetes/assets.ts";
 import { whyNoEarlierRelease } from "../upgrade/earlier-release.ts";
 
 /** What a system test may need of the machine, and the sentence that its absence gives. */
@@ -30,7 +30,9 @@ const needs = {
   systemd: () => missingFile("/lib/systemd/systemd", "systemd"),
   nft: () => missingFile("/usr/sbin/nft", "nftables"),
   "earlier-release": whyNoEarlierRelease,
-  "kube-apiserver": whyNoApiServer,
+  "kube-apiserver": () => whyNoKubernetes("kube-apiserver"),
+  "kube-controller-manager": () => whyNoKubernetes("kube-controller-manager"),
+  kubectl: () => whyNoKubernetes("kubectl"),
 } as const;
 
 export type Need = keyof typeof needs;
