@@ -3,7 +3,7 @@ import { routerOn } from "../../overlay/lab/addresses.ts";
 import { Underlay } from "../../overlay/lab/underlay.ts";
 import { makeClusterImages } from "./images.ts";
 import { ControlPlane } from "./control-plane.ts";
-import { KubeletNode, nodeName } from "./kubelet-node.ts";
+import { KubeletNode, type KubeletNodeSpec, nodeName } from "./kubelet-node.ts";
 
 /**
  * A Kubernetes of real parts on one machine: the control plane in the network between the nodes, which the calling
@@ -43,10 +43,28 @@ export class Cluster implements AsyncDisposable {
     return new Cluster(directory, underlay, plane, makeClusterImages(directory), stack.move());
   }
 
-  async addNode(containerd: 1 | 2): Promise<KubeletNode> {
+  node(name: string): KubeletNode {
+    const node = this.nodes.find((one) => one.name === name);
+    if (node === undefined) throw new Error(`There is no node "${name}" in the cluster`);
+    return node;
+  }
+
+  /** Waits until all pods of a deployment are there, and ready. */
+  async rolledOut(name: string): Promise<void> {
+    await this.plane.kubectl(`rollout status deployment/${name} --timeout=60s`);
+  }
+
+  /** Until every pod that the API server and the runtimes knew is gone, but for the agents. */
+  async clear(): Promise<void> {
+    await this.plane.kubectl("delete deployments,services -l made=by-tests --wait=false");
+    await this.plane.kubectl("wait pods --all --for=delete --timeout=60s");
+  }
+
+  /** @returns once its kubelet runs; it is not ready before it has a network for pods */
+  async addNode(kind: Pick<KubeletNodeSpec, "containerd" | "hasSwitch">): Promise<KubeletNode> {
     const { plane, underlay } = this;
-    const spec = { number: this.nodes.length + 1, plane, underlay, images: this.#images, containerd };
-    const node = await KubeletNode.start(spec);
+    const place = { number: this.nodes.length + 1, plane, underlay, images: this.#images };
+    const node = await KubeletNode.start({ ...place, ...kind });
     this.nodes.push(node);
     return node;
   }

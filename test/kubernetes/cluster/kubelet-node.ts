@@ -4,15 +4,20 @@ import { Containerd } from "../../clients/containerd.ts";
 import { debianPlugins } from "../../conformance/plugin.ts";
 import { type Link, nodeMac, nodeOn, routerOn } from "../../overlay/lab/addresses.ts";
 import { type Underlay, withLength } from "../../overlay/lab/underlay.ts";
+import type { OpenVswitch } from "../../overlay/open-vswitch.ts";
+import { expectAgreement, type RuntimePod } from "../../support/agreement.ts";
 import { NetworkNamespace } from "../../support/network-namespace.ts";
 import type { PrivateNode } from "../../support/private-node.ts";
 import { type ControlPlane, podCidrs } from "./control-plane.ts";
 import { Daemon } from "./daemon.ts";
+import { startNodeSwitch, switchLinks } from "./node-switch.ts";
 import { startNodePlace } from "./node-place.ts";
 import { kubernetesProgram } from "../assets.ts";
 
 const link: Link = "a";
 const nic = "nic0";
+/** The pods' network in agent.yaml. */
+export const networkName = "pods";
 
 export const nodeName = (number: number): string => `n${number}`;
 
@@ -24,6 +29,8 @@ export interface KubeletNodeSpec {
   readonly images: readonly string[];
   /** Debian's containerd (1.6), or the one built beside Kubernetes (2). */
   readonly containerd: 1 | 2;
+  /** Whether it has an Open vSwitch. */
+  readonly hasSwitch: boolean;
 }
 
 /** A machine with containerd, a kubelet and kube-proxy, which has no network for pods yet. It ends with this process. */
@@ -35,6 +42,8 @@ export class KubeletNode implements AsyncDisposable {
   readonly namespace: NetworkNamespace;
   readonly containerd: Containerd;
   readonly kubelet: Daemon;
+  /** Its Open vSwitch, if it has one. */
+  readonly vswitch: OpenVswitch | undefined;
   readonly #stack: AsyncDisposableStack;
 
   private constructor(
@@ -42,6 +51,7 @@ export class KubeletNode implements AsyncDisposable {
     place: PrivateNode,
     namespace: NetworkNamespace,
     containerd: Containerd,
+    vswitch: OpenVswitch | undefined,
     stack: AsyncDisposableStack,
   ) {
     this.name = nodeName(spec.number);
@@ -49,6 +59,7 @@ export class KubeletNode implements AsyncDisposable {
     this.place = place;
     this.namespace = namespace;
     this.containerd = containerd;
+    this.vswitch = vswitch;
     this.#stack = stack;
     this.kubelet = stack.use(this.#daemon("kubelet", kubeletWords(this, spec.plane)));
     const proxy = stack.use(this.#daemon("kube-proxy", proxyWords(this, spec.plane)));
@@ -68,13 +79,38 @@ export class KubeletNode implements AsyncDisposable {
       ...withLength(nodeOn(link, number)).map((address) => `addr add ${address} dev ${nic} nodad`),
       ...routerOn(link).map((router) => `route add default via ${router}`),
     );
+    const vswitch = spec.hasSwitch ? stack.use(await startNodeSwitch(place, namespace, number, nic)) : undefined;
     for (const name of ["loopback", "portmap", "bridge", "host-local"])
       await place.run(`ln -s ${debianPlugins}/${name} /opt/cni/bin/${name}`);
     const programs = spec.containerd === 1 ? {} : { programs: dirname(kubernetesProgram("containerd")) };
     const places = { pluginDir: "/opt/cni/bin", confDir: "/etc/cni/net.d", ...programs };
     const containerd = stack.use(await Containerd.start(place, places));
     for (const path of images) await containerd.importImage(path);
-    return new KubeletNode(spec, place, namespace, containerd, stack.move());
+    return new KubeletNode(spec, place, namespace, containerd, vswitch, stack.move());
+  }
+
+  /** The runtime's list of the pods that are alive and have a network of their own. */
+  async sandboxes(): Promise<readonly RuntimePod[]> {
+    const { cri } = this.containerd;
+    const ready = [...(await cri.pods())].filter(([, state]) => state === "SANDBOX_READY");
+    const all = ready.map(async ([containerId]) => {
+      const { addresses, netns } = await cri.podStatus(containerId);
+      return { network: networkName, containerId, ifname: "eth0", addresses, netns };
+    });
+    return (await Promise.all(all)).filter(({ netns }) => netns !== "");
+  }
+
+  /** Leases, interfaces, flows, port rules and containerd's pods: all say the same, at the latest after a moment. */
+  async agrees(): Promise<void> {
+    const options = {
+      node: this.place,
+      home: { directory: this.place.directory, configFile: "/etc/pipette/agent.yaml" },
+      executables: "/opt/cni/bin",
+      fixedLinks: ["lo", nic, ...(this.vswitch === undefined ? ["pipette0"] : switchLinks)],
+      fixedNamespaces: [],
+      withinMs: 40_000,
+    };
+    await expectAgreement(options, () => this.sandboxes());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
