@@ -34,9 +34,9 @@ const guardsEmptied =
 test("replaces the chains of its bridge in one go, with one rule per subnet", () => {
   expect(packetRules(network)).toBe(`table inet pipette-br-pods
 ${emptied("postrouting", "type nat hook postrouting priority srcnat")}${gone("projects")}${emptied(
-    "unhidden",
-    "type filter hook postrouting priority srcnat + 10",
-  )}${guardsEmptied}table inet pipette-br-pods {
+  "unhidden",
+  "type filter hook postrouting priority srcnat + 10",
+)}${guardsEmptied}table inet pipette-br-pods {
   chain postrouting {
     ip saddr 10.1.2.0/24 ip daddr != { 10.1.2.0/24, 224.0.0.0/4 } oifname != "br-pods" masquerade;
     ip6 saddr fd00:1::/64 ip6 daddr != { fd00:1::/64, ff00::/8 } oifname != "br-pods" masquerade;
