@@ -6,7 +6,7 @@ import { paths } from "../../shared/paths.ts";
 import { isWindows } from "../../shared/platform.ts";
 import type { AgentConfig, DataPathName, NetworkConfig } from "./agent-config.ts";
 import { agentShape } from "./agent-shape.ts";
-import { hnsContradictions, overlayContradictions, type RawHns, toHns } from "./hns-shape.ts";
+import { hnsContradictions, missingNodeAddress, overlayContradictions, type RawHns, toHns } from "./hns-shape.ts";
 import { nodesContradictions, type RawNodes, toNodes } from "./nodes-shape.ts";
 import { ovsContradictions, type RawOvs, toOvs } from "./ovs-shape.ts";
 import { readYaml } from "./read-yaml.ts";
@@ -131,6 +131,8 @@ function contradictions(raw: RawConfig, shaped: Shaped): ShapeProblem[] {
     if (earlier.some((other) => other.bridge === network.bridge))
       say(`${at}.bridge`, `"${network.bridge}" for the second time, wanted a bridge for each network`);
     const blocks = blocksOf(network);
+    const unknown = network.hns === undefined ? undefined : missingNodeAddress(network.hns);
+    if (unknown !== undefined) say(`${at}.hns`, unknown);
     for (const [path, text] of blockFaults(network, blocks)) say(`${at}${path}`, text);
     // The registry gives a node the subnet of one network.
     if (network.subnets === undefined && (raw.nodes === undefined || i > 0))

@@ -1,32 +1,23 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { parseAllDocuments } from "yaml";
 import { ApiClient } from "../../agent/nodes/kubernetes/api-client.ts";
 import { KubernetesRegistry } from "../../agent/nodes/kubernetes/kubernetes-registry.ts";
 import { createLogger } from "../../shared/log.ts";
+import { pathOf, plainObjects } from "../manifests/manifest.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
 import { ApiServer } from "./api-server.ts";
 
-interface Manifest {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly metadata: { readonly name: string; readonly namespace?: string };
-}
-
-const manifests = (name: string): readonly Manifest[] => {
-  const text = readFileSync(new URL(`../../conf/kubernetes/${name}`, import.meta.url), "utf8");
-  return parseAllDocuments(text, { version: "1.1" }).map((document) => document.toJS() as Manifest);
-};
-
-/** Where objects of such a kind are made. */
-function pathOf({ apiVersion, kind, metadata: { namespace } }: Manifest): string {
-  const root = apiVersion === "v1" ? "/api/v1" : `/apis/${apiVersion}`;
-  const plural = kind.endsWith("y") ? `${kind.slice(0, -1)}ies` : `${kind}s`;
-  return `${root}${namespace === undefined ? "" : `/namespaces/${namespace}`}/${plural.toLowerCase()}`;
-}
+/** Who the agents are, and what they may. */
+const rights = new Set([
+  "ServiceAccount",
+  "ClusterRole",
+  "ClusterRoleBinding",
+  "ValidatingAdmissionPolicy",
+  "ValidatingAdmissionPolicyBinding",
+]);
 
 const mac = "node.pipette.io/mac-address";
 const account = "/api/v1/namespaces/kube-system/serviceaccounts/pipette-agent";
@@ -42,7 +33,8 @@ describeWith("the rights of an agent at a real API server", ["kube-apiserver", "
       async () => (await server.ask("GET", "/api/v1/namespaces/kube-system")).status === 200,
       "kube-system",
     );
-    for (const manifest of manifests("registry-rbac.yaml")) await server.create(pathOf(manifest), manifest);
+    for (const manifest of plainObjects().filter(({ kind }) => rights.has(kind)))
+      await server.create(pathOf(manifest), manifest);
     for (const name of ["node-a", "node-b"]) {
       const metadata = { name, labels: { zone: "one" }, annotations: { theirs: "kept" } };
       const number = name === "node-a" ? 1 : 2;
@@ -138,20 +130,5 @@ describeWith("the rights of an agent at a real API server", ["kube-apiserver", "
     ["POST", `${account}/token`, { spec: {} }],
   ])("its role has nothing of %s %s", async (method, path, body) => {
     expect((await server.ask(method, path, body, own)).status).toBe(403);
-  });
-
-  const dryRun = (manifest: Manifest) =>
-    server.ask("POST", `${pathOf(manifest)}?dryRun=All&fieldValidation=Strict`, manifest);
-
-  test("the Linux DaemonSet is taken as it is, where no container may be privileged", async () => {
-    for (const manifest of manifests("linux-daemonset.yaml"))
-      expect(await dryRun(manifest)).toMatchObject({ status: 201 });
-  });
-
-  test("nothing is wrong with the Windows DaemonSet but that it needs to be", async () => {
-    for (const manifest of manifests("windows-daemonset.yaml"))
-      expect((await dryRun(manifest)).body.message).toMatch(
-        /^DaemonSet\.apps "pipette-agent-windows" is invalid: spec\.template\.spec: Forbidden: hostProcess containers are disallowed by cluster policy$/,
-      );
   });
 });
