@@ -11,6 +11,7 @@ import type { System } from "../shared/server/system.ts";
 import { uptimeMs } from "../shared/uptime.ts";
 import { version } from "../shared/version.ts";
 import { writeAtomically } from "./atomic-file.ts";
+import { chainOf, lackOf } from "./chained-plugins.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import { conflistPath, conflistText } from "./conflist.ts";
 import type { DataPath } from "./datapath/datapath.ts";
@@ -236,8 +237,11 @@ export class Agent {
     const path = conflistPath(config);
     const [network] = config.networks;
     if (path === undefined || network === undefined) return;
-    const written = writeAtomically(path, conflistText(config, network));
+    const chain = chainOf(config);
+    const written = writeAtomically(path, conflistText(config, network, chain));
     logger.info(written ? "wrote the network configuration" : "the network configuration is up to date", { path });
+    const lack = lackOf(chain);
+    if (lack !== undefined) logger.warn(`the network configuration is without ${lack}`);
   }
 
   #notReady(): string | undefined {

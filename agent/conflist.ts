@@ -1,13 +1,19 @@
 import { join } from "node:path";
+import type { Chain } from "./chained-plugins.ts";
 import type { AgentConfig, NetworkConfig } from "./config/agent-config.ts";
 import { ipamSection } from "./verbs/network.ts";
 
 /**
  * The network configuration list of `network` (specification 1.1.0, section 1). Newer runtimes choose from
  * `cniVersions`, older ones read `cniVersion` alone. A capability that is not declared never reaches us.
+ * @param chain what runs after us, and the versions that all of it knows
  */
-export function conflistText(config: AgentConfig, network: NetworkConfig): string {
-  const { cniVersion, cniVersions, disableGC, plugins } = config.cni;
+export function conflistText(
+  config: AgentConfig,
+  network: NetworkConfig,
+  { plugins, versions }: Pick<Chain, "plugins" | "versions">,
+): string {
+  const { cniVersion, disableGC } = config.cni;
   const ours = {
     type: "pipette",
     socket: config.socket,
@@ -17,7 +23,7 @@ export function conflistText(config: AgentConfig, network: NetworkConfig): strin
   };
   const list = {
     cniVersion,
-    ...(cniVersions.length === 0 ? {} : { cniVersions }),
+    ...(versions.length === 0 ? {} : { cniVersions: versions }),
     name: network.name,
     ...(disableGC ? { disableGC } : {}),
     plugins: [ours, ...plugins],

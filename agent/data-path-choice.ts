@@ -30,11 +30,14 @@ export function chooseDataPath(config: AgentConfig, logger: Logger): Promise<Dat
 }
 
 async function bridge(logger: Logger): Promise<DataPathChoice> {
-  const { createBridgeDataPath } = await import("./datapath/bridge/mod.ts");
+  const { bridgeClusterOf, createBridgeDataPath } = await import("./datapath/bridge/mod.ts");
   const { addressesInNamespaces } = await import("./netlink/mod.ts");
   const { namespaceSource } = await import("./state/sources.ts");
   return {
-    createDataPath: ({ config: { networks }, leasedTo }) => createBridgeDataPath({ networks, leasedTo, logger }),
+    createDataPath: ({ config, cluster, leasedTo }) => {
+      const joined = cluster === undefined ? {} : { cluster: bridgeClusterOf(config, cluster) };
+      return createBridgeDataPath({ networks: config.networks, ...joined, leasedTo, logger });
+    },
     dataPathName: "bridge",
     sources: [namespaceSource(addressesInNamespaces)],
   };

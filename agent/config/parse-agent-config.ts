@@ -1,4 +1,4 @@
-import { atLeast, type CniVersion, supportedVersions } from "../../shared/cni/versions.ts";
+import type { CniVersion } from "../../shared/cni/versions.ts";
 import { type Cidr, formatCidr, overlap, parseCidr } from "../../shared/ip.ts";
 import { limits } from "../../shared/limits.ts";
 import type { LogLevel } from "../../shared/log.ts";
@@ -67,13 +67,6 @@ export function parseAgentConfig(text: string, file: string): ParsedConfig {
   return read.t === "ok" ? { t: "ok", config: withDefaults(read.value as RawConfig) } : read;
 }
 
-/**
- * The runtime goes by one version for the whole list, so other plugins must know it too. One that does not know 1.1.0, as
- * portmap up to release 1.5, fails at each STATUS, and then containerd 2 has a node that never gets ready.
- */
-const versionsOf = (least: CniVersion, others: readonly unknown[]): readonly CniVersion[] =>
-  others.length > 0 ? [least] : supportedVersions.filter((version) => atLeast(version, least));
-
 function withDefaults(raw: RawConfig): AgentConfig {
   const cniVersion = raw.cni?.cniVersion ?? defaultVersion;
   return {
@@ -84,9 +77,9 @@ function withDefaults(raw: RawConfig): AgentConfig {
       confDir: raw.cni?.confDir ?? paths.cniConfDir,
       fileName: raw.cni?.fileName ?? "10-pipette.conflist",
       cniVersion,
-      cniVersions: raw.cni?.cniVersions ?? versionsOf(cniVersion, raw.cni?.plugins ?? []),
+      ...(raw.cni?.cniVersions === undefined ? {} : { cniVersions: raw.cni.cniVersions }),
       disableGC: raw.cni?.disableGC ?? false,
-      plugins: raw.cni?.plugins ?? [],
+      ...(raw.cni?.plugins === undefined ? {} : { plugins: raw.cni.plugins }),
     },
     dataPath: dataPathOf(raw),
     networks: raw.networks.map((network) => toNetwork(network, raw.ovs !== undefined)),

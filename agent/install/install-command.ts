@@ -87,7 +87,10 @@ async function planInstall(
     ...(await planSweep(configFile)),
     ...configuration,
   ];
-  return { steps: [...before, ...executables, ...configured, ...service, ...leftToAgent(config), ...after], warnings };
+  return {
+    steps: [...before, ...executables, ...configured, ...service, ...leftToAgent(config, directory), ...after],
+    warnings,
+  };
 }
 
 const plansOf = async (files: readonly string[], plan: (path: string) => Promise<readonly Step[]>): Promise<Step[]> =>

@@ -21,9 +21,10 @@ export async function leftBehind(
 async function leftOnHost(config: AgentConfig, configFile: string): Promise<readonly Left[]> {
   const { dataPath, networks, ovs } = config;
   const bridges = dataPath === "ovs" && ovs !== undefined ? [ovs.gateway] : networks.map(({ bridge }) => bridge);
-  const links = await standing(bridges);
+  const { links, routed } = await standing(bridges);
   // Loaded here: on Windows there is nothing to load.
   const { packetTable } = await import("../datapath/host/packet-rules.ts");
+  const { routeProtocol } = await import("../datapath/host/node-routes.ts");
   const tables = bridges.flatMap((bridge) =>
     // Of the second family are the rules about ports, which a kernel bridge alone has.
     (["inet", "bridge"] as const).map((family) => ({ family, name: packetTable({ bridge }) })),
@@ -41,15 +42,25 @@ async function leftOnHost(config: AgentConfig, configFile: string): Promise<read
         command: `pipette agent --cleanup --config ${configFile} (before this removal, or with another copy of the executable)`,
       },
     ];
-  return [...links.map((name) => ({ what: `bridge "${name}"`, command: `ip link del ${name}` })), ...rules];
+  const routes = {
+    what: "routes to other nodes' pods",
+    command: `ip route flush proto ${routeProtocol} (and with ip -6)`,
+  };
+  return [
+    ...links.map((name) => ({ what: `bridge "${name}"`, command: `ip link del ${name}` })),
+    ...(routed ? [routes] : []),
+    ...rules,
+  ];
 }
 
-async function standing(names: readonly string[]): Promise<readonly string[]> {
+async function standing(names: readonly string[]): Promise<{ readonly links: readonly string[]; routed: boolean }> {
+  const { hasNodeRoutes } = await import("../datapath/host/node-routes.ts");
   const { Kernel } = await import("../netlink/mod.ts");
   const { linkOrNone } = await import("../datapath/veth/host-links.ts");
   using kernel = new Kernel();
   using socket = kernel.openSocket();
-  return names.filter((name) => linkOrNone(socket, { name }) !== undefined);
+  const links = names.filter((name) => linkOrNone(socket, { name }) !== undefined);
+  return { links, routed: hasNodeRoutes(socket) };
 }
 
 async function tableIsThere({ family, name }: { readonly family: string; readonly name: string }): Promise<boolean> {

@@ -1,6 +1,7 @@
 import { lstat, readdir, readFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { isObject } from "../../shared/json-fields.ts";
+import { chainOf, lackOf } from "../chained-plugins.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import { conflistPath } from "../conflist.ts";
 import { failed, isMissing } from "./executable-file.ts";
@@ -13,10 +14,20 @@ const endings = [".conf", ".conflist", ".json"];
 /**
  * The step for the runtime's file in an installation: the running agent writes it, once it serves, so that the runtime
  * turns ready when the node is.
+ * @param binDir where the runtime finds plugins
  */
-export function leftToAgent(config: AgentConfig): readonly Step[] {
+export function leftToAgent(config: AgentConfig, binDir: string): readonly Step[] {
   const path = conflistPath(config);
-  return path === undefined ? [] : [{ action: "none", target: path, detail: "written by the agent once it serves" }];
+  if (path === undefined) return [];
+  const chain = chainOf(config, binDir);
+  const types = chain.plugins.map(({ type }) => `"${type}"`).join(" and ");
+  const lack = lackOf(chain);
+  const detail = [
+    "written by the agent once it serves",
+    ...(types === "" ? [] : [`with ${types}`]),
+    ...(lack === undefined ? [] : [`without ${lack}`]),
+  ];
+  return [{ action: "none", target: path, detail: detail.join(", ") }];
 }
 
 /** Sentences about other plugins' files that a runtime would take before ours: it takes the first by name. */

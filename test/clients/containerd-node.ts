@@ -1,4 +1,3 @@
-import { executables } from "../conformance/plugin.ts";
 import { type AgentProcess, eventually } from "../support/agent-process.ts";
 import { expectAgreement, type RuntimePod } from "../support/agreement.ts";
 import { Containerd } from "./containerd.ts";
@@ -57,7 +56,7 @@ export class ContainerdNode implements AsyncDisposable {
     const options = {
       node: this.base.node,
       home: this.base.home,
-      executables,
+      executables: this.base.pluginDir,
       fixedLinks: ["lo", "uplink", bridgeName],
       fixedNamespaces: ["outside"],
     };

@@ -1,6 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { executables } from "../conformance/plugin.ts";
 import type { AgentProcess } from "../support/agent-process.ts";
 import { expectAgreement, type RuntimePod } from "../support/agreement.ts";
 import { Podman } from "./podman.ts";
@@ -40,7 +39,7 @@ export class PodmanNode implements AsyncDisposable {
     const options = {
       node: this.base.node,
       home: this.base.home,
-      executables,
+      executables: this.base.pluginDir,
       fixedLinks: ["lo", "uplink", bridgeName, second.bridge],
       fixedNamespaces: ["outside"],
     };

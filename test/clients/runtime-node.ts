@@ -1,4 +1,4 @@
-import { mkdirSync, symlinkSync } from "node:fs";
+import { copyFileSync, mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { compileExecutables, debianPlugins, executables } from "../conformance/plugin.ts";
 import { AgentHome } from "../support/agent-process.ts";
@@ -29,18 +29,15 @@ export class RuntimeNode implements AsyncDisposable {
     this.confDir = join(node.directory, "net.d");
     mkdirSync(this.pluginDir);
     mkdirSync(this.confDir);
-    for (const name of ["pipette", "pipette-ipam"]) symlinkSync(join(executables, name), join(this.pluginDir, name));
+    // As installed: an agent that runs from there finds the others beside it.
+    for (const name of ["pipette", "pipette-ipam"]) copyFileSync(join(executables, name), join(this.pluginDir, name));
     for (const name of ["loopback", "portmap", "bandwidth"])
       symlinkSync(join(debianPlugins, name), join(this.pluginDir, name));
-    const chained = [
-      { type: "portmap", capabilities: { portMappings: true }, snat: true },
-      { type: "bandwidth", capabilities: { bandwidth: true } },
-    ];
     const changes = {
-      cni: { confDir: this.confDir, plugins: chained },
+      cni: { confDir: this.confDir, plugins: undefined },
       networks: [{ name: networkName, subnets, bridge: bridgeName, hairpin: true, masquerade: true }, ...moreNetworks],
     };
-    this.home = new AgentHome(changes, executables, node.prefix);
+    this.home = new AgentHome(changes, this.pluginDir, node.prefix);
   }
 
   /** @param moreNetworks that the agent serves beside the first, as in `agent.yaml` */

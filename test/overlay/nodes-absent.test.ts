@@ -11,11 +11,11 @@ import { answers } from "./lab/reach.ts";
 
 /** Addresses of a node's subnet that no pod has: the node gives the lowest away. */
 const absent = Array.from({ length: 200 }, (_, i) => 50 + i);
-const table = "inet pipette-pipette-gw0";
 
 const modes: readonly (readonly [string, LabOptions])[] = [
   ["without tunnels", { nodes: ["a", "a"], ovs: { mode: "noEncap" } }],
   ["with tunnels between links only", { nodes: ["a", "a"], ovs: { mode: "hybrid" } }],
+  ["on a kernel bridge", { nodes: ["a", "a"], dataPath: "bridge" }],
 ];
 
 describeWith(
@@ -30,10 +30,14 @@ describeWith(
       let hostile: LabPod;
       let pod: LabPod;
       let raw: RawPod;
+      let device: string;
+      let table: string;
 
       beforeAll(async () => {
         lab = await Lab.start(options);
         node = lab.node(2);
+        device = node.gatewayDevice;
+        table = `inet pipette-${device}`;
         [hostile, pod] = await Promise.all([lab.node(1).addPod("hostile"), node.addPod("first")]);
         raw = await openRawPod(hostile);
       });
@@ -44,7 +48,7 @@ describeWith(
 
       /** Those that the node's kernel has asked for, or tries to. */
       const neighbours = async (): Promise<readonly string[]> => {
-        const found = JSON.parse(await node.namespace.run("ip -j neigh show dev pipette-gw0")) as { dst: string }[];
+        const found = JSON.parse(await node.namespace.run(`ip -j neigh show dev ${device}`)) as { dst: string }[];
         return found.map(({ dst }) => dst).filter((dst) => nobodys.includes(dst));
       };
       let nobodys: readonly string[] = [];
@@ -52,7 +56,7 @@ describeWith(
       async function flood(): Promise<void> {
         const [v4, v6] = pod.addresses.map((address) => address.replace(/[^.:]*$/, ""));
         nobodys = absent.flatMap((host) => [`${v4}${host}`, `${v6}${host.toString(16)}`]);
-        await node.namespace.ip("neigh flush nud all dev pipette-gw0");
+        await node.namespace.ip(`neigh flush nud all dev ${device}`);
         const before = await received(node);
         for (const to of nobodys)
           raw.link.send(
@@ -159,7 +163,9 @@ async function received({ namespace }: LabNode): Promise<number> {
 /** Of the sets of addresses that a pod has: none while the table is made anew. */
 async function elements({ namespace }: LabNode): Promise<readonly string[]> {
   const { nftables } = JSON.parse(await namespace.run("nft -j list ruleset")) as {
-    nftables: readonly { set?: { name: string; elem?: readonly string[] } }[];
+    nftables: readonly { set?: { family: string; name: string; elem?: readonly string[] } }[];
   };
-  return nftables.flatMap(({ set }) => (set?.name.startsWith("pods") ? (set.elem ?? []) : [])).sort();
+  const isWanted = (set: { family: string; name: string }): boolean =>
+    set.family === "inet" && set.name.startsWith("pods");
+  return nftables.flatMap(({ set }) => (set !== undefined && isWanted(set) ? (set.elem ?? []) : [])).sort();
 }

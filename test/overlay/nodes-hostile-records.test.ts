@@ -49,24 +49,25 @@ const hostile: Readonly<Record<string, PutRecord>> = {
 const subnetOf = (address: string): string =>
   address.includes(":") ? address.replace(/::.*/, "::/64") : address.replace(/\d+$/, "0/24");
 
-const modes: readonly { readonly name: string; readonly lab: LabOptions["ovs"]; readonly nic?: LabOptions["nic"] }[] = [
-  { name: "encap", lab: { mode: "encap" } },
-  { name: "noEncap", lab: { mode: "noEncap" } },
-  { name: "noEncap with an uplink", lab: { mode: "noEncap" }, nic: "uplink" },
-  { name: "hybrid", lab: { mode: "hybrid" } },
+const modes: readonly { readonly name: string; readonly lab: Omit<LabOptions, "nodes"> }[] = [
+  { name: "encap", lab: { ovs: { mode: "encap" } } },
+  { name: "noEncap", lab: { ovs: { mode: "noEncap" } } },
+  { name: "noEncap with an uplink", lab: { ovs: { mode: "noEncap" }, nic: "uplink" } },
+  { name: "hybrid", lab: { ovs: { mode: "hybrid" } } },
+  { name: "a kernel bridge", lab: { dataPath: "bridge" } },
 ];
 
 describeWith("what a node's record may not say", ["root", "openvswitch", "nft", "etcd", "etcdctl"], () => {
   beforeAll(compileExecutables);
 
-  describe.each(modes)("$name", ({ lab: ovs = {}, nic = "outer-bridge" }) => {
+  describe.each(modes)("$name", ({ lab: options }) => {
     let lab: Lab;
     let pods: readonly LabPod[];
     let before: readonly (readonly string[])[];
     const names = Object.keys(hostile);
 
     beforeAll(async () => {
-      lab = await Lab.start({ nodes: ["a", "a"], nic, ovs });
+      lab = await Lab.start({ nodes: ["a", "a"], ...options });
       pods = await Promise.all(lab.nodes.map((node) => node.addPod("web")));
       before = await Promise.all(
         lab.nodes.map((node) =>

@@ -24,7 +24,7 @@ interface Report {
 describeWith("a route that the kernel refuses", ["root", "openvswitch", "nft"], () => {
   beforeAll(compileExecutables);
 
-  describe.each(["encap", "noEncap"] as const)("%s", (mode) => {
+  describe.each(["encap", "noEncap", "bridge"] as const)("%s", (mode) => {
     const stack = new AsyncDisposableStack();
     const file = join(stack.use(scratchDir()).path, "nodes.json");
     let single: SingleNode;
@@ -35,15 +35,20 @@ describeWith("a route that the kernel refuses", ["root", "openvswitch", "nft"], 
     };
     const shortcomings = async (): Promise<readonly string[]> => (await single.node.home.status()).shortcomings;
     const routes = (): Promise<readonly string[]> => routesOf(single.node);
+    const onLink = (device: string): string => `172.30.0.33/29 brd 172.30.0.39 dev ${device}`;
     // In a tunnel by way of its gateway, which is this node's own here; without one by way of itself, a broadcast address.
-    const inTheWay = { encap: "10.50.0.1/32 dev lo", noEncap: "172.30.0.33/29 brd 172.30.0.39 dev br-phy" }[mode];
+    const inTheWay = { encap: "10.50.0.1/32 dev lo", noEncap: onLink("br-phy"), bridge: onLink("nic0") }[mode];
     const badSubnet = "10.50.0.0/24";
     const bad = peer(39, badSubnet);
 
     beforeAll(async () => {
       write(peer(9, "10.60.0.0/24"), bad, peer(10, "10.61.0.0/24"));
       const nodes = { registry: { type: "static", file } };
-      single = stack.use(await SingleNode.ground({ mode, nodeAddresses: undefined }, "outer-bridge", { nodes }));
+      single = stack.use(
+        mode === "bridge"
+          ? await SingleNode.ground({}, "plain", { nodes }, "bridge")
+          : await SingleNode.ground({ mode, nodeAddresses: undefined }, "outer-bridge", { nodes }),
+      );
       await single.node.namespace.ip(`addr add ${inTheWay}`);
     }, 120_000);
     afterAll(() => stack.disposeAsync());
@@ -73,7 +78,7 @@ describeWith("a route that the kernel refuses", ["root", "openvswitch", "nft"], 
 
     test("what somebody breaks meanwhile is put right all the same", async () => {
       const { executables, namespace, home } = single.node;
-      await namespace.ip("addr del 10.10.1.1/24 dev pipette-gw0");
+      await namespace.ip(`addr del 10.10.1.1/24 dev ${single.node.gatewayDevice}`);
       const words = [`${executables}/pipette`, "doctor", "--once", "--repair", "--json", "--config", home.configFile];
       const { stdout } = await namespace.start(words).ended;
       const { findings, repaired }: Report = JSON.parse(stdout);
@@ -82,7 +87,7 @@ describeWith("a route that the kernel refuses", ["root", "openvswitch", "nft"], 
       expect(findings.filter(({ code }) => code === "shortcoming")).toMatchObject([
         { what: expect.stringContaining(badSubnet) },
       ]);
-      expect(await namespace.run("ip -4 addr show dev pipette-gw0")).toContain("10.10.1.1/24");
+      expect(await namespace.run(`ip -4 addr show dev ${single.node.gatewayDevice}`)).toContain("10.10.1.1/24");
     });
 
     test("it is set once nothing is in its way, and goes with its record", async () => {
@@ -91,6 +96,9 @@ describeWith("a route that the kernel refuses", ["root", "openvswitch", "nft"], 
       await eventually(async () => (await shortcomings()).length === 0, "the end of the shortcoming");
       write(peer(9, "10.60.0.0/24"));
       await expect.poll(routes).toEqual(["10.60.0.0/24"]);
+      // Nor is a pod seen there under its own address any more.
+      const rules = (): Promise<string> => single.node.namespace.run("nft list table inet pipette-pipette0");
+      if (mode === "bridge") expect(await rules()).not.toContain("10.61.0.0/24");
     });
   });
 });

@@ -1,6 +1,6 @@
 import { executables } from "../conformance/plugin.ts";
 import { nodeOn } from "./lab/addresses.ts";
-import { LabNode, type NicShape } from "./lab/lab-node.ts";
+import { type LabDataPath, LabNode, type NicShape, podBridges } from "./lab/lab-node.ts";
 import { scratchUntilEnd } from "./lab/scratch-until-end.ts";
 import { Underlay } from "./lab/underlay.ts";
 
@@ -23,18 +23,23 @@ export class SingleNode implements AsyncDisposable {
    * The agent does not run yet.
    * @param more other sections of agent.yaml
    */
-  static async ground(ovs: object = {}, nic: NicShape = "outer-bridge", more: object = {}): Promise<SingleNode> {
+  static async ground(
+    ovs: object = {},
+    nic: NicShape = "outer-bridge",
+    more: object = {},
+    dataPath: LabDataPath = "ovs",
+  ): Promise<SingleNode> {
     await using stack = new AsyncDisposableStack();
     const parent = stack.use(scratchUntilEnd("pt-one-")).path;
     const underlay = stack.use(Underlay.create());
     await underlay.start();
     const config = {
-      networks: [{ name: "pods", bridge: "br-int", subnets }],
+      networks: [{ name: "pods", bridge: podBridges[dataPath], subnets }],
       ovs: { nodeAddresses: nodeOn("a", 1), ...ovs },
       janitorIntervalMs: 200,
       ...more,
     };
-    const spec = { number: 1, link: "a", nic, executables, parent, config } as const;
+    const spec = { number: 1, link: "a", nic, dataPath, executables, parent, config } as const;
     const node = stack.use(await LabNode.start(spec, underlay));
     return new SingleNode(stack.move(), underlay, node);
   }

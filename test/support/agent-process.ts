@@ -38,6 +38,7 @@ export class AgentHome implements AsyncDisposable {
   /** A test may put it elsewhere before it starts an agent. */
   configFile: string;
   readonly #running = new Set<AgentProcess>();
+  #config: Readonly<Record<string, unknown>>;
   /** Starts `pipette`; its arguments follow. */
   readonly command: readonly string[];
 
@@ -66,10 +67,18 @@ export class AgentHome implements AsyncDisposable {
       networks: [{ name: networkName, subnets: ["10.78.0.0/16", "fd78::/64"], bridge: bridgeName, masquerade: false }],
       janitorIntervalMs: 200,
       ...changes,
-      cni: { confDir: join(this.directory, "net.d"), ...(isObject(changes["cni"]) ? changes["cni"] : {}) },
+      // Whether others are chained is a matter of where the executables lie.
+      cni: { confDir: join(this.directory, "net.d"), plugins: [], ...(isObject(changes["cni"]) ? changes["cni"] : {}) },
     };
+    this.#config = config;
+    this.change({});
+  }
+
+  /** Keys of `agent.yaml` for the agents that start from now on; `undefined` takes one out. */
+  change(keys: Readonly<Record<string, unknown>>): void {
+    this.#config = { ...this.#config, ...keys };
     // JSON is YAML too.
-    writeFileSync(this.configFile, JSON.stringify(config, null, 2));
+    writeFileSync(this.configFile, JSON.stringify(this.#config, null, 2));
   }
 
   /** Starts an agent and waits until it says that it is ready. */

@@ -1,11 +1,12 @@
 import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import type { Cidr, Ip } from "../../../shared/ip.ts";
+import { type Cidr, formatCidr, type Ip } from "../../../shared/ip.ts";
 import type { Link } from "../../netlink/mod.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
 import { crowdedKernel } from "../host/connection-table.ts";
 import { familiesNotForwarded, turnOnForwarding } from "../host/forwarding.ts";
-import { installPacketRules, missingPacketRules } from "../host/packet-rules.ts";
+import { removeNodeRoutes } from "../host/node-routes.ts";
+import { type ForwardedNetwork, installPacketRules, missingPacketRules } from "../host/packet-rules.ts";
 import { routersHeard } from "../host/sysctl.ts";
 import { differs } from "../veth/compare.ts";
 import { linkOrNone } from "../veth/host-links.ts";
@@ -18,6 +19,7 @@ import { compareHostEnd } from "./compare.ts";
 import { ensureBridge, missingFromBridge } from "./gateway-bridge.ts";
 import { GuardedPorts } from "./guarded-ports.ts";
 import type { BridgeDataPathOptions, BridgeNetwork } from "./options.ts";
+import { OtherNodes } from "./other-nodes.ts";
 
 /**
  * Opens the data path in the calling thread's network namespace; `start()` prepares the node.
@@ -51,16 +53,24 @@ class BridgeDataPath implements DataPath {
   readonly #pairs: PodPairs;
   /** By the networks' names. */
   readonly #ports: ReadonlyMap<string, GuardedPorts>;
+  /** Absent where the node is alone. */
+  readonly #others: OtherNodes | undefined;
+  /** As the packet rules have them. */
+  #forwarded: readonly ForwardedNetwork[] = [];
   /** What pods are not kept from, where the node has no packet rules. */
   #unguarded: string | undefined;
 
-  constructor({ networks, leasedTo, logger }: BridgeDataPathOptions) {
+  constructor({ networks, cluster, leasedTo, logger }: BridgeDataPathOptions) {
     this.#networks = new Map(networks.map((network) => [network.name, network]));
     this.#pairs = this.#resources.use(new PodPairs(logger));
     const filters = this.#resources.use(this.#pairs.tools.kernel.openPacketFilterSocket());
     this.#ports = new Map(
       networks.map((network) => [network.name, new GuardedPorts(network, this.#pairs, filters, leasedTo)]),
     );
+    if (cluster === undefined) return;
+    const { socket } = this.#pairs.tools;
+    const others = new OtherNodes({ cluster, socket, setRules: () => this.#followRules(), logger });
+    this.#others = this.#resources.use(others);
   }
 
   async start(): Promise<void> {
@@ -77,8 +87,8 @@ class BridgeDataPath implements DataPath {
       throw interfaceError("prepare the bridges", caught);
     }
     turnOnForwarding(networks);
-    this.#unguarded = await installPacketRules(networks);
-    for (const ports of this.#ports.values()) ports.announce();
+    await this.#installRules();
+    await this.#reachOthers();
     await this.#pairs.tools.sweeper.sweep();
   }
 
@@ -152,11 +162,41 @@ class BridgeDataPath implements DataPath {
 
   async shortcomings(): Promise<readonly string[]> {
     const routers = [...this.#networks.values()].flatMap(({ bridge }) => routersHeard(bridge));
-    return [...(this.#unguarded === undefined ? [] : [this.#unguarded]), ...routers, ...crowdedKernel()];
+    const others = this.#others?.shortcomings() ?? [];
+    return [...(this.#unguarded === undefined ? [] : [this.#unguarded]), ...others, ...routers, ...crowdedKernel()];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#resources.disposeAsync();
+  }
+
+  async #installRules(): Promise<void> {
+    this.#forwarded = this.#toForward();
+    this.#unguarded = await installPacketRules(this.#forwarded);
+    // They have gone with the table.
+    for (const ports of this.#ports.values()) ports.announce();
+  }
+
+  /** With the cluster, which changes with its nodes. */
+  async #followRules(): Promise<void> {
+    if (exemptText(this.#toForward()) !== exemptText(this.#forwarded)) await this.#installRules();
+  }
+
+  #toForward(): readonly ForwardedNetwork[] {
+    return [...this.#networks.values()].map((network) => ({
+      ...network,
+      exempt: this.#others?.exempt(network.name) ?? [],
+    }));
+  }
+
+  /** A node that is alone has no routes to others any more. */
+  async #reachOthers(): Promise<void> {
+    try {
+      if (this.#others === undefined) removeNodeRoutes(this.#pairs.tools.socket);
+      else await this.#others.start();
+    } catch (caught) {
+      throw interfaceError("set the routes to other nodes' pods", caught);
+    }
   }
 
   /** For one more pod: nothing is looked at twice while the bridge stands; `problems` tells what else it lacks. */
@@ -190,7 +230,7 @@ class BridgeDataPath implements DataPath {
     for (const family of familiesNotForwarded(networks)) {
       problems.push(problem(attachments.length > 0, `IPv${family} forwarding is off on the node`));
     }
-    const guarded = this.#unguarded === undefined ? networks : [];
+    const guarded = this.#unguarded === undefined ? this.#forwarded : [];
     for (const message of missingPacketRules(this.#pairs.tools.kernel, guarded))
       problems.push(problem(attachments.length > 0, message));
     return problems;
@@ -206,5 +246,8 @@ class BridgeDataPath implements DataPath {
     );
   }
 }
+
+const exemptText = (networks: readonly ForwardedNetwork[]): string =>
+  networks.map(({ exempt = [] }) => exempt.map(formatCidr).join()).join("\n");
 
 const problem = (hasPods: boolean, message: string): Problem => ({ code: hasPods ? 51 : 50, message });

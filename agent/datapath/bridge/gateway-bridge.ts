@@ -2,7 +2,7 @@ import { CniCode, CniError } from "../../../shared/errors.ts";
 import { formatCidr } from "../../../shared/ip.ts";
 import { createBridge, type Link, type NetlinkSocket, setLink } from "../../netlink/mod.ts";
 import { addGateway, missingGateways } from "../host/gateway.ts";
-import { hearNoRouters } from "../host/sysctl.ts";
+import { hearNoRouters, useOwnAddressAtOnce } from "../host/sysctl.ts";
 import { linkOrNone } from "../veth/host-links.ts";
 import { gatewayMac } from "../veth/names.ts";
 import { defaultMtu } from "../veth/plan.ts";
@@ -21,6 +21,7 @@ export function ensureBridge(socket: NetlinkSocket, network: BridgeNetwork): { r
     socket.run(createBridge({ name, mac: gatewayMac(network.bridge, network.subnets), mtu: mtu ?? defaultMtu }));
   const link = standing ?? requireLink(socket, name);
   hearNoRouters(name);
+  useOwnAddressAtOnce(name);
   if (!link.up) socket.run(setLink(name, link.index, { up: true }));
   if (mtu !== undefined && link.mtu !== mtu) socket.run(setLink(name, link.index, { mtu }));
   for (const address of missingGateways(socket, network.subnets, link)) addGateway(socket, link, address);

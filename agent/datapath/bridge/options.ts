@@ -1,6 +1,7 @@
 import type { Owner } from "../../../shared/cni/types.ts";
 import type { Cidr, Ip } from "../../../shared/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
+import type { BridgeCluster } from "./other-nodes.ts";
 
 /** One network on this node: a kernel bridge that carries the gateway addresses. */
 export interface BridgeNetwork {
@@ -20,6 +21,8 @@ export interface BridgeNetwork {
 
 export interface BridgeDataPathOptions {
   readonly networks: readonly BridgeNetwork[];
+  /** Where the node is one of many. */
+  readonly cluster?: BridgeCluster;
   /** Addresses that the owner has by our own allocator; none where another IPAM plugin keeps them. */
   leasedTo(owner: Owner): readonly Ip[];
   readonly logger: Logger;

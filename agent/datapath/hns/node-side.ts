@@ -13,7 +13,8 @@ import {
   savedAdapter,
   setUpHost,
 } from "../../windows-host/mod.ts";
-import type { HostNetwork, NodeRoute, RefusedRoute } from "../ovs/host-network.ts";
+import type { NodeRoute, RefusedRoute } from "../node-route.ts";
+import type { HostNetwork } from "../ovs/host-network.ts";
 import { networkGateway } from "./documents.ts";
 import type { HnsNetwork, NodeSide } from "./options.ts";
 

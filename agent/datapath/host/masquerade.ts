@@ -18,15 +18,22 @@ export interface MasqueradedNetwork {
 
 const block = (subnet: Cidr): string => `${formatIp(firstOf(subnet))}/${subnet.prefix}`;
 
-/** nftables refuses a set with a block inside another. */
-const minimal = (blocks: readonly Cidr[]): readonly Cidr[] =>
-  blocks.filter(
-    (one, i) =>
-      !blocks.some(
-        (other, k) =>
-          k !== i && contains(other, one.ip) && (other.prefix < one.prefix || (other.prefix === one.prefix && k < i)),
-      ),
-  );
+/** nftables refuses a set with a block inside another. In order of their addresses, as there may be thousands. */
+function minimal(blocks: readonly Cidr[]): readonly Cidr[] {
+  const kept: Cidr[] = [];
+  for (const block of blocks.toSorted(byAddress)) {
+    const last = kept.at(-1);
+    if (last === undefined || !contains(last, block.ip)) kept.push(block);
+  }
+  return kept;
+}
+
+const byAddress = (a: Cidr, b: Cidr): number => {
+  const [left, right] = [firstOf(a), firstOf(b)];
+  if (left.family !== right.family) return left.family - right.family;
+  if (left.value !== right.value) return left.value < right.value ? -1 : 1;
+  return a.prefix - b.prefix;
+};
 
 /** What leaves the network for anywhere but itself, what is exempt and multicast groups. */
 function leaving(network: MasqueradedNetwork, subnet: Cidr): string {

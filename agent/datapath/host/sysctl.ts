@@ -55,6 +55,16 @@ export function hearNobody(ifname: string): void {
   attempt(`/proc/sys/net/ipv4/conf/${ifname}/accept_redirects`, "0");
 }
 
+/**
+ * The kernel tries out an interface's link-local address for a second or two, and meanwhile drops what it forwards
+ * there: by that address it asks for the MAC of the next hop. To be said before the interface goes up. Where it cannot
+ * be written, the first packets of IPv6 are lost.
+ */
+export function useOwnAddressAtOnce(ifname: string): void {
+  const path = `/proc/sys/net/ipv6/conf/${ifname}/accept_dad`;
+  if (!isOff(path)) attempt(path, "0");
+}
+
 function attempt(path: string, value: string): void {
   try {
     writeFileSync(sysctlPath(path), value);

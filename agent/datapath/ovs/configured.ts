@@ -3,6 +3,7 @@ import { CniCode, CniError } from "../../../shared/errors.ts";
 import { bitsOf, type Cidr, type Ip, parseCidr, sameIp } from "../../../shared/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { LiveValue } from "../../live-value.ts";
+import { clusterNetworks } from "../../nodes/cluster-networks.ts";
 import type { DataPathNeeds } from "../needs.ts";
 import type { OvsDataPathOptions } from "./options.ts";
 import { openServiceFile } from "./services/service-file.ts";
@@ -31,7 +32,7 @@ export function ovsOptionsOf({ config, cluster, podOf }: DataPathNeeds, logger: 
     nodeName: cluster?.self.name ?? hostname(),
     nodeAddresses:
       nodeAddresses.length > 0 || cluster === undefined ? nodeAddresses.map(onLink) : cluster.linkAddresses,
-    clusterSubnets: clusterSubnets ?? registryNetworks(config),
+    clusterSubnets: clusterSubnets ?? clusterNetworks(config),
     peers: cluster?.peers ?? new LiveValue(new Map()),
     services: services.file === undefined ? undefined : openServiceFile(services.file, logger),
     serviceCidrs: services.cidrs,
@@ -39,12 +40,6 @@ export function ovsOptionsOf({ config, cluster, podOf }: DataPathNeeds, logger: 
     podOf,
     logger,
   };
-}
-
-/** What the registry leases subnets of, where it says so: that never changes with the nodes. */
-function registryNetworks({ nodes }: DataPathNeeds["config"]): readonly Cidr[] | undefined {
-  const registry = nodes?.registry;
-  return registry !== undefined && "networks" in registry ? registry.networks.map(({ cidr }) => cidr) : undefined;
 }
 
 /** With the length of its network's prefix, as an interface of this node has it; else alone. */

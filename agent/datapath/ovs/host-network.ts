@@ -1,4 +1,5 @@
-import type { Cidr, Ip } from "../../../shared/ip.ts";
+import type { Cidr } from "../../../shared/ip.ts";
+import type { NodeRoute, RefusedRoute } from "../node-route.ts";
 
 /** The pods' gateway, as it is to stand in the system's network. */
 export interface Gateway {
@@ -8,22 +9,6 @@ export interface Gateway {
   readonly addresses: readonly Cidr[];
   /** Bytes. */
   readonly mtu: number;
-}
-
-/** Where the node sends packets for other nodes' pods and for services. */
-export interface NodeRoute {
-  readonly dst: Cidr;
-  readonly via: Ip;
-  /** `gateway`: on the gateway port, where `via` is a neighbour by declaration. `transport`: as the node reaches `via`. */
-  readonly by: "gateway" | "transport";
-  /** Hardware address of `via` where nobody answers for it. */
-  readonly mac?: string;
-}
-
-/** A route that the system does not take, and what it says to that. */
-export interface RefusedRoute {
-  readonly route: NodeRoute;
-  readonly why: string;
 }
 
 /** The system's own network, as far as the overlay needs it: one implementation per system. Every call may be repeated. */

@@ -1,6 +1,6 @@
 import { bitsOf } from "../../../shared/ip.ts";
 import type { ClusterNode } from "../../nodes/node-registry.ts";
-import type { NodeRoute } from "./host-network.ts";
+import type { NodeRoute } from "../node-route.ts";
 import type { OvsNodeOptions } from "./options.ts";
 import { peerRoutes } from "./peers.ts";
 import type { PipelineContext } from "./pipeline/context.ts";

@@ -3,13 +3,13 @@ import { CniError } from "../../../shared/errors.ts";
 import type { Cidr } from "../../../shared/ip.ts";
 import { formatCidr } from "../../../shared/ip.ts";
 import type { Kernel, NetlinkSocket } from "../../netlink/mod.ts";
+import { Settler } from "../../settler.ts";
 import { type ForwardedNetwork, installPacketRules, missingPacketRules } from "../host/packet-rules.ts";
 import { PresentPods } from "../host/present-pods.ts";
 import { interfaceError } from "../veth/kernel-errors.ts";
 import type { OvsDataPathOptions, PodPort } from "./options.ts";
 import { packetsOf } from "./pipeline/mod.ts";
 import { virtualHosts } from "./services/service-routes.ts";
-import { Settler } from "./settler.ts";
 
 type Options = Pick<
   OvsDataPathOptions,
@@ -47,7 +47,7 @@ export class Outward implements AsyncDisposable {
     this.#options = options;
     const { gateway: bridge, podSubnets: subnets } = options;
     this.#present = subnets.length === 0 ? undefined : new PresentPods(filters, { bridge, subnets });
-    this.#settler = new Settler(() => this.#install(), options.logger);
+    this.#settler = new Settler("the way out of the node", () => this.#install(), options.logger);
   }
 
   /** Before `start`: pods that stand already. */

@@ -1,12 +1,13 @@
 import type { Owner } from "../../../shared/cni/types.ts";
-import { CniCode, CniError } from "../../../shared/errors.ts";
-import { formatCidr, formatIp, sameIp } from "../../../shared/ip.ts";
+import { CniError } from "../../../shared/errors.ts";
+import { sameIp } from "../../../shared/ip.ts";
 import type { Followed } from "../../nodes/node-registry.ts";
+import { Settler } from "../../settler.ts";
+import { type RefusedRoute, refusedRoute } from "../node-route.ts";
 import { within } from "./bounded.ts";
 import { compareFlows } from "./compare-flows.ts";
 import { crowdedSwitch } from "./crowded-switch.ts";
 import { FlowWatch } from "./flow-watch.ts";
-import type { RefusedRoute } from "./host-network.ts";
 import { MeterSupport } from "./metered.ts";
 import { dropNodePort } from "./node-bridge.ts";
 import { nodeRoutes } from "./node-routes.ts";
@@ -21,7 +22,6 @@ import { OpenFlowProgram } from "./program/mod.ts";
 import { isRelevant } from "./relevant.ts";
 import { roundsOf } from "./rounds.ts";
 import { ServiceKeeper } from "./services/service-keeper.ts";
-import { Settler } from "./settler.ts";
 import { interfaceNamed, openDatabase, type SwitchDatabase } from "./switch-database.ts";
 import { answering } from "./switch-errors.ts";
 import { isRefusal, type Part } from "./switch-program.ts";
@@ -69,7 +69,7 @@ export class OvsNode implements OverlayNode {
     this.#meters = new MeterSupport(management);
     this.#ports = new PodPorts({ db: this.#db, bridge, logger });
     this.#vnids = tenants === undefined ? undefined : this.#resources.use(tenants.follow());
-    this.#settler = this.#resources.use(new Settler(() => this.#settle(), logger));
+    this.#settler = this.#resources.use(new Settler("the switch", () => this.#settle(), logger));
   }
 
   async pods(): Promise<readonly ConnectedPod[]> {
@@ -293,9 +293,3 @@ export class OvsNode implements OverlayNode {
 const basePartKey = "base";
 
 const basePart = (context: PipelineContext): Part => ({ category: Category.base, flows: baseFlows(context) });
-
-const refusedRoute = ({ route: { dst, via }, why }: RefusedRoute): CniError =>
-  new CniError(
-    CniCode.interfaceFailure,
-    `Cannot set the route to ${formatCidr(dst)} by way of ${formatIp(via)}: the node refuses it (${why}), wanted it taken`,
-  );

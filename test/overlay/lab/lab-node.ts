@@ -10,18 +10,25 @@ import { type Underlay, withLength } from "./underlay.ts";
 const nic = "nic0";
 /** The bridge for it where the pods' bridge does not take it. */
 const outerBridge = "br-phy";
-const podBridge = "br-int";
+/** By the data path. */
+export const podBridges = { ovs: "br-int", bridge: "pipette0" } as const;
 
 /**
  * Where the node's interface goes. `outer-bridge`: onto a bridge of its own, which holds the node's addresses, as Linux
  * nodes have it whose switch forwards in user space. `uplink`: the agent puts it onto the pods' bridge, as on Windows.
+ * `plain`: nowhere, as on nodes without a switch.
  */
-export type NicShape = "outer-bridge" | "uplink";
+export type NicShape = "outer-bridge" | "uplink" | "plain";
+
+/** What pods are connected by: Open vSwitch, or a bridge of the kernel alone. */
+export type LabDataPath = keyof typeof podBridges;
 
 export interface NodeSpec {
   readonly number: number;
   readonly link: Link;
   readonly nic: NicShape;
+  /** Default: `ovs`. */
+  readonly dataPath?: LabDataPath;
   /** Directory of the compiled executables. */
   readonly executables: string;
   /** Where the node's directories are made. */
@@ -30,7 +37,7 @@ export interface NodeSpec {
   readonly config: { readonly ovs?: object; readonly nodes?: object } & Readonly<Record<string, unknown>>;
 }
 
-/** One node: a network namespace with an Open vSwitch and an agent of its own, driven through the CNI plugin. */
+/** One node: a network namespace with an agent of its own and mostly an Open vSwitch, driven through the CNI plugin. */
 export class LabNode implements AsyncDisposable {
   readonly number: number;
   readonly name: string;
@@ -38,24 +45,27 @@ export class LabNode implements AsyncDisposable {
   /** One per family. */
   readonly addresses: readonly [string, string];
   readonly namespace: NetworkNamespace;
-  readonly vswitch: OpenVswitch;
   readonly home: AgentHome;
   readonly executables: string;
+  /** The node's own interface to its pods, where their gateway is. */
+  readonly gatewayDevice: string;
   readonly pods = new Set<LabPod>();
   #agent: AgentProcess | undefined;
   readonly #nic: NicShape;
+  readonly #vswitch: OpenVswitch | undefined;
 
-  private constructor(spec: NodeSpec, namespace: NetworkNamespace, vswitch: OpenVswitch) {
+  private constructor(spec: NodeSpec, namespace: NetworkNamespace, vswitch: OpenVswitch | undefined) {
     this.number = spec.number;
     this.name = `n${spec.number}`;
     this.link = spec.link;
     this.addresses = nodeOn(spec.link, spec.number);
     this.namespace = namespace;
-    this.vswitch = vswitch;
+    this.#vswitch = vswitch;
     this.executables = spec.executables;
+    this.gatewayDevice = vswitch === undefined ? podBridges.bridge : "pipette-gw0";
     this.#nic = spec.nic;
     this.home = new AgentHome(
-      agentConfig(spec, this),
+      agentConfig(spec, this, vswitch),
       spec.executables,
       ["setpriv", "--pdeathsig", "KILL", "nsenter", `--net=${namespace.path}`],
       spec.parent,
@@ -69,12 +79,21 @@ export class LabNode implements AsyncDisposable {
     await namespace.ip("link set lo up");
     namespace.sysctl(quietKernel);
     const cable = underlay.connect(spec.link, spec.number, namespace, nic, nodeMac(spec.number));
-    const vswitch = made.use(await OpenVswitch.start("both", { parent: spec.parent, within: namespace.within }));
+    const vswitch =
+      spec.dataPath === "bridge"
+        ? undefined
+        : made.use(await OpenVswitch.start("both", { parent: spec.parent, within: namespace.within }));
     await cable;
     const node = new LabNode(spec, namespace, vswitch);
-    await node.#connectNic(nodeMac(spec.number));
+    await node.#connectNic(nodeMac(spec.number), vswitch);
     made.move();
     return node;
+  }
+
+  /** Its Open vSwitch. @throws where it has none */
+  get vswitch(): OpenVswitch {
+    if (this.#vswitch === undefined) throw new Error(`${this.name} has no Open vSwitch`);
+    return this.#vswitch;
   }
 
   /** The running agent's process. */
@@ -87,7 +106,7 @@ export class LabNode implements AsyncDisposable {
   async startAgent(): Promise<void> {
     this.#agent = await this.home.start();
     // Only now does the switch answer for the node's addresses.
-    if (this.#nic === "uplink") await guardKernel(this.namespace, [podBridge]);
+    if (this.#nic === "uplink") await guardKernel(this.namespace, [podBridges.ovs]);
   }
 
   /** A pod that is still to be added. */
@@ -127,18 +146,18 @@ export class LabNode implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.home[Symbol.asyncDispose]();
-    await this.vswitch[Symbol.asyncDispose]();
+    await this.#vswitch?.[Symbol.asyncDispose]();
     for (const pod of this.pods) pod.namespace[Symbol.dispose]();
     this.namespace[Symbol.dispose]();
   }
 
   #ofctl(command: string, ...args: readonly string[]): Promise<string> {
-    const target = `unix:${this.vswitch.management(podBridge)}`;
+    const target = `unix:${this.vswitch.management(podBridges.ovs)}`;
     return this.vswitch.run("ovs-ofctl", "-O", "OpenFlow15", command, target, ...args);
   }
 
-  async #connectNic(mac: string): Promise<void> {
-    const holder = this.#nic === "uplink" ? nic : outerBridge;
+  async #connectNic(mac: string, vswitch: OpenVswitch | undefined): Promise<void> {
+    const holder = this.#nic === "outer-bridge" ? outerBridge : nic;
     if (holder === outerBridge) {
       const bridge = ["datapath_type=netdev", "fail_mode=standalone", `other_config:hwaddr="${mac}"`];
       await this.vswitch.vsctl(
@@ -146,7 +165,7 @@ export class LabNode implements AsyncDisposable {
         ...["--", "add-port", outerBridge, nic],
       );
     }
-    await guardKernel(this.namespace, [holder]);
+    if (vswitch !== undefined) await guardKernel(this.namespace, [holder]);
     this.namespace.sysctl({ [`ipv6/conf/${holder}/accept_dad`]: 0 });
     await this.namespace.ip(
       `link set ${nic} up`,
@@ -165,17 +184,22 @@ const quietKernel = {
   "ipv4/conf/default/rp_filter": 0,
 };
 
-function agentConfig(spec: NodeSpec, node: LabNode): Record<string, unknown> {
+function agentConfig(spec: NodeSpec, node: LabNode, vswitch: OpenVswitch | undefined): Record<string, unknown> {
   const { ovs, nodes, ...others } = spec.config;
+  const dataPath = vswitch === undefined ? "bridge" : "ovs";
   return {
-    dataPath: "ovs",
-    networks: [{ name: "pods", bridge: podBridge }],
-    ovs: {
-      database: `unix:${node.vswitch.socket}`,
-      datapath: "netdev",
-      ...(spec.nic === "uplink" ? { uplink: nic } : {}),
-      ...ovs,
-    },
+    dataPath,
+    networks: [{ name: "pods", bridge: podBridges[dataPath] }],
+    ...(vswitch === undefined
+      ? {}
+      : {
+          ovs: {
+            database: `unix:${vswitch.socket}`,
+            datapath: "netdev",
+            ...(spec.nic === "uplink" ? { uplink: nic } : {}),
+            ...ovs,
+          },
+        }),
     ...(nodes === undefined ? {} : { nodes: { name: node.name, addresses: node.addresses, ...nodes } }),
     ...others,
   };

@@ -1,16 +1,20 @@
 import type { TrafficMode } from "../../../agent/datapath/ovs/pipeline/context.ts";
 import { executables } from "../../conformance/plugin.ts";
 import { EtcdCluster, type MemberPlace } from "../../registry/etcd-cluster.ts";
+import { eventually } from "../../support/agent-process.ts";
 import { clusterNetworks, etcdMembers, type Link } from "./addresses.ts";
-import { LabNode, type NicShape } from "./lab-node.ts";
+import { type LabDataPath, LabNode, type NicShape } from "./lab-node.ts";
 import { scratchUntilEnd } from "./scratch-until-end.ts";
+import { routesOf } from "./traces.ts";
 import { Underlay } from "./underlay.ts";
 import { warmTunnels } from "./warm-tunnels.ts";
 
 export interface LabOptions {
   /** The link that each node stands on: `["a", "a", "b"]` is three nodes, the last beyond the router. */
   readonly nodes: readonly Link[];
-  /** Default: `outer-bridge`. */
+  /** Default: `ovs`. */
+  readonly dataPath?: LabDataPath;
+  /** Default: `outer-bridge`, on a kernel bridge `plain`. */
   readonly nic?: NicShape;
   /** Keys of the agents' section `ovs`: mode, tunnel, tenants … */
   readonly ovs?: {
@@ -59,6 +63,7 @@ export class Lab implements AsyncDisposable {
       await allOf([lab.startRegistry(), ...options.nodes.map((link) => lab.addNode(link))]);
       await allOf(lab.nodes.map((node) => node.startAgent()));
       await lab.warmTunnels();
+      if (options.dataPath === "bridge") await allOf(lab.nodes.map((node) => lab.hearsItsLink(node)));
     });
   }
 
@@ -88,16 +93,25 @@ export class Lab implements AsyncDisposable {
   /** One more, with its switch; its agent does not run yet. */
   async addNode(link: Link): Promise<LabNode> {
     const number = ++this.#numbered;
-    const { nic = "outer-bridge", ovs = {} } = this.#options;
+    const { dataPath = "ovs", ovs = {} } = this.#options;
+    const { nic = dataPath === "ovs" ? "outer-bridge" : "plain" } = this.#options;
     const registry = {
       type: "etcd",
       endpoints: etcdMembers.map((address) => `http://${address}:2379`),
       networks: clusterNetworks,
     };
     const config = { ovs, nodes: { registry } };
-    const node = await LabNode.start({ number, link, nic, executables, parent: this.directory, config }, this.underlay);
+    const place = { number, link, nic, dataPath, executables, parent: this.directory };
+    const node = await LabNode.start({ ...place, config }, this.underlay);
     this.#nodes.set(node.name, node);
     return node;
+  }
+
+  /** A node with a kernel bridge has heard of all others on its link: it is ready a moment before. */
+  async hearsItsLink(node: LabNode): Promise<void> {
+    const neighbours = this.nodes.filter((other) => other !== node && other.link === node.link);
+    const wanted = 2 * neighbours.length;
+    await eventually(async () => (await routesOf(node)).length === wanted, `${node.name} to hear of its link's nodes`);
   }
 
   /** Takes a node off the machine: its agent, its switch, its pods' namespaces. The registry is not told. */
@@ -115,7 +129,8 @@ export class Lab implements AsyncDisposable {
 
   /** Without it a switch in user space drops the first packet to each node: see `warmTunnels`. */
   async warmTunnels(): Promise<void> {
-    const { mode = "encap" } = this.#options.ovs ?? {};
+    const { dataPath = "ovs", ovs: { mode = "encap" } = {} } = this.#options;
+    if (dataPath === "bridge") return;
     if (mode === "encap" || mode === "hybrid") await warmTunnels(this.nodes);
   }
 

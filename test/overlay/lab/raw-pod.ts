@@ -19,7 +19,7 @@ export async function openRawPod(pod: LabPod): Promise<RawPod> {
     mac: await macOf(pod.namespace, "eth0"),
     4: pod.address(4),
     6: pod.address(6),
-    gatewayMac: await macOf(pod.node.namespace, "pipette-gw0"),
+    gatewayMac: await macOf(pod.node.namespace, pod.node.gatewayDevice),
     [Symbol.dispose]: () => link[Symbol.dispose](),
   };
 }

@@ -1,12 +1,12 @@
 import type { Logger } from "../../../../shared/log.ts";
 import type { HostChange } from "../../../windows-host/mod.ts";
+import { removeNodeRoutes } from "../../host/node-routes.ts";
 import { packetTable, removePacketRules } from "../../host/packet-rules.ts";
 import { linkOrNone } from "../../veth/host-links.ts";
 import { PodPairs } from "../../veth/pod-pairs.ts";
 import { removeOverlay } from "../remove-overlay.ts";
 import { openDatabase, uplinkOf } from "../switch-database.ts";
 import { findNodeAddresses } from "./linux-host.ts";
-import { removeNodeRoutes } from "./node-routes.ts";
 import { moveAddresses } from "./uplink.ts";
 import { UplinkNotes } from "./uplink-record.ts";
 

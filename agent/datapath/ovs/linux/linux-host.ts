@@ -4,12 +4,13 @@ import type { Logger } from "../../../../shared/log.ts";
 import { Kernel, type Link, type NetlinkSocket, removeAddress, setLink } from "../../../netlink/mod.ts";
 import { turnOnForwarding } from "../../host/forwarding.ts";
 import { addGateway, addressesOf, missingFrom } from "../../host/gateway.ts";
-import { hearNoRouters, writeSysctl } from "../../host/sysctl.ts";
+import { setNodeRoutes } from "../../host/node-routes.ts";
+import { hearNoRouters, useOwnAddressAtOnce, writeSysctl } from "../../host/sysctl.ts";
+import type { NodeRoute, RefusedRoute } from "../../node-route.ts";
 import { linkOrNone } from "../../veth/host-links.ts";
 import { interfaceError } from "../../veth/kernel-errors.ts";
-import type { Gateway, HostNetwork, NodeRoute, RefusedRoute } from "../host-network.ts";
-import { useOwnAddressAtOnce } from "./link-local.ts";
-import { setNodeRoutes } from "./node-routes.ts";
+import type { Gateway, HostNetwork } from "../host-network.ts";
+import { declareNeighbours } from "./declared-neighbours.ts";
 import { isLinkLocal, moveAddresses } from "./uplink.ts";
 import { UplinkNotes } from "./uplink-record.ts";
 
@@ -83,9 +84,12 @@ export class LinuxHost implements HostNetwork {
   }
 
   setRoutes(routes: readonly NodeRoute[]): Promise<readonly RefusedRoute[]> {
-    return inKernel("set the routes to other nodes' pods", () =>
-      setNodeRoutes(this.#socket, this.#require(this.#gateway), routes),
-    );
+    return inKernel("set the routes to other nodes' pods", () => {
+      const gateway = this.#require(this.#gateway);
+      const neighbours = declareNeighbours(this.#socket, gateway, routes);
+      const refused = setNodeRoutes(this.#socket, routes, gateway).filter(({ route }) => !neighbours.has(route));
+      return [...[...neighbours].map(([route, why]) => ({ route, why })), ...refused];
+    });
   }
 
   #require(name: string): Link {

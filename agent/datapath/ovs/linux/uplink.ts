@@ -16,7 +16,7 @@ import {
   waysOf,
 } from "../../../netlink/mod.ts";
 import { addGateway, addressesOf } from "../../host/gateway.ts";
-import { useOwnAddressAtOnce } from "./link-local.ts";
+import { useOwnAddressAtOnce } from "../../host/sysctl.ts";
 
 const linkLocal = parseCidr("fe80::/10");
 

@@ -1,4 +1,5 @@
-import { type Cidr, contains, firstOf, type Ip, plus } from "../../../../shared/ip.ts";
+import { type Cidr, firstOf, type Ip, plus } from "../../../../shared/ip.ts";
+import { addressOnLink } from "../../../nodes/address-on-link.ts";
 import type { ClusterNode } from "../../../nodes/node-registry.ts";
 import { type Action, type Flow, load, match, move, setField } from "../../../openflow/mod.ts";
 import { answerArp } from "./arp-answer.ts";
@@ -21,7 +22,7 @@ type Way =
 
 /** How packets for this subnet of another node are to go; `undefined` where there is none. */
 export function wayTo(context: PipelineContext, peer: ClusterNode, subnet: Cidr): Way | undefined {
-  const onLink = addressOnLink(context, peer, subnet);
+  const onLink = addressOnLink(context.nodeAddresses, peer, subnet.ip.family);
   const isRouted = context.mode === "noEncap" || (context.mode === "hybrid" && onLink !== undefined);
   if (!isRouted) {
     const remote = tunnelEndOf(context, peer);
@@ -29,17 +30,6 @@ export function wayTo(context: PipelineContext, peer: ClusterNode, subnet: Cidr)
   }
   const direct = onLink !== undefined && peer.mac !== undefined ? uplinkTo(context, peer.mac, onLink) : undefined;
   return direct === undefined ? { t: "gateway" } : { t: "uplink", ...direct };
-}
-
-/** The other node's address in a network that this node is in too, of the subnet's family. */
-export function addressOnLink(
-  { nodeAddresses }: PipelineContext,
-  { addresses }: ClusterNode,
-  subnet: Cidr,
-): Ip | undefined {
-  return addresses.find(
-    (ip) => ip.family === subnet.ip.family && nodeAddresses.some((network) => contains(network, ip)),
-  );
 }
 
 /** Of the families that both nodes have, IPv4 first: what is inside the tunnel does not matter. */

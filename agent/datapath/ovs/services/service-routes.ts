@@ -1,5 +1,5 @@
 import { bitsOf, type Cidr, type Ip } from "../../../../shared/ip.ts";
-import type { NodeRoute } from "../host-network.ts";
+import type { NodeRoute } from "../../node-route.ts";
 import { virtualAddress } from "../pipeline/mod.ts";
 import { virtualMac } from "../pipeline/registers.ts";
 

@@ -1,5 +1,5 @@
-import type { Logger } from "../../../shared/log.ts";
-import { pause } from "../../pause.ts";
+import type { Logger } from "../shared/log.ts";
+import { pause } from "./pause.ts";
 
 /** What is triggered within this time is done together. */
 const gatherMs = 10;
@@ -8,6 +8,7 @@ const againMs = 1_000;
 
 /** Does one job whenever it is triggered: never twice at a time, once more where it was triggered meanwhile, again where it failed. */
 export class Settler implements AsyncDisposable {
+  readonly #what: string;
   readonly #job: () => Promise<string | undefined>;
   readonly #logger: Logger;
   readonly #stopping = new AbortController();
@@ -15,8 +16,12 @@ export class Settler implements AsyncDisposable {
   #triggered = Promise.withResolvers<void>();
   #next = Promise.withResolvers<void>();
 
-  /** @param job answers what is refused of it, which is no failure of the job, and tried again as one */
-  constructor(job: () => Promise<string | undefined>, logger: Logger) {
+  /**
+   * @param what is brought to what it should be, in its messages
+   * @param job answers what is refused of it, which is no failure of the job, and tried again as one
+   */
+  constructor(what: string, job: () => Promise<string | undefined>, logger: Logger) {
+    this.#what = what;
     this.#job = job;
     this.#logger = logger;
     this.#ended = this.#run();
@@ -38,7 +43,7 @@ export class Settler implements AsyncDisposable {
     this.trigger();
     await this.#ended;
     this.#next.promise.catch(() => undefined);
-    this.#next.reject(new Error("Cannot bring the switch to what it should be: the agent stops"));
+    this.#next.reject(new Error(`Cannot bring ${this.#what} to what it should be: the agent stops`));
   }
 
   async #run(): Promise<void> {
@@ -64,7 +69,7 @@ export class Settler implements AsyncDisposable {
         },
       );
       // A switch that is away for long says the same every second.
-      if (error !== "" && error !== lastError) this.#logger.warn("the switch is not yet as it should be", { error });
+      if (error !== "" && error !== lastError) this.#logger.warn(`${this.#what} is not yet as it should be`, { error });
       lastError = error;
       if (error === "") continue;
       this.#triggered.resolve();

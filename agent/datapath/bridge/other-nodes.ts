@@ -1,0 +1,128 @@
+import { type Cidr, contains, formatCidr } from "../../../shared/ip.ts";
+import type { Logger } from "../../../shared/log.ts";
+import type { Live } from "../../live-value.ts";
+import { listRoutes, type NetlinkSocket, readRoute } from "../../netlink/mod.ts";
+import { addressOnLink } from "../../nodes/address-on-link.ts";
+import type { ClusterNode } from "../../nodes/node-registry.ts";
+import { Settler } from "../../settler.ts";
+import { routeProtocol, setNodeRoutes } from "../host/node-routes.ts";
+import { type NodeRoute, type RefusedRoute, refusedRoute } from "../node-route.ts";
+
+/** The cluster that this node has joined. */
+export interface BridgeCluster {
+  /** `name` of the network that the nodes share; others are this node's alone. */
+  readonly network: string;
+  /** This node's own, with the length of their network's prefix. */
+  readonly nodeAddresses: readonly Cidr[];
+  readonly peers: Live<ReadonlyMap<string, ClusterNode>>;
+  /** What all nodes' subnets are cut from; absent: nobody has said so. */
+  readonly networks?: readonly Cidr[];
+}
+
+export interface OtherNodesOptions {
+  readonly cluster: BridgeCluster;
+  readonly socket: NetlinkSocket;
+  /** Has packet rules follow where pods go under their own addresses. @throws {CniError} */
+  setRules(): Promise<void>;
+  readonly logger: Logger;
+}
+
+/** Nodes that are named in one sentence. */
+const mostNamed = 5;
+
+/**
+ * What a bridge's pods and those of other nodes reach each other by, under their own addresses: routes over the link that
+ * the nodes share, and packet rules that hide no pod from them. Both follow the registry, as do those of Open vSwitch
+ * with `noEncap`.
+ */
+export class OtherNodes implements AsyncDisposable {
+  readonly #options: OtherNodesOptions;
+  readonly #settler: Settler;
+  #following: Disposable | undefined;
+  /** Tried again until the kernel takes them. */
+  #refused: readonly RefusedRoute[] = [];
+
+  constructor(options: OtherNodesOptions) {
+    this.#options = options;
+    this.#settler = new Settler("the way to other nodes", () => this.#settle(), options.logger);
+  }
+
+  /** Where the pods of a network go under their own addresses, beside their own subnets. */
+  exempt(network: string): readonly Cidr[] {
+    const { cluster } = this.#options;
+    if (network !== cluster.network) return [];
+    return cluster.networks ?? this.#peers.flatMap(({ subnets }) => subnets);
+  }
+
+  /** Repeatable. @throws {CniError} 102 */
+  async start(): Promise<void> {
+    await this.#settler.run();
+    this.#following ??= this.#options.cluster.peers.subscribe(() => this.#settler.trigger());
+  }
+
+  /** Somebody may have taken routes away. */
+  trigger(): void {
+    this.#settler.trigger();
+  }
+
+  /** Which other nodes' pods are not reached, in sentences. @throws {NetlinkError} */
+  shortcomings(): readonly string[] {
+    return [...this.#refused.map((route) => refusedRoute(route).message), ...this.#beyond()];
+  }
+
+  /** Routes and rules stay. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#following?.[Symbol.dispose]();
+    await this.#settler[Symbol.asyncDispose]();
+  }
+
+  /** @returns what is refused of it, which holds nothing else up */
+  async #settle(): Promise<string | undefined> {
+    await this.#options.setRules();
+    this.#refused = setNodeRoutes(this.#options.socket, this.#routes());
+    const [first] = this.#refused;
+    return first === undefined ? undefined : refusedRoute(first).message;
+  }
+
+  #routes(): readonly NodeRoute[] {
+    return this.#peers.flatMap((node) =>
+      node.subnets.flatMap((dst): NodeRoute[] => {
+        const via = this.#viaLink(node, dst);
+        return via === undefined ? [] : [{ dst, via, by: "transport" }];
+      }),
+    );
+  }
+
+  /** Of nodes behind a router, unless somebody else has made a route to their pods: a default route says nothing of them. */
+  #beyond(): readonly string[] {
+    const { socket } = this.#options;
+    const away = this.#peers.flatMap((node) => {
+      const subnets = node.subnets.filter((subnet) => this.#viaLink(node, subnet) === undefined);
+      return subnets.length === 0 ? [] : [{ name: node.name, subnets }];
+    });
+    if (away.length === 0) return [];
+    const known = ([4, 6] as const)
+      .flatMap((family) => socket.dump(listRoutes(family), readRoute))
+      .filter(({ dst, protocol }) => dst.prefix > 0 && protocol !== routeProtocol);
+    const isKnown = (subnet: Cidr): boolean =>
+      known.some(({ dst }) => dst.prefix <= subnet.prefix && contains(dst, subnet.ip));
+    const lost = away.filter(({ subnets }) => !subnets.every(isKnown));
+    if (lost.length === 0) return [];
+    const named = lost
+      .slice(0, mostNamed)
+      .map(({ name, subnets }) => `"${name}" (${subnets.map(formatCidr).join(", ")})`)
+      .join(", ");
+    const more = lost.length > mostNamed ? ` and ${lost.length - mostNamed} more nodes` : "";
+    return [
+      `Cannot set routes to the pods of ${named}${more}: this node shares no link with them, wanted nodes on one link, routes to these pods made here and on the routers between, or "dataPath: ovs" with "mode: hybrid"`,
+    ];
+  }
+
+  #viaLink(node: ClusterNode, { ip: { family } }: Cidr): NodeRoute["via"] | undefined {
+    return addressOnLink(this.#options.cluster.nodeAddresses, node, family);
+  }
+
+  get #peers(): readonly ClusterNode[] {
+    return [...(this.#options.cluster.peers.current?.values() ?? [])];
+  }
+}
