@@ -123,7 +123,8 @@ async function cleanUp(file: string, json: boolean, io: TerminalIo): Promise<num
     ovs === undefined || network === undefined
       ? {}
       : { removeOverlay: () => removeOverlay(ovs.database, network.bridge) };
-  return await cleanUpNode({ dataDir, system, hcn, run: openHostRunner(), ...overlay }, json, io);
+  const names = networks.map(({ name }) => name);
+  return await cleanUpNode({ dataDir, networks: names, system, hcn, run: openHostRunner(), ...overlay }, json, io);
 }
 
 async function serve(config: AgentConfig, io: TerminalIo, watched: Watched): Promise<number> {

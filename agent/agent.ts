@@ -25,6 +25,7 @@ import { cniRpcs } from "./services/cni-service.ts";
 import { agentIpamRpcs } from "./services/ipam-service.ts";
 import { mendRpcs } from "./services/mend-service.ts";
 import { nodeRpcs, outages } from "./services/node-service.ts";
+import { registryRpcs } from "./services/registry-service.ts";
 import { Janitor } from "./state/janitor.ts";
 import { knowsEveryOwner } from "./state/known-owners.ts";
 import { ownerKey } from "./state/owner-key.ts";
@@ -179,11 +180,14 @@ export class Agent {
       refused: () => this.#joining.refused,
       cluster: () => this.#joining.cluster,
       refusals: () => this.#joining.refusals,
+      troubles: () => this.#joining.troubles,
+      state: () => (this.#state.t === "starting" && this.#joining.waiting !== undefined ? "joining" : this.#state.t),
     };
     const services = [
       cniRpcs(this.#parts, gate),
       nodeRpcs(this.#parts, this.#janitor, gate, info),
       mendRpcs(this.#parts, this.#dependencies.sources, gate, () => this.#writeConflist()),
+      registryRpcs(config.nodes?.name ?? "", this.#dependencies.registry),
       agentIpamRpcs(this.#parts, this.#janitor, gate),
     ];
     await this.#server.listen(services, config.janitorIntervalMs, logger);

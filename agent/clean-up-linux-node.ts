@@ -4,12 +4,12 @@ import { InstanceLock } from "../shared/server/instance-lock.ts";
 import type { System } from "../shared/server/system.ts";
 import { exitStatus } from "../shared/terminal/exit-status.ts";
 import type { TerminalIo } from "../shared/terminal/terminal-io.ts";
-import { reportChanges } from "./clean-up-node.ts";
+import { leasesAfter, reportChanges } from "./clean-up-node.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 
 /**
- * `pipette agent --cleanup` on Linux: takes back what agents with Open vSwitch have changed on this node. Leases stay;
- * the next agent sees that nothing stands behind them.
+ * `pipette agent --cleanup` on Linux: takes back what agents with Open vSwitch have changed on this node, and lets the
+ * addresses of the pods cool whose network that was.
  * @returns exit status: failed where anything stays, which a second run tries again
  * @throws {CniError} code 5 while an agent runs, before anything is touched
  */
@@ -28,9 +28,6 @@ export async function cleanUpLinuxNode(
   const logger = createLogger("warn", (line) => io.stderr(`${line}\n`));
   const { database, gateway, uplink } = ovs;
   const { name, bridge } = network;
-  return reportChanges(
-    await cleanUpOvs({ network: name, dataDir, uplink, database, bridge, gateway, logger }),
-    json,
-    io,
-  );
+  const changes = await cleanUpOvs({ network: name, dataDir, uplink, database, bridge, gateway, logger });
+  return reportChanges([...changes, ...(await leasesAfter(changes, dataDir, [name]))], json, io);
 }

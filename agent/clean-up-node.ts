@@ -7,11 +7,14 @@ import { formatJson } from "../shared/terminal/printable.ts";
 import { formatTable } from "../shared/terminal/table.ts";
 import type { TerminalIo } from "../shared/terminal/terminal-io.ts";
 import { EndpointRecords, endpointRecords } from "./datapath/hns/mod.ts";
+import { endLeases } from "./end-leases.ts";
 import type { Hcn, HcnEndpoint } from "./hcn/mod.ts";
 import { cleanUpHost, type HostChange, type HostRunner, hostRecords } from "./windows-host/mod.ts";
 
 export interface CleanUpParts {
   readonly dataDir: string;
+  /** Names of those that the agent serves. */
+  readonly networks: readonly string[];
   readonly system: System;
   readonly hcn: Hcn;
   readonly run: HostRunner;
@@ -21,7 +24,7 @@ export interface CleanUpParts {
 
 /**
  * `pipette agent --cleanup`: takes back what agents have changed on this node, with the HNS networks that are ours and
- * the endpoints in them. Leases stay; the next agent sees that nothing stands behind them.
+ * the endpoints in them, and lets the addresses of the pods cool whose network that was.
  * @returns exit status: failed where anything stays, which a second run tries again
  * @throws {CniError} code 5 while an agent runs, before anything is touched
  */
@@ -41,7 +44,17 @@ export async function cleanUpNode(parts: CleanUpParts, json: boolean, io: Termin
     return [...bridge, ...(await removeNetwork(hcn, network))];
   });
   const isTold = overlay !== undefined;
-  return reportChanges([...endpoints, ...host.changes, ...(isTold ? [] : await removeOverlay())], json, io);
+  const changes = [...endpoints, ...host.changes, ...(isTold ? [] : await removeOverlay())];
+  return reportChanges([...changes, ...(await leasesAfter(changes, dataDir, parts.networks))], json, io);
+}
+
+/** Where an interface may stand still, its address is in use. */
+export async function leasesAfter(
+  changes: readonly HostChange[],
+  dataDir: string,
+  networks: readonly string[],
+): Promise<readonly HostChange[]> {
+  return changes.some(({ did }) => did === "failed") ? [] : await endLeases(dataDir, networks);
 }
 
 /** @returns exit status: failed where anything stays */

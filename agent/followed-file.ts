@@ -17,6 +17,8 @@ export interface FollowedFileOptions<T> {
   readonly mostBytes: number;
   read(text: string): ReadText<T>;
   readonly logger: Logger;
+  /** Hears after each look at a file that is wrong what is, and `undefined` when it has been taken. */
+  told?(fault: string | undefined): void;
   /** Between two looks; absent: 250 ms. */
   readonly intervalMs?: number;
 }
@@ -48,6 +50,11 @@ export class FollowedFile<T> implements Live<T>, AsyncDisposable {
 
   get current(): T | undefined {
     return this.#value.current;
+  }
+
+  /** Why what is in the file now is not the value; nothing where it is. */
+  get fault(): string | undefined {
+    return this.#said;
   }
 
   subscribe(listener: (value: T) => void): Disposable {
@@ -88,6 +95,7 @@ export class FollowedFile<T> implements Live<T>, AsyncDisposable {
       if (answer.t === "wrong") this.#say(answer.problems);
       else {
         this.#said = undefined;
+        this.#options.told?.(undefined);
         this.#value.set(answer.value);
       }
       return mark;
@@ -119,6 +127,7 @@ export class FollowedFile<T> implements Live<T>, AsyncDisposable {
   /** The same again is said once. */
   #say(problems: readonly string[]): void {
     const text = problems.slice(0, problemsLogged).join("; ");
+    this.#options.told?.(text);
     if (text === this.#said) return;
     this.#said = text;
     const { what, path, logger } = this.#options;

@@ -1,13 +1,17 @@
 import type { Allocator } from "../ipam/mod.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
-import { type Cidr, contains } from "../shared/ip.ts";
+import { type Cidr, contains, firstOf, formatCidr } from "../shared/ip.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { type Joined, joinCluster } from "./nodes/join.ts";
 import type { Membership } from "./nodes/membership.ts";
 import type { NodeRegistry } from "./nodes/node-registry.ts";
+import type { Trouble } from "./nodes/registry-health.ts";
 
 /** Sentences for a person, who reads no more; a registry can have thousands of wrong records. */
 const mostRefusals = 200;
+
+const ownSubnet =
+  "wanted this node's own subnet: put its record right, or drain the node, which joins anew by itself once its pods have gone";
 
 /** The agent's way into its cluster, and where it stands there. A node that is no one's peer has nothing to wait for. */
 export class Joining {
@@ -58,10 +62,15 @@ export class Joining {
       : [...all.slice(0, mostRefusals), `${all.length - mostRefusals} more records of the registry are refused`];
   }
 
+  /** What does not work with the registry since the node has joined. */
+  get troubles(): readonly Trouble[] {
+    return this.#membership?.troubles ?? [];
+  }
+
   /** Why the node gives no addresses now. */
   get refused(): string | undefined {
     const is = this.#membership?.refused;
-    return is === undefined ? undefined : `Cannot give a pod an address: ${is}, wanted this node's own subnet`;
+    return is === undefined ? undefined : `Cannot give a pod an address: ${is}, ${ownSubnet}`;
   }
 
   /**
@@ -77,6 +86,7 @@ export class Joining {
       nodes: config.nodes,
       registry: this.#registry,
       podsStand: (outside) => holdsAddresses(allocator, network.name, outside),
+      podSubnets: () => subnetsHeld(allocator, network.name),
       logger,
       signal: this.#signal,
       waiting: (reason) => {
@@ -100,10 +110,24 @@ export class Joining {
 
 /** Whether pods of the network hold addresses, outside of these subnets where some are given. */
 function holdsAddresses(allocator: Allocator, network: string, outside: readonly Cidr[] = []): boolean {
-  return allocator
-    .list()
-    .some(
-      ({ owner, state, address }) =>
-        owner.network === network && state !== "cooling" && !outside.some((subnet) => contains(subnet, address.ip)),
-    );
+  return Iterator.from(held(allocator, network)).some(
+    (address) => !outside.some((subnet) => contains(subnet, address.ip)),
+  );
+}
+
+/** Of each family the subnet of most of the addresses that pods of the network hold. */
+function subnetsHeld(allocator: Allocator, network: string): readonly Cidr[] {
+  const counts = new Map<string, { readonly subnet: Cidr; count: number }>();
+  for (const address of held(allocator, network)) {
+    const subnet = { ip: firstOf(address), prefix: address.prefix };
+    const key = formatCidr(subnet);
+    counts.set(key, { subnet, count: (counts.get(key)?.count ?? 0) + 1 });
+  }
+  const largest = [...counts.values()].sort((a, b) => b.count - a.count).map(({ subnet }) => subnet);
+  return ([4, 6] as const).flatMap((family) => largest.find(({ ip }) => ip.family === family) ?? []);
+}
+
+function* held(allocator: Allocator, network: string): Generator<Cidr, void> {
+  for (const page of allocator.pages(network))
+    for (const { state, address } of page) if (state !== "cooling") yield address;
 }

@@ -1,5 +1,6 @@
 import type { LeaseState } from "../ipam/mod.ts";
 import { RpcChannel } from "../shared/channel/rpc-channel.ts";
+import { podTitle } from "../shared/cni/pod-name.ts";
 import { limits } from "../shared/limits.ts";
 import { paths } from "../shared/paths.ts";
 import { ipamService } from "../shared/proto/daemon-services.ts";
@@ -15,10 +16,16 @@ import { formatAge, formatTable } from "../shared/terminal/table.ts";
 
 const leaseStates = ["allocated", "releasing", "cooling"] as const satisfies readonly LeaseState[];
 
+/** More than this many take the agent's time from its calls while they are looked through: "pipette ipam check" does it apart. */
+const mostChecked = 5_000;
+
 interface NodeReport {
   readonly status: StatusResponse;
   readonly leases: readonly LeaseMessage[];
+  /** Empty too while the agent cannot tell, since it has not begun to serve. */
   readonly interfaces: readonly NodeInterface[];
+  /** What is wrong with the lease database, in sentences; a probe does not ask for it. */
+  readonly database: readonly string[];
 }
 
 export const statusCommand = defineCommand({
@@ -31,14 +38,13 @@ export const statusCommand = defineCommand({
   },
   exits: {
     0: "no problem; shortcomings of single pods or other nodes, and what is refused of the registry, are none",
-    1: "problems, or no agent",
+    1: "problems, a registry that is lost, errors in the lease database, an agent that is not ready, or none",
   },
   run: async ({ options: { socket = paths.agentSocket, json, readiness } }, io) => {
     try {
-      const report = await ask(socket);
+      const report = await ask(socket, readiness);
       io.stdout(json ? formatJson(report) : asText(report, Date.now()));
-      const counting = report.status.problems.filter(({ advisory }) => !(readiness && advisory));
-      return counting.length === 0 ? exitStatus.done : exitStatus.failed;
+      return isWell(report, readiness) ? exitStatus.done : exitStatus.failed;
     } catch (caught) {
       io.stderr(`${explain(caught, socket)}\n`);
       return exitStatus.failed;
@@ -46,13 +52,30 @@ export const statusCommand = defineCommand({
   },
 });
 
-async function ask(socket: string): Promise<NodeReport> {
+async function ask(socket: string, readiness: boolean): Promise<NodeReport> {
   using agent = new RpcChannel(socket);
   const options = { timeoutMs: limits.statusTimeoutMs };
   const status = await agent.unary(nodeService.status, { network: "" }, options);
-  const { interfaces } = await agent.unary(nodeService.listInterfaces, {}, options);
-  const leases = await Array.fromAsync(agent.stream(ipamService.list, { network: "" }, options));
-  return { status, leases, interfaces };
+  const interfaces = isServing(status) ? (await agent.unary(nodeService.listInterfaces, {}, options)).interfaces : [];
+  try {
+    const leases = await Array.fromAsync(agent.stream(ipamService.list, { network: "" }, options));
+    if (readiness || leases.length > mostChecked) return { status, interfaces, leases, database: [] };
+    const { findings } = await agent.unary(ipamService.check, {}, options);
+    const errors = findings.filter(({ severity }) => severity === "error");
+    return { status, interfaces, leases, database: errors.map(({ what, todo }) => `${what}; ${todo}`) };
+  } catch (caught) {
+    // What the agent says of itself is worth more now than ever.
+    return { status, interfaces, leases: [], database: [caught instanceof Error ? caught.message : String(caught)] };
+  }
+}
+
+/** Of an earlier release, which does not tell its state, the interfaces are there from the first answer on. */
+const isServing = ({ state }: StatusResponse): boolean => state !== "starting" && state !== "joining";
+
+function isWell({ status, database }: NodeReport, readiness: boolean): boolean {
+  const { problems, registryTroubles } = status;
+  if (readiness) return problems.every(({ advisory }) => advisory);
+  return problems.length + registryTroubles.length + database.length === 0;
 }
 
 function explain(caught: unknown, socket: string): string {
@@ -69,16 +92,21 @@ function explain(caught: unknown, socket: string): string {
   return `Cannot show the status: ${message}, wanted an answer of the agent at "${socket}"`;
 }
 
-function asText({ status: answer, leases, interfaces }: NodeReport, nowMs: number): string {
+function asText({ status: answer, leases, interfaces, database }: NodeReport, nowMs: number): string {
   const told = [
     ...answer.problems.map(
       ({ code, message, advisory }) => `problem ${code}${advisory ? " (of new pods only)" : ""}: ${message}`,
     ),
+    ...answer.registryTroubles.map(
+      ({ what, reason, sinceMs }) =>
+        `registry: cannot ${printable(what)} since ${new Date(sinceMs).toISOString()} (${formatAge(nowMs - sinceMs)}): ${printable(reason)}`,
+    ),
+    ...database.map((sentence) => `leases: ${printable(sentence)}`),
     ...answer.shortcomings.map((sentence) => `shortcoming: ${printable(sentence)}`),
     ...answer.refusals.map((sentence) => `refused: ${printable(sentence)}`),
   ];
   const out = [
-    `pipette agent ${answer.version}, process ${answer.pid}, up ${formatAge(nowMs - answer.startedAtMs)}, data path ${answer.dataPath}`,
+    `pipette agent ${answer.version}, process ${answer.pid}, ${stateOf(answer)}up ${formatAge(nowMs - answer.startedAtMs)}, data path ${answer.dataPath}`,
     `calls in flight ${answer.callsInFlight}, attachments being taken away ${answer.departing}`,
     ...(answer.cluster === "" ? [] : [printable(answer.cluster)]),
     "",
@@ -88,6 +116,10 @@ function asText({ status: answer, leases, interfaces }: NodeReport, nowMs: numbe
   ];
   return `${out.join("\n")}\n`;
 }
+
+/** One that is ready needs no word. */
+const stateOf = ({ state }: StatusResponse): string =>
+  state === "" || state === "ready" ? "" : `${printable(state)}, `;
 
 function networkRows(
   answer: StatusResponse,
@@ -120,7 +152,10 @@ function interfaceRows(leases: readonly LeaseMessage[], interfaces: readonly Nod
           lease.ifname === entry.ifname,
       );
       const [first] = own;
-      const pod = first === undefined || first.podName === "" ? "" : `${first.podNamespace}/${first.podName}`;
+      const pod =
+        first === undefined || first.podName === ""
+          ? ""
+          : podTitle({ namespace: first.podNamespace, name: first.podName });
       const addresses =
         own.length > 0 ? own.map((lease) => lease.address).join(",") : entry.ownLease ? "-" : "(delegated)";
       return [entry.hostIfname, entry.network, entry.containerId.slice(0, 13), entry.ifname, addresses, pod];

@@ -1,6 +1,7 @@
 import { CniCode, CniError } from "../shared/errors.ts";
 import { isWindows } from "../shared/platform.ts";
 import { GrpcCode, type RpcError } from "../shared/rpc/rpc-error.ts";
+import { hasSystemd } from "../shared/systemd.ts";
 
 /**
  * What the reference system's plugin makes of a call that got no answer, so that runtimes see the same from both. It
@@ -14,10 +15,22 @@ export function fromRpcError(error: RpcError, socket: string, waitedMs = 0): Cni
 function detailsOf(error: RpcError, socket: string, waitedMs: number): string {
   // The text may be the server's own, which does not say who speaks.
   if (!error.message.includes(`"${socket}"`)) return `said by the agent at "${socket}"`;
-  return waitedMs > 0 ? `it was waited for ${waitedMs} ms; ${whereToLook}` : whereToLook;
+  const where = whereToLook();
+  return waitedMs > 0 ? `it was waited for ${waitedMs} ms; ${where}` : where;
 }
 
-const whereToLook = `${isWindows ? '"sc.exe query pipette-agent"' : '"systemctl status pipette-agent"'}, or the log of the agent's pod on this node, tells what keeps it`;
+/** Where nothing is known that starts the agent, no command is named that would fail. */
+export function whereToLook(systemd: () => boolean = hasSystemd): string {
+  const pod = "the log of the agent's pod on this node";
+  const service = isWindows
+    ? '"sc.exe query pipette-agent"'
+    : systemd()
+      ? '"systemctl status pipette-agent"'
+      : undefined;
+  return service === undefined
+    ? `${pod}, or of what else starts "pipette agent" here, tells what keeps it`
+    : `${service}, or ${pod}, tells what keeps it`;
+}
 
 function codeOf(error: RpcError): CniCode {
   // Nobody there, or nobody in time: the agent restarts, and the next attempt may find it.

@@ -1,3 +1,6 @@
+import { isWindows } from "../../shared/platform.ts";
+import type { RegistryTrouble } from "../../shared/proto/pipette-messages.ts";
+import { hasSystemd } from "../../shared/systemd.ts";
 import { version } from "../../shared/version.ts";
 import { isRulesProblem } from "../datapath/host/rules-problem.ts";
 import type { Finding } from "./finding.ts";
@@ -13,11 +16,19 @@ export function agentFindings({ agent, networks }: Sight, socket: string): reado
         code: "agent-away",
         what: `The agent does not answer at "${socket}"`,
         why: `No pod can be added; DELs are noted and wait (${agent.reason})`,
-        todo: "start it, and look at its log (systemctl status pipette-agent, journalctl -u pipette-agent)",
+        todo: `start it, and look at its log (${whereItsLogIs()})`,
         evidence: "",
       },
     ];
-  const { problems, shortcomings, refusals, version: running, networks: served, departing } = agent.status;
+  const {
+    problems,
+    shortcomings,
+    refusals,
+    registryTroubles,
+    version: running,
+    networks: served,
+    departing,
+  } = agent.status;
   const unserved = networks.filter((name) => !served.includes(name));
   return [
     ...problems.map(({ message, advisory }) =>
@@ -25,10 +36,18 @@ export function agentFindings({ agent, networks }: Sight, socket: string): reado
     ),
     ...shortcomings.map(lacking),
     ...refusals.map(refused),
+    ...registryTroubles.map(registryTrouble),
     ...(departing === 0 ? [] : [takingAway(departing)]),
     ...(running === version ? [] : [otherVersion(running)]),
     ...unserved.map(notServed),
   ];
+}
+
+function whereItsLogIs(): string {
+  if (isWindows) return "agent.log of its data directory; sc.exe query pipette-agent";
+  return hasSystemd()
+    ? "journalctl -u pipette-agent"
+    : 'of its pod on this node, or of what else starts "pipette agent"';
 }
 
 const troubled = (what: string, advisory: boolean): Finding => ({
@@ -60,6 +79,15 @@ const refused = (what: string): Finding => ({
   trusts: "what this node knew before, and its own configuration",
   why: "The registry says what cannot be, or what another has: a mistake, or somebody who writes there and should not",
   todo: 'find out who wrote it, and put the record right: "pipette nodes list", "pipette tenants list"; what is in order again is taken at once',
+  evidence: what,
+});
+
+const registryTrouble = ({ what, reason, sinceMs }: RegistryTrouble): Finding => ({
+  severity: "error",
+  code: "registry-lost",
+  what: `The agent cannot ${what}, since ${new Date(sinceMs).toISOString()}`,
+  why: `Pods go on with what was last known; changes of other nodes are not heard of (${reason})`,
+  todo: "put right what the reason names; the agent tries again by itself, and its log says when it works",
   evidence: what,
 });
 

@@ -41,6 +41,8 @@ const answering = (callsInFlight = 0): Sight["agent"] => ({
     cluster: "",
     shortcomings: [],
     refusals: [],
+    state: "ready",
+    registryTroubles: [],
   },
 });
 const sight: Sight = {

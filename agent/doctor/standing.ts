@@ -1,6 +1,8 @@
 import { loadCheck, readBootId } from "../../ipam/mod.ts";
 import { createLogger } from "../../shared/log.ts";
-import type { AgentConfig } from "../config/agent-config.ts";
+import type { AgentConfig, NodesConfig } from "../config/agent-config.ts";
+import { nodesByAgent } from "../nodes/ask-agent.ts";
+import { listNodes, type NodeListing } from "../nodes/listing.ts";
 import { openRegistry } from "../nodes/open-registry.ts";
 import { conflistFindings } from "./configuration.ts";
 import type { Finding } from "./finding.ts";
@@ -43,32 +45,42 @@ async function databaseFindings(dataDir: string): Promise<readonly Finding[]> {
     }));
 }
 
-async function registryFindings({ nodes }: AgentConfig): Promise<readonly Finding[]> {
+/** As the agent has it from the registry, whose place and rights may be those of its pod; without one as it is asked from here. */
+async function registryFindings({ nodes, socket }: AgentConfig): Promise<readonly Finding[]> {
   if (nodes === undefined) return [];
+  let asked = "asked by the agent";
   try {
-    await using registry = await openRegistry(
-      nodes,
-      createLogger("error", () => undefined),
-    );
-    const listed = await inTime(registry.list());
-    const rights = (await registry.excessRights?.()) ?? [];
+    const answer = await nodesByAgent(socket, { rights: true });
+    if (answer.t === "none") asked = `asked without the agent: ${answer.why}`;
+    const {
+      self,
+      name: registry,
+      nodes: listed,
+      excessRights,
+    } = answer.t === "agent" ? answer.is : await itself(nodes);
     return [
-      ...(listed.some(({ name }) => name === nodes.name) ? [] : [unlisted(nodes.name, registry.name)]),
-      ...rights.map(excessRight),
+      ...(listed.some(({ name }) => name === self) ? [] : [unlisted(self, registry)]),
+      ...excessRights.map(excessRight),
     ];
   } catch (caught) {
-    return [
-      {
-        severity: "error",
-        code: "registry-unreachable",
-        what: "The registry of nodes does not answer",
-        why: `A node that has not joined gets no subnet, and changes of other nodes are not heard of (${caught instanceof Error ? caught.message : String(caught)})`,
-        todo: 'see that it runs and that section "nodes" of agent.yaml names it; pods of known nodes go on meanwhile',
-        evidence: nodes.name,
-      },
-    ];
+    return [unreachable(nodes.name, `${asked}; ${caught instanceof Error ? caught.message : String(caught)}`)];
   }
 }
+
+async function itself(nodes: NodesConfig): Promise<NodeListing & { readonly self: string }> {
+  const logger = createLogger("error", () => undefined);
+  await using registry = await openRegistry(nodes, logger);
+  return { ...(await inTime(listNodes(registry, { rights: true }))), self: nodes.name };
+}
+
+const unreachable = (self: string, reason: string): Finding => ({
+  severity: "error",
+  code: "registry-unreachable",
+  what: "The registry of nodes does not answer",
+  why: `A node that has not joined gets no subnet, and changes of other nodes are not heard of (${reason})`,
+  todo: 'see that it runs and that section "nodes" of agent.yaml names it; pods of known nodes go on meanwhile',
+  evidence: self,
+});
 
 /** The time that is not needed is not waited for: it would keep the process. */
 async function inTime<T>(answer: Promise<T>): Promise<T> {

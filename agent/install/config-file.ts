@@ -6,6 +6,7 @@ import type { AgentConfig } from "../config/agent-config.ts";
 import { parseAgentConfig } from "../config/parse-agent-config.ts";
 import { openFiles } from "../config/read-config.ts";
 import { codeOf, failed, isMissing } from "./executable-file.ts";
+import { addressesToGive } from "./node-address.ts";
 import { nameBeside, syncDirectory } from "./place-file.ts";
 import type { Step } from "./step.ts";
 
@@ -39,6 +40,11 @@ export async function planConfig(path: string, values: ConfigValues): Promise<Pl
     throw new CniError(
       CniCode.invalidConfig,
       `Cannot install: "${path}" is not there and nothing says which addresses this node has for its pods, wanted --subnet, or that file`,
+    );
+  if (present === undefined && isWindows && values.nodeAddress === undefined)
+    throw new CniError(
+      CniCode.invalidConfig,
+      `Cannot install: "${path}" is not there and nothing says which address pods go out by, wanted --node-address, or that file; of this machine: ${addressesToGive()}`,
     );
   const config = parsed(text, present === undefined ? `${path}, as the options have it` : path);
   if (present !== undefined) {

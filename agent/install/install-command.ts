@@ -3,10 +3,13 @@ import { networkNameRule, wrongNetworkName } from "../../shared/cni/names.ts";
 import { paths } from "../../shared/paths.ts";
 import { isWindows } from "../../shared/platform.ts";
 import { type CommandLine, defineCommand } from "../../shared/terminal/command.ts";
+import { planLink } from "./command-link.ts";
 import { type ConfigValues, planConfig } from "./config-file.ts";
 import { executablesIn, planExecutables } from "./executables.ts";
 import { placeOptions } from "./install-options.ts";
 import { lockInstallation, lockName } from "./installation-lock.ts";
+import { addressWarnings } from "./node-address.ts";
+import { runPreflight } from "./preflight-command.ts";
 import { runPlan } from "./report.ts";
 import { foreignBefore, leftToAgent } from "./runtime-configuration.ts";
 import { openServiceKeeper, type ServiceKeeper } from "./service-steps.ts";
@@ -29,6 +32,8 @@ const options = {
   bridge: { value: "NAME", help: "the bridge, on Windows the host's virtual adapter (default pipette0)" },
   "node-address": { value: "IP", help: "Windows: address of the adapter that pods go out by" },
   "data-dir": { value: "DIR", of: "directory", help: `where leases lie (default ${paths.dataDir})` },
+  check: { help: "Windows: only says whether this machine has what an installation needs, and what to do" },
+  "no-link": { help: "makes no link: the command is called by its path" },
   "executables-only": { help: "neither configuration nor service: for a container that shares the directory" },
   "no-service": { help: "registers and starts nothing: something else runs the agent" },
   "no-start": { help: "registers the service and leaves it as it runs, or does not" },
@@ -43,12 +48,17 @@ An agent.yaml is written where there is none, and never written over. The runtim
 the agent writes it once it serves. Pods that run keep their network. What is right already stays as it is, so it can
 be run again at any time: to upgrade, and to finish what was interrupted.`,
     options,
-    exits: { 1: "failed; what was done is listed, and the next run goes on from there" },
+    exits: { 1: "failed; what was done is listed, and the next run goes on from there; --check: something is missing" },
     run: async (line, io) => {
       const { "bin-dir": binDir = paths.cniBinDir, "dry-run": dryRun, json, progress } = line.options;
       const directory = resolve(binDir);
+      if (line.options.check) {
+        const { "node-address": nodeAddress, "data-dir": dataDir = paths.dataDir, config } = line.options;
+        const wish = { nodeAddress, directory, dataDir, configFile: resolve(config ?? paths.agentConfig) };
+        return await runPreflight(wish, json, io);
+      }
       using _lock = dryRun ? undefined : await lockInstallation(directory);
-      const plan = await planInstall(line, directory, openKeeper);
+      const plan = await planInstall(line, directory, openKeeper, io.env["PATH"] ?? io.env["Path"] ?? "");
       return await runPlan(plan, { dryRun, json, progress }, io);
     },
   });
@@ -57,6 +67,7 @@ async function planInstall(
   { options: given }: CommandLine<typeof options>,
   directory: string,
   openKeeper: () => Promise<ServiceKeeper>,
+  path: string,
 ): Promise<Plan> {
   const executables = await planExecutables(resolve(given.from ?? process.execPath), directory);
   const changed = executables.some((step) => step.run !== undefined);
@@ -73,11 +84,14 @@ async function planInstall(
   const { dataDir, socket, cni } = config;
   const definition = { executable: names[0], configFile, dataDir, confDir: cni.confDir, socket };
   const service: readonly Step[] = given["no-service"] ? [] : await (await openKeeper()).planInstall(definition, wish);
+  const link = await planLink(names[0], { dir: given["link-dir"], none: given["no-link"], path });
   const unheard = kept ? valueNames.filter((name) => given[name] !== undefined && given[name].length > 0) : [];
   const warnings = [
     ...unheard.map(
       (name) => `"${configFile}" is there already, so --${name} was not used: what stands in the file holds`,
     ),
+    ...link.warnings,
+    ...addressWarnings(config),
     ...(await foreignBefore(config)),
   ];
   const configured = [
@@ -88,7 +102,7 @@ async function planInstall(
     ...configuration,
   ];
   return {
-    steps: [...before, ...executables, ...configured, ...service, ...leftToAgent(config, directory), ...after],
+    steps: [...before, ...executables, ...link.steps, ...configured, ...service, ...leftToAgent(config, directory), ...after],
     warnings,
   };
 }

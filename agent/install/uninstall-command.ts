@@ -6,6 +6,7 @@ import { isWindows } from "../../shared/platform.ts";
 import { type CommandLine, defineCommand } from "../../shared/terminal/command.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import { conflistPath } from "../conflist.ts";
+import { planUnlink } from "./command-link.ts";
 import { readConfig } from "./config-file.ts";
 import { podsWithAddresses, removeConfig, removeData } from "./data-directory.ts";
 import { executablesIn, planRemoval } from "./executables.ts";
@@ -57,7 +58,8 @@ async function planUninstall(
   openKeeper: () => Promise<ServiceKeeper>,
 ): Promise<Plan> {
   const swept = await Promise.all(executablesIn(directory).map((path) => planSweep(path)));
-  const executables = [...(await planRemoval(directory)), ...swept.flat()];
+  const link = await planUnlink(executablesIn(directory)[0], given["link-dir"]);
+  const executables = [...link, ...(await planRemoval(directory)), ...swept.flat()];
   if (given["executables-only"]) return { steps: executables, warnings: [] };
   const configFile = resolve(given.config ?? paths.agentConfig);
   const { config, warnings } = await configOrDefaults(configFile);

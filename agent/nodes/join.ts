@@ -5,7 +5,7 @@ import type { AgentConfig, NodesConfig, RegistryConfig } from "../config/agent-c
 import { KnownStateFile } from "./known-state.ts";
 import { contradiction, Membership, type MembershipOptions, type Standing, saysNo } from "./membership.ts";
 import { withSubnets } from "./network-subnets.ts";
-import type { ClusterNode, NodeRegistry } from "./node-registry.ts";
+import type { ClusterNode, NodeRegistry, Registration } from "./node-registry.ts";
 import { nodeUid } from "./node-uid.ts";
 import { configuredAddresses, findOwnAddresses, type OwnAddresses } from "./own-addresses.ts";
 import { untilDone } from "./retry.ts";
@@ -21,6 +21,8 @@ export interface JoinOptions {
   readonly registry: NodeRegistry;
   /** Whether pods of this node hold addresses, and hold them outside of these subnets where some are given. */
   podsStand(outside?: ClusterNode["subnets"]): boolean;
+  /** The subnets of these addresses: of each family the one with the most of them. */
+  podSubnets(): ClusterNode["subnets"];
   readonly logger: Logger;
   readonly signal: AbortSignal;
   /** Hears why the node has not joined yet. */
@@ -35,7 +37,8 @@ export interface Joined {
 
 /**
  * Registers this node, or, where the registry does not answer, takes what was last known of it; waits, as long as it has
- * to, where there is neither.
+ * to, where there is neither. Pods that stand with addresses of another subnet, as after a change of the registry, are
+ * served with that one until they have gone: they could neither run nor be taken down without it.
  * @throws {CniError} code 5 where the data directory cannot be used; what the signal was aborted with
  */
 export async function joinCluster(options: JoinOptions): Promise<Joined> {
@@ -46,13 +49,17 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
   // HNS looks for the node's card itself, and wants only the MAC of it here.
   const needsLinks = config.dataPath !== "hns" || nodes.mac === undefined;
   const linksMayMiss = (): boolean => !needsLinks || performance.now() > linksUntilMs;
-  const register = async (): Promise<ClusterNode> => {
+  const ownRecord = async (): Promise<Registration> => {
     // Without their interface the record would lose its MAC.
     const { addresses, mac: found } = await ownAddresses(configuredAddresses(config), linksMayMiss());
     const mac = nodes.mac ?? found;
+    return { name: nodes.name, uid, addresses, ...(mac === undefined ? {} : { mac }) };
+  };
+  const register = async (): Promise<ClusterNode> => {
+    const own = await ownRecord();
     // Pods that stand would be cut off from what the others are told of a new subnet.
     const claims = known.state.self === undefined || !options.podsStand();
-    return registry.register({ name: nodes.name, uid, addresses, ...(mac === undefined ? {} : { mac }) }, claims);
+    return registry.register(own, claims, options.podSubnets());
   };
   const membership = async (self: ClusterNode, standing: Standing): Promise<Joined> => {
     const changed = withSubnets(config, self);
@@ -68,17 +75,29 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
     const rest: MembershipOptions = { config: changed, registry, self, own, known, podsStand, register, logger };
     return { config: changed, membership: new Membership(rest, standing) };
   };
+  const keepPods = async (answer: ClusterNode | CniError, before?: ClusterNode): Promise<Joined> => {
+    const subnets = options.podSubnets();
+    if (answer instanceof CniError)
+      return membership({ ...(await ownRecord()), subnets }, { t: "stranded", is: answer.message });
+    const self = before ?? { ...answer, subnets };
+    return membership(self, { t: "refused", is: contradiction(self, answer, registry.name) ?? strangers(answer) });
+  };
   const attempt = async (): Promise<Joined> => {
-    const { self, refused } = known.state;
+    const { refused } = known.state;
+    // Where pods have other addresses than that, the registry or the configuration was another one meanwhile.
+    const self =
+      known.state.self !== undefined && !options.podsStand(known.state.self.subnets) ? known.state.self : undefined;
     // One that was taken out takes no other subnet while its pods stand, and is no member any more once they have gone.
     if (self !== undefined && refused !== undefined && options.podsStand())
       return membership(self, { t: "refused", is: refused });
     const before = refused === undefined ? self : undefined;
     const answer = await ask(register, ({ message }) => {
-      if (before === undefined) options.waiting(message);
-      return before !== undefined;
+      const goesOn = before !== undefined || options.podsStand();
+      if (!goesOn) options.waiting(message);
+      return goesOn;
     });
     if (answer instanceof CniError) {
+      if (before === undefined && options.podsStand()) return keepPods(answer);
       if (before === undefined) throw answer;
       if (!saysNo(answer)) {
         const joined = await membership(before, { t: "known" });
@@ -89,11 +108,7 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
       return membership(before, { t: "refused", is: answer.message });
     }
     // What pods were given stays, whatever the registry says now.
-    const problem = before === undefined ? undefined : contradiction(before, answer, registry.name);
-    if (before !== undefined && problem !== undefined && options.podsStand(answer.subnets))
-      return membership(before, { t: "refused", is: problem });
-    if (options.podsStand(answer.subnets)) throw strangers(answer);
-    return membership(answer, { t: "registered" });
+    return options.podsStand(answer.subnets) ? keepPods(answer, before) : membership(answer, { t: "registered" });
   };
   const failed = (error: CniError): void => {
     options.waiting(error.message);
@@ -146,8 +161,5 @@ async function ownAddresses(wanted: readonly Ip[], accepted: boolean): Promise<O
   throw new CniError(CniCode.tryAgainLater, `Cannot join: ${is}, wanted this node's own address`);
 }
 
-const strangers = ({ subnets }: ClusterNode): CniError =>
-  new CniError(
-    CniCode.ipamFailure,
-    `Cannot join: pods of this node have addresses outside of ${subnets.map(formatCidr).join(", ")}, which the registry gives it, wanted them gone or the earlier subnet back`,
-  );
+const strangers = ({ subnets }: ClusterNode): string =>
+  `pods of this node have addresses outside of ${subnets.map(formatCidr).join(", ")}, which the registry gives it`;

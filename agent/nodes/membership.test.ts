@@ -8,6 +8,7 @@ import { KnownStateFile } from "./known-state.ts";
 import { Membership } from "./membership.ts";
 import type { ClusterNode, NodeRegistry } from "./node-registry.ts";
 import { nodeOfText } from "./node-text.ts";
+import { RegistryHealth } from "./registry-health.ts";
 
 const node = (i: number, subnet = `10.0.${i}.0/24`): ClusterNode =>
   nodeOfText({ name: `n${i}`, uid: `u${i}`, addresses: [`192.0.2.${i}`], subnets: [subnet] });
@@ -36,6 +37,7 @@ function member() {
   };
   const registry: NodeRegistry = {
     name: "the test",
+    health: new RegistryHealth("the test"),
     register: async () => node(0),
     keepAlive: () => {
       alive++;

@@ -10,6 +10,7 @@ import type { ClusterNode, Followed, NodeRegistry } from "./node-registry.ts";
 import { sameNode } from "./node-text.ts";
 import type { OwnAddresses } from "./own-addresses.ts";
 import { peersOf, RefusalLog } from "./peers.ts";
+import type { Trouble } from "./registry-health.ts";
 import { RememberedTenants } from "./remembered-tenants.ts";
 import { untilDone } from "./retry.ts";
 import { literalAddresses, resolvedAddresses } from "./server-addresses.ts";
@@ -35,8 +36,15 @@ export interface MembershipOptions {
   readonly logger: Logger;
 }
 
-/** Where `self` is from. `refused`: it is what pods still use, and no more the node's own, as the sentence says. */
-export type Standing = { readonly t: "registered" } | { readonly t: "known" } | { readonly t: "refused"; is: string };
+/**
+ * Where `self` is from. `refused`: it is what pods still use, and no more the node's own, as the sentence says. `stranded`:
+ * it is what pods use, and this registry has not said yet whether it is the node's own.
+ */
+export type Standing =
+  | { readonly t: "registered" }
+  | { readonly t: "known" }
+  | { readonly t: "refused"; readonly is: string }
+  | { readonly t: "stranded"; readonly is: string };
 
 /**
  * This node as one of the cluster: it says that it lives, follows the others, and notices when the registry has its
@@ -44,7 +52,7 @@ export type Standing = { readonly t: "registered" } | { readonly t: "known" } | 
  * and once they have gone only a new start can help.
  */
 export class Membership implements Cluster, AsyncDisposable {
-  readonly self: ClusterNode;
+  self: ClusterNode;
   readonly linkAddresses: Cluster["linkAddresses"];
   readonly peers: LiveValue<ReadonlyMap<string, ClusterNode>>;
   readonly tenants: RememberedTenants | undefined;
@@ -60,6 +68,8 @@ export class Membership implements Cluster, AsyncDisposable {
   #alive: AsyncDisposable | undefined;
   #confirmed: boolean;
   #refused: string | undefined;
+  /** Until the registry has answered it knows nothing of this node, and what it has under its name says nothing. */
+  #isStranded: boolean;
   #gathering: ReturnType<typeof setTimeout> | undefined;
   #leaving: ReturnType<typeof setTimeout> | undefined;
   #registering: Promise<void> | undefined;
@@ -74,9 +84,11 @@ export class Membership implements Cluster, AsyncDisposable {
     this.#confirmed = standing.t === "registered";
     // What is known serves until the registry answers, which may be never.
     this.peers = new LiveValue(known.state.nodes.size === 0 ? undefined : this.#judged(known.state.nodes));
-    if (standing.t !== "refused") known.join(self);
+    if (standing.t === "registered" || standing.t === "known") known.join(self);
     if (standing.t === "registered") this.#alive = registry.keepAlive(self);
-    if (standing.t === "known") this.#registering = this.#confirm();
+    this.#isStranded = standing.t === "stranded";
+    if (standing.t === "stranded") this.#wait(standing.is);
+    if (standing.t === "known" || standing.t === "stranded") this.#registering = this.#confirm();
     this.tenants = registry.tenants === undefined ? undefined : new RememberedTenants(registry.tenants, known, logger);
     this.#followed = registry.follow();
     this.#followed.subscribe(() => this.#gather());
@@ -98,6 +110,11 @@ export class Membership implements Cluster, AsyncDisposable {
   /** What of the registry this node does not take, a sentence for each. */
   get refusals(): readonly string[] {
     return [...this.#refusedRecords, ...(this.tenants?.refusals ?? [])];
+  }
+
+  /** What does not work with the registry now. */
+  get troubles(): readonly Trouble[] {
+    return this.#options.registry.health.troubles;
   }
 
   /** For people. */
@@ -179,9 +196,15 @@ export class Membership implements Cluster, AsyncDisposable {
 
   /** What the registry says of this node itself. */
   #judge(record: ClusterNode | undefined): void {
+    if (this.#isStranded) return;
     const problem = contradiction(this.self, record, this.#options.registry.name);
     if (problem !== undefined) this.#refuse(problem);
     else if (this.#refused !== undefined) this.#recover();
+  }
+
+  #wait(is: string): void {
+    const subnets = this.self.subnets.map(formatCidr).join(", ");
+    this.#refused = `its pods have ${subnets}, which ${this.#options.registry.name} has not given it (${is})`;
   }
 
   #refuse(is: string): void {
@@ -215,8 +238,13 @@ export class Membership implements Cluster, AsyncDisposable {
   async #confirm(): Promise<void> {
     const { registry, logger, register } = this.#options;
     const { signal } = this.#ended;
-    const failed = (error: CniError): void =>
-      logger.warn("going on with what was last known of the other nodes", { error: error.message, code: error.code });
+    const registering = "register this node";
+    const failed = (error: CniError): void => {
+      registry.health.failed(registering, error.message);
+      if (this.#isStranded) this.#wait(error.message);
+      const message = this.#isStranded ? "waiting to join" : "going on with what was last known of the other nodes";
+      logger.warn(message, { error: error.message, code: error.code });
+    };
     // An answer that says no is an answer.
     const asked = (): Promise<ClusterNode | CniError> =>
       register().catch((caught: unknown) => {
@@ -225,8 +253,13 @@ export class Membership implements Cluster, AsyncDisposable {
       });
     try {
       const answer = await untilDone(asked, { signal, failed });
+      registry.health.works(registering);
+      // The file and Kubernetes have another uid of it, or none.
+      if (this.#isStranded && !(answer instanceof CniError)) this.self = { ...this.self, uid: answer.uid };
+      this.#isStranded = false;
       const problem = answer instanceof CniError ? answer.message : contradiction(this.self, answer, registry.name);
       if (problem !== undefined) return this.#refuse(problem);
+      if (this.#refused !== undefined) return this.#recover();
       this.#confirmed = true;
       this.#alive ??= registry.keepAlive(this.self);
       logger.info("the registry has this node as it was known");
@@ -262,7 +295,7 @@ export function contradiction(
   if (record === undefined) return `${registry} has no node "${self.name}" any more`;
   if (record.uid !== self.uid)
     return `${registry} has node "${self.name}" with the uid "${record.uid}", another machine at ${textOf(record.addresses)}`;
-  const [now, before] = [record.subnets.map(formatCidr).join(", "), self.subnets.map(formatCidr).join(", ")];
+  const [now, before] = [record, self].map(({ subnets }) => subnets.map(formatCidr).sort().join(", "));
   return now === before
     ? undefined
     : `${registry} gives it ${now === "" ? "no subnet" : now}, and its pods have ${before}`;

@@ -1,5 +1,6 @@
 import type { Cidr, Ip } from "../../shared/ip.ts";
 import type { Live } from "../live-value.ts";
+import type { RegistryHealth } from "./registry-health.ts";
 
 /** A node of the cluster, as every other one knows it. */
 export interface ClusterNode {
@@ -38,13 +39,16 @@ export interface NodeRegistry extends AsyncDisposable {
   readonly name: string;
   /** URLs of the machines that keep it; absent where it is no machine's. */
   readonly servers?: readonly string[];
+  /** What of it does not work now, as those have found who follow it. */
+  readonly health: RegistryHealth;
   /**
    * Registers the node, and gives it its subnets if it has none. The same again answers the same; a node that moved
    * (another address or MAC, same uid) is updated.
    * @param claims whether a node that is not there may get new subnets, which one whose pods stand has no use for; absent: yes
+   * @param preferred of new subnets these, where they can be had: pods of the node have addresses of them
    * @throws {CniError} 11 where the registry cannot be reached, 7 where the name is taken by another uid, 101 where no subnet is free, or none is to be claimed
    */
-  register(self: Registration, claims?: boolean): Promise<ClusterNode>;
+  register(self: Registration, claims?: boolean, preferred?: readonly Cidr[]): Promise<ClusterNode>;
   /** Keeps saying that the registered node lives, until disposed. */
   keepAlive(self: ClusterNode): AsyncDisposable;
   /**

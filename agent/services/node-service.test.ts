@@ -27,7 +27,14 @@ async function call(
 ): Promise<unknown> {
   const janitor = new Janitor(parts, { intervalMs: 1_000, suspectGraceMs: 1_000 });
   const about = { version: "0", dataPath: "memory", startedAtMs: 0, callsInFlight: () => 1, notReady: () => notReady };
-  const info = { ...about, refused: () => refused, cluster: () => "", refusals: () => [] };
+  const info = {
+    ...about,
+    refused: () => refused,
+    cluster: () => "",
+    refusals: () => [],
+    state: () => "ready",
+    troubles: () => [],
+  };
   const nothing = (): void => undefined;
   const gate = {
     requireReady: nothing,

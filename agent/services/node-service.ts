@@ -5,7 +5,7 @@ import type { Owner } from "../../shared/cni/types.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { Fields, show } from "../../shared/json-fields.ts";
-import type { GcRequest, NodeProblem } from "../../shared/proto/pipette-messages.ts";
+import type { GcRequest, NodeProblem, RegistryTrouble } from "../../shared/proto/pipette-messages.ts";
 import { nodeService } from "../../shared/proto/services.ts";
 import { type CallContext, type Rpc, rpc } from "../../shared/server/handlers.ts";
 import { uptimeMs } from "../../shared/uptime.ts";
@@ -29,6 +29,10 @@ export interface NodeInfo {
   refused(): string | undefined;
   /** This node among the others, for people; empty where it is not one of many, or has not joined. */
   cluster(): string;
+  /** `starting`, `joining`, `ready` or `stopping`. */
+  state(): string;
+  /** What does not work with the registry now. */
+  troubles(): readonly RegistryTrouble[];
   /** What it does not take from the registry, in sentences. */
   refusals(): readonly string[];
 }
@@ -63,6 +67,8 @@ export function nodeRpcs(parts: AgentParts, janitor: Janitor, gate: Gate, info: 
         // Of a person: who asks for one network is a runtime, every few seconds.
         shortcomings: !isOfRuntime && info.notReady() === undefined ? await parts.dataPath.shortcomings() : [],
         refusals: isOfRuntime ? [] : info.refusals(),
+        state: info.state(),
+        registryTroubles: isOfRuntime ? [] : info.troubles(),
       };
     }),
     rpc(nodeService.listInterfaces, async () => {

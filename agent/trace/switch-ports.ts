@@ -1,3 +1,4 @@
+import { podTitle } from "../../shared/cni/pod-name.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import type { Ip } from "../../shared/ip.ts";
 import { type PortRole, parseIdentity, roleOf } from "../datapath/ovs/port-identity.ts";
@@ -44,7 +45,7 @@ export async function readPorts(database: string, bridge: string): Promise<reado
     const common = { name, ofport, mac: identity?.mac ?? mac_in_use ?? "" };
     if (identity === undefined) return [{ ...common, kind: kindOf(roleOf(external_ids), ofport) }];
     const { pod, ips } = identity;
-    const podName = pod === undefined || pod.name === "" ? undefined : `${pod.namespace}/${pod.name}`;
+    const podName = pod === undefined || pod.name === "" ? undefined : podTitle(pod);
     return [{ ...common, kind: "pod", pod: { name: podName, ips } }];
   });
 }

@@ -1,3 +1,4 @@
+import { podTitle } from "../../shared/cni/pod-name.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { formatIp, type Ip } from "../../shared/ip.ts";
@@ -88,6 +89,6 @@ function refused(is: string, wanted: string, details?: string): CniError {
 
 function holderOf({ owner, pod, state, address, allocatedAtMs }: Lease): string {
   const by = `sandbox "${owner.sandboxId}" (${owner.ifname})`;
-  const forPod = pod === undefined ? "" : ` of pod "${pod.namespace}/${pod.name}"`;
+  const forPod = pod === undefined ? "" : ` of pod "${podTitle(pod)}"`;
   return `"${formatIp(address.ip)}", ${state}, ${by}${forPod}, since ${new Date(allocatedAtMs).toISOString()}`;
 }

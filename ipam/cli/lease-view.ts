@@ -1,3 +1,4 @@
+import { podTitle } from "../../shared/cni/pod-name.ts";
 import { formatCidr, formatIp } from "../../shared/ip.ts";
 import { formatAge, formatTable } from "../../shared/terminal/table.ts";
 import type { Lease } from "../lease.ts";
@@ -58,9 +59,7 @@ export function leaseTable(leases: readonly Lease[], nowMs: number): string {
 
 export const shortId = (id: string): string => (id.length > idChars ? id.slice(0, idChars) : id);
 
-/** `namespace/name`. */
-export const podText = ({ pod }: Lease): string | undefined =>
-  pod === undefined ? undefined : `${pod.namespace}/${pod.name}`;
+export const podText = ({ pod }: Lease): string | undefined => (pod === undefined ? undefined : podTitle(pod));
 
 /** Of a lease that was left: since then, for that is what decides when its address is given again. */
 export const inStateSinceMs = ({ releasedAtMs, allocatedAtMs }: Lease): number => releasedAtMs ?? allocatedAtMs;

@@ -14,6 +14,7 @@ import {
   StatsResponse,
 } from "./ipam-messages.ts";
 import { GcResponse } from "./pipette-messages.ts";
+import { ListNodesRequest, ListTenantsRequest, NodesPage, TenantsPage } from "./registry-messages.ts";
 import { type Method, unary } from "./services.ts";
 import type { Codec } from "./wire.ts";
 
@@ -34,6 +35,12 @@ export const ipamService = {
   check: unary("/pipette.v1.Ipam/Check", CheckRequest, CheckResponse),
   gc: unary("/pipette.v1.Ipam/Gc", CollectRequest, GcResponse),
   stats: unary("/pipette.v1.Ipam/Stats", StatsRequest, StatsResponse),
+} as const;
+
+/** The registry of nodes as the agent reaches it (`pipette.proto`). */
+export const registryService = {
+  listNodes: streaming("/pipette.v1.Registry/ListNodes", ListNodesRequest, NodesPage),
+  listTenants: streaming("/pipette.v1.Registry/ListTenants", ListTenantsRequest, TenantsPage),
 } as const;
 
 /** Whether a server, or one of its services, can serve (`health.proto`). */

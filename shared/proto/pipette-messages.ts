@@ -44,6 +44,14 @@ export interface StatusResponse {
   readonly cluster: string;
   readonly shortcomings: readonly string[];
   readonly refusals: readonly string[];
+  readonly state: string;
+  readonly registryTroubles: readonly RegistryTrouble[];
+}
+
+export interface RegistryTrouble {
+  readonly what: string;
+  readonly reason: string;
+  readonly sinceMs: number;
 }
 
 /** `Interface` in the proto. */
@@ -93,6 +101,12 @@ export const GcResponse: MessageCodec<GcResponse> = message<GcResponse>({
 
 export const StatusRequest: MessageCodec<StatusRequest> = message<StatusRequest>({ network: text(1) });
 
+export const RegistryTrouble: MessageCodec<RegistryTrouble> = message<RegistryTrouble>({
+  what: text(1),
+  reason: text(2),
+  sinceMs: int64(3),
+});
+
 export const StatusResponse: MessageCodec<StatusResponse> = message<StatusResponse>({
   problems: repeated(1, NodeProblem),
   version: text(2),
@@ -105,6 +119,8 @@ export const StatusResponse: MessageCodec<StatusResponse> = message<StatusRespon
   cluster: text(9),
   shortcomings: texts(10),
   refusals: texts(11),
+  state: text(12),
+  registryTroubles: repeated(13, RegistryTrouble),
 });
 
 export const NodeInterface: MessageCodec<NodeInterface> = message<NodeInterface>({

@@ -2,10 +2,11 @@ import { type AnyDefinition, loadSync } from "@grpc/proto-loader";
 import { describe, expect, test } from "vitest";
 import { CniCode } from "../errors.ts";
 import * as cni from "./cni-messages.ts";
-import { healthService, ipamService } from "./daemon-services.ts";
+import { healthService, ipamService, registryService } from "./daemon-services.ts";
 import * as health from "./health-messages.ts";
 import * as ipam from "./ipam-messages.ts";
 import * as pipette from "./pipette-messages.ts";
+import * as registry from "./registry-messages.ts";
 import { cniService, nodeService } from "./services.ts";
 import type { Codec } from "./wire.ts";
 
@@ -30,6 +31,13 @@ const codecs: Readonly<Record<string, Codec<any>>> = {
   "pipette.v1.GcResponse": pipette.GcResponse,
   "pipette.v1.StatusRequest": pipette.StatusRequest,
   "pipette.v1.StatusResponse": pipette.StatusResponse,
+  "pipette.v1.RegistryTrouble": pipette.RegistryTrouble,
+  "pipette.v1.ListNodesRequest": registry.ListNodesRequest,
+  "pipette.v1.RegisteredNode": registry.RegisteredNode,
+  "pipette.v1.NodesPage": registry.NodesPage,
+  "pipette.v1.ListTenantsRequest": registry.ListTenantsRequest,
+  "pipette.v1.Tenant": registry.TenantMessage,
+  "pipette.v1.TenantsPage": registry.TenantsPage,
   "pipette.v1.Interface": pipette.NodeInterface,
   "pipette.v1.ListInterfacesRequest": pipette.ListInterfacesRequest,
   "pipette.v1.ListInterfacesResponse": pipette.ListInterfacesResponse,
@@ -160,6 +168,7 @@ const services = {
   [`${cniPackage}.Cni`]: cniService,
   "pipette.v1.Node": nodeService,
   "pipette.v1.Ipam": ipamService,
+  "pipette.v1.Registry": registryService,
   "grpc.health.v1.Health": healthService,
 };
 

@@ -17,7 +17,16 @@ import { RpcServer } from "./rpc-server.ts";
 import { ServedConnection } from "./served-connection.ts";
 
 const answer = { problems: [], version: "0", pid: 1, startedAtMs: 1, dataPath: "none", networks: ["pods"] };
-const status = { ...answer, callsInFlight: 0, departing: 0, cluster: "", shortcomings: [], refusals: [] };
+const status = {
+  ...answer,
+  callsInFlight: 0,
+  departing: 0,
+  cluster: "",
+  shortcomings: [],
+  refusals: [],
+  state: "ready",
+  registryTroubles: [],
+};
 const most = 4;
 
 describe("a server with more clients than it can have", () => {

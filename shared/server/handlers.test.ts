@@ -48,6 +48,8 @@ const empty = {
   cluster: "",
   shortcomings: [],
   refusals: [],
+  state: "ready",
+  registryTroubles: [],
 };
 
 describe("a handled call", () => {

@@ -28,6 +28,8 @@ const answer: StatusResponse = {
   cluster: "",
   shortcomings: [],
   refusals: [],
+  state: "ready",
+  registryTroubles: [],
 };
 
 let directory: string;

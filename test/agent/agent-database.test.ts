@@ -1,5 +1,6 @@
 import { readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
+import { execa } from "execa";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { AgentHome, bridgeName, eventually, resultOf } from "../support/agent-process.ts";
 import { brokenInvariants } from "../support/invariants.ts";
@@ -133,6 +134,24 @@ describeWith("an agent whose database is damaged or gone", ["root", "nft"], () =
     expect(at("is set aside as")).toBeGreaterThanOrEqual(0);
     expect(at("wrote the network configuration")).toBeGreaterThan(at("is set aside as"));
     await allIsKnown(before);
+  });
+
+  test("damage that nobody has met while it runs is in the status, with what to do", async () => {
+    await home.start();
+    await add("pod1");
+    const status = () =>
+      execa(home.command[0] ?? "", [...home.command.slice(1), "status", "--socket", home.socket], { reject: false });
+    expect(await status()).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^no problems$/m) });
+    const db = new DatabaseSync(database);
+    moveLog(db);
+    const row = db.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'remembered'").get();
+    db.close();
+    fillPage(database, Number(row?.["rootpage"]));
+    const told = await status();
+    expect([told.exitCode, told.stdout.includes("no problems")]).toEqual([1, false]);
+    expect(told.stdout).toMatch(/^leases: ".*leases\.db" is damaged: .*; restart the agent/m);
+    // The agent has not met it, and gives out addresses.
+    expect((await add("pod2")).ips).toHaveLength(2);
   });
 
   test("damage while it runs, and a file that is taken away: it says so and ends, and the next one goes on", async () => {

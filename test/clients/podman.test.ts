@@ -1,3 +1,4 @@
+import { execa } from "execa";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
@@ -46,6 +47,15 @@ describeWith("containers of podman", ["root", "podman", "cni-plugins", "gcc", "b
     expect(await fetchPage(node.base.outside)).toBe("published");
     await node.podman.run("rm", "-f", "-t", "0", "web");
     await expect(fetchPage(node.base.outside)).rejects.toThrow();
+  });
+
+  test("are named as podman names them", async () => {
+    await node.podman.start("web", []);
+    const [file = "", ...args] = node.base.home.command;
+    const say = async (...words: string[]) => (await execa(file, [...args, ...words], { reject: false })).stdout;
+    expect(await say("status", "--socket", node.base.home.socket)).toMatch(/ web$/m);
+    expect(await say("ipam", "list", "--data-dir", node.base.home.dataDir)).toMatch(/ web +\d+s$/m);
+    expect(await say("ipam", "show", "web", "--data-dir", node.base.home.dataDir)).toMatch(/^pod +web$/m);
   });
 
   test("join a second network and leave it again", async () => {

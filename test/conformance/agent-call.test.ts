@@ -137,7 +137,10 @@ describe("the call to the agent", () => {
 });
 
 describe("without an agent", () => {
-  const whereToLook = "systemctl status pipette-agent";
+  // As this machine has it: a command that is not there is not named.
+  const whereToLook = existsSync("/run/systemd/system")
+    ? '"systemctl status pipette-agent", or the log of'
+    : "the log of the agent's pod on this node, or of";
 
   test.each(["ADD", "CHECK"])(
     "%s waits for one until its deadline, says where to look, and keeps nothing",
@@ -152,7 +155,7 @@ describe("without an agent", () => {
       expect(errorOf(ended)).toMatchObject({
         code: 11,
         msg: `Cannot ask the agent at "${socket}": nobody listens (ENOENT), wanted an agent`,
-        details: expect.stringMatching(`^it was waited for [0-9]{3} ms; "${whereToLook}", or the log`),
+        details: expect.stringMatching(`^it was waited for [0-9]{3} ms; ${whereToLook} `),
       });
       expect(ended.ms).toBeGreaterThanOrEqual(700);
       expect(existsSync(dataDir)).toBe(false);

@@ -7,6 +7,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   rmdirSync,
   statSync,
   symlinkSync,
@@ -71,6 +72,38 @@ describeWith("pipette install and uninstall", ["linux"], () => {
     expect(digest(join(place.bin, "pipette"))).toBe(digest(pipette));
     expect(readFileSync(place.config, "utf8")).toContain('subnets: ["10.9.0.0/24"]');
     expect(statSync(place.config).mode & 0o777).toBe(0o600);
+  });
+
+  test("the command is on the PATH as a link, which goes with it; another program's name stays its own", async () => {
+    const links = join(directory.path, "links");
+    mkdirSync(links);
+    const link = join(links, "pipette");
+    const to = ["--link-dir", links];
+    const steps = (ended: CniEnded): Record<string, string> =>
+      Object.fromEntries(
+        (JSON.parse(ended.stdout) as { steps: { action: string; target: string }[] }).steps.map((step) => [
+          step.target,
+          step.action,
+        ]),
+      );
+    expect(steps(await install(...to, "--json"))[link]).toBe("create");
+    expect(readlinkSync(link)).toBe(join(place.bin, "pipette"));
+    expect((await startCommand([link, "--version"], {}, "").ended).status).toBe(0);
+    expect(steps(await install(...to, "--json"))[link]).toBe("keep");
+    expect((await run("uninstall", ...to)).status).toBe(0);
+    expect(existsSync(links) && readdirSync(links)).toEqual([]);
+
+    // Leads nowhere: an earlier installation's.
+    symlinkSync(join(directory.path, "gone"), link);
+    expect(steps(await install(...to, "--json"))[link]).toBe("replace");
+    await run("uninstall", ...to);
+    expect(steps(await install(...to, "--no-link", "--json"))[link]).toBeUndefined();
+    writeFileSync(link, "another program");
+    const beside = await install(...to);
+    expect(beside.status).toBe(0);
+    expect(beside.stderr).toContain(`Warning: "${link}" is not ours and stays: call "${place.bin}/pipette"\n`);
+    await run("uninstall", ...to);
+    expect(readFileSync(link, "utf8")).toBe("another program");
   });
 
   test("peers 15: a second run changes nothing, a new release replaces both names, old calls keep their file", async () => {

@@ -70,6 +70,22 @@ describeWith("services of an agent", ["root", "openvswitch", "nft"], () => {
     expect(await call(single.node.namespace, clusterIp[family], 80)).toMatchObject({ name: "node" });
   });
 
+  test("a file with a fault changes nothing, and the status says so", async () => {
+    serve([a!.addresses]);
+    await reaches(4, "a");
+    const shortcomings = async () => (await single.node.home.status()).shortcomings;
+    expect(await shortcomings()).toEqual([]);
+    writeFileSync(file, "services: [{ name: default/web");
+    const [told] = await eventually(async () => {
+      const found = await shortcomings();
+      return found.length > 0 && found;
+    }, "the fault in the status");
+    expect(told).toMatch(/^the services are those of before \(/);
+    expect(await call(client!.namespace, clusterIp[4], 80)).toMatchObject({ name: "a" });
+    serve([a!.addresses]);
+    await eventually(async () => (await shortcomings()).length === 0, "its end");
+  });
+
   test.each(families)("a host outside sees the node, whoever asks through the service: IPv%i", async (family, i) => {
     serve([external]);
     await reaches(family, "outside");

@@ -91,10 +91,13 @@ describeWith("a node whose own interface is a port of the pods' bridge", ["root"
     const { node } = single;
     const before = await hostOf(node);
     await node.startAgent();
+    await node.addPod("a");
     const cleanUp = (): Promise<string> => node.pipette("agent", "--config", node.home.configFile, "--cleanup");
     await expect(cleanUp()).rejects.toThrow(/agent.*running|lock|held/i);
     await node.agent.end();
-    await cleanUp();
+    expect(await cleanUp()).toMatch(/^leases +2 leases of pods +undone$/m);
+    using store = await node.home.store();
+    expect(new Set(store.list().map(({ state }) => state))).toEqual(new Set(["cooling"]));
     await isAsBefore(node, before);
     await guardKernel(node.namespace, ["nic0"]);
     expect(await answers(node.namespace, external[0])).toBe(true);

@@ -44,6 +44,7 @@ describeWith("whether a node lives, in etcd", ["etcd"], () => {
       client,
       new Keys("/pipette"),
       self,
+      registry.health,
       createLogger("warn", (line) => lines.push(line)),
       50,
     );

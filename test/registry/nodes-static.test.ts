@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { type AgentHome, type AgentProcess, bridgeName, eventually, resultOf } from "../support/agent-process.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
-import { registryHome } from "./registry-home.ts";
+import { pipette, registryHome } from "./registry-home.ts";
 
 const others = [{ name: "other", addresses: ["192.0.2.2"], subnets: ["10.79.1.0/24"] }];
 const entry = (subnet: string, more: object = {}) => ({
@@ -57,12 +57,17 @@ describeWith("a node that joins by a file of nodes", ["root", "nft"], () => {
     });
     expect(refused?.message).toContain("ENOENT");
     expect((await home.status()).problems).toEqual([{ code: 50, message: refused?.message, advisory: false }]);
+    const told = await pipette(home, "status", "--socket", home.socket);
+    expect(told).toMatchObject({ status: 1, stderr: "" });
+    expect(told.stdout).toMatch(/^pipette agent .*, joining, up /);
+    expect(told.stdout).toContain(`\nproblem 50: ${refused?.message}`);
+    expect((await home.status()).state).toBe("joining");
     write([], "nodes: [{ name: here");
     await waits(agent, "has 2 faults, the first: ");
     write(others);
     await waits(agent, 'has no node "here", wanted an entry such as { name: here, addresses: [192.0.2.1]');
-    const told = agent.lines.filter(({ message }) => message === "waiting to join").map(({ error }) => error);
-    expect(new Set(told).size).toBe(told.length);
+    const logged = agent.lines.filter(({ message }) => message === "waiting to join").map(({ error }) => error);
+    expect(new Set(logged).size).toBe(logged.length);
     write([...others, entry("10.79.0.0/24")]);
     await agent.logged(({ message }) => message === "ready");
     expect(await addressOf("early", 0)).toMatch(/^10\.79\.0\.\d+$/);
@@ -221,20 +226,5 @@ describeWith("a node that joins by a file of nodes", ["root", "nft"], () => {
     await home.start();
     expect(await addressOf("one", 0)).toBe(before);
     expect((await add("two", 1)).error).toMatchObject({ code: 11, message: expect.stringContaining(reason) });
-  });
-
-  test("pods outside of the subnet, and nothing known of an earlier one: waits until they have gone", async () => {
-    write([entry("10.79.0.0/24")]);
-    const first = await home.start();
-    await addressOf("one", 0);
-    await first.end();
-    rmSync(join(home.dataDir, "nodes.json"));
-    write([entry("10.79.5.0/24")]);
-    const agent = home.spawn();
-    await waits(agent, "pods of this node have addresses outside of 10.79.5.0/24");
-    using store = await home.store();
-    for (const { owner } of store.list()) store.release(owner, "cooling");
-    await agent.logged(({ message }) => message === "ready");
-    expect(await addressOf("two", 1)).toMatch(/^10\.79\.5\.\d+$/);
   });
 });

@@ -65,6 +65,7 @@ describeWith("a node's own addresses", ["root"], () => {
       nodes: parsed.config.nodes,
       registry: new StaticRegistry({ file, logger }),
       podsStand: () => false,
+      podSubnets: () => [],
       logger,
       signal: new AbortController().signal,
       waiting: (reason) => expect.fail(reason),

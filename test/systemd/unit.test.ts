@@ -66,6 +66,8 @@ describeWith("the agent as a service of systemd, with the unit's rights", ["root
 
   test("is told to be ready by the agent itself, and runs as the unit says", async () => {
     expect(await node.run(`systemctl is-active ${unit}`)).toBe("active");
+    // By its name, as every document has it.
+    expect(await node.run("pipette status")).toMatch(/^pipette agent /);
     const status = await node.run(`cat /proc/${await mainPid(node)}/status`);
     const of = (name: string): string => new RegExp(`^${name}:\\s*(\\S+)`, "m").exec(status)?.[1] ?? "";
     // DAC_OVERRIDE, NET_ADMIN, SYS_PTRACE, SYS_ADMIN: include/uapi/linux/capability.h

@@ -45,7 +45,14 @@ async function cleanUp(host: HostFixture, hcn: HcnInMemory, json = false, overla
     env: {},
     stderrIsTerminal: false,
   };
-  const parts = { dataDir: host.dataDir, system: await openSystem(), hcn, run: host.run, ...overlay };
+  const parts = {
+    dataDir: host.dataDir,
+    networks: ["pods"],
+    system: await openSystem(),
+    hcn,
+    run: host.run,
+    ...overlay,
+  };
   const status = await cleanUpNode(parts, json, io);
   return { status, stdout: out.join(""), stderr: err.join("") };
 }

@@ -62,8 +62,21 @@ function required(items: readonly Item[], what: string): Item {
   return item;
 }
 
+/** As on a system without the module that has it. */
+const module = (cmdlet: string, table: (state: NodeState) => readonly Item[] | undefined, parameters: string[] = []) =>
+  list((state) => {
+    const items = table(state);
+    if (items !== undefined) return items;
+    throw new CmdletError(`The term '${cmdlet}' is not recognized as the name of a cmdlet`, "CommandNotFoundException");
+  }, parameters);
+
 /** The cmdlets that the agent uses, as far as their documentation says what they do. */
 export const cmdlets: Readonly<Record<string, Cmdlet>> = {
+  "Get-CimInstance": module("Get-CimInstance", ({ system }) => system, ["ClassName"]),
+  "Get-WindowsFeature": module("Get-WindowsFeature", ({ features }) => features),
+  "Get-Service": module("Get-Service", ({ services }) => services),
+  "Get-NetUDPEndpoint": module("Get-NetUDPEndpoint", ({ udpEndpoints }) => udpEndpoints),
+  "Get-MpPreference": module("Get-MpPreference", ({ preferences }) => preferences),
   "Get-NetAdapter": list((state) => state.adapters),
   "Get-NetIPAddress": list((state) => state.addresses),
   "Get-NetIPInterface": {

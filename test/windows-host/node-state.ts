@@ -14,6 +14,12 @@ export interface NodeState {
   vmAdapters: Item[];
   switches: Item[];
   extensions: Item[];
+  /** What an installation looks at; absent: such a system does not say. */
+  features?: Item[];
+  system?: Item[];
+  services?: Item[];
+  udpEndpoints?: Item[];
+  preferences?: Item[];
 }
 
 export const cardIndex = 7;

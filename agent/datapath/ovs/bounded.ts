@@ -16,7 +16,9 @@ export async function within<T>(limitMs: number, action: string, work: Promise<T
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
     const is = `the switch has not answered within ${limitMs} ms`;
-    late.reject(new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}, wanted it to`, { details: whereToLook }));
+    late.reject(
+      new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}, wanted it to`, { details: whereToLook() }),
+    );
   }, limitMs);
   try {
     return await Promise.race([work, late.promise]);

@@ -144,7 +144,9 @@ export class OvsNode implements OverlayNode {
       told(program.look(false), "compare the switch with what it should have"),
       told(crowdedSwitch(kind, database), "look how full connection tracking is"),
     ]);
+    const fault = this.#options.services?.fault;
     return [
+      ...(fault === undefined ? [] : [`the services are those of before (${fault})`]),
       ...[...refused].map(([key, why]) => `the switch refuses "${key}" (${why})`),
       ...this.#refusedRoutes.map((route) => refusedRoute(route).message),
       ...drift,

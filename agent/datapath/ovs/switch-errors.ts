@@ -1,5 +1,6 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { isWindows } from "../../../shared/platform.ts";
+import { hasSystemd } from "../../../shared/systemd.ts";
 import { OpenFlowError } from "../../openflow/mod.ts";
 import { OvsdbCode, OvsdbError } from "../../ovsdb/mod.ts";
 
@@ -18,7 +19,8 @@ const passing: ReadonlySet<string> = new Set([
 const away: readonly OpenFlowError["kind"][] = ["late", "lost", "malformed"];
 
 /** For the events of pods, of an Open vSwitch that gives no answer. */
-export const whereToLook = `${isWindows ? '"Get-Service ovs*"' : '"systemctl status openvswitch-switch"'} tells whether Open vSwitch runs`;
+export const whereToLook = (): string =>
+  `${isWindows ? '"Get-Service ovs*"' : hasSystemd() ? '"systemctl status openvswitch-switch"' : '"pgrep -a ovs-vswitchd"'} tells whether Open vSwitch runs`;
 
 /** Does it, with the errors of Open vSwitch and its database as the caller of a verb sees them. @throws {CniError} 11, 102 */
 export async function answering<T>(work: () => Promise<T>): Promise<T> {
@@ -37,5 +39,5 @@ function switchError(caught: unknown): unknown {
   const message = caught.message
     .replace(/not found/gi, "absent")
     .replace(/no such (device|file or directory)/gi, "absent");
-  return new CniError(code, message, { cause: caught, details: isPassing ? whereToLook : undefined });
+  return new CniError(code, message, { cause: caught, details: isPassing ? whereToLook() : undefined });
 }

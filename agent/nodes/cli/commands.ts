@@ -2,8 +2,9 @@ import { type CommandGroup, defineGroup } from "../../../shared/terminal/command
 
 /** Everything that `pipette nodes` can do. */
 export const nodesCommands: CommandGroup = defineGroup({
-  about: `The nodes of the cluster, in the registry that the agent's configuration names. All of it asks the registry itself,
-whether an agent runs here or not.`,
+  about: `The nodes of the cluster, in the registry that the agent's configuration names. What only
+reads asks the agent of this node, where one runs, and says so where none does; what changes something asks the registry
+itself.`,
   entries: [
     { name: "list", summary: "nodes, one to a line", load: async () => (await import("./list.ts")).list },
     {

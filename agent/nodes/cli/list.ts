@@ -3,11 +3,18 @@ import { defineCommand } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { formatJson } from "../../../shared/terminal/printable.ts";
 import { formatTable } from "../../../shared/terminal/table.ts";
-import type { ListedNode } from "../node-registry.ts";
+import { type Answer, nodesByAgent } from "../ask-agent.ts";
+import { listNodes, type NodeListing } from "../listing.ts";
+import type { ListedNode, NodeRegistry } from "../node-registry.ts";
 import { textOfNode } from "../node-text.ts";
-import { configOption, jsonOption, withRegistry } from "./with-registry.ts";
+import { askRegistry, configOption, jsonOption } from "./with-registry.ts";
 
 const action = "list the nodes";
+
+const ask = {
+  byAgent: (socket: string): Promise<Answer<NodeListing>> => nodesByAgent(socket, { rights: false }),
+  itself: (registry: NodeRegistry): Promise<NodeListing> => listNodes(registry, { rights: false }),
+};
 
 export const list = defineCommand({
   action,
@@ -19,11 +26,13 @@ pods have. A node that is lost keeps its subnet.`,
     1: "the registry does not answer, or something in it does not fit together",
   },
   run: ({ options }, io) =>
-    withRegistry(options, action, io, async ({ registry }) => {
-      const { nodes, ...at } = (await registry.listAt?.()) ?? { nodes: await registry.list() };
+    askRegistry(options, action, io, ask, ({ name, nodes, revision }) => {
       const sorted = nodes.toSorted((a, b) => (a.name < b.name ? -1 : 1));
-      if (options.json) io.stdout(formatJson({ registry: registry.name, ...at, nodes: sorted.map(nodeView) }));
-      else if (sorted.length === 0) io.stdout(`No nodes in ${registry.name}\n`);
+      if (options.json)
+        io.stdout(
+          formatJson({ registry: name, ...(revision === undefined ? {} : { revision }), nodes: sorted.map(nodeView) }),
+        );
+      else if (sorted.length === 0) io.stdout(`No nodes in ${name}\n`);
       else io.stdout(tableOf(sorted));
       return sorted.some(({ problem }) => problem !== undefined) ? exitStatus.failed : exitStatus.done;
     }),

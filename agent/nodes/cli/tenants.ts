@@ -3,22 +3,25 @@ import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { formatJson, printable } from "../../../shared/terminal/printable.ts";
 import { formatTable } from "../../../shared/terminal/table.ts";
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
+import { tenantsByAgent } from "../ask-agent.ts";
+import { listTenants as listing } from "../listing.ts";
 import type { TenantRegistry } from "../node-registry.ts";
 import { isProjectName, projectNameRule } from "../project-name.ts";
-import { listedTenants, withTenants } from "./listed-tenants.ts";
-import { configOption, fail, jsonOption } from "./with-registry.ts";
+import { askRegistry, configOption, fail, jsonOption, keepsNone, withTenants } from "./with-registry.ts";
 
 const options = { config: configOption, json: jsonOption };
 const project = { name: "PROJECT", help: "a namespace of Kubernetes" };
 
+const action = "list the tenants";
+
 export const listTenants = defineCommand({
-  action: "list the tenants",
+  action,
   about: `Shows every project that has a VNID. Pods reach those of projects with the same VNID; those of VNID 0 reach all, and
 are reached by all. What projects share and no person has confirmed no node takes that does not know it so already.`,
   options,
   run: (line, io) =>
-    withTenants(line.options, "list the tenants", io, async (tenants, name) => {
-      const found = await listedTenants(tenants, name);
+    askRegistry(line.options, action, io, { byAgent: tenantsByAgent, itself: listing }, ({ name, tenants: found }) => {
+      if (found === undefined) return keepsNone(io, action, name);
       const wanting = found.filter(({ isShared, isConfirmed }) => isShared && !isConfirmed);
       const unconfirmed = new Set(wanting.map(({ project }) => project));
       if (line.options.json) {

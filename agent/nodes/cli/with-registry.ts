@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { createLogger } from "../../../shared/log.ts";
 import { paths } from "../../../shared/paths.ts";
 import type { OptionSpec } from "../../../shared/terminal/command.ts";
@@ -6,8 +7,9 @@ import { printable } from "../../../shared/terminal/printable.ts";
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
 import type { AgentConfig, NodesConfig } from "../../config/agent-config.ts";
 import { readConfig } from "../../config/read-config.ts";
+import type { Answer } from "../ask-agent.ts";
 import { nodeNameRule, wrongNodeName } from "../node-name.ts";
-import type { NodeRegistry } from "../node-registry.ts";
+import type { NodeRegistry, TenantRegistry } from "../node-registry.ts";
 import { openRegistry } from "../open-registry.ts";
 
 export const configOption = {
@@ -47,6 +49,46 @@ export async function withRegistry(
   await using registry = await openRegistry(nodes, logger);
   return await work({ registry, config, nodes });
 }
+
+/**
+ * Asks the agent of this node, which may have the place and the rights that nobody else here has, as in a pod; where no
+ * agent can say, the registry itself, with a word about that.
+ * @returns exit status
+ */
+export async function askRegistry<T>(
+  options: { readonly config: string | undefined },
+  action: string,
+  io: TerminalIo,
+  ask: { byAgent(socket: string): Promise<Answer<T>>; itself(registry: NodeRegistry): Promise<T> },
+  tell: (is: T) => number,
+): Promise<number> {
+  const file = options.config ?? paths.agentConfig;
+  // It may be in the agent's pod only.
+  const isElsewhere = options.config === undefined && !existsSync(file);
+  const config = isElsewhere ? undefined : await readConfig(file, io);
+  if (!isElsewhere && config === undefined) return exitStatus.failed;
+  if (isElsewhere || config?.nodes !== undefined) {
+    const answer = await ask.byAgent(config?.socket ?? paths.agentSocket);
+    if (answer.t === "agent") return tell(answer.is);
+    io.stderr(`${printable(`asking the registry without the agent: ${answer.why}`)}\n`);
+  }
+  return withRegistry(options, action, io, async ({ registry }) => tell(await ask.itself(registry)));
+}
+
+/** Opens the registry that the configuration names, and does `work` with its projects. @returns exit status */
+export function withTenants(
+  options: { readonly config: string | undefined },
+  action: string,
+  io: TerminalIo,
+  work: (tenants: TenantRegistry, registry: string) => Promise<number>,
+): Promise<number> {
+  return withRegistry(options, action, io, async ({ registry: { tenants, name } }) =>
+    tenants === undefined ? keepsNone(io, action, name) : work(tenants, name),
+  );
+}
+
+export const keepsNone = (io: TerminalIo, action: string, registry: string): number =>
+  fail(io, action, `${registry} keeps no tenants`, "one in etcd, or a file");
 
 /** @returns exit status: failed, or the one that is given */
 export function fail(

@@ -77,6 +77,10 @@ export class FamilyNetworks {
     return this.#pools.map(({ network }) => formatCidr(network.cidr)).join(", ");
   }
 
+  has(subnet: Cidr): boolean {
+    return this.#pools.some((pool) => pool.has(subnet));
+  }
+
   /** The subnet of a number that nobody else has got, as long as the numbers go round for the first time. */
   first(ticket: number): Cidr | undefined {
     const pool = this.#pools[0];

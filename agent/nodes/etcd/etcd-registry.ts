@@ -1,6 +1,7 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { parseCidr } from "../../../shared/ip.ts";
+import { type Cidr, parseCidr } from "../../../shared/ip.ts";
 import type { ClusterNode, Followed, ListedNode, Registration } from "../node-registry.ts";
+import { RegistryHealth } from "../registry-health.ts";
 import { parseEndpoints } from "./client/endpoint.ts";
 import { EtcdClient, retried } from "./client/etcd-client.ts";
 import { EtcdError } from "./client/etcd-error.ts";
@@ -25,6 +26,7 @@ export function createEtcdRegistry(options: EtcdRegistryOptions): EtcdNodeRegist
 
 class EtcdRegistry implements EtcdNodeRegistry {
   readonly tenants: EtcdTenants;
+  readonly health: RegistryHealth;
   readonly #client: EtcdClient;
   readonly #keys: Keys;
   readonly #join: Join;
@@ -40,6 +42,7 @@ class EtcdRegistry implements EtcdNodeRegistry {
     this.#client = new EtcdClient(parseEndpoints(endpoints, options), options.callMs);
     this.#join = new Join(this.#client, this.#keys, networks);
     this.#options = options;
+    this.health = new RegistryHealth(this.#client.name, logger);
     this.tenants = new EtcdTenants(this.#client, this.#keys, (prefix, read) => this.#follow(prefix, read));
     logger?.debug("The registry of nodes is in etcd", { registry: this.name, prefix });
   }
@@ -52,13 +55,13 @@ class EtcdRegistry implements EtcdNodeRegistry {
     return this.#options.endpoints;
   }
 
-  async register(self: Registration, claims = true): Promise<ClusterNode> {
+  async register(self: Registration, claims = true, preferred: readonly Cidr[] = []): Promise<ClusterNode> {
     requireRegistration(self);
-    return await this.#retried(`register node "${self.name}"`, () => this.#join.attempt(self, claims));
+    return await this.#retried(`register node "${self.name}"`, () => this.#join.attempt(self, claims, preferred));
   }
 
   keepAlive(self: ClusterNode): AsyncDisposable {
-    return new KeepAlive(this.#client, this.#keys, self, this.#options.logger);
+    return new KeepAlive(this.#client, this.#keys, self, this.health, this.#options.logger);
   }
 
   async release(name: string, uid?: string): Promise<boolean> {
@@ -122,6 +125,6 @@ class EtcdRegistry implements EtcdNodeRegistry {
   }
 
   #follow<T>(prefix: string, read: (name: string, value: string) => T | undefined): Followed<ReadonlyMap<string, T>> {
-    return new Mirror({ client: this.#client, prefix, read, logger: this.#options.logger });
+    return new Mirror({ client: this.#client, prefix, read, health: this.health, logger: this.#options.logger });
   }
 }

@@ -30,14 +30,14 @@ export class Join {
   }
 
   /** One attempt, which begins by looking what others have done. @throws {EtcdError} @throws {CniError} 7, 101 */
-  async attempt(self: Registration, claims: boolean): Promise<ClusterNode> {
+  async attempt(self: Registration, claims: boolean, preferred: readonly Cidr[]): Promise<ClusterNode> {
     for (let claim = 0; claim < etcdLimits.claims; claim++) {
       const { config, node } = await this.#look(self.name);
       if (node === undefined && !claims) throw this.#gone(self);
       if (config === undefined) await this.#writeConfig();
       else {
         this.#requireSame(self, textOf(config));
-        const done = node === undefined ? await this.#claim(self, config) : await this.#adopt(self, node);
+        const done = node === undefined ? await this.#claim(self, config, preferred) : await this.#adopt(self, node);
         if (done !== undefined) return done;
       }
     }
@@ -66,13 +66,13 @@ export class Join {
   }
 
   /** `undefined` where something is to be looked at again. */
-  async #claim(self: Registration, config: KeyValue): Promise<ClusterNode | undefined> {
+  async #claim(self: Registration, config: KeyValue, preferred: readonly Cidr[]): Promise<ClusterNode | undefined> {
     const prefix = this.#keys.subnets;
     const nodeKey = this.#keys.node(self.name);
     const ticket = await takeTicket(this.#client, this.#keys.ticket("subnets"));
     let taken: ReadonlySet<string> | undefined;
     for (let i = 0; i < etcdLimits.claims; i++) {
-      const subnets = this.#choose(self, taken, i > 1 ? undefined : ticket);
+      const subnets = this.#choose(self, taken, { preferred, ticket: i > 1 ? undefined : ticket });
       if (subnets !== undefined) {
         const node: ClusterNode = { ...self, subnets };
         const owner = writeOwner({ node: self.name, uid: self.uid });
@@ -97,10 +97,15 @@ export class Join {
   #choose(
     self: Registration,
     taken: ReadonlySet<string> | undefined,
-    ticket: number | undefined,
+    { preferred, ticket }: { readonly preferred: readonly Cidr[]; readonly ticket: number | undefined },
   ): readonly Cidr[] | undefined {
     const subnets: Cidr[] = [];
     for (const family of this.#families) {
+      const kept = preferred.find((subnet) => family.has(subnet) && taken?.has(formatCidr(subnet)) !== true);
+      if (kept !== undefined) {
+        subnets.push(kept);
+        continue;
+      }
       const subnet = taken === undefined ? family.first(ticket ?? 0) : family.free(taken, ticket);
       if (subnet === undefined && taken === undefined) return undefined;
       if (subnet === undefined) {

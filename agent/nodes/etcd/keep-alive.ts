@@ -1,5 +1,6 @@
 import type { Logger } from "../../../shared/log.ts";
 import type { ClusterNode } from "../node-registry.ts";
+import type { RegistryHealth } from "../registry-health.ts";
 import { abortable } from "../retry.ts";
 import type { EtcdClient } from "./client/etcd-client.ts";
 import { EtcdError } from "./client/etcd-error.ts";
@@ -9,6 +10,8 @@ import { etcdLimits } from "./etcd-limits.ts";
 import type { Keys } from "./keys.ts";
 import { readNode } from "./records.ts";
 
+const telling = "say that this node lives";
+
 /**
  * Says that a node lives, by a key with a lease. It says nothing else: what the node has does not depend on it, and
  * renewing a lease makes no revision, so that nobody who follows the nodes hears of it.
@@ -17,6 +20,7 @@ export class KeepAlive implements AsyncDisposable {
   readonly #client: EtcdClient;
   readonly #keys: Keys;
   readonly #self: ClusterNode;
+  readonly #health: RegistryHealth;
   readonly #logger: Logger | undefined;
   readonly #everyMs: number;
   #lease: number | undefined;
@@ -29,12 +33,14 @@ export class KeepAlive implements AsyncDisposable {
     client: EtcdClient,
     keys: Keys,
     self: ClusterNode,
+    health: RegistryHealth,
     logger?: Logger,
     everyMs: number = etcdLimits.keepAliveMs,
   ) {
     this.#client = client;
     this.#keys = keys;
     this.#self = self;
+    this.#health = health;
     this.#logger = logger;
     this.#everyMs = everyMs;
     this.#running = this.#beat();
@@ -57,6 +63,7 @@ export class KeepAlive implements AsyncDisposable {
       const alive = this.#lease !== undefined && (await this.#renew(this.#lease));
       if (!alive) await this.#begin();
       this.#lastReason = "";
+      this.#health.works(telling);
     } catch (caught) {
       // Soon, at another member, since a third of the lease has gone by already.
       if (caught instanceof EtcdError && caught.passing) nextMs = Math.min(nextMs, etcdLimits.retryMostMs);
@@ -99,6 +106,7 @@ export class KeepAlive implements AsyncDisposable {
 
   /** Once per reason: it is tried again for ever. */
   #say(reason: string): void {
+    if (!this.#closed) this.#health.failed(telling, reason);
     if (reason === this.#lastReason || this.#closed) return;
     this.#lastReason = reason;
     this.#logger?.warn("Cannot tell the registry that this node lives, trying again", {

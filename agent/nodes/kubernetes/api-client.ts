@@ -74,9 +74,15 @@ export class ApiClient {
 
   /**
    * Objects that come one by one, a line each, until the server ends the stream.
+   * @param opened hears that the server has begun it
    * @throws {ApiRefusal | Error}
    */
-  async *lines(path: string, silences: Silences, signal: AbortSignal): AsyncGenerator<Record<string, unknown>, void> {
+  async *lines(
+    path: string,
+    silences: Silences,
+    signal: AbortSignal,
+    opened?: () => void,
+  ): AsyncGenerator<Record<string, unknown>, void> {
     const { answerMs, silenceMs } = silences;
     const silent = new AbortController();
     const giveUpAfter = (ms: number, is: string) =>
@@ -90,6 +96,7 @@ export class ApiClient {
       const response = await this.#fetch(path, {}, AbortSignal.any([signal, silent.signal]));
       // The headers of a watch come at once, and where nothing changes its first line is a bookmark a minute later.
       heard();
+      opened?.();
       const decoder = new TextDecoder();
       let rest = "";
       for await (const chunk of response.body ?? []) {

@@ -1,6 +1,7 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Logger } from "../../../shared/log.ts";
 import type { ClusterNode, Followed, ListedNode, NodeRegistry, Registration } from "../node-registry.ts";
+import { RegistryHealth } from "../registry-health.ts";
 import { type ApiClient, ApiRefusal } from "./api-client.ts";
 import { listNodes } from "./node-list.ts";
 import { macAnnotation, nodeOf } from "./node-object.ts";
@@ -24,12 +25,14 @@ const lookMs = 200;
 export class KubernetesRegistry implements NodeRegistry {
   readonly name: string;
   readonly servers: readonly string[];
+  readonly health: RegistryHealth;
   readonly #options: KubernetesRegistryOptions;
 
   constructor(options: KubernetesRegistryOptions) {
     this.#options = options;
     this.name = `the Nodes of Kubernetes at ${options.api.server}`;
     this.servers = [options.api.server];
+    this.health = new RegistryHealth(this.name, options.logger);
   }
 
   register(self: Registration): Promise<ClusterNode> {
@@ -73,7 +76,7 @@ export class KubernetesRegistry implements NodeRegistry {
 
   follow(): Followed<ReadonlyMap<string, ClusterNode>> {
     const { api, logger, times = usualTimes } = this.#options;
-    return new NodeWatch(api, logger, times);
+    return new NodeWatch(api, logger, times, this.health);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -3,6 +3,7 @@ import { LiveValue } from "../../live-value.ts";
 import { pause } from "../../pause.ts";
 import type { ClusterNode, Followed, ListedNode } from "../node-registry.ts";
 import { sameNode } from "../node-text.ts";
+import type { RegistryHealth } from "../registry-health.ts";
 import { abortable } from "../retry.ts";
 import { type ApiClient, ApiRefusal, requestMs, type Silences } from "./api-client.ts";
 import { isGone, listNodes } from "./node-list.ts";
@@ -25,6 +26,8 @@ export const usualTimes: WatchTimes = {
   retryMostMs: 10_000,
 };
 
+const following = "follow the nodes";
+
 /**
  * All Nodes, by a list and then by what changes: a watch that ends goes on from the last version that it told, and
  * where that is too old a new list is compared with what was known.
@@ -33,6 +36,7 @@ export class NodeWatch implements Followed<ReadonlyMap<string, ClusterNode>> {
   readonly #api: ApiClient;
   readonly #times: WatchTimes;
   readonly #logger: Logger;
+  readonly #health: RegistryHealth;
   readonly #value = new LiveValue<ReadonlyMap<string, ClusterNode>>();
   readonly #ended = new AbortController();
   readonly #done: Promise<void>;
@@ -40,8 +44,9 @@ export class NodeWatch implements Followed<ReadonlyMap<string, ClusterNode>> {
   #version: string | undefined;
   #said: string | undefined;
 
-  constructor(api: ApiClient, logger: Logger, times: WatchTimes) {
+  constructor(api: ApiClient, logger: Logger, times: WatchTimes, health: RegistryHealth) {
     this.#api = api;
+    this.#health = health;
     this.#logger = logger;
     this.#times = times;
     this.#done = this.#run();
@@ -69,7 +74,6 @@ export class NodeWatch implements Followed<ReadonlyMap<string, ClusterNode>> {
         if (this.#version === undefined) await abortable(this.#list(), signal);
         await this.#watch();
         mostMs = retryFirstMs;
-        this.#said = undefined;
       } catch (caught) {
         if (signal.aborted) return;
         if (isGone(caught)) this.#version = undefined;
@@ -95,7 +99,8 @@ export class NodeWatch implements Followed<ReadonlyMap<string, ClusterNode>> {
       // Of many nodes, not all come again at once.
       timeoutSeconds: String(Math.ceil((watchMs * (0.5 + Math.random() / 2)) / 1000)),
     });
-    for await (const event of this.#api.lines(`/api/v1/nodes?${query}`, this.#times, this.#ended.signal))
+    const opened = (): void => this.#works();
+    for await (const event of this.#api.lines(`/api/v1/nodes?${query}`, this.#times, this.#ended.signal, opened))
       this.#take(event["type"], event["object"]);
   }
 
@@ -120,8 +125,14 @@ export class NodeWatch implements Followed<ReadonlyMap<string, ClusterNode>> {
     this.#value.set(nodes);
   }
 
+  #works(): void {
+    this.#said = undefined;
+    this.#health.works(following);
+  }
+
   #say(caught: unknown): void {
     const error = Error.isError(caught) ? caught.message : String(caught);
+    this.#health.failed(following, error);
     if (error === this.#said) return;
     this.#said = error;
     this.#logger.warn("the nodes of Kubernetes cannot be followed, and are asked for again", { error });

@@ -25,6 +25,8 @@ export class ScriptedApiServer implements AsyncDisposable {
   readonly nodes = new Map<string, Record<string, unknown>>();
   /** Answers the next requests, each once. */
   readonly refusals: { readonly status: number; readonly message: string }[] = [];
+  /** Answers every request, as long as it is there. */
+  refusal: { readonly status: number; readonly message: string } | undefined;
   version = 100;
   /** Watches from before this version are refused. */
   compactedBelow = 0;
@@ -124,7 +126,7 @@ export class ScriptedApiServer implements AsyncDisposable {
     const { pathname, searchParams, search } = new URL(request.url ?? "", "http://any");
     this.asked.push(`${request.method} ${pathname}${search}`);
     this.authorizations.add(request.headers.authorization ?? null);
-    const refusal = this.refusals.shift();
+    const refusal = this.refusals.shift() ?? this.refusal;
     if (refusal !== undefined) return refuse(response, refusal.status, refusal.message);
     const name = /^\/api\/v1\/nodes\/([^/]+)$/.exec(pathname)?.[1];
     if (name !== undefined) return this.#one(name, request, response);

@@ -15,6 +15,7 @@ import type {
   TenantRegistry,
 } from "../node-registry.ts";
 import { privilegedProject } from "../project-name.ts";
+import { RegistryHealth } from "../registry-health.ts";
 import { mostNodeFileBytes, type NodeFile, readNodeFile } from "./node-file.ts";
 
 export interface StaticRegistryOptions {
@@ -24,17 +25,21 @@ export interface StaticRegistryOptions {
   readonly intervalMs?: number;
 }
 
+const reading = "take what stands there";
+
 /**
  * Nodes, subnets and VNIDs that stand in a file which somebody else writes: a person, or what manages the node. Nothing
  * is written there, so a node only ever finds itself in it, and nobody knows who is alive.
  */
 export class StaticRegistry implements NodeRegistry {
   readonly name: string;
+  readonly health: RegistryHealth;
   readonly #options: StaticRegistryOptions;
 
   constructor(options: StaticRegistryOptions) {
     this.#options = options;
     this.name = `the file of nodes "${options.file}"`;
+    this.health = new RegistryHealth(this.name, options.logger);
   }
 
   async register(self: Registration): Promise<ClusterNode> {
@@ -98,6 +103,7 @@ export class StaticRegistry implements NodeRegistry {
       mostBytes: mostNodeFileBytes,
       read: (text) => readNodeFile(text, file),
       logger,
+      told: (fault) => (fault === undefined ? this.health.works(reading) : this.health.failed(reading, fault)),
       ...(intervalMs === undefined ? {} : { intervalMs }),
     });
   }

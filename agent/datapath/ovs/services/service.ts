@@ -26,4 +26,7 @@ export interface Endpoint {
 }
 
 /** Where services come from: by key, a whole new map with every change. */
-export interface ServiceSource extends Live<ReadonlyMap<string, Service>>, AsyncDisposable {}
+export interface ServiceSource extends Live<ReadonlyMap<string, Service>>, AsyncDisposable {
+  /** Why what is told now does not count, where that is so. */
+  readonly fault?: string | undefined;
+}

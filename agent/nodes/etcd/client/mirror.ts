@@ -2,6 +2,7 @@ import type { Logger } from "../../../../shared/log.ts";
 import { LiveValue } from "../../../live-value.ts";
 import { pause } from "../../../pause.ts";
 import type { Followed } from "../../node-registry.ts";
+import type { RegistryHealth } from "../../registry-health.ts";
 import { abortable } from "../../retry.ts";
 import { etcdLimits } from "../etcd-limits.ts";
 import type { EtcdClient } from "./etcd-client.ts";
@@ -16,6 +17,7 @@ export interface MirrorOptions<T> {
   readonly prefix: string;
   /** @param name the key without the prefix. `undefined` for what is to be left out */
   readonly read: (name: string, value: string) => T | undefined;
+  readonly health?: RegistryHealth;
   readonly logger?: Logger | undefined;
   /** Other than that of `etcdLimits`. */
   readonly relistMs?: number;
@@ -58,6 +60,10 @@ export class Mirror<T> extends LiveValue<ReadonlyMap<string, T>> implements Foll
     this.#stop.abort();
     clearTimeout(this.#publishing);
     await this.#ended;
+  }
+
+  get #following(): string {
+    return `follow the keys below "${this.#options.prefix}"`;
   }
 
   async #run(): Promise<void> {
@@ -127,6 +133,7 @@ export class Mirror<T> extends LiveValue<ReadonlyMap<string, T>> implements Foll
     const { clusterId } = headerOf(response.header);
     if (clusterId !== this.#clusterId) throw new EtcdError("uncertain", "the cluster is another one than before");
     this.#lastReason = "";
+    this.#options.health?.works(this.#following);
     // Events come in order; after a reconnection some versions of etcd send some again.
     const known = this.#revision;
     let changed = false;
@@ -162,6 +169,7 @@ export class Mirror<T> extends LiveValue<ReadonlyMap<string, T>> implements Foll
   /** Once per reason: it is tried again for ever. */
   #say(caught: unknown): void {
     const reason = caught instanceof Error ? caught.message : String(caught);
+    if (!this.#end.aborted) this.#options.health?.failed(this.#following, reason);
     if (reason === this.#lastReason || this.#end.aborted) return;
     this.#lastReason = reason;
     this.#options.logger?.warn("Cannot follow the registry for now, trying again", {

@@ -1,13 +1,17 @@
-import { CniCode, CniError } from "../../../shared/errors.ts";
-import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
-import type { Followed, TenantRegistry } from "../node-registry.ts";
-import { privilegedProject } from "../project-name.ts";
-import { fail, withRegistry } from "./with-registry.ts";
+import { CniCode, CniError } from "../../shared/errors.ts";
+import type { Followed, ListedNode, NodeRegistry, TenantRegistry } from "./node-registry.ts";
+import { privilegedProject } from "./project-name.ts";
 
-/** How long the first list may take. */
-const listMs = 10_000;
-
-type Vnids = ReadonlyMap<string, number>;
+/** What a registry says when it is asked once, of its nodes. */
+export interface NodeListing {
+  /** The registry's, for people. */
+  readonly name: string;
+  /** Its own count of its states; absent where it has none. */
+  readonly revision?: number;
+  readonly nodes: readonly ListedNode[];
+  /** What whoever asked may do there, and no node has to; empty where that was not asked for. */
+  readonly excessRights: readonly string[];
+}
 
 /** A project as the registry has it. */
 export interface ListedTenant {
@@ -16,6 +20,31 @@ export interface ListedTenant {
   readonly isConfirmed: boolean;
   /** With others, or with all. */
   readonly isShared: boolean;
+}
+
+export interface TenantListing {
+  readonly name: string;
+  /** Absent where this registry keeps none. */
+  readonly tenants?: readonly ListedTenant[];
+}
+
+/** How long the first list of tenants may take. */
+const listMs = 10_000;
+
+type Vnids = ReadonlyMap<string, number>;
+
+/** @param rights also looks for rights @throws {CniError} 11 */
+export async function listNodes(
+  registry: NodeRegistry,
+  { rights }: { readonly rights: boolean },
+): Promise<NodeListing> {
+  const listed = (await registry.listAt?.()) ?? { nodes: await registry.list() };
+  return { name: registry.name, ...listed, excessRights: rights ? ((await registry.excessRights?.()) ?? []) : [] };
+}
+
+/** @throws {CniError} 11 */
+export async function listTenants({ name, tenants }: NodeRegistry): Promise<TenantListing> {
+  return { name, ...(tenants === undefined ? {} : { tenants: await listedTenants(tenants, name) }) };
 }
 
 /** By name. @throws {CniError} 11 */
@@ -46,18 +75,4 @@ async function firstOf(source: Followed<Vnids>, registry: string): Promise<Vnids
   const timer = setTimeout(() => reject(late), listMs);
   using _ = followed.subscribe(resolve);
   return await promise.finally(() => clearTimeout(timer));
-}
-
-/** Opens the registry that the configuration names, and does `work` with its projects. @returns exit status */
-export function withTenants(
-  options: { readonly config: string | undefined },
-  action: string,
-  io: TerminalIo,
-  work: (tenants: TenantRegistry, registry: string) => Promise<number>,
-): Promise<number> {
-  return withRegistry(options, action, io, async ({ registry }) => {
-    const { tenants, name } = registry;
-    if (tenants === undefined) return fail(io, action, `${name} keeps no tenants`, "one in etcd, or a file");
-    return work(tenants, name);
-  });
 }

@@ -1,0 +1,45 @@
+import type { Logger } from "../../shared/log.ts";
+
+/** Something that does not work with the registry now. */
+export interface Trouble {
+  /** Such as `follow the nodes`. */
+  readonly what: string;
+  /** As it was last heard. */
+  readonly reason: string;
+  /** Milliseconds since 1970. */
+  readonly sinceMs: number;
+}
+
+/**
+ * What of a registry works and what does not, as those find it who talk with it: the node goes on with what it knows, and
+ * somebody has to be told. Whoever fails says so in the log himself; that it works again is said here, once for all.
+ */
+export class RegistryHealth {
+  readonly #registry: string;
+  readonly #logger: Logger | undefined;
+  readonly #troubles = new Map<string, Trouble>();
+
+  /** @param registry its name, for the log */
+  constructor(registry: string, logger?: Logger) {
+    this.#registry = registry;
+    this.#logger = logger;
+  }
+
+  /** In the order in which they began. */
+  get troubles(): readonly Trouble[] {
+    return [...this.#troubles.values()];
+  }
+
+  failed(what: string, reason: string): void {
+    const sinceMs = this.#troubles.get(what)?.sinceMs ?? Date.now();
+    this.#troubles.set(what, { what, reason, sinceMs });
+  }
+
+  works(what: string): void {
+    const trouble = this.#troubles.get(what);
+    if (trouble === undefined) return;
+    this.#troubles.delete(what);
+    const lastedMs = Math.max(0, Date.now() - trouble.sinceMs);
+    this.#logger?.info("the registry works again", { registry: this.#registry, what, lastedMs });
+  }
+}
