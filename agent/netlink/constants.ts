@@ -71,7 +71,7 @@ export const Ifla = {
 } as const;
 
 /** Indexes of IFLA_INET_CONF (linux/ip.h, IPV4_DEVCONF_*). */
-export const InetConf = { ACCEPT_REDIRECTS: 4, ARP_NOTIFY: 22 } as const;
+export const InetConf = { FORWARDING: 1, ACCEPT_REDIRECTS: 4, RP_FILTER: 8, ARP_IGNORE: 19, ARP_NOTIFY: 22 } as const;
 
 export const Iff = { UP: 1 } as const;
 

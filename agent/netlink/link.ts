@@ -179,6 +179,10 @@ export interface Ipv4Options {
   readonly arpNotify?: true;
   /** Whether to believe those who say that another router is nearer. */
   readonly acceptRedirects?: false;
+  /** Answer no ARP, forward nothing, and believe no sender that is not reached by it. */
+  readonly hearsNobody?: true;
+  /** Answer ARP for addresses of its own only (true), or for all of the node's. */
+  readonly answersForOwnAlone?: boolean;
 }
 
 export function setIpv4Options(what: string, index: number, options: Ipv4Options): Message {
@@ -191,6 +195,10 @@ export function setIpv4Options(what: string, index: number, options: Ipv4Options
           writer.nest(Ifla.INET_CONF, () => {
             if (options.arpNotify !== undefined) writer.attrU32(InetConf.ARP_NOTIFY, 1);
             if (options.acceptRedirects !== undefined) writer.attrU32(InetConf.ACCEPT_REDIRECTS, 0);
+            if (options.answersForOwnAlone !== undefined)
+              writer.attrU32(InetConf.ARP_IGNORE, options.answersForOwnAlone ? 1 : 0);
+            if (options.hearsNobody !== undefined)
+              writer.attrU32(InetConf.ARP_IGNORE, 8).attrU32(InetConf.FORWARDING, 0).attrU32(InetConf.RP_FILTER, 1);
           });
         });
       });

@@ -26,6 +26,7 @@ describeWith("the overlay's benchmark in miniature", ["root", "cni-plugins", "op
       flows: 50,
       node: { pods: 3, peers: 5 },
       services: { count: 4, endpoints: 2 },
+      burst: 4,
       progress: () => undefined,
     });
   }, 120_000);
@@ -41,6 +42,7 @@ describeWith("the overlay's benchmark in miniature", ["root", "cni-plugins", "op
       "pod on Open vSwitch, ADD + DEL",
       "  ADD alone",
       "  DEL alone",
+      "an ADD among 4 at once, in the agent",
       "50 flows in a bundle",
       `replay of ${flows} flows: 3 pods, 5 peers`,
       "4 services with 2 endpoints each, into an empty switch",

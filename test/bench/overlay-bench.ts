@@ -17,5 +17,6 @@ process.exitCode = await runBudgets(usage, (run) =>
     flows: 1000,
     node: { pods: 250, peers: 512 },
     services: { count: 1000, endpoints: 10 },
+    burst: 50,
   }),
 );

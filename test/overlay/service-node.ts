@@ -11,7 +11,7 @@ import { formatCidr, formatIp, parseCidr, parseIp } from "../../shared/ip.ts";
 import { createLogger } from "../../shared/log.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";
 import { withoutChecksumOffload } from "./lab/checksum-offload.ts";
-import { guardKernel } from "./lab/kernel-guard.ts";
+import { leaveToSwitch } from "./leave-to-switch.ts";
 import { OpenVswitch } from "./open-vswitch.ts";
 
 const ip = (text: string) => parseIp(text)!;
@@ -159,6 +159,10 @@ export class ServiceNode implements AsyncDisposable {
     );
     withoutChecksumOffload(pod.namespace, "eth0");
     await this.vswitch.vsctl("add-port", "br-int", port, "--", "set", "Interface", port, `ofport_request=${ofport}`);
+    leaveToSwitch(
+      this.namespace,
+      this.pods.map((_pod, i) => `p${i}`),
+    );
     const flows = podFlows(context, { ofport, mac, ips: [ip(pod[4]), ip(pod[6])], vnid: 0 });
     this.#podParts.set(`pod/${number}`, { category: Category.pod, flows });
   }
@@ -205,7 +209,6 @@ async function makeNode(namespace: NetworkNamespace, beyond: NetworkNamespace): 
     ...routes.map(({ dst, via }) => `route replace ${formatCidr(dst)} via ${formatIp(via)} dev ${name} onlink`),
   );
   withoutChecksumOffload(beyond, "eth0");
-  await guardKernel(namespace, ["nic"]);
   await namespace.run(
     "nft -f -",
     `table inet out { chain post { type nat hook postrouting priority 100; oifname "nic" masquerade; }; }`,

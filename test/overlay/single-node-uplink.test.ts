@@ -5,7 +5,6 @@ import { compileExecutables } from "../conformance/plugin.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
 import { external, nodeOn, routerOn } from "./lab/addresses.ts";
-import { guardKernel } from "./lab/kernel-guard.ts";
 import { answers, unansweredPings } from "./lab/reach.ts";
 import { scratchUntilEnd } from "./lab/scratch-until-end.ts";
 import { seenBy, TcpServer } from "./lab/tcp.ts";
@@ -78,7 +77,6 @@ describeWith("a node whose own interface is a port of the pods' bridge", ["root"
     await removeKey(node, "uplink");
     await node.startAgent();
     expect(await holdersOf(node)).toEqual(["nic0"]);
-    await guardKernel(node.namespace, ["nic0"]);
     expect(await answers(underlay.namespace, node.addresses[0])).toBe(true);
     await node.agent.end();
     expect(await node.pipette("agent", "--config", node.home.configFile, "--cleanup")).toContain("undone");
@@ -99,7 +97,6 @@ describeWith("a node whose own interface is a port of the pods' bridge", ["root"
     using store = await node.home.store();
     expect(new Set(store.list().map(({ state }) => state))).toEqual(new Set(["cooling"]));
     await isAsBefore(node, before);
-    await guardKernel(node.namespace, ["nic0"]);
     expect(await answers(node.namespace, external[0])).toBe(true);
   });
 
@@ -161,7 +158,6 @@ describeWith("a node whose own interface is a port of the pods' bridge", ["root"
         if (isRunning) node.agent.signal("SIGCONT");
         else await node.startAgent();
         await eventually(async () => Bun.deepEquals(await ownOf(node).catch(() => []), before), "what the node had");
-        await guardKernel(node.namespace, ["br-int"]);
         for (const i of [0, 1] as const) {
           await eventually(() => answers(node.namespace, external[i]), "an answer to the node");
           await eventually(() => answers(pod.namespace, external[i]), "an answer to the pod");

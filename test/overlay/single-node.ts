@@ -1,3 +1,4 @@
+import { linkGroup } from "../../agent/datapath/veth/host-links.ts";
 import { executables } from "../conformance/plugin.ts";
 import { nodeOn } from "./lab/addresses.ts";
 import { type LabDataPath, LabNode, type NicShape, podBridges } from "./lab/lab-node.ts";
@@ -72,11 +73,14 @@ export async function podPortsOf({ node }: SingleNode): Promise<readonly string[
     .sort();
 }
 
+/** As `ip` says them. */
+const passing = new Set([linkGroup.arriving, linkGroup.leaving].map(String));
+
 /** Names of the node's interfaces, sorted. What is in a group is coming or going: a deletion goes on behind DEL's back. */
 export async function linksOf({ node }: SingleNode): Promise<readonly string[]> {
   const links: { ifname: string; group: string }[] = JSON.parse(await node.namespace.run("ip -j link"));
   return links
-    .filter(({ group }) => group === "default")
+    .filter(({ group }) => !passing.has(group))
     .map(({ ifname }) => ifname)
     .sort();
 }

@@ -1,5 +1,6 @@
 import { parseMac } from "../../../shared/mac.ts";
 import { addPortMac, type Link, type Message, setPodPort } from "../../netlink/mod.ts";
+import { linkGroup } from "../veth/host-links.ts";
 import type { HostSide } from "../veth/host-side.ts";
 import type { PortGuard } from "./port-guard.ts";
 
@@ -17,6 +18,7 @@ export function bridgeSide(bridge: Link, hairpin: boolean, guard: PortGuard): Ho
     gateway: bridge,
     master: bridge.index,
     finishesChecksums: true,
+    group: linkGroup.standing,
     portOptions: (host, podMac) => podPort(host, podMac, hairpin),
     guard: {
       macOf: ({ index }) => guard.at(index)?.mac,

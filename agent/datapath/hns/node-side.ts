@@ -40,6 +40,8 @@ const keptBySystem = {
   hasInterface: async () => true,
   moveAddresses: async () => undefined,
   keepAddresses: async () => undefined,
+  // The extension takes packets before the system sees them.
+  leaveToSwitch: async () => undefined,
 };
 
 /** The node's side of HNS networks, as the configuration asks for it. */

@@ -33,6 +33,12 @@ export interface HostNetwork {
    */
   keepAddresses(uplink: string, bridge: string): Promise<void>;
   /**
+   * These interfaces are ports of a switch in user space, which reads them beside the system's network: that makes nothing
+   * of what comes in by them for other addresses than theirs.
+   * @throws {CniError}
+   */
+  leaveToSwitch(names: readonly string[]): Promise<void>;
+  /**
    * Has exactly these routes, and no other of ours, an earlier agent's included.
    * @returns those that the system refuses, which cost the others nothing
    * @throws {CniError}

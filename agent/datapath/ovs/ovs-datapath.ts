@@ -14,6 +14,7 @@ import { type Attachment, PodPairs } from "../veth/pod-pairs.ts";
 import { openSandbox } from "../veth/sandbox.ts";
 import { wire } from "../veth/wiring.ts";
 import { comparePort } from "./compare-port.ts";
+import { KernelBeside } from "./linux/kernel-beside.ts";
 import { LinuxHost } from "./linux/linux-host.ts";
 import { transportMtu } from "./linux/transport.ts";
 import { podMtu } from "./mtu.ts";
@@ -42,6 +43,8 @@ class OvsDataPath implements DataPath {
   readonly #pairs: PodPairs;
   readonly #node: OvsNode;
   readonly #outward: Outward;
+  /** Where the switch is in user space. */
+  readonly #beside: KernelBeside | undefined;
   /** As the switch has them, and the kernel that sends to them. */
   readonly #pods: Pick<OverlayNode, "connectPod" | "disconnectPod"> = {
     connectPod: async (pod) => {
@@ -64,15 +67,16 @@ class OvsDataPath implements DataPath {
     const mtu = options.mtu ?? podMtu(transportMtu(socket, uplink, nodeAddresses), mode, tunnel.type, nodeAddresses);
     this.#network = { name: network, subnets: podSubnets, mtu };
     if (options.services !== undefined) this.#resources.use(options.services);
-    this.#node = this.#resources.use(
-      new OvsNode({ ...options, mtu, host: new LinuxHost(socket, gateway, dataDir, logger) }),
-    );
     const filters = this.#resources.use(this.#pairs.tools.kernel.openPacketFilterSocket());
+    this.#beside = options.kind === "netdev" ? new KernelBeside(filters, socket, gateway) : undefined;
+    const host = new LinuxHost(socket, gateway, dataDir, logger, this.#beside);
+    this.#node = this.#resources.use(new OvsNode({ ...options, mtu, host }));
     this.#outward = this.#resources.use(new Outward(options, filters));
   }
 
   async start(): Promise<void> {
     try {
+      this.#beside?.install(this.#hostEnds());
       // The node knows its pods by itself from the first time on.
       if (this.#hasStarted) await this.#node.start(() => true);
       else await this.#takeOver();
@@ -199,12 +203,17 @@ class OvsDataPath implements DataPath {
       ...missing.map((address) => `the gateway "${gateway}" lacks the address "${formatCidr(address)}"`),
       ...familiesNotForwarded([{ subnets: podSubnets }]).map((family) => `IPv${family} forwarding is off on the node`),
       ...this.#outward.missing(this.#pairs.tools.kernel),
+      ...(this.#beside?.missing(this.#hostEnds()) ?? []),
     ];
   }
 
   /** Host's ends that are in service or should be. */
   #attachments(): readonly Attachment[] {
     return this.#pairs.attachments((network) => network === this.#network.name);
+  }
+
+  #hostEnds(): readonly Link[] {
+    return this.#attachments().map(({ link }) => link);
   }
 
   #gateway(action: string): Link {

@@ -22,7 +22,7 @@ import { OpenFlowProgram } from "./program/mod.ts";
 import { isRelevant } from "./relevant.ts";
 import { roundsOf } from "./rounds.ts";
 import { ServiceKeeper } from "./services/service-keeper.ts";
-import { interfaceNamed, openDatabase, type SwitchDatabase } from "./switch-database.ts";
+import { interfaceNamed, openDatabase, readInUserSpace, type SwitchDatabase } from "./switch-database.ts";
 import { answering } from "./switch-errors.ts";
 import { isRefusal, type Part } from "./switch-program.ts";
 import { followVnids, vnidFor } from "./tenants.ts";
@@ -183,6 +183,7 @@ export class OvsNode implements OverlayNode {
     this.#running = { context, program };
     this.#ports.follow(context, (changes) => program.set(changes));
     await this.#keepAddresses();
+    await this.#leaveToSwitch();
     await this.#setUpHost();
     if (services !== undefined) {
       const cidrs = serviceCidrs;
@@ -241,6 +242,7 @@ export class OvsNode implements OverlayNode {
     const { program } = this.#running;
     const context = await setUpNode(this.#db, this.#options, this.#meters);
     const [kept] = await Promise.allSettled([this.#keepAddresses()]);
+    await this.#leaveToSwitch();
     if (!sameContext(context, this.#running.context)) {
       // Where the switch refuses, it is another context still, and is told again.
       await program.set(new Map([[basePartKey, basePart(context)]]));
@@ -266,6 +268,12 @@ export class OvsNode implements OverlayNode {
   async #keepAddresses(): Promise<void> {
     const { uplink, bridge, host } = this.#options;
     if (uplink !== undefined) await host.keepAddresses(uplink, bridge);
+  }
+
+  /** A switch in user space reads these beside the node, which has its own addresses elsewhere. */
+  async #leaveToSwitch(): Promise<void> {
+    const { kind, host } = this.#options;
+    if (kind === "netdev") await host.leaveToSwitch(readInUserSpace(this.#db.view));
   }
 
   /** The gateway's addresses, and the node's way to other nodes' pods and to services. */

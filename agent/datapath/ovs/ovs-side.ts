@@ -1,4 +1,5 @@
 import type { Link } from "../../netlink/mod.ts";
+import { linkGroup } from "../veth/host-links.ts";
 import type { HostSide } from "../veth/host-side.ts";
 import type { OverlayNode, SwitchKind } from "./options.ts";
 
@@ -15,6 +16,7 @@ export function ovsSide(
     master: 0,
     // ovs-vswitchd passes on what it reads: a packet without its checksum is dropped by connection tracking.
     finishesChecksums: kind === "system",
+    group: kind === "system" ? linkGroup.standing : linkGroup.beside,
     portOptions: () => [],
     connect: ({ name, index }, { owner, request, ipam }, mac) =>
       node.connectPod({

@@ -14,6 +14,12 @@ test.each([
   ["a bridge with one port more", change("Bridge", { name: "b", ports: 1 }, { name: "b", ports: 2 }), false],
   ["another device of the gateway", change("Interface", { name: "gw", ifindex: 1 }, { name: "gw", ifindex: 2 }), true],
   ["a pod's port that a call makes", change("Port", undefined, { name: "busy" }), false],
+  ["somebody's port on a bridge", change("Port", undefined, { name: "nic0", external_ids: new Map() }), true],
+  [
+    "somebody's port that has a tag now",
+    change("Port", { name: "nic0" }, { name: "nic0", external_ids: new Map() }),
+    false,
+  ],
   ["a pod's port that is gone", change("Port", { name: "pod" }), true],
   ["another number of a pod's port", change("Interface", { name: "pod", ofport: 1 }, { name: "pod", ofport: 2 }), true],
   ["more about a pod's port", change("Interface", { name: "pod", ifindex: 1 }, { name: "pod", ifindex: 2 }), false],

@@ -1,4 +1,5 @@
 import type { RowChange } from "../../ovsdb/mod.ts";
+import { roleOf } from "./port-identity.ts";
 
 const bridgeColumns = ["name", "datapath_type", "fail_mode", "protocols", "other_config"] as const;
 
@@ -15,7 +16,14 @@ export function isRelevant(
   const isOther = (column: string): boolean => before?.[column] !== after?.[column];
   if (table === "Bridge") return bridgeColumns.some(isOther);
   if (table !== "Port" && table !== "Interface") return false;
+  // The node's interface may have come to a bridge of somebody's, or left it.
+  if (table === "Port" && isOther("name") && isOthers(after ?? before)) return true;
   const name = String((after ?? before)?.["name"]);
   if (nodePorts.has(name)) return true;
   return !isSeenTo(name) && (isOther("name") || isOther("ofport"));
+}
+
+function isOthers(row: RowChange["after"]): boolean {
+  const ids = row?.["external_ids"];
+  return ids instanceof Map && roleOf(ids) === undefined;
 }

@@ -38,6 +38,17 @@ export function portsOf(view: SwitchView, bridge: string): readonly PortRow[] {
   return [...uuids].map((uuid) => view.row("Port", uuid)).filter((row) => row !== undefined);
 }
 
+/** Interfaces of the system that are ports of bridges in user space, whoever made those; without pods'. */
+export function readInUserSpace(view: SwitchView): readonly string[] {
+  const bridges = [...view.rows("Bridge").values()].filter(({ datapath_type: kind }) => kind === "netdev");
+  return bridges
+    .flatMap(({ name }) => portsOf(view, name))
+    .filter(({ external_ids }) => roleOf(external_ids) !== "pod")
+    .flatMap(({ interfaces }) => [...interfaces].map((uuid) => view.row("Interface", uuid)))
+    .flatMap((one) => (one !== undefined && (one.type === "" || one.type === "system") ? [one.name] : []))
+    .sort();
+}
+
 /** Name of the node's own interface on the bridge, where an agent has put one there. */
 export const uplinkOf = (view: SwitchView, bridge: string): string | undefined =>
   portsOf(view, bridge).find(({ external_ids }) => roleOf(external_ids) === "uplink")?.name;

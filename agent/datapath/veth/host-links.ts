@@ -17,7 +17,14 @@ import { ownerAltName } from "./names.ts";
  * Interface groups that say in which state an interface of ours is. They outlive the agent: what a killed one
  * left half made or half deleted is seen by the next. The numbers spell "pip" and are else without meaning.
  */
-export const linkGroup = { standing: 0, arriving: 0x70697001, leaving: 0x70697002 } as const;
+export const linkGroup = {
+  /** In service. */
+  standing: 0,
+  arriving: 0x70697001,
+  leaving: 0x70697002,
+  /** In service, and whoever forwards reads it beside the node's kernel, which is to hear nothing there. */
+  beside: 0x70697003,
+} as const;
 
 /** @param namespaceId of the namespace that it is in, as a link names its other end's; absent: the socket's */
 export function linkOrNone(socket: NetlinkSocket, key: LinkKey, namespaceId?: number): Link | undefined {

@@ -22,6 +22,8 @@ export interface HostSide {
   readonly master: number;
   /** `false`: whoever forwards passes packets on as they are, so that pods have to send them with whole checksums. */
   readonly finishesChecksums: boolean;
+  /** In which of `linkGroup` a host's end is in service. */
+  readonly group: number;
   /** What a port needs besides. @param podMac the pod's hardware address */
   portOptions(host: Link, podMac: string): readonly Message[];
   /** What may come in by a host's end. Absent: whoever forwards keeps to that by itself. */

@@ -16,6 +16,7 @@ import {
   type NetlinkSocket,
   type NetworkNamespace,
   readNamespaceId,
+  setIpv4Options,
   setLink,
 } from "../../netlink/mod.ts";
 import { hearNobody } from "../host/sysctl.ts";
@@ -64,7 +65,9 @@ async function finish(
   try {
     hearNobody(made.name);
     runAll(tools.socket, [
-      setLink(made.name, made.index, { alias: plan.alias, group: linkGroup.standing }),
+      // Before the group: what stands in one has all that its members have.
+      ...(side.group === linkGroup.beside ? [setIpv4Options(made.name, made.index, { hearsNobody: true })] : []),
+      setLink(made.name, made.index, { alias: plan.alias, group: side.group }),
       addAltName(made.name, made.index, plan.altName),
     ]);
     return await configure(tools, plan, namespace, made, side);

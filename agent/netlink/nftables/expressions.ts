@@ -2,6 +2,7 @@ import type { MessageWriter } from "../message-writer.ts";
 import {
   Comparison,
   EXTHDR_PRESENT,
+  Fib,
   LOOKUP_INVERTED,
   Meta,
   Nfta,
@@ -62,12 +63,28 @@ function meta(key: keyof typeof Meta, bytes: number): Field {
 
 /** Index of the interface that the packet came in by. */
 export const inputInterface = meta("IIF", 4);
+/** Number of the group of interfaces that it is in, in the machine's byte order. */
+export const inputInterfaceGroup = meta("IIFGROUP", 4);
+/** Its name, filled up with zeros. */
+export const inputInterfaceName = meta("IIFNAME", 16);
 /** Name of the one that it leaves by, filled up with zeros. */
 export const outputInterfaceName = meta("OIFNAME", 16);
 /** Of a packet in a table `inet`: 2 or 10, as AF_INET and AF_INET6. */
 export const networkFamily = meta("NFPROTO", 1);
 /** What stands behind IP's headers, extension headers included; not there where the kernel cannot make them out. */
 export const upperProtocol = meta("L4PROTO", 1);
+
+/** RTN_*: what the destination is to the interface that the packet came in by, in the machine's byte order; 2 where that has the address. */
+export const destinationKind: Field = {
+  bytes: 4,
+  load: (at) =>
+    expression("fib", (writer) => {
+      writer
+        .attrU32Net(Nfta.FIB_DREG, register(at))
+        .attrU32Net(Nfta.FIB_RESULT, Fib.ADDRTYPE)
+        .attrU32Net(Nfta.FIB_FLAGS, Fib.DESTINATION_AT_INPUT);
+    }),
+};
 
 /** 1 where the IPv6 packet has an extension header of this number, else 0. */
 export const hasExtensionHeader = (number: number): Field => ({

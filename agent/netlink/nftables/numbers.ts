@@ -5,6 +5,7 @@ const subsystem = 10 << 8;
 /** NFT_MSG_*, with the subsystem that nfnetlink finds nftables by. */
 export const NftMessage = {
   NEWTABLE: subsystem | 0,
+  DELTABLE: subsystem | 2,
   NEWCHAIN: subsystem | 3,
   GETCHAIN: subsystem | 4,
   NEWRULE: subsystem | 6,
@@ -21,7 +22,7 @@ export const BatchMessage = { BEGIN: 16, END: 17 } as const;
 export const batchSubsystem = 10;
 
 /** NFPROTO_* */
-export const TableFamily = { inet: 1, bridge: 7 } as const;
+export const TableFamily = { inet: 1, arp: 3, bridge: 7 } as const;
 
 /** NLM_F_APPEND: behind the rules that stand. */
 export const APPEND = 0x800;
@@ -82,12 +83,15 @@ export const Nfta = {
   EXTHDR_OFFSET: 3,
   EXTHDR_LEN: 4,
   EXTHDR_FLAGS: 5,
+  FIB_DREG: 1,
+  FIB_RESULT: 2,
+  FIB_FLAGS: 3,
   REJECT_TYPE: 1,
   REJECT_ICMP_CODE: 2,
 } as const;
 
 /** NFT_META_* */
-export const Meta = { IIF: 4, OIFNAME: 7, NFPROTO: 15, L4PROTO: 16 } as const;
+export const Meta = { IIF: 4, IIFNAME: 6, OIFNAME: 7, NFPROTO: 15, L4PROTO: 16, IIFGROUP: 21 } as const;
 
 /** NFT_PAYLOAD_*: from where on an offset counts. */
 export const PayloadBase = { link: 0, network: 1, transport: 2 } as const;
@@ -101,6 +105,8 @@ export const Verdict = { drop: 0, accept: 1, goto: -4 } as const;
 export const LOOKUP_INVERTED = 1;
 /** NFT_EXTHDR_F_PRESENT: answers whether the header is there, instead of its bytes. */
 export const EXTHDR_PRESENT = 1;
+/** NFT_FIB_RESULT_ADDRTYPE, and NFTA_FIB_F_DADDR with NFTA_FIB_F_IIF: what the destination is to the interface that the packet came in by. */
+export const Fib = { ADDRTYPE: 3, DESTINATION_AT_INPUT: 0x2 | 0x8 } as const;
 /** NFT_REJECT_ICMPX_UNREACH, NFT_REJECT_ICMPX_HOST_UNREACH: by the ICMP of the packet's family. */
 export const Reject = { ICMPX_UNREACH: 2, HOST_UNREACH: 2 } as const;
 

@@ -33,6 +33,7 @@ export const keyKinds = {
   mac: { type: 9, bytes: 6 },
   ipv4: { type: 7, bytes: 4 },
   ipv6: { type: 8, bytes: 16 },
+  ifname: { type: 41, bytes: 16 },
 } as const;
 
 export interface PacketSet {
@@ -53,6 +54,15 @@ export function createTable(table: Table): Message {
     action: `create the table "${table.name}"`,
     type: NftMessage.NEWTABLE,
     flags: Flag.CREATE,
+    body: (writer) => nftHeader(writer, table).attrText(Nfta.TABLE_NAME, table.name),
+  };
+}
+
+/** With all that it has. ENOENT: there is no such table. */
+export function deleteTable(table: Table): Message {
+  return {
+    action: `delete the table "${table.name}"`,
+    type: NftMessage.DELTABLE,
     body: (writer) => nftHeader(writer, table).attrText(Nfta.TABLE_NAME, table.name),
   };
 }
@@ -127,8 +137,8 @@ export function createSet({ table, name, key }: PacketSet, id: number): Message 
           key.reduce((sum, kind) => sum + padded(keyKinds[kind].bytes), 0),
         )
         .attrU32Net(Nfta.SET_ID, id);
-      // Numbers of interfaces are in the machine's byte order: kind 0, four bytes, 1.
-      if (key[0] === "ifindex" && key.length === 1)
+      // Numbers and names of interfaces are in the machine's byte order: kind 0, four bytes, 1.
+      if ((key[0] === "ifindex" || key[0] === "ifname") && key.length === 1)
         writer.attrBytes(Nfta.SET_USERDATA, Uint8Array.from([0, 4, 1, 0, 0, 0]));
     },
   };

@@ -38,6 +38,8 @@ export function allWays(cluster: () => Cluster): void {
       ...(await Promise.all(some.map((pod) => placeOf(cluster(), pod)))),
       ...(await Promise.all(cluster().nodes.map((node) => nodePlace(cluster(), node)))),
     ];
+    // A switch in user space drops the first packets to an end of a tunnel whose MAC it does not know yet.
+    await unansweredPings(places);
     expect(await unansweredPings(places, [...places, beyond()])).toEqual([]);
     expect(await failedConnections(places, [...places, beyond()])).toEqual([]);
   });

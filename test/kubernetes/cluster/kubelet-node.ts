@@ -80,8 +80,9 @@ export class KubeletNode implements AsyncDisposable {
       ...routerOn(link).map((router) => `route add default via ${router}`),
     );
     const vswitch = spec.hasSwitch ? stack.use(await startNodeSwitch(place, namespace, number, nic)) : undefined;
+    // Not links: the agent's container sees this directory alone.
     for (const name of ["loopback", "portmap", "bridge", "host-local"])
-      await place.run(`ln -s ${debianPlugins}/${name} /opt/cni/bin/${name}`);
+      await place.run(`cp ${debianPlugins}/${name} /opt/cni/bin/${name}`);
     const programs = spec.containerd === 1 ? {} : { programs: dirname(kubernetesProgram("containerd")) };
     const places = { pluginDir: "/opt/cni/bin", confDir: "/etc/cni/net.d", ...programs };
     const containerd = stack.use(await Containerd.start(place, places));
@@ -108,6 +109,7 @@ export class KubeletNode implements AsyncDisposable {
       executables: "/opt/cni/bin",
       fixedLinks: ["lo", nic, ...(this.vswitch === undefined ? ["pipette0"] : switchLinks)],
       fixedNamespaces: [],
+      env: { PIPETTE_NODE_NAME: this.name },
       withinMs: 40_000,
     };
     await expectAgreement(options, () => this.sandboxes());

@@ -1,5 +1,4 @@
 import { nodeMac, nodeOn, routerOn } from "../../overlay/lab/addresses.ts";
-import { guardKernel } from "../../overlay/lab/kernel-guard.ts";
 import { withLength } from "../../overlay/lab/underlay.ts";
 import { OpenVswitch } from "../../overlay/open-vswitch.ts";
 import type { NetworkNamespace } from "../../support/network-namespace.ts";
@@ -7,7 +6,7 @@ import type { PrivateNode } from "../../support/private-node.ts";
 
 const outerBridge = "br-phy";
 /** Where agents look for it. */
-export const switchDirectory = "/run/openvswitch";
+const switchDirectory = "/run/openvswitch";
 
 /** Interfaces that a node with a switch has, and that are nobody's pod. */
 export const switchLinks = [outerBridge, "ovs-netdev", "br-int", "pipette-gw0", "pipette-tun0"] as const;
@@ -27,13 +26,6 @@ export async function startNodeSwitch(
     `other_config:hwaddr="${nodeMac(number)}"`,
     ...["--", "add-port", outerBridge, nic],
   );
-  namespace.sysctl({
-    "ipv4/conf/all/arp_ignore": 1,
-    "ipv4/conf/all/arp_announce": 2,
-    "ipv4/conf/all/rp_filter": 0,
-    "ipv4/conf/default/rp_filter": 0,
-  });
-  await guardKernel(namespace, [outerBridge]);
   await namespace.ip(
     `link set ${outerBridge} up`,
     `addr flush dev ${nic}`,

@@ -9,8 +9,8 @@ import { partsAnew } from "./parts-anew.ts";
 import { allWays } from "./all-ways.ts";
 import { movedPods } from "./moved-pods.ts";
 
-/** The first node has what the controller manager gives it, the second a pool of thirteen addresses. */
-const smallPool = { podCIDR: "10.10.200.0/28", podCIDRs: ["10.10.200.0/28", "fd10:0:0:c8::/64"] };
+/** The first node has what the controller manager gives it, the second a pool of 29 addresses. */
+const smallPool = { podCIDR: "10.10.200.0/27", podCIDRs: ["10.10.200.0/27", "fd10:0:0:c8::/64"] };
 
 /** What has to hold in a cluster of two nodes, the second with containerd 2, whose agents have this data path. */
 export function describeCluster(title: string, dataPath: DataPath): void {
@@ -42,8 +42,8 @@ export function describeCluster(title: string, dataPath: DataPath): void {
     });
 
     allWays(cluster);
-    movedPods(cluster);
     partsAnew(cluster);
+    movedPods(cluster);
     crowdedPool(cluster);
     replacedAgents(cluster);
 

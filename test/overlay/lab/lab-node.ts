@@ -2,7 +2,6 @@ import { AgentHome, type AgentProcess } from "../../support/agent-process.ts";
 import { NetworkNamespace } from "../../support/network-namespace.ts";
 import { OpenVswitch } from "../open-vswitch.ts";
 import { type Link, nodeMac, nodeOn, routerOn } from "./addresses.ts";
-import { guardKernel } from "./kernel-guard.ts";
 import { LabPod, type PodRequest } from "./lab-pod.ts";
 import { type Underlay, withLength } from "./underlay.ts";
 
@@ -77,7 +76,6 @@ export class LabNode implements AsyncDisposable {
     await using made = new AsyncDisposableStack();
     const namespace = made.use(NetworkNamespace.create());
     await namespace.ip("link set lo up");
-    namespace.sysctl(quietKernel);
     const cable = underlay.connect(spec.link, spec.number, namespace, nic, nodeMac(spec.number));
     const vswitch =
       spec.dataPath === "bridge"
@@ -85,7 +83,7 @@ export class LabNode implements AsyncDisposable {
         : made.use(await OpenVswitch.start("both", { parent: spec.parent, within: namespace.within }));
     await cable;
     const node = new LabNode(spec, namespace, vswitch);
-    await node.#connectNic(nodeMac(spec.number), vswitch);
+    await node.#connectNic(nodeMac(spec.number));
     made.move();
     return node;
   }
@@ -105,8 +103,6 @@ export class LabNode implements AsyncDisposable {
   /** Starts the agent, for the first time or again, and waits until it is ready. */
   async startAgent(): Promise<void> {
     this.#agent = await this.home.start();
-    // Only now does the switch answer for the node's addresses.
-    if (this.#nic === "uplink") await guardKernel(this.namespace, [podBridges.ovs]);
   }
 
   /** A pod that is still to be added. */
@@ -156,7 +152,7 @@ export class LabNode implements AsyncDisposable {
     return this.vswitch.run("ovs-ofctl", "-O", "OpenFlow15", command, target, ...args);
   }
 
-  async #connectNic(mac: string, vswitch: OpenVswitch | undefined): Promise<void> {
+  async #connectNic(mac: string): Promise<void> {
     const holder = this.#nic === "outer-bridge" ? outerBridge : nic;
     if (holder === outerBridge) {
       const bridge = ["datapath_type=netdev", "fail_mode=standalone", `other_config:hwaddr="${mac}"`];
@@ -165,7 +161,6 @@ export class LabNode implements AsyncDisposable {
         ...["--", "add-port", outerBridge, nic],
       );
     }
-    if (vswitch !== undefined) await guardKernel(this.namespace, [holder]);
     this.namespace.sysctl({ [`ipv6/conf/${holder}/accept_dad`]: 0 });
     await this.namespace.ip(
       `link set ${nic} up`,
@@ -175,14 +170,6 @@ export class LabNode implements AsyncDisposable {
     );
   }
 }
-
-/** A node answers for an address on the interface that has it, and on no other. */
-const quietKernel = {
-  "ipv4/conf/all/arp_ignore": 1,
-  "ipv4/conf/all/arp_announce": 2,
-  "ipv4/conf/all/rp_filter": 0,
-  "ipv4/conf/default/rp_filter": 0,
-};
 
 function agentConfig(spec: NodeSpec, node: LabNode, vswitch: OpenVswitch | undefined): Record<string, unknown> {
   const { ovs, nodes, ...others } = spec.config;

@@ -2,7 +2,6 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually } from "../../support/agent-process.ts";
-import { NetworkNamespace } from "../../support/network-namespace.ts";
 import { describeWith } from "../../support/requires.ts";
 import { external } from "./addresses.ts";
 import { Lab } from "./lab.ts";
@@ -43,33 +42,6 @@ describeWith("the ground of the many nodes", ["root", "openvswitch", "nft"], () 
     expect(await answers(node.namespace, lab.node(2).addresses[0], { seconds: 1 })).toBe(false);
     await lab.underlay.plug(2, "up");
     expect(await answers(node.namespace, lab.node(2).addresses[0])).toBe(true);
-  });
-
-  test("a node's kernel does not hear what is the switch's alone", async () => {
-    const { namespace, vswitch } = lab.node(1);
-    await namespace.ip("link add far type veth peer name near", "addr add 10.99.0.1/24 dev near", "link set near up");
-    using far = NetworkNamespace.create();
-    await namespace.ip(`link set far netns ${far.path}`);
-    await far.ip("addr add 10.99.0.2/24 dev far", "link set far up");
-    await vswitch.vsctl(
-      "add-br",
-      "br-test",
-      "--",
-      "set",
-      "Bridge",
-      "br-test",
-      "datapath_type=netdev",
-      "fail_mode=secure",
-      "--",
-      "add-port",
-      "br-test",
-      "near",
-    );
-    expect(await answers(far, "10.99.0.1", { seconds: 1 })).toBe(false);
-    await namespace.run("nft delete table arp lab");
-    await namespace.run("nft delete table inet lab");
-    expect(await answers(far, "10.99.0.1", { seconds: 1 })).toBe(true);
-    await vswitch.vsctl("del-br", "br-test");
   });
 
   test("a lab that is disposed leaves nothing behind", async () => {

@@ -6,6 +6,7 @@ import { linkOrNone } from "../../veth/host-links.ts";
 import { PodPairs } from "../../veth/pod-pairs.ts";
 import { removeOverlay } from "../remove-overlay.ts";
 import { openDatabase, uplinkOf } from "../switch-database.ts";
+import { removeKernelBeside } from "./kernel-beside.ts";
 import { findNodeAddresses } from "./linux-host.ts";
 import { moveAddresses } from "./uplink.ts";
 import { UplinkNotes } from "./uplink-record.ts";
@@ -47,6 +48,8 @@ export async function cleanUpOvs(leavings: Leavings): Promise<readonly HostChang
     ...(back.did === "failed" ? [] : await removeOverlay(database, bridge)),
     await attempt("packet rules", `table "${packetTable({ bridge: gateway })}"`, async () => {
       await removePacketRules([{ bridge: gateway }]);
+      using filters = pairs.tools.kernel.openPacketFilterSocket();
+      removeKernelBeside(filters, socket, gateway);
       return true;
     }),
   ];

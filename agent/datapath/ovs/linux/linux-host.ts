@@ -11,6 +11,7 @@ import { linkOrNone } from "../../veth/host-links.ts";
 import { interfaceError } from "../../veth/kernel-errors.ts";
 import type { Gateway, HostNetwork } from "../host-network.ts";
 import { declareNeighbours } from "./declared-neighbours.ts";
+import type { KernelBeside } from "./kernel-beside.ts";
 import { isLinkLocal, moveAddresses } from "./uplink.ts";
 import { UplinkNotes } from "./uplink-record.ts";
 
@@ -20,16 +21,19 @@ export class LinuxHost implements HostNetwork {
   readonly #gateway: string;
   readonly #notes: UplinkNotes;
   readonly #logger: Logger;
+  readonly #beside: KernelBeside | undefined;
 
   /**
    * @param gateway name of the gateway port
    * @param dataDir where the node's addresses on the bridge are noted
+   * @param beside where the switch is in user space
    */
-  constructor(socket: NetlinkSocket, gateway: string, dataDir: string, logger: Logger) {
+  constructor(socket: NetlinkSocket, gateway: string, dataDir: string, logger: Logger, beside?: KernelBeside) {
     this.#socket = socket;
     this.#gateway = gateway;
     this.#notes = new UplinkNotes(dataDir);
     this.#logger = logger;
+    this.#beside = beside;
   }
 
   macOf(uplink: string): Promise<string> {
@@ -81,6 +85,10 @@ export class LinuxHost implements HostNetwork {
       if (!(caught instanceof CniError)) throw caught;
       this.#logger.warn("the node's addresses would go with the bridge: they are not noted", { error: caught.message });
     }
+  }
+
+  leaveToSwitch(names: readonly string[]): Promise<void> {
+    return inKernel("leave interfaces to the switch", () => this.#beside?.leaveToSwitch(names));
   }
 
   setRoutes(routes: readonly NodeRoute[]): Promise<readonly RefusedRoute[]> {

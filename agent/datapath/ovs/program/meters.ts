@@ -16,7 +16,10 @@ export class Meters {
     this.#standing = new Set(found.map(({ id }) => id));
   }
 
-  /** Those of these flows. What the switch refuses it says again of the flow. @throws {OpenFlowError} as `learn` */
+  /**
+   * Those of these flows. What the switch refuses it says again of the flow, and it does what it is asked for in order: so
+   * flows may follow at once. @throws {OpenFlowError} as `learn`
+   */
   async ensure(client: OpenFlowClient, flows: Iterable<Flow>): Promise<void> {
     const missing = new Set<number>();
     for (const { actions } of flows)

@@ -1,10 +1,11 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { type Flow, flowText, type OpenFlowGroup } from "../../../openflow/mod.ts";
-import { cookieOf } from "../pipeline/cookie.ts";
+import { type Category, cookieOf } from "../pipeline/cookie.ts";
 import type { Part } from "../switch-program.ts";
 
 /** A part with its flows by their places in the switch and its groups by their numbers, cookies set. */
 export interface PlacedPart {
+  readonly category: Category;
   readonly flows: ReadonlyMap<string, Flow>;
   readonly groups: ReadonlyMap<number, OpenFlowGroup>;
 }
@@ -23,7 +24,7 @@ export function placePart(key: string, part: Part, round: number, object: number
     if (groups.has(group.id)) throw doubled(key, `group ${group.id}`);
     groups.set(group.id, group);
   }
-  return { flows, groups };
+  return { category: part.category, flows, groups };
 }
 
 const doubled = (key: string, what: string): CniError =>

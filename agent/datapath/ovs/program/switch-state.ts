@@ -1,5 +1,13 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
-import { deleteGroup, type OpenFlowClient, OpenFlowError, type OpenFlowRequest } from "../../../openflow/mod.ts";
+import {
+  addFlow,
+  deleteFlow,
+  deleteGroup,
+  type OpenFlowClient,
+  OpenFlowError,
+  type OpenFlowRequest,
+} from "../../../openflow/mod.ts";
+import { Category } from "../pipeline/cookie.ts";
 import type { ProgramBounds } from "./bounds.ts";
 import { type Drift, driftOf } from "./drift.ts";
 import { Meters } from "./meters.ts";
@@ -54,10 +62,18 @@ export class SwitchState {
     const difference = this.keep(changes);
     if (difference instanceof CniError) return difference;
     for (const { id } of difference.setGroups) this.#groups.add(id);
-    await this.#meters.ensure(client, difference.addedFlows);
-    const refusal = await this.#try(client, changeRequests(difference));
+    const areFree = comeOrGo(changes, difference);
+    const requests = areFree ? oneByOne(difference) : changeRequests(difference);
+    // Meters go out before the flows that name them, and nobody waits in between.
+    const [, refusal] = await Promise.all([
+      this.#meters.ensure(client, difference.addedFlows),
+      areFree ? this.#tryEach(client, requests) : this.#try(client, requests),
+    ]);
     if (refusal === undefined) for (const id of difference.deletedGroups) this.#groups.delete(id);
-    else this.parts.apply(difference.back);
+    else {
+      const undone = this.parts.apply(difference.back);
+      if (areFree) await client.bundle(changeRequests(undone), this.#bounds.bundleMs);
+    }
     return refusal;
   }
 
@@ -138,15 +154,44 @@ export class SwitchState {
 
   async #try(client: OpenFlowClient, requests: readonly OpenFlowRequest[]): Promise<CniError | undefined> {
     if (requests.length === 0) return undefined;
-    try {
-      await client.bundle(requests, this.#bounds.bundleMs);
-      return undefined;
-    } catch (caught) {
-      if (!isRefusal(caught)) throw caught;
-      return new CniError(CniCode.interfaceFailure, caught.message, { cause: caught });
-    }
+    return whyNot(() => client.bundle(requests, this.#bounds.bundleMs));
+  }
+
+  /** @returns what the switch said against one of them; it has the others */
+  async #tryEach(client: OpenFlowClient, requests: readonly OpenFlowRequest[]): Promise<CniError | undefined> {
+    return whyNot(async () => {
+      const [refusal] = await client.run(requests, this.#bounds.bundleMs);
+      if (refusal !== undefined) throw refusal;
+    });
   }
 }
+
+/** @returns what the switch said against it @throws {OpenFlowError} where the connection is lost */
+async function whyNot(work: () => Promise<void>): Promise<CniError | undefined> {
+  try {
+    await work();
+    return undefined;
+  } catch (caught) {
+    if (!isRefusal(caught)) throw caught;
+    return new CniError(CniCode.interfaceFailure, caught.message, { cause: caught });
+  }
+}
+
+/** Pods that come and go, and none that changes. */
+const comeOrGo = (changes: Changes, { back }: Difference): boolean =>
+  [...changes].every(([key, part]) => {
+    const before = back.get(key);
+    return (part === undefined || before === undefined) && (part ?? before)?.category === Category.pod;
+  });
+
+/**
+ * Without a bundle: the switch answers for these once, and for a bundle twice, which a pod's ADD waits for. Flows come from
+ * the last table to the first and go from the first to the last, so that a packet that meets one of them meets all behind it.
+ */
+const oneByOne = ({ deletedFlows, addedFlows }: Difference): readonly OpenFlowRequest[] => [
+  ...deletedFlows.toSorted((a, b) => a.table - b.table).map(deleteFlow),
+  ...addedFlows.toSorted((a, b) => b.table - a.table).map(addFlow),
+];
 
 /** Whether it says something of what was asked for, and not of the connection. */
 export const isRefusal = (caught: unknown): caught is OpenFlowError =>
