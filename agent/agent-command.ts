@@ -16,7 +16,14 @@ import { strangeKeysBeside } from "./config/network-files.ts";
 import { openFiles, readConfig, readText } from "./config/read-config.ts";
 import { openSecrets } from "./config/secret-files.ts";
 import { chooseDataPath } from "./data-path-choice.ts";
+import { followConfig } from "./followed-config.ts";
+import { HealthServer } from "./health-server.ts";
 import { openRegistry } from "./nodes/open-registry.ts";
+
+const portRule = {
+  wrong: (text: string) => (/^\d{1,5}$/.test(text) && Number(text) >= 1 && Number(text) <= 65_535 ? undefined : "none"),
+  wanted: "a port from 1 to 65535",
+};
 
 export const agentCommand = defineCommand({
   action: "run the agent",
@@ -35,25 +42,54 @@ export const agentCommand = defineCommand({
     },
     cleanup: { help: "takes back what agents have changed on this node, while none runs; not of kernel bridges" },
     json: { help: "what was taken back, as one JSON object" },
+    "follow-config": {
+      help: "ends once the configuration has changed and an agent can start with it: for a supervisor that starts it anew",
+    },
+    "health-port": {
+      value: "PORT",
+      rule: portRule,
+      help: "answers a kubelet's probes there, on 127.0.0.1: /startupz, /livez, /readyz",
+    },
     service: { help: "Windows: as the service that the service control manager has started" },
   },
   exits: { 0: "stopped as asked, the configuration is in order, or nothing of ours is left on the node" },
   run: async ({ options }, console) => {
     const { config: file = paths.agentConfig, check, cleanup, json, service, "log-file": logFile } = options;
+    const { "follow-config": followsConfig, "health-port": port } = options;
     if (cleanup) return cleanUp(file, json, console);
     const io = logFile === undefined ? console : await logInto(logFile, console);
-    return service ? asService(io, (supervisor) => run(file, check, io, supervisor)) : run(file, check, io);
+    if (service && followsConfig) {
+      console.stderr(
+        `Cannot follow the configuration as a service: Windows starts none anew that ends well, wanted one of both\n`,
+      );
+      return exitStatus.wrongArguments;
+    }
+    const watched = {
+      ...(followsConfig ? { configFile: file } : {}),
+      ...(port === undefined ? {} : { healthPort: Number(port) }),
+    };
+    return service
+      ? asService(io, (supervisor) => run(file, check, io, { ...watched, supervisor }))
+      : run(file, check, io, watched);
   },
 });
 
-async function run(file: string, check: boolean, io: TerminalIo, supervisor?: Supervisor): Promise<number> {
+/** Who looks after the agent while it runs. */
+interface Watched {
+  readonly supervisor?: Supervisor;
+  /** Once it asks for something else, a supervisor is to start the agent anew. */
+  readonly configFile?: string;
+  readonly healthPort?: number;
+}
+
+async function run(file: string, check: boolean, io: TerminalIo, watched: Watched): Promise<number> {
   if (check) return checkText(file, io);
   const config = await readConfig(file, io);
   if (config === undefined) return exitStatus.failed;
-  const status = await serve(config, io, supervisor);
+  const status = await serve(config, io, watched);
   // A call of HNS that hangs would keep the process, and its supervisor from starting the next one. A service has still
   // to tell how it ended.
-  if (isWindows && supervisor === undefined) process.exit(status);
+  if (isWindows && watched.supervisor === undefined) process.exit(status);
   return status;
 }
 
@@ -91,10 +127,16 @@ async function cleanUp(file: string, json: boolean, io: TerminalIo): Promise<num
   return await cleanUpNode({ dataDir, networks: names, system, hcn, run: openHostRunner(), ...overlay }, json, io);
 }
 
-async function serve(config: AgentConfig, io: TerminalIo, supervisor: Supervisor | undefined): Promise<number> {
+async function serve(config: AgentConfig, io: TerminalIo, watched: Watched): Promise<number> {
+  const { supervisor, configFile, healthPort } = watched;
   const logger = createLogger(config.logLevel, (line) => io.stderr(`${line}\n`));
   const system = await openSystem();
-  return runDaemon({ who: "the agent", logger, system, env: io.env, supervisor }, async () => {
+  await using followed = configFile === undefined ? undefined : followConfig(configFile, config, logger);
+  await using health = new HealthServer();
+  const context = { who: "the agent", logger, system, env: io.env, supervisor, restartWanted: followed?.changed };
+  // Awaited here: what looks after it ends after it.
+  return await runDaemon(context, async () => {
+    if (healthPort !== undefined) health.listen(healthPort);
     const registry = config.nodes === undefined ? undefined : await openRegistry(config.nodes, logger);
     const agent = await Agent.start(config, {
       logger,
@@ -102,6 +144,7 @@ async function serve(config: AgentConfig, io: TerminalIo, supervisor: Supervisor
       ...(registry === undefined ? {} : { registry }),
       ...(await chooseDataPath(config, logger)),
     });
+    health.started(agent);
     void warmUp(logger);
     return agent;
   });

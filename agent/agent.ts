@@ -3,6 +3,7 @@ import { openSound, StoreWatch } from "../ipam/mod.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
 import type { Logger } from "../shared/log.ts";
+import type { NodeProblem } from "../shared/proto/pipette-messages.ts";
 import type { CallContext } from "../shared/server/handlers.ts";
 import { InstanceLock } from "../shared/server/instance-lock.ts";
 import { SocketServer } from "../shared/server/socket-server.ts";
@@ -23,7 +24,7 @@ import { pause } from "./pause.ts";
 import { cniRpcs } from "./services/cni-service.ts";
 import { agentIpamRpcs } from "./services/ipam-service.ts";
 import { mendRpcs } from "./services/mend-service.ts";
-import { nodeRpcs } from "./services/node-service.ts";
+import { nodeRpcs, outages } from "./services/node-service.ts";
 import { registryRpcs } from "./services/registry-service.ts";
 import { Janitor } from "./state/janitor.ts";
 import { knowsEveryOwner } from "./state/known-owners.ts";
@@ -134,6 +135,12 @@ export class Agent {
     return Promise.race(dataPathLost === undefined ? ways : [...ways, dataPathLost]);
   }
 
+  /** Why the node as a whole has no network for pods now: what STATUS fails for. */
+  outages(): Promise<readonly NodeProblem[]> {
+    const asked = { notReady: () => this.#notReady(), refused: () => this.#joining.refused };
+    return outages(this.#parts, asked, "");
+  }
+
   /** Finishes the calls in flight within the configured bound, keeps the runtime's file, releases everything else. */
   async stop(): Promise<void> {
     if (this.#state.t === "stopping") return;
@@ -235,7 +242,7 @@ export class Agent {
     const [network] = config.networks;
     if (path === undefined || network === undefined) return;
     const chain = chainOf(config);
-    const written = writeAtomically(path, conflistText(config, network, chain.plugins));
+    const written = writeAtomically(path, conflistText(config, network, chain));
     logger.info(written ? "wrote the network configuration" : "the network configuration is up to date", { path });
     const lack = lackOf(chain);
     if (lack !== undefined) logger.warn(`the network configuration is without ${lack}`);

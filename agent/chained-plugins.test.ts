@@ -41,6 +41,22 @@ test("of what is not there, or cannot be run, it says what pods go without", () 
   );
 });
 
+test("newer versions are offered where every plugin of the list knows them, or somebody says so", () => {
+  const knowing = (name: string, ...supportedVersions: readonly string[]): void =>
+    writeFileSync(join(directory, name), `#!/bin/sh\necho '${JSON.stringify({ supportedVersions })}'\n`, {
+      mode: 0o755,
+    });
+  expect(chained().versions).toEqual(["1.0.0", "1.1.0"]);
+  knowing("portmap", "0.4.0", "1.0.0", "1.1.0");
+  expect(chained().versions).toEqual(["1.0.0", "1.1.0"]);
+  knowing("bandwidth", "0.4.0", "1.0.0");
+  expect(chained().versions).toEqual(["1.0.0"]);
+  put("bandwidth");
+  expect(chained().versions).toEqual(["1.0.0"]);
+  expect(chained('cni: { cniVersion: "0.4.0", plugins: [{ type: nowhere }] }\n').versions).toEqual(["0.4.0"]);
+  expect(chained('cni: { cniVersions: ["1.0.0", "1.1.0"] }\n').versions).toEqual(["1.0.0", "1.1.0"]);
+});
+
 test("what the configuration says holds, there or not", () => {
   put("portmap", "bandwidth");
   expect(chained("cni: { plugins: [] }\n").plugins).toEqual([]);

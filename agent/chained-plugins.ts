@@ -1,8 +1,10 @@
 import { accessSync, constants } from "node:fs";
 import { dirname, join } from "node:path";
+import { atLeast, type CniVersion } from "../shared/cni/versions.ts";
 import { paths } from "../shared/paths.ts";
 import { isWindows } from "../shared/platform.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
+import { knownToAll } from "./plugin-versions.ts";
 
 type Plugin = Readonly<Record<string, unknown>>;
 
@@ -23,6 +25,8 @@ const otherDirectories: readonly string[] = isWindows
 /** The plugins to run after ours. */
 export interface Chain {
   readonly plugins: readonly Plugin[];
+  /** Of the specification, which runtimes may choose from. */
+  readonly versions: readonly CniVersion[];
   /** Types of the usual ones that are not there. */
   readonly lacking: readonly string[];
   /** Where they were looked for. */
@@ -33,13 +37,20 @@ export interface Chain {
 export function chainOf(config: Pick<AgentConfig, "cni" | "dataPath">, directory = pluginDirectory()): Chain {
   const { plugins } = config.cni;
   // HNS maps a pod's ports itself.
-  if (plugins !== undefined || config.dataPath === "hns") return { plugins: plugins ?? [], lacking: [], directory };
+  if (plugins !== undefined || config.dataPath === "hns") return chained(config, plugins ?? [], directory);
   const isThere = ({ type }: Plugin): boolean => isPlugin(join(directory, String(type)));
   return {
-    plugins: usualPlugins.filter(isThere),
+    ...chained(config, usualPlugins.filter(isThere), directory),
     lacking: usualPlugins.filter((plugin) => !isThere(plugin)).map(({ type }) => String(type)),
-    directory,
   };
+}
+
+function chained({ cni }: Pick<AgentConfig, "cni">, plugins: readonly Plugin[], directory: string): Chain {
+  const { cniVersion: least, cniVersions } = cni;
+  const types = plugins.map(({ type }) => `${type}${paths.executableSuffix}`);
+  const known = (): readonly CniVersion[] =>
+    knownToAll(types, directory).filter((version) => version !== least && atLeast(version, least));
+  return { plugins, versions: cniVersions ?? [least, ...known()], lacking: [], directory };
 }
 
 /** Those of the usual ones that have these types. */

@@ -26,13 +26,16 @@ describe("conflistText", () => {
   test("of the least configuration is the sample beside agent.yaml", () => {
     const config = configOf(yaml);
     // With the usual plugins beside ours.
-    const text = conflistText(config, config.networks[0]!, usualOf(["portmap", "bandwidth"]));
+    const text = conflistText(config, config.networks[0]!, {
+      plugins: usualOf(["portmap", "bandwidth"]),
+      versions: ["1.0.0", "1.1.0"],
+    });
     expect(JSON.parse(text)).toEqual(JSON.parse(readFileSync(join(samples, "10-pipette.conflist"), "utf8")));
   });
 
   test("has what the configuration says: both families, other plugins after ours, other places", () => {
     const config = configOf(readFileSync(join(samples, "agent.yaml"), "utf8"));
-    const list = JSON.parse(conflistText(config, config.networks[0]!, chainOf(config).plugins));
+    const list = JSON.parse(conflistText(config, config.networks[0]!, chainOf(config)));
     expect(list.plugins.map((plugin: { type: string }) => plugin.type)).toEqual(["pipette", "portmap", "bandwidth"]);
     expect(list.plugins[0].ipam.routes).toEqual([{ dst: "0.0.0.0/0" }, { dst: "::/0" }]);
     expect(list.plugins[0].ipam.exclude).toEqual(["10.244.1.5", "10.244.1.16/28"]);
@@ -41,7 +44,7 @@ describe("conflistText", () => {
 
   test("leaves cniVersions out where the configuration has none, and has no path where it has no name", () => {
     const config = configOf(`${yaml}cni: { cniVersions: [], fileName: "" }\n`);
-    expect(Object.keys(JSON.parse(conflistText(config, config.networks[0]!, [])))).toEqual([
+    expect(Object.keys(JSON.parse(conflistText(config, config.networks[0]!, chainOf(config))))).toEqual([
       "cniVersion",
       "name",
       "plugins",
@@ -53,7 +56,7 @@ describe("conflistText", () => {
 test("only where HNS maps a pod's ports are they asked of us", () => {
   const capabilities = (text: string): unknown => {
     const config = configOf(text);
-    return JSON.parse(conflistText(config, config.networks[0]!, [])).plugins[0].capabilities;
+    return JSON.parse(conflistText(config, config.networks[0]!, chainOf(config))).plugins[0].capabilities;
   };
   const hns = yaml.replace("bridge: br0", "bridge: br0, hns: { nodeAddress: 192.168.1.5 }");
   const common = { dns: true, ips: true, ipRanges: true, mac: true };

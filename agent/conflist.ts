@@ -6,10 +6,14 @@ import { ipamSection } from "./verbs/network.ts";
 /**
  * The network configuration list of `network` (specification 1.1.0, section 1). Newer runtimes choose from
  * `cniVersions`, older ones read `cniVersion` alone. A capability that is not declared never reaches us.
- * @param chained what runs after us
+ * @param chain what runs after us, and the versions that all of it knows
  */
-export function conflistText(config: AgentConfig, network: NetworkConfig, chained: Chain["plugins"]): string {
-  const { cniVersion, cniVersions, disableGC } = config.cni;
+export function conflistText(
+  config: AgentConfig,
+  network: NetworkConfig,
+  { plugins, versions }: Pick<Chain, "plugins" | "versions">,
+): string {
+  const { cniVersion, disableGC } = config.cni;
   const ours = {
     type: "pipette",
     socket: config.socket,
@@ -19,10 +23,10 @@ export function conflistText(config: AgentConfig, network: NetworkConfig, chaine
   };
   const list = {
     cniVersion,
-    ...(cniVersions.length === 0 ? {} : { cniVersions }),
+    ...(versions.length === 0 ? {} : { cniVersions: versions }),
     name: network.name,
     ...(disableGC ? { disableGC } : {}),
-    plugins: [ours, ...chained],
+    plugins: [ours, ...plugins],
   };
   return `${JSON.stringify(list, null, 2)}\n`;
 }

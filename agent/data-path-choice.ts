@@ -11,18 +11,20 @@ export type DataPathChoice = Pick<
   "prepareNode" | "createDataPath" | "dataPathName" | "sources" | "dataPathLost"
 >;
 
+/** What is wrong where this system has no such data path. */
+export function wrongSystem({ dataPath }: Pick<AgentConfig, "dataPath">): string | undefined {
+  if ((dataPath === "hns") === isWindows) return undefined;
+  const systems = { bridge: "Linux", ovs: "Linux", hns: "Windows" };
+  return `"dataPath" is "${dataPath}", which ${systems[dataPath]} has, wanted "${isWindows ? "hns" : "bridge"}"`;
+}
+
 /**
  * What the configuration's `dataPath` stands for; only its code is loaded.
  * @throws {CniError} code 7 where this system has no such data path
  */
 export function chooseDataPath(config: AgentConfig, logger: Logger): Promise<DataPathChoice> {
-  const systems = { bridge: "Linux", ovs: "Linux", hns: "Windows" };
-  if ((config.dataPath === "hns") !== isWindows) {
-    throw new CniError(
-      CniCode.invalidConfig,
-      `Cannot run the agent: "dataPath" is "${config.dataPath}", which ${systems[config.dataPath]} has, wanted "${isWindows ? "hns" : "bridge"}"`,
-    );
-  }
+  const is = wrongSystem(config);
+  if (is !== undefined) throw new CniError(CniCode.invalidConfig, `Cannot run the agent: ${is}`);
   const choices = { bridge: () => bridge(logger), ovs: () => ovs(config, logger), hns: () => hns(config, logger) };
   return choices[config.dataPath]();
 }

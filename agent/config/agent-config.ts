@@ -33,8 +33,11 @@ export interface ConflistConfig {
   readonly fileName: string;
   /** What every runtime reads. */
   readonly cniVersion: CniVersion;
-  /** What newer runtimes choose from (specification 1.1.0, `cniVersions`); empty: the key is left out. */
-  readonly cniVersions: readonly CniVersion[];
+  /**
+   * What newer runtimes choose from (specification 1.1.0, `cniVersions`); empty: the key is left out; absent: from
+   * `cniVersion` on, what all plugins of the list know (`versionsOf`).
+   */
+  readonly cniVersions?: readonly CniVersion[];
   /** Whether the list tells runtimes not to ask for GC (specification 1.1.0, `disableGC`): several of them share it. */
   readonly disableGC: boolean;
   /** Chained after ours, as they are; absent: the usual ones, as far as they are there (`chainOf`). */

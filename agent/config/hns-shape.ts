@@ -2,6 +2,7 @@ import { assert } from "../../shared/assert.ts";
 import { type Cidr, contains, firstOf, overlap, parseCidr, parseIp, sameIp } from "../../shared/ip.ts";
 import { parseNodeAddress } from "../node-address.ts";
 import type { HnsConfig, HnsPeer } from "./agent-config.ts";
+import { nodeVariable, nodeVariables } from "./node-variables.ts";
 import type { RawOvs } from "./ovs-shape.ts";
 import type { Shape } from "./yaml-shape.ts";
 
@@ -10,7 +11,7 @@ export const hnsTypes = ["Transparent", "L2Bridge", "Overlay"] as const;
 
 /** As the `hns` section stands in the file, its values of the right type each. */
 export interface RawHns {
-  readonly nodeAddress: string;
+  readonly nodeAddress?: string;
   readonly network?: string;
   readonly type?: (typeof hnsTypes)[number];
   readonly adapter?: string;
@@ -29,10 +30,12 @@ const windowsName = (wanted: string, mayBeEmpty = false): Shape => ({
   wrong: (text) => ((mayBeEmpty && text === "") || /^[A-Za-z0-9][A-Za-z0-9 ._()#-]{0,79}$/.test(text) ? undefined : ""),
 });
 
+const isAddress4 = (text: string): boolean => parseNodeAddress(text)?.family === 4 && !text.includes(":");
+
 const address4: Shape = {
   t: "string",
   wanted: 'an IPv4 address, such as "192.168.1.5"',
-  wrong: (text) => (parseNodeAddress(text)?.family === 4 && !text.includes(":") ? undefined : "none"),
+  wrong: (text) => (isAddress4(text) ? undefined : "none"),
 };
 
 const network4: Shape = {
@@ -56,7 +59,7 @@ const policy: Shape = {
 /** `hns` of one network. */
 export const hnsShape: Shape = {
   t: "map",
-  required: ["nodeAddress"],
+  required: [],
   keys: {
     network: windowsName("a name of at most 80 letters, digits, blanks and ._()#-"),
     type: {
@@ -85,10 +88,21 @@ export const hnsShape: Shape = {
   },
 };
 
+const nodeAddressOf = (raw: RawHns): string | undefined => raw.nodeAddress ?? nodeVariable("address");
+
+/** Whatever the data path is: what is wrong with where the node's own address comes from. */
+export function missingNodeAddress(raw: RawHns): string | undefined {
+  const said = nodeAddressOf(raw);
+  if (said === undefined) return `without "nodeAddress", wanted it, or ${nodeVariables.address} in the environment`;
+  return isAddress4(said)
+    ? undefined
+    : `without "nodeAddress", and "${said}" of ${nodeVariables.address} is no IPv4 address, wanted one`;
+}
+
 /** With the defaults of `conf/agent.yaml`. @param hasOverlay the switch's extension forwards */
 export function toHns(raw: RawHns, hasOverlay: boolean): HnsConfig {
-  const nodeAddress = parseIp(raw.nodeAddress);
-  assert(nodeAddress !== undefined, "the shape lets nothing but an address through");
+  const nodeAddress = parseIp(nodeAddressOf(raw) ?? "");
+  assert(nodeAddress !== undefined, "the check lets no section without an address through");
   return {
     network: raw.network ?? "pipette",
     type: raw.type ?? "Transparent",
@@ -113,9 +127,10 @@ function peersOf(raw: RawHns): HnsPeer[] {
 /** Faults of the section that no single key shows: the path below `hns`, and what is wrong. */
 export function hnsContradictions(raw: RawHns, blocks: readonly Cidr[]): (readonly [path: string, text: string])[] {
   const found: (readonly [string, string])[] = [];
-  const node = parseIp(raw.nodeAddress);
+  const said = nodeAddressOf(raw) ?? "";
+  const node = parseIp(said);
   if (node !== undefined && blocks.some((block) => contains(block, node)))
-    found.push(["nodeAddress", `"${raw.nodeAddress}", an address of the pods, wanted the node's own`]);
+    found.push(["nodeAddress", `"${said}", an address of the pods, wanted the node's own`]);
   if (raw.type === "Overlay" && raw.vsid === undefined) found.push(["type", '"Overlay" without "vsid", wanted both']);
   if (raw.type !== "Overlay" && raw.vsid !== undefined)
     found.push(["vsid", `${raw.vsid}, wanted it with "type" "Overlay" only`]);

@@ -4,6 +4,7 @@ import { interfaceMac } from "../mac.ts";
 import type { ClusterNetwork } from "../nodes/etcd/mod.ts";
 import { nodeNameRule, wrongNodeName } from "../nodes/node-name.ts";
 import type { NodesConfig, RegistryConfig } from "./agent-config.ts";
+import { nodeVariable, nodeVariables } from "./node-variables.ts";
 import { nodeAddress, nodeMac, oneOf, path } from "./value-shapes.ts";
 import type { Shape } from "./yaml-shape.ts";
 
@@ -119,8 +120,8 @@ export function toNodes(raw: RawNodes): NodesConfig {
   };
 }
 
-/** Kubernetes' default, too; Windows' host names are upper case. */
-const nameOf = (raw: RawNodes): string => raw.name ?? hostname().toLowerCase();
+/** The host name is Kubernetes' default, too; Windows' are upper case. */
+const nameOf = (raw: RawNodes): string => raw.name ?? nodeVariable("name") ?? hostname().toLowerCase();
 
 const addressesOf = (raw: RawNodes): Ip[] =>
   (raw.addresses ?? []).map((text) => parseIp(text)).filter((ip): ip is Ip => ip !== undefined);
@@ -154,12 +155,17 @@ const networksOf = (raw: RawRegistry): ClusterNetwork[] =>
     return parsed === undefined ? [] : [{ cidr: parsed, hostBits }];
   });
 
+function nameSource(): string {
+  const said = nodeVariable("name");
+  return said === undefined ? `the host name "${hostname()}"` : `"${said}" of ${nodeVariables.name}`;
+}
+
 /** Faults of the section that no single key shows: the path below `nodes`, and what is wrong. */
 export function nodesContradictions(raw: RawNodes): (readonly [path: string, text: string])[] {
   const found: (readonly [string, string])[] = [];
   const { registry } = raw;
   if (wrongNodeName(nameOf(raw)) !== undefined)
-    found.push(["name", `missing, and the host name "${hostname()}" will not do for it, wanted ${nodeNameRule}`]);
+    found.push(["name", `missing, and ${nameSource()} will not do for it, wanted ${nodeNameRule}`]);
   const [first, second] = addressesOf(raw);
   if (first !== undefined && first.family === second?.family)
     found.push(["addresses[1]", `"${raw.addresses?.[1]}" of the same family, wanted one of IPv4 and one of IPv6`]);

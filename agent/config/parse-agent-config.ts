@@ -1,4 +1,4 @@
-import { atLeast, type CniVersion, supportedVersions } from "../../shared/cni/versions.ts";
+import type { CniVersion } from "../../shared/cni/versions.ts";
 import { type Cidr, formatCidr, overlap, parseCidr } from "../../shared/ip.ts";
 import { limits } from "../../shared/limits.ts";
 import type { LogLevel } from "../../shared/log.ts";
@@ -6,7 +6,7 @@ import { paths } from "../../shared/paths.ts";
 import { isWindows } from "../../shared/platform.ts";
 import type { AgentConfig, DataPathName, NetworkConfig } from "./agent-config.ts";
 import { agentShape } from "./agent-shape.ts";
-import { hnsContradictions, overlayContradictions, type RawHns, toHns } from "./hns-shape.ts";
+import { hnsContradictions, missingNodeAddress, overlayContradictions, type RawHns, toHns } from "./hns-shape.ts";
 import { nodesContradictions, type RawNodes, toNodes } from "./nodes-shape.ts";
 import { ovsContradictions, type RawOvs, toOvs } from "./ovs-shape.ts";
 import { readYaml } from "./read-yaml.ts";
@@ -77,7 +77,7 @@ function withDefaults(raw: RawConfig): AgentConfig {
       confDir: raw.cni?.confDir ?? paths.cniConfDir,
       fileName: raw.cni?.fileName ?? "10-pipette.conflist",
       cniVersion,
-      cniVersions: raw.cni?.cniVersions ?? supportedVersions.filter((version) => atLeast(version, cniVersion)),
+      ...(raw.cni?.cniVersions === undefined ? {} : { cniVersions: raw.cni.cniVersions }),
       disableGC: raw.cni?.disableGC ?? false,
       ...(raw.cni?.plugins === undefined ? {} : { plugins: raw.cni.plugins }),
     },
@@ -124,6 +124,8 @@ function contradictions(raw: RawConfig, shaped: Shaped): ShapeProblem[] {
     if (earlier.some((other) => other.bridge === network.bridge))
       say(`${at}.bridge`, `"${network.bridge}" for the second time, wanted a bridge for each network`);
     const blocks = blocksOf(network);
+    const unknown = network.hns === undefined ? undefined : missingNodeAddress(network.hns);
+    if (unknown !== undefined) say(`${at}.hns`, unknown);
     for (const [path, text] of blockFaults(network, blocks)) say(`${at}${path}`, text);
     // The registry gives a node the subnet of one network.
     if (network.subnets === undefined && (raw.nodes === undefined || i > 0))

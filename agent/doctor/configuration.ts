@@ -4,7 +4,7 @@ import { usualOf } from "../chained-plugins.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import { conflistPath, conflistText } from "../conflist.ts";
 import { foreignBefore } from "../install/runtime-configuration.ts";
-import { chainedIn, pluginFindings } from "./chained-plugins.ts";
+import { chainedIn, pluginFindings, versionsIn } from "./chained-plugins.ts";
 import type { Finding } from "./finding.ts";
 
 /** Whether the runtime finds our configuration, and takes it before any other plugin's. */
@@ -25,8 +25,9 @@ export async function conflistFindings(config: AgentConfig): Promise<readonly Fi
   const is = readIfThere(path);
   if (is === undefined) return [...first, missing(path)];
   const found = [...first, ...pluginFindings(config, path, is)];
-  // Subnets that a registry gives are known to the agent only, as is where it looks for plugins.
-  const chained = config.cni.plugins ?? usualOf(chainedIn(is));
+  // Subnets that a registry gives are known to the agent only, as are where it looks for plugins, and what these know.
+  const plugins = config.cni.plugins ?? usualOf(chainedIn(is));
+  const chained = { plugins, versions: config.cni.cniVersions ?? versionsIn(is) };
   if (network.subnets.length === 0 || is === conflistText(config, network, chained)) return found;
   return [
     ...found,

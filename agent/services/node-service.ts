@@ -144,7 +144,11 @@ function removeStale(parts: AgentParts, owner: Owner, attachedThen: number | und
  * Why the node as a whole has no network for a pod: for these STATUS fails, its kubelet calls the node not ready, and
  * what lasts ends with all of its pods evicted (docs/operations.md, "What STATUS fails for").
  */
-async function outages(parts: AgentParts, info: NodeInfo, asked: string): Promise<readonly NodeProblem[]> {
+export async function outages(
+  parts: AgentParts,
+  info: Pick<NodeInfo, "notReady" | "refused">,
+  asked: string,
+): Promise<readonly NodeProblem[]> {
   const notReady = info.notReady();
   if (notReady !== undefined) return [outage(notReady)];
   const networks = parts.config.networks.filter((network) => asked === "" || network.name === asked);

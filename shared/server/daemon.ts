@@ -27,6 +27,8 @@ export interface DaemonContext {
   readonly system: System;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly supervisor?: Supervisor | undefined;
+  /** Resolves, with a word for the log, when it is to end well so that whoever has started it starts it anew. */
+  readonly restartWanted?: Promise<string> | undefined;
 }
 
 /**
@@ -35,7 +37,7 @@ export interface DaemonContext {
  * @returns exit status: 0 stopped as asked, 1 failed
  */
 export async function runDaemon(context: DaemonContext, start: () => Promise<Running>): Promise<number> {
-  const { who, logger, supervisor } = context;
+  const { who, logger, supervisor, restartWanted } = context;
   // Whatever nobody waited for leaves a state that nobody knows: the supervisor starts it anew.
   const onFault = (caught: unknown): void => {
     logger.error(`${who} ends after a fault of its own`, { error: describe(caught) });
@@ -44,7 +46,8 @@ export async function runDaemon(context: DaemonContext, start: () => Promise<Run
   process.on("uncaughtException", onFault);
   process.on("unhandledRejection", onFault);
   // Waited for from the beginning, so that a signal during the start is not lost.
-  const signalled = Promise.race([stopSignal(), ...(supervisor === undefined ? [] : [supervisor.stopRequested])]);
+  const asked = [supervisor?.stopRequested, restartWanted].filter((word) => word !== undefined);
+  const signalled = Promise.race([stopSignal(), ...asked]);
   try {
     const running = await start();
     tell(context, "READY=1");

@@ -4,7 +4,7 @@ import { compileExecutables, debianPlugins, executables } from "../conformance/p
 import { eventually } from "../support/agent-process.ts";
 import { PrivateNode } from "../support/private-node.ts";
 import { Containerd } from "./containerd.ts";
-import { containerConfig, linuxPod, type ManifestContainer, type ManifestPod } from "./manifest-pod.ts";
+import { containerConfig, daemonPod, type ManifestContainer, type ManifestPod, volumePath } from "./manifest-pod.ts";
 
 /** What stands for the image: the executable, and a system with `nft` and the libraries of both. */
 const image = [
@@ -31,7 +31,7 @@ export class ConfinedNode implements AsyncDisposable {
 
   static async start(): Promise<ConfinedNode> {
     compileExecutables();
-    const pod = linuxPod();
+    const pod = daemonPod("pipette.yaml", "pipette-agent");
     const node = await PrivateNode.start();
     try {
       // As systemd has it; volumes that follow the host's mounts need it.
@@ -39,7 +39,7 @@ export class ConfinedNode implements AsyncDisposable {
       await node.run("ip link add uplink type veth peer name other");
       await node.run("ip addr add 192.0.2.1/24 dev uplink");
       for (const name of ["uplink", "other"]) await node.run(`ip link set ${name} up`);
-      for (const { hostPath } of pod.volumes) await node.run(`mkdir -p ${placeOf(node, hostPath.path)}`);
+      for (const volume of pod.volumes) await node.run(`mkdir -p ${placeOf(node, volumePath(volume))}`);
       const pluginDir = placeOf(node, "/opt/cni/bin");
       symlinkSync(join(debianPlugins, "loopback"), join(pluginDir, "loopback"));
       const containerd = await Containerd.start(node, { pluginDir, confDir: placeOf(node, "/etc/cni/net.d") });
@@ -87,7 +87,7 @@ export class ConfinedNode implements AsyncDisposable {
    * @returns "ready", or its last word
    */
   async startAgent(config: object, container = this.container, more: readonly string[] = []): Promise<string> {
-    writeFileSync(join(placeOf(this.node, "/etc/pipette"), "agent.yaml"), JSON.stringify(config));
+    this.configure(config);
     rmSync(join(placeOf(this.node, "/etc/cni/net.d"), "10-pipette.conflist"), { force: true });
     this.agent = await this.#run(container, more);
     return eventually(async () => {
@@ -95,6 +95,11 @@ export class ConfinedNode implements AsyncDisposable {
       if (log.includes('"message":"ready"')) return "ready";
       return (await this.cri.containerStatus(this.agent)).state === "CONTAINER_EXITED" && log;
     }, "the agent");
+  }
+
+  /** Puts agent.yaml where the kubelet has the ConfigMap. */
+  configure(config: object): void {
+    writeFileSync(join(placeOf(this.node, "/etc/kubelet-volumes/pipette-agent"), "agent.yaml"), JSON.stringify(config));
   }
 
   /** Of the agent that was started last. */

@@ -10,41 +10,48 @@ import { makeImages, pauseImage } from "./images.ts";
 export interface ContainerdPlaces {
   readonly pluginDir: string;
   readonly confDir: string;
+  /** Directory of another containerd than Debian's, with its shim and `ctr`. */
+  readonly programs?: string;
 }
 
-/** Debian's containerd in a node of its own, driven as the kubelet does it. */
+/** A containerd in a node of its own, driven as the kubelet does it. */
 export class Containerd implements AsyncDisposable {
   readonly cri: CriClient;
   readonly #node: PrivateNode;
-  readonly #socket: string;
+  readonly #programs: string;
+  /** Path of its socket, inside and outside alike. */
+  readonly socket: string;
   #process: Bun.Subprocess | undefined;
 
-  private constructor(node: PrivateNode) {
+  private constructor(node: PrivateNode, programs: string) {
     this.#node = node;
-    this.#socket = join(node.directory, "containerd.sock");
-    this.cri = new CriClient(this.#socket, node.cgroup);
+    this.#programs = programs;
+    this.socket = join(node.directory, "containerd.sock");
+    this.cri = new CriClient(this.socket, node.cgroup);
   }
 
   static async start(node: PrivateNode, places: ContainerdPlaces): Promise<Containerd> {
-    const containerd = new Containerd(node);
+    const containerd = new Containerd(node, places.programs ?? "/usr/bin");
     writeFileSync(join(node.directory, "containerd.toml"), configText(node, places));
     const images = await makeImages(node.directory);
     await containerd.restart();
-    for (const path of [images.pause, images.busybox])
-      await node.run(`ctr -a ${containerd.#socket} -n k8s.io images import ${path}`);
+    for (const path of [images.pause, images.busybox]) await containerd.importImage(path);
     return containerd;
+  }
+
+  /** @param archive an OCI layout */
+  async importImage(archive: string): Promise<void> {
+    await this.#node.run(`${this.#programs}/ctr -a ${this.socket} -n k8s.io images import ${archive}`);
   }
 
   /** Starts it (again) and waits until it answers. */
   async restart(): Promise<void> {
-    const [file = "", ...args] = [
-      ...this.#node.prefix,
-      "containerd",
-      "-c",
-      join(this.#node.directory, "containerd.toml"),
-    ];
+    const configFile = join(this.#node.directory, "containerd.toml");
+    const command = [...this.#node.prefix, `${this.#programs}/containerd`, "-c", configFile];
     const log = openSync(this.#logFile, "a");
-    this.#process = Bun.spawn([file, ...args], { stdin: "ignore", stdout: log, stderr: log });
+    // The shim is looked for there.
+    const env = { ...process.env, PATH: `${this.#programs}:${process.env["PATH"]}` };
+    this.#process = Bun.spawn(command, { env, stdin: "ignore", stdout: log, stderr: log });
     closeSync(log);
     await eventually(async () => {
       if (this.#process?.exitCode !== null) throw new Error(`containerd has ended: ${this.log().slice(-2000)}`);

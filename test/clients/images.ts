@@ -31,7 +31,7 @@ export async function makeImages(directory: string): Promise<{ readonly pause: s
 }
 
 /** An OCI image layout (image-spec 1.0) of one layer, as an archive. */
-function image(name: string, files: readonly TarEntry[], entrypoint: readonly string[]): Uint8Array {
+export function image(name: string, files: readonly TarEntry[], entrypoint: readonly string[]): Uint8Array {
   const directories = ["etc", "proc", "sys", "dev", "tmp", "bin", "run"];
   const blobs: TarEntry[] = [];
   const blob = (mediaType: string, bytes: Uint8Array) => {

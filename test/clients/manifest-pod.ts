@@ -1,21 +1,29 @@
-import { readFileSync } from "node:fs";
-import { parseDocument } from "yaml";
+import { object, plainObjects } from "../manifests/manifest.ts";
 import { namespaceOptions } from "./cri-client.ts";
 import { busyboxImage } from "./images.ts";
 
-/** Of conf/kubernetes/linux-daemonset.yaml, what a kubelet makes a pod and its containers of. */
+/** Of a DaemonSet for Linux, what a kubelet makes a pod and its containers of. */
 export interface ManifestPod {
   readonly hostNetwork?: boolean;
   readonly hostPID?: boolean;
   readonly initContainers: readonly ManifestContainer[];
   readonly containers: readonly ManifestContainer[];
-  readonly volumes: readonly { readonly name: string; readonly hostPath: { readonly path: string } }[];
+  readonly volumes: readonly {
+    readonly name: string;
+    readonly hostPath?: { readonly path: string };
+    readonly configMap?: { readonly name: string };
+  }[];
   readonly terminationGracePeriodSeconds: number;
 }
 
 export interface ManifestContainer {
   readonly name: string;
   readonly command: readonly string[];
+  readonly env?: readonly {
+    readonly name: string;
+    readonly value?: string;
+    readonly valueFrom?: { readonly fieldRef: { readonly fieldPath: string } };
+  }[];
   readonly securityContext: {
     readonly runAsUser: number;
     readonly privileged?: boolean;
@@ -32,10 +40,16 @@ export interface ManifestContainer {
   }[];
 }
 
-export function linuxPod(): ManifestPod {
-  const text = readFileSync(new URL("../../conf/kubernetes/linux-daemonset.yaml", import.meta.url), "utf8");
-  return parseDocument(text, { version: "1.1" }).toJS().spec.template.spec as ManifestPod;
-}
+/** Of the plain files. */
+export const daemonPod = (file: string, name: string): ManifestPod =>
+  object(plainObjects(file), "DaemonSet", name)["spec"].template.spec;
+
+/** What the kubelet of the tests says of its pods by the downward API. */
+const downward: Readonly<Record<string, string>> = { "spec.nodeName": "node-1", "status.hostIP": "192.0.2.1" };
+
+/** Where a volume is on the node; a ConfigMap lies where the kubelet has written it. */
+export const volumePath = ({ hostPath, configMap }: ManifestPod["volumes"][number]): string =>
+  hostPath?.path ?? `/etc/kubelet-volumes/${configMap?.name}`;
 
 /** What a kubelet tells the runtime to hide and to protect where `procMount` is the default. */
 const masked = ["asound", "acpi", "kcore", "keys", "latency_stats", "timer_list", "timer_stats", "sched_debug", "scsi"];
@@ -51,7 +65,7 @@ export interface Placed {
 /** A ContainerConfig of the Container Runtime Interface, as the kubelet makes it of the manifest. */
 export function containerConfig(pod: ManifestPod, container: ManifestContainer, attempt: number, placed: Placed) {
   const { securityContext: context } = container;
-  const paths = new Map(pod.volumes.map(({ name, hostPath }) => [name, hostPath.path]));
+  const paths = new Map(pod.volumes.map((volume) => [volume.name, volumePath(volume)]));
   const mounts = container.volumeMounts.map(({ name, mountPath, readOnly: isReadOnly = false, mountPropagation }) => ({
     container_path: mountPath,
     host_path: placed.hostPath(paths.get(name) ?? ""),
@@ -63,7 +77,13 @@ export function containerConfig(pod: ManifestPod, container: ManifestContainer, 
     metadata: { name: container.name, attempt },
     image: { image: busyboxImage },
     command: container.command,
-    envs: [{ key: "PATH", value: "/usr/sbin:/usr/bin" }],
+    envs: [
+      { key: "PATH", value: "/usr/sbin:/usr/bin" },
+      ...(container.env ?? []).map(({ name, value, valueFrom }) => ({
+        key: name,
+        value: value ?? downward[valueFrom?.fieldRef.fieldPath ?? ""],
+      })),
+    ],
     mounts: [...placed.image.map((mount) => ({ ...mount, readonly: true })), ...mounts],
     log_path: `${container.name}-${attempt}.log`,
     linux: {

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { executables } from "../conformance/plugin.ts";
+import { pathOf, plainObjects } from "../manifests/manifest.ts";
 import { HoldingProxy } from "../registry/holding-proxy.ts";
 import {
   AgentHome,
@@ -12,7 +13,16 @@ import {
 } from "../support/agent-process.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";
 import type { ApiServer } from "./api-server.ts";
-import { agentToken, rbacFile } from "./service-account.ts";
+import { agentToken } from "./service-account.ts";
+
+/** Who the agents are, and what they may. */
+const rights = new Set([
+  "ServiceAccount",
+  "ClusterRole",
+  "ClusterRoleBinding",
+  "ValidatingAdmissionPolicy",
+  "ValidatingAdmissionPolicyBinding",
+]);
 
 /** What an administrator does before the first agent runs; counts once the server holds agents to it. */
 export async function shipped(server: ApiServer): Promise<void> {
@@ -20,7 +30,8 @@ export async function shipped(server: ApiServer): Promise<void> {
     async () => (await server.ask("GET", "/api/v1/namespaces/kube-system")).status === 200,
     "kube-system",
   );
-  await server.apply([rbacFile]);
+  for (const manifest of plainObjects().filter(({ kind }) => rights.has(kind)))
+    await server.create(pathOf(manifest), manifest);
 }
 
 /** As the kubelet registers it. @param podCidr absent: the controller manager gives it some */

@@ -1,9 +1,8 @@
 import { createPrivateKey, sign } from "node:crypto";
 import type { ApiServer } from "./api-server.ts";
 
-/** The account that conf/kubernetes gives the agents, and the files of its role and policy. */
+/** The account that conf/kubernetes gives the agents. */
 export const account = "/api/v1/namespaces/kube-system/serviceaccounts/pipette-agent";
-export const rbacFile = new URL("../../conf/kubernetes/registry-rbac.yaml", import.meta.url).pathname;
 
 /** A pod of the agent's on a node, as the DaemonSet makes it; answers the token that the kubelet would give it. */
 export async function agentToken(server: ApiServer, node: string): Promise<string> {

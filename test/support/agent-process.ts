@@ -35,7 +35,8 @@ export class AgentHome implements AsyncDisposable {
   readonly socket: string;
   readonly dataDir: string;
   readonly conflist: string;
-  readonly configFile: string;
+  /** A test may put it elsewhere before it starts an agent. */
+  configFile: string;
   readonly #running = new Set<AgentProcess>();
   #config: Readonly<Record<string, unknown>>;
   /** Starts `pipette`; its arguments follow. */
@@ -81,14 +82,15 @@ export class AgentHome implements AsyncDisposable {
   }
 
   /** Starts an agent and waits until it says that it is ready. */
-  async start(env: Readonly<Record<string, string>> = {}): Promise<AgentProcess> {
-    const agent = this.spawn(env);
+  async start(env: Readonly<Record<string, string>> = {}, more: readonly string[] = []): Promise<AgentProcess> {
+    const agent = this.spawn(env, more);
     await agent.logged((line) => line["message"] === "ready");
     return agent;
   }
 
-  spawn(env: Readonly<Record<string, string>> = {}): AgentProcess {
-    const agent = new AgentProcess([...this.command, "agent", "--config", this.configFile], env);
+  /** @param more options of `pipette agent` */
+  spawn(env: Readonly<Record<string, string>> = {}, more: readonly string[] = []): AgentProcess {
+    const agent = new AgentProcess([...this.command, "agent", "--config", this.configFile, ...more], env);
     this.#running.add(agent);
     return agent;
   }

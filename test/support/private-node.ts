@@ -17,6 +17,34 @@ echo ready
 read -r _ || true`;
 
 /**
+ * Has the first process see the control groups below one of its own as all that there are, and mounts them anew. A
+ * set of processors has to be filled before anybody can be in it.
+ */
+const ownGroups = `set -e
+for group in /sys/fs/cgroup/*/; do
+  mkdir $group$0
+  case $group in */cpuset/) for file in cpuset.cpus cpuset.mems; do cat $group$file > $group$0/$file; done;; esac
+  echo $$ > $group$0/cgroup.procs
+done
+exec unshare --cgroup bash -c '
+  for group in /sys/fs/cgroup/*/; do
+    name=$(basename $group)
+    umount $group
+    case $name in
+      unified) mount -t cgroup2 cgroup2 $group;;
+      systemd) mount -t cgroup -o none,name=systemd cgroup $group;;
+      *) mount -t cgroup -o $name cgroup $group;;
+    esac
+  done
+  eval "$0"
+' "$1"`;
+
+export interface PrivateNodeOptions {
+  /** Whether it sees no control groups but its own: kubelets take those that they see for the machine's. */
+  readonly ownGroups?: boolean;
+}
+
+/**
  * A machine inside the machine, for container runtimes: network, mounts and processes of its own. Whatever runs in
  * it, daemonized or not, ends with it, and it ends with this process, however that ends.
  */
@@ -29,23 +57,24 @@ export class PrivateNode implements AsyncDisposable {
   #prefix: readonly string[] = [];
   #firstPid = 0;
 
-  private constructor() {
+  private constructor({ ownGroups: hasOwnGroups = false }: PrivateNodeOptions) {
     const own = ["--mount", "--propagation", "private", "--net", "--pid", "--fork", "--mount-proc"];
-    this.#holder = Bun.spawn(["unshare", ...own, "--kill-child", "bash", "-c", script], {
+    const first = hasOwnGroups ? [ownGroups, this.cgroup, script] : [script];
+    this.#holder = Bun.spawn(["unshare", ...own, "--kill-child", "bash", "-c", ...first], {
       stdin: "pipe",
       stdout: "pipe",
       stderr: "inherit",
     });
   }
 
-  static async start(): Promise<PrivateNode> {
-    const node = new PrivateNode();
+  static async start(options: PrivateNodeOptions = {}): Promise<PrivateNode> {
+    const node = new PrivateNode(options);
     for await (const chunk of node.#holder.stdout) {
       if (!new TextDecoder().decode(chunk).includes("ready")) continue;
       const { pid } = node.#holder;
       const first = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim();
       node.#firstPid = Number(first);
-      node.#prefix = ["nsenter", "--target", first, "--mount", "--net", "--pid", "--"];
+      node.#prefix = ["nsenter", "--target", first, "--mount", "--net", "--pid", "--cgroup", "--"];
       return node;
     }
     await node[Symbol.asyncDispose]();

@@ -1,0 +1,36 @@
+import type { Logger } from "../shared/log.ts";
+import type { AgentConfig } from "./config/agent-config.ts";
+import { parseAgentConfig } from "./config/parse-agent-config.ts";
+import { openFiles } from "./config/read-config.ts";
+import { wrongSystem } from "./data-path-choice.ts";
+import { FollowedFile, type ReadText } from "./followed-file.ts";
+
+/** The kubelet brings a changed ConfigMap within a minute or so. */
+const intervalMs = 1000;
+/** What a ConfigMap holds at the most. */
+const mostBytes = 1024 * 1024;
+
+export interface FollowedConfig extends AsyncDisposable {
+  /** Resolves, with a word for the log, once the file asks for something else that an agent can start with. */
+  readonly changed: Promise<string>;
+}
+
+/**
+ * Looks at agent.yaml while an agent runs by it. A text that no agent would start with changes nothing and is logged, so
+ * that a mistake in a cluster's ConfigMap does not take every node's agent down; so does one that says the same in other
+ * words.
+ */
+export function followConfig(file: string, config: AgentConfig, logger: Logger): FollowedConfig {
+  const changed = Promise.withResolvers<string>();
+  const read = (text: string): ReadText<AgentConfig> => {
+    const parsed = parseAgentConfig(text, file);
+    if (parsed.t === "wrong") return parsed;
+    const problems = [...openFiles(file, parsed.config), wrongSystem(parsed.config)].filter((is) => is !== undefined);
+    return problems.length > 0 ? { t: "wrong", problems } : { t: "ok", value: parsed.config };
+  };
+  const followed = new FollowedFile({ path: file, what: "configuration", mostBytes, read, logger, intervalMs });
+  followed.subscribe((value) => {
+    if (!Bun.deepEquals(value, config)) changed.resolve(`"${file}" has changed`);
+  });
+  return { changed: changed.promise, [Symbol.asyncDispose]: () => followed[Symbol.asyncDispose]() };
+}

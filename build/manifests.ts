@@ -1,0 +1,64 @@
+import { join, resolve } from "node:path";
+import { findHelm } from "./helm.ts";
+
+/** `npm run manifests`: writes the plain files of conf/kubernetes, which are the chart's with few other values. */
+
+const root = resolve(import.meta.dir, "..");
+export const chart = join(root, "conf/chart/pipette");
+const plain = join(root, "conf/kubernetes");
+
+/** Of the newest whose schemas the tests have: a Helm built from its module believes in one of its own. */
+export const kubeVersion = "1.37.0";
+
+export interface PlainFile {
+  readonly path: string;
+  /** Of the chart. */
+  readonly values: readonly string[];
+  /** Only these templates; absent: all. */
+  readonly only?: readonly string[];
+  readonly about: string;
+}
+
+export const plainFiles: readonly PlainFile[] = [
+  {
+    path: join(plain, "pipette.yaml"),
+    values: [],
+    about: `Pipette with a kernel bridge on each node: "kubectl apply -f pipette.yaml". For nodes on one link.`,
+  },
+  {
+    path: join(plain, "pipette-openvswitch.yaml"),
+    values: ["dataPath=ovs"],
+    about: `Pipette with Open vSwitch, whose daemons it brings along, and a tunnel between nodes:
+"kubectl apply -f pipette-openvswitch.yaml".`,
+  },
+];
+
+/** What `kubectl apply` takes. @throws {Error} with what helm says */
+export async function render({ values, only = [], about }: PlainFile, helm: string): Promise<string> {
+  const objects = await template(helm, [
+    ...values.flatMap((value) => ["--set", value]),
+    ...only.flatMap((name) => ["--show-only", `templates/${name}`]),
+  ]);
+  const comments = `${about}
+Kubernetes 1.30 or later. The images have to be on the nodes, or in a registry whose name stands before theirs
+(docs/operations.md). Made of conf/chart/pipette by "npm run manifests", which has more to choose from.`;
+  return `${comments.replaceAll(/^/gm, "# ")}\n${objects}`;
+}
+
+/** The chart's objects. @throws {Error} with what helm says */
+export async function template(helm: string, args: readonly string[]): Promise<string> {
+  const words = ["template", "pipette", chart, "--namespace", "kube-system", "--kube-version", kubeVersion, ...args];
+  const child = Bun.spawn([helm, ...words], { stdout: "pipe", stderr: "pipe", env: {} });
+  const [text, said, status] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+  if (status !== 0) throw new Error(said);
+  return text.replaceAll(/^# Source: .*\n/gm, "");
+}
+
+if (import.meta.main) {
+  const helm = findHelm();
+  if (helm === undefined) {
+    console.error('Cannot render the chart: there is no helm, wanted it on the PATH or named by the variable "HELM"');
+    process.exit(1);
+  }
+  for (const file of plainFiles) await Bun.write(file.path, await render(file, helm));
+}

@@ -1,0 +1,3 @@
+import { describeCluster } from "./cluster/scenarios.ts";
+
+describeCluster("a cluster of nodes with kernel bridges", "bridge");

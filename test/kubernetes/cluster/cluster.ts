@@ -1,0 +1,76 @@
+import { routerOn } from "../../overlay/lab/addresses.ts";
+import { scratchUntilEnd } from "../../overlay/lab/scratch-until-end.ts";
+import { Underlay } from "../../overlay/lab/underlay.ts";
+import { ControlPlane } from "./control-plane.ts";
+import { makeClusterImages } from "./images.ts";
+import { KubeletNode, type KubeletNodeSpec, nodeName } from "./kubelet-node.ts";
+
+/**
+ * A Kubernetes of real parts on one machine: the control plane in the network between the nodes, which the calling
+ * thread moves into, and the nodes. Nothing of it outlives this process.
+ */
+export class Cluster implements AsyncDisposable {
+  readonly directory: string;
+  readonly underlay: Underlay;
+  readonly plane: ControlPlane;
+  readonly nodes: KubeletNode[] = [];
+  readonly #images: readonly string[];
+  readonly #stack: AsyncDisposableStack;
+
+  private constructor(
+    directory: string,
+    underlay: Underlay,
+    plane: ControlPlane,
+    images: readonly string[],
+    stack: AsyncDisposableStack,
+  ) {
+    this.directory = directory;
+    this.underlay = underlay;
+    this.plane = plane;
+    this.#images = images;
+    this.#stack = stack;
+  }
+
+  /** @param count of nodes that may join */
+  static async start(count: number): Promise<Cluster> {
+    await using stack = new AsyncDisposableStack();
+    const directory = stack.use(scratchUntilEnd("pt-kube-")).path;
+    const underlay = stack.use(Underlay.create());
+    await underlay.start();
+    underlay.namespace.enter();
+    const names = Array.from({ length: count }, (_, i) => nodeName(i + 1));
+    const plane = stack.use(await ControlPlane.start(directory, routerOn("a")[0], names));
+    return new Cluster(directory, underlay, plane, makeClusterImages(directory), stack.move());
+  }
+
+  node(name: string): KubeletNode {
+    const node = this.nodes.find((one) => one.name === name);
+    if (node === undefined) throw new Error(`There is no node "${name}" in the cluster`);
+    return node;
+  }
+
+  /** Waits until all pods of a deployment are there, and ready. */
+  async rolledOut(name: string): Promise<void> {
+    await this.plane.kubectl(`rollout status deployment/${name} --timeout=60s`);
+  }
+
+  /** Until every pod that the API server and the runtimes knew is gone, but for the agents. */
+  async clear(): Promise<void> {
+    await this.plane.kubectl("delete deployments,services -l made=by-tests --wait=false");
+    await this.plane.kubectl("wait pods --all --for=delete --timeout=60s");
+  }
+
+  /** @returns once its kubelet runs; it is not ready before it has a network for pods */
+  async addNode(kind: Pick<KubeletNodeSpec, "containerd" | "hasSwitch">): Promise<KubeletNode> {
+    const { plane, underlay } = this;
+    const place = { number: this.nodes.length + 1, plane, underlay, images: this.#images };
+    const node = await KubeletNode.start({ ...place, ...kind });
+    this.nodes.push(node);
+    return node;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.nodes.map((node) => node[Symbol.asyncDispose]()));
+    await this.#stack.disposeAsync();
+  }
+}
