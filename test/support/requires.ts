@@ -1,5 +1,6 @@
 import { accessSync, constants } from "node:fs";
 import { describe, test } from "vitest";
+import { findHelm } from "../../build/helm.ts";
 import { isWindows } from "../../shared/platform.ts";
 import { whyNoApiServer } from "../kubernetes/assets.ts";
 import { whyNoEarlierRelease } from "../upgrade/earlier-release.ts";
@@ -29,6 +30,10 @@ const needs = {
   etcdctl: () => missingFile("/usr/bin/etcdctl", "etcd-client"),
   systemd: () => missingFile("/lib/systemd/systemd", "systemd"),
   nft: () => missingFile("/usr/sbin/nft", "nftables"),
+  helm: () =>
+    findHelm() === undefined
+      ? 'there is no helm, neither on the PATH nor named by the variable "HELM", nor built by "sh build/setup.sh test"'
+      : undefined,
   "earlier-release": whyNoEarlierRelease,
   "kube-apiserver": whyNoApiServer,
 } as const;

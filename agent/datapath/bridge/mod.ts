@@ -5,4 +5,5 @@
  * under a second name, so that a restarted agent finds everything again.
  */
 export { createBridgeDataPath } from "./bridge-datapath.ts";
+export { cleanUpBridges } from "./clean-up.ts";
 export type { BridgeNetwork } from "./options.ts";

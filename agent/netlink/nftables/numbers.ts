@@ -5,6 +5,7 @@ const subsystem = 10 << 8;
 /** NFT_MSG_*, with the subsystem that nfnetlink finds nftables by. */
 export const NftMessage = {
   NEWTABLE: subsystem | 0,
+  DELTABLE: subsystem | 2,
   NEWCHAIN: subsystem | 3,
   GETCHAIN: subsystem | 4,
   NEWRULE: subsystem | 6,

@@ -57,6 +57,15 @@ export function createTable(table: Table): Message {
   };
 }
 
+/** With all that is in it. ENOENT: there is none. */
+export function deleteTable(table: Table): Message {
+  return {
+    action: `delete the table "${table.name}"`,
+    type: NftMessage.DELTABLE,
+    body: (writer) => nftHeader(writer, table).attrText(Nfta.TABLE_NAME, table.name),
+  };
+}
+
 /** Without a hook packets come to it by rules only. One that stands is left as it is. */
 export function createChain(table: Table, name: string, hook?: Hook): Message {
   return {
