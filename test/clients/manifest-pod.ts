@@ -50,9 +50,9 @@ export const daemonPod = (file: string, name: string): ManifestPod => podOf(plai
 /** What the kubelet of the tests says of its pods by the downward API. */
 const downward: Readonly<Record<string, string>> = { "spec.nodeName": "node-1", "status.hostIP": "192.0.2.1" };
 
-/** Where a volume is on the node; a ConfigMap lies where the kubelet has written it. */
-export const volumePath = ({ hostPath, configMap }: ManifestPod["volumes"][number]): string =>
-  hostPath?.path ?? `/etc/kubelet-volumes/${configMap?.name}`;
+/** Where a volume is on the node; what the kubelet makes is among its own. */
+export const volumePath = ({ name, hostPath, configMap }: ManifestPod["volumes"][number]): string =>
+  hostPath?.path ?? `/etc/kubelet-volumes/${configMap?.name ?? name}`;
 
 /** What a kubelet tells the runtime to hide and to protect where `procMount` is the default. */
 const masked = ["asound", "acpi", "kcore", "keys", "latency_stats", "timer_list", "timer_stats", "sched_debug", "scsi"];
