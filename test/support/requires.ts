@@ -3,6 +3,7 @@ import { describe, test } from "vitest";
 import { findHelm } from "../../build/helm.ts";
 import { isWindows } from "../../shared/platform.ts";
 import { whyNoApiServer } from "../kubernetes/assets.ts";
+import { whyNoSchemas } from "../manifests/schemas.ts";
 import { whyNoEarlierRelease } from "../upgrade/earlier-release.ts";
 
 /** What a system test may need of the machine, and the sentence that its absence gives. */
@@ -34,6 +35,7 @@ const needs = {
     findHelm() === undefined
       ? 'there is no helm, neither on the PATH nor named by the variable "HELM", nor built by "sh build/setup.sh test"'
       : undefined,
+  "kubernetes-validate": whyNoSchemas,
   "earlier-release": whyNoEarlierRelease,
   "kube-apiserver": whyNoApiServer,
 } as const;
