@@ -40,7 +40,7 @@ export const agentCommand = defineCommand({
       of: "file",
       help: `its log, in place of stderr: up to ${limits.agentLogFileBytes / 1024 ** 2} MiB, and as much again in PATH.1`,
     },
-    cleanup: { help: "takes back what agents have changed on this node, while none runs; not of kernel bridges" },
+    cleanup: { help: "takes back what agents have changed on this node, while none runs" },
     json: { help: "what was taken back, as one JSON object" },
     "follow-config": {
       help: "ends once the configuration has changed and an agent can start with it: for a supervisor that starts it anew",

@@ -1,9 +1,10 @@
-import { join, resolve } from "node:path";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { findHelm } from "./helm.ts";
 
 /** `npm run manifests`: writes the plain files of conf/kubernetes, which are the chart's with few other values. */
 
-const root = resolve(import.meta.dir, "..");
+const root = fileURLToPath(new URL("..", import.meta.url));
 export const chart = join(root, "conf/chart/pipette");
 const plain = join(root, "conf/kubernetes");
 
@@ -24,6 +25,12 @@ export const plainFiles: readonly PlainFile[] = [
     path: join(plain, "pipette.yaml"),
     values: [],
     about: `Pipette with a kernel bridge on each node: "kubectl apply -f pipette.yaml". For nodes on one link.`,
+  },
+  {
+    path: join(plain, "pipette-uninstall.yaml"),
+    values: ["uninstall=true"],
+    only: ["uninstall.yaml"],
+    about: `Takes Pipette off every node, once no agent runs any more (docs/operations.md, "Remove").`,
   },
   {
     path: join(plain, "pipette-openvswitch.yaml"),

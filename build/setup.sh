@@ -34,6 +34,23 @@ fi
 
 [ "$use" = npm ] && exit 0
 
+# --- Schemas of Kubernetes ----------------------------------------------------------------------
+
+# For the manifests; where they cannot be had, the tests that need them are skipped with a word.
+schemas="${XDG_CACHE_HOME:-$HOME/.cache}/pipette/kubernetes-validate-1.37.0"
+if [ "$use" = test ] && [ ! -d "$schemas" ] && command -v python3 >/dev/null 2>&1; then
+  say "Installing kubernetes-validate 1.37.0"
+  if python3 -m venv "$schemas.new" >/dev/null 2>&1 &&
+    "$schemas.new/bin/pip" install --quiet --disable-pip-version-check kubernetes-validate==1.37.0 >/dev/null 2>&1; then
+    # Its programs name the directory that they were made in.
+    sed -i "1s|$schemas.new|$schemas|" "$schemas.new/bin/kubernetes-validate"
+    mv "$schemas.new" "$schemas"
+  else
+    say "It cannot be had here"
+    rm -rf "$schemas.new"
+  fi
+fi
+
 # --- Debian ------------------------------------------------------------------------------------
 
 # What each use needs beyond Debian's base system, and what for.

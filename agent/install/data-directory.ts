@@ -40,9 +40,13 @@ export function removeData(dataDir: string): Step {
 /** Removes the configuration, and its directory where that leaves it empty. */
 export function removeConfig(path: string): Step {
   const run = async (): Promise<string | undefined> => {
-    await unlink(path).catch((caught) => {
+    try {
+      await unlink(path);
+    } catch (caught) {
+      // As a ConfigMap in a pod, which is the cluster's and no node's.
+      if (codeOf(caught) === "EROFS") return "stays: it is mounted here, read-only";
       if (!isMissing(caught)) throw failed("remove", path, caught);
-    });
+    }
     await removeIfEmpty(dirname(path));
     return undefined;
   };
@@ -63,6 +67,9 @@ async function removeIfEmpty(directory: string): Promise<string | undefined> {
   } catch (caught) {
     if (["ENOTEMPTY", "EEXIST"].includes(codeOf(caught))) return staysFor(directory);
     if (isMissing(caught)) return undefined;
+    // What is mounted cannot go, least of all from a root that cannot be written to.
+    if (["EBUSY", "EROFS"].includes(codeOf(caught)))
+      return "the empty directory stays: it is mounted here; rmdir on the node takes it away";
     throw failed("remove", directory, caught);
   }
 }

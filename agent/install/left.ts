@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { isWindows } from "../../shared/platform.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
+import { macAnnotation } from "../nodes/kubernetes/node-object.ts";
 import { runProgram } from "../run-program.ts";
 import type { Left } from "./step.ts";
 
@@ -9,10 +10,10 @@ const nftMs = 5_000;
 /** What is there now and will be there afterwards. Looks only. */
 export async function leftBehind(
   config: AgentConfig | undefined,
-  files: { readonly configFile: string; readonly dataDir: string; readonly purge: boolean },
+  files: { readonly configFile: string; readonly dataDir: string; readonly purge: boolean; readonly network: boolean },
 ): Promise<readonly Left[]> {
   return [
-    ...(config === undefined || isWindows ? [] : await leftOnHost(config, files.configFile)),
+    ...(config === undefined || isWindows || files.network ? [] : await leftOnHost(config, files.configFile)),
     ...leftOnDisk(files),
     ...inRegistry(config),
   ];
@@ -82,6 +83,13 @@ function leftOnDisk({ configFile, dataDir, purge }: Parameters<typeof leftBehind
 /** Nobody else says that this node will not come back. */
 function inRegistry(config: AgentConfig | undefined): readonly Left[] {
   const nodes = config?.nodes;
+  if (nodes?.registry.type === "kubernetes")
+    return [
+      {
+        what: `annotation "${macAnnotation}" of the Node "${nodes.name}"`,
+        command: `kubectl annotate node ${nodes.name} ${macAnnotation}-`,
+      },
+    ];
   if (nodes === undefined || nodes.registry.type !== "etcd") return [];
   const command = `pipette nodes release ${nodes.name} (on another node)`;
   return [{ what: `record and subnet of "${nodes.name}" in the registry`, command }];

@@ -4,13 +4,14 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import { paths } from "../../shared/paths.ts";
 import { isWindows } from "../../shared/platform.ts";
 import { type CommandLine, defineCommand } from "../../shared/terminal/command.ts";
+import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import { conflistPath } from "../conflist.ts";
 import { planUnlink } from "./command-link.ts";
 import { readConfig } from "./config-file.ts";
 import { podsWithAddresses, removeConfig, removeData } from "./data-directory.ts";
 import { executablesIn, planRemoval } from "./executables.ts";
-import { planHostCleanUp } from "./host-clean-up.ts";
+import { planHostCleanUp, planNetworkCleanUp } from "./host-clean-up.ts";
 import { placeOptions } from "./install-options.ts";
 import { lockInstallation, lockName } from "./installation-lock.ts";
 import { leftBehind } from "./left.ts";
@@ -25,6 +26,10 @@ import { planSweep } from "./sweep.ts";
 const options = {
   ...placeOptions,
   purge: { help: "the agent's configuration, leases and log too" },
+  network: {
+    help: "Linux: what agents have changed of the node's network too: pods' interfaces, bridges, routes, packet rules",
+  },
+  stay: { help: "stays when all is done, until SIGTERM: for a DaemonSet" },
   "with-pods": { help: "goes on although pods have addresses; nobody will take their network down" },
   "executables-only": { help: "neither service nor the runtime's configuration" },
   "no-service": { help: "leaves the service alone: something else runs the agent" },
@@ -48,6 +53,7 @@ What is not there already is passed over, so it can be run again to finish what 
       const status = await runPlan(plan, { dryRun, json, progress }, io);
       lock?.[Symbol.dispose]();
       if (lock !== undefined) await removeFile(join(directory, lockName));
+      if (line.options.stay && status === exitStatus.done) await terminated();
       return status;
     },
   });
@@ -74,19 +80,32 @@ async function planUninstall(
   const unconfigured = conflist === undefined ? { steps: [], warnings: [] } : await planUnconfigure(conflist);
   const service = given["no-service"] ? [] : await (await openKeeper()).planRemoval();
   const gone = given["no-service"] ? [] : await planAgentGone(dataDir, service);
+  // Where that goes that it works with, an agent that somebody else has started has to have ended as well.
+  if (given["no-service"] && given.network) await planAgentGone(dataDir, []);
   const running = given["no-service"] ? await agentWarning(dataDir) : [];
   // What says where the rest lies goes after it: a run that fails is run again.
   const data: readonly Step[] = given.purge
     ? [removeData(dataDir), ...(await planSweep(configFile)), removeConfig(configFile)]
     : [];
   // The host's network is the stopped agent's to take back, with the executable that is still there.
-  const host = isWindows ? planHostCleanUp(dataDir, configFile) : [];
+  const network = given.network ? planNetworkCleanUp(config, configFile) : [];
+  const host = isWindows ? planHostCleanUp(dataDir, configFile) : network;
   return {
     // The executables last, since with them the command itself may go.
     steps: [...unconfigured.steps, ...service, ...gone, ...host, ...data, ...executables],
     warnings: [...warnings, ...unconfigured.warnings, ...running],
-    left: await leftBehind(config, { configFile, dataDir, purge: given.purge }),
+    left: await leftBehind(config, { configFile, dataDir, purge: given.purge, network: given.network }),
   };
+}
+
+/** Resolves with SIGTERM, which nothing but this hears where it is the first process of a container. */
+async function terminated(): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => resolve());
+  // A handler alone keeps nobody from ending.
+  const timer = setInterval(() => undefined, 60_000);
+  await promise;
+  clearInterval(timer);
 }
 
 /** A configuration that cannot be read keeps nobody from removing the rest. */

@@ -206,6 +206,14 @@ export function setIpv4Options(what: string, index: number, options: Ipv4Options
   };
 }
 
+export function deleteLink(what: string, index: number): Message {
+  return {
+    action: `delete the interface "${what}"`,
+    type: MessageType.DELLINK,
+    body: (writer) => ifinfo(writer, index),
+  };
+}
+
 /** Deletes every link of a group in one go. ENODEV: there is none. */
 export function deleteLinksOfGroup(group: number): Message {
   return {

@@ -11,6 +11,7 @@ export {
   addAltName,
   createBridge,
   createVeth,
+  deleteLink,
   deleteLinksOfGroup,
   getLink,
   type Link,

@@ -1,10 +1,11 @@
+import { readdirSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { OpenVswitch } from "../overlay/open-vswitch.ts";
 import { eventually } from "../support/agent-process.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";
 import { describeWith } from "../support/requires.ts";
 import { ConfinedNode } from "./confined-node.ts";
-import type { ManifestContainer } from "./manifest-pod.ts";
+import { daemonPod, type ManifestContainer } from "./manifest-pod.ts";
 
 /** include/uapi/linux/capability.h */
 const capabilities = { NET_ADMIN: 12, SYS_ADMIN: 21 } as const;
@@ -115,6 +116,43 @@ describeWith(
       expect(await node.startAgent(config)).toBe("ready");
       expect(await node.node.run("cat /proc/sys/net/ipv4/ip_forward")).toBe("1");
       await node.endAgent();
+    });
+
+    test("a pod of the removal, with fewer rights, leaves the node clean once no agent runs, and says what it leaves", async () => {
+      const removal = daemonPod("pipette-uninstall.yaml", "pipette-uninstall");
+      expect(await node.startAgent(config)).toBe("ready");
+      await networkReady();
+      await node.cri.runPod("stays");
+      const ours = async () =>
+        (
+          await Promise.all(
+            ["ip -o link", "nft list tables", "ls /var/lib/pipette"].map((command) => node.node.run(command)),
+          )
+        ).join("\n");
+      const before = await ours();
+      for (const what of ["pipette0", "table inet pipette-pipette0", "table bridge pipette-pipette0", "leases.db"])
+        expect(before).toContain(what);
+      // Before anything is touched.
+      expect(await node.install(removal)).toEqual([
+        expect.stringMatching(/^1: .*runs as process \d+, wanted it stopped/),
+      ]);
+      expect(await node.cri.exec(node.agent, "/pipette status")).toContain("no problems");
+      await node.endAgent();
+      const [said = ""] = await node.install(removal);
+      expect(said).toMatch(/^0: /);
+      for (const what of [
+        /pods interfaces of network "pods" undone/,
+        /bridge "pipette0" undone/,
+        /table "bridge pipette-pipette0" undone/,
+      ])
+        expect(said).toMatch(what);
+      expect(await ours()).not.toMatch(/pipette|leases|veth/);
+      expect(readdirSync(node.placeOf("/opt/cni/bin"))).toEqual(["loopback"]);
+      expect(readdirSync(node.placeOf("/etc/cni/net.d"))).toEqual([]);
+      const { id, log } = await node.startBeside(removal, "left");
+      await eventually(() => log().includes("is mounted here"), "what is left");
+      expect((await node.cri.containerStatus(id)).state).toBe("CONTAINER_RUNNING");
+      await node.cri.endContainer(id, 10);
     });
   },
 );

@@ -8,7 +8,7 @@ import { containerConfig, daemonPod, type ManifestContainer, type ManifestPod, v
 
 /** What stands for the image: the executable, and a system with `nft` and the libraries of both. */
 const image = [
-  ...["/usr", "/lib", "/lib64"].map((path) => ({ container_path: path, host_path: path })),
+  ...["/usr", "/lib", "/lib64", "/etc/alternatives"].map((path) => ({ container_path: path, host_path: path })),
   { container_path: "/pipette", host_path: join(executables, "pipette") },
 ];
 
@@ -29,9 +29,9 @@ export class ConfinedNode implements AsyncDisposable {
     this.#sandbox = sandbox;
   }
 
-  static async start(): Promise<ConfinedNode> {
+  /** @param pod of the agent; other pods find their volumes too */
+  static async start(pod = daemonPod("pipette.yaml", "pipette-agent")): Promise<ConfinedNode> {
     compileExecutables();
-    const pod = daemonPod("pipette.yaml", "pipette-agent");
     const node = await PrivateNode.start();
     try {
       // As systemd has it; volumes that follow the host's mounts need it.
@@ -39,7 +39,7 @@ export class ConfinedNode implements AsyncDisposable {
       await node.run("ip link add uplink type veth peer name other");
       await node.run("ip addr add 192.0.2.1/24 dev uplink");
       for (const name of ["uplink", "other"]) await node.run(`ip link set ${name} up`);
-      for (const volume of pod.volumes) await node.run(`mkdir -p ${placeOf(node, volumePath(volume))}`);
+      await makeVolumes(node, pod);
       const pluginDir = placeOf(node, "/opt/cni/bin");
       symlinkSync(join(debianPlugins, "loopback"), join(pluginDir, "loopback"));
       const containerd = await Containerd.start(node, { pluginDir, confDir: placeOf(node, "/etc/cni/net.d") });
@@ -65,11 +65,12 @@ export class ConfinedNode implements AsyncDisposable {
     return container;
   }
 
-  /** Runs the init containers one after the other. @returns what each said */
-  async install(): Promise<readonly string[]> {
+  /** Runs the init containers one after the other. @returns how each ended, and what it said */
+  async install(pod = this.pod): Promise<readonly string[]> {
+    await makeVolumes(this.node, pod);
     const said: string[] = [];
-    for (const container of this.pod.initContainers) {
-      const id = await this.#run(container, []);
+    for (const container of pod.initContainers) {
+      const id = await this.#run(container, [], pod);
       const ended = async () => {
         const { state, exitCode } = await this.cri.containerStatus(id);
         return state === "CONTAINER_EXITED" && { exitCode };
@@ -102,6 +103,20 @@ export class ConfinedNode implements AsyncDisposable {
     writeFileSync(join(placeOf(this.node, "/etc/kubelet-volumes/pipette-agent"), "agent.yaml"), JSON.stringify(config));
   }
 
+  /** Starts a container of a pod beside the agent's. @returns its id, and its log so far */
+  async startBeside(pod: ManifestPod, name: string): Promise<{ readonly id: string; log(): string }> {
+    const container = pod.containers.find((each) => each.name === name);
+    if (container === undefined) throw new Error(`The pod has no container "${name}"`);
+    const id = await this.#run(container, [], pod);
+    const log = `${name}-${this.#attempts}.log`;
+    return { id, log: () => readFileSync(join(this.node.directory, log), "utf8") };
+  }
+
+  /** Where a path of a manifest is on this node. */
+  placeOf(path: string): string {
+    return placeOf(this.node, path);
+  }
+
   /** Of the agent that was started last. */
   agentLog(): string {
     return this.#log(this.container.name);
@@ -124,9 +139,9 @@ export class ConfinedNode implements AsyncDisposable {
     await this.node[Symbol.asyncDispose]();
   }
 
-  #run(container: ManifestContainer, more: readonly string[]): Promise<string> {
+  #run(container: ManifestContainer, more: readonly string[], pod = this.pod): Promise<string> {
     const placed = { hostPath: (path: string) => placeOf(this.node, path), image };
-    const config = containerConfig(this.pod, container, ++this.#attempts, placed);
+    const config = containerConfig(pod, container, ++this.#attempts, placed);
     const mounts = more.map((path) => ({ container_path: path, host_path: path }));
     return this.cri.startConfigured(this.#sandbox, { ...config, mounts: [...config.mounts, ...mounts] });
   }
@@ -134,6 +149,12 @@ export class ConfinedNode implements AsyncDisposable {
   #log(name: string): string {
     return readFileSync(`${this.node.directory}/${name}-${this.#attempts}.log`, "utf8");
   }
+}
+
+/** What a kubelet makes of "DirectoryOrCreate". */
+async function makeVolumes(node: PrivateNode, { volumes }: ManifestPod): Promise<void> {
+  const directories = volumes.filter(({ hostPath }) => hostPath?.type !== "CharDevice");
+  for (const volume of directories) await node.run(`mkdir -p ${placeOf(node, volumePath(volume))}`);
 }
 
 /** The node has /run and /var/lib of its own; what it would share with the machine is elsewhere. */

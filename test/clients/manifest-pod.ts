@@ -1,4 +1,4 @@
-import { object, plainObjects } from "../manifests/manifest.ts";
+import { type Manifest, object, plainObjects } from "../manifests/manifest.ts";
 import { namespaceOptions } from "./cri-client.ts";
 import { busyboxImage } from "./images.ts";
 
@@ -10,7 +10,7 @@ export interface ManifestPod {
   readonly containers: readonly ManifestContainer[];
   readonly volumes: readonly {
     readonly name: string;
-    readonly hostPath?: { readonly path: string };
+    readonly hostPath?: { readonly path: string; readonly type?: string };
     readonly configMap?: { readonly name: string };
   }[];
   readonly terminationGracePeriodSeconds: number;
@@ -40,16 +40,19 @@ export interface ManifestContainer {
   }[];
 }
 
+/** What such a DaemonSet makes pods of. */
+export const podOf = (objects: readonly Manifest[], name: string): ManifestPod =>
+  object(objects, "DaemonSet", name)["spec"].template.spec;
+
 /** Of the plain files. */
-export const daemonPod = (file: string, name: string): ManifestPod =>
-  object(plainObjects(file), "DaemonSet", name)["spec"].template.spec;
+export const daemonPod = (file: string, name: string): ManifestPod => podOf(plainObjects(file), name);
 
 /** What the kubelet of the tests says of its pods by the downward API. */
 const downward: Readonly<Record<string, string>> = { "spec.nodeName": "node-1", "status.hostIP": "192.0.2.1" };
 
-/** Where a volume is on the node; a ConfigMap lies where the kubelet has written it. */
-export const volumePath = ({ hostPath, configMap }: ManifestPod["volumes"][number]): string =>
-  hostPath?.path ?? `/etc/kubelet-volumes/${configMap?.name}`;
+/** Where a volume is on the node; what the kubelet makes is among its own. */
+export const volumePath = ({ name, hostPath, configMap }: ManifestPod["volumes"][number]): string =>
+  hostPath?.path ?? `/etc/kubelet-volumes/${configMap?.name ?? name}`;
 
 /** What a kubelet tells the runtime to hide and to protect where `procMount` is the default. */
 const masked = ["asound", "acpi", "kcore", "keys", "latency_stats", "timer_list", "timer_stats", "sched_debug", "scsi"];

@@ -1,7 +1,9 @@
 import { accessSync, constants } from "node:fs";
 import { describe, test } from "vitest";
+import { findHelm } from "../../build/helm.ts";
 import { isWindows } from "../../shared/platform.ts";
 import { whyNoKubernetes } from "../kubernetes/assets.ts";
+import { whyNoSchemas } from "../manifests/schemas.ts";
 import { whyNoEarlierRelease } from "../upgrade/earlier-release.ts";
 
 /** What a system test may need of the machine, and the sentence that its absence gives. */
@@ -29,6 +31,11 @@ const needs = {
   etcdctl: () => missingFile("/usr/bin/etcdctl", "etcd-client"),
   systemd: () => missingFile("/lib/systemd/systemd", "systemd"),
   nft: () => missingFile("/usr/sbin/nft", "nftables"),
+  helm: () =>
+    findHelm() === undefined
+      ? 'there is no helm, neither on the PATH nor named by the variable "HELM", nor built by "sh build/setup.sh test"'
+      : undefined,
+  "kubernetes-validate": whyNoSchemas,
   "earlier-release": whyNoEarlierRelease,
   "kube-apiserver": () => whyNoKubernetes("kube-apiserver"),
   "kube-controller-manager": () => whyNoKubernetes("kube-controller-manager"),

@@ -5,5 +5,6 @@
  * under a second name, so that a restarted agent finds everything again.
  */
 export { createBridgeDataPath } from "./bridge-datapath.ts";
+export { cleanUpBridges } from "./clean-up.ts";
 export { bridgeClusterOf } from "./configured.ts";
 export type { BridgeNetwork } from "./options.ts";

@@ -1,5 +1,6 @@
 import type { Logger } from "../../../../shared/log.ts";
 import type { HostChange } from "../../../windows-host/mod.ts";
+import { attempt } from "../../clean-up-step.ts";
 import { removeNodeRoutes } from "../../host/node-routes.ts";
 import { packetTable, removePacketRules } from "../../host/packet-rules.ts";
 import { linkOrNone } from "../../veth/host-links.ts";
@@ -67,13 +68,4 @@ async function giveBack(leavings: Leavings, { tools: { socket } }: PodPairs): Pr
   moveAddresses(socket, from, to);
   new UplinkNotes(dataDir).forget();
   return true;
-}
-
-/** @param work answers whether there was anything to be taken back */
-async function attempt(step: string, what: string, work: () => Promise<boolean>): Promise<HostChange> {
-  try {
-    return { step, what, did: (await work()) ? "undone" : "was gone" };
-  } catch (caught) {
-    return { step, what, did: "failed", problem: caught instanceof Error ? caught.message : String(caught) };
-  }
 }

@@ -1,0 +1,93 @@
+import { CniCode, CniError } from "../../../shared/errors.ts";
+import { type Cidr, firstOf, formatCidr, formatIp, plus, sameIp } from "../../../shared/ip.ts";
+import type { Logger } from "../../../shared/log.ts";
+import {
+  deleteLink,
+  deleteTable,
+  Errno,
+  isRefusal,
+  type Link,
+  type NetlinkSocket,
+  type Table,
+} from "../../netlink/mod.ts";
+import type { HostChange } from "../../windows-host/mod.ts";
+import { attempt } from "../clean-up-step.ts";
+import { addressesOf } from "../host/gateway.ts";
+import { removeNodeRoutes } from "../host/node-routes.ts";
+import { packetTable } from "../host/packet-rules.ts";
+import { allLinks, linkOrNone } from "../veth/host-links.ts";
+import { PodPairs } from "../veth/pod-pairs.ts";
+
+/** Of each network what says where it is. */
+interface Leaving {
+  readonly name: string;
+  readonly bridge: string;
+}
+
+/**
+ * Takes back what agents with this data path have changed on the node: pods' interfaces, bridges, packet rules,
+ * routes. What fails is reported, the rest is done all the same.
+ */
+export async function cleanUpBridges(networks: readonly Leaving[], logger: Logger): Promise<readonly HostChange[]> {
+  await using pairs = new PodPairs(logger);
+  const { socket, kernel, sweeper } = pairs.tools;
+  using filters = kernel.openPacketFilterSocket();
+  const changes: HostChange[] = [
+    await attempt("routes", "routes to other nodes' pods", async () => removeNodeRoutes(socket)),
+  ];
+  for (const { name, bridge } of networks) {
+    changes.push(
+      await attempt("pods", `interfaces of network "${name}"`, async () => {
+        const owners = pairs.attachments((network) => network === name).map(({ alias }) => alias.owner);
+        for (const owner of owners) pairs.retire(owner);
+        await sweeper.sweep();
+        return owners.length > 0;
+      }),
+      await attempt("bridge", `"${bridge}"`, () => removeBridge(socket, bridge)),
+    );
+    for (const family of ["inet", "bridge"] as const) {
+      const table: Table = { family, name: packetTable({ bridge }) };
+      const rules = () => unlessGone(Errno.ENOENT, () => filters.transact([deleteTable(table)]));
+      changes.push(await attempt("packet rules", `table "${family} ${table.name}"`, rules));
+    }
+  }
+  return changes;
+}
+
+/** Where others have put anything on it, all of it stays. @throws {CniError | NetlinkError} */
+function removeBridge(socket: NetlinkSocket, name: string): boolean {
+  const link = linkOrNone(socket, { name });
+  if (link === undefined) return false;
+  const strange = link.kind === "bridge" ? strangersOn(socket, link) : [`it is of kind "${link.kind ?? "hardware"}"`];
+  if (strange.length > 0)
+    throw new CniError(
+      CniCode.interfaceFailure,
+      `Cannot remove the bridge "${name}": ${strange.join(", ")}, wanted nothing on it that is not ours; "ip link del ${name}" takes it away all the same`,
+    );
+  return unlessGone(Errno.ENODEV, () => socket.run(deleteLink(name, link.index)));
+}
+
+/** Ports that are there still are no pods' of ours, and we give it none but gateways' addresses. */
+function strangersOn(socket: NetlinkSocket, bridge: Link): readonly string[] {
+  const ports = allLinks(socket).filter(({ master }) => master === bridge.index);
+  const addresses = addressesOf(socket, bridge).filter((address) => !isOurs(address));
+  return [
+    ...ports.map((port) => `it has the port "${port.name}"`),
+    ...addresses.map((address) => `it has the address ${formatCidr(address)}`),
+  ];
+}
+
+/** The first of its block, whatever subnets the node has had; or the kernel's own. */
+const isOurs = ({ ip, prefix }: Cidr): boolean =>
+  sameIp(ip, plus(firstOf({ ip, prefix }), 1n)) || (ip.family === 6 && formatIp(ip).startsWith("fe80:"));
+
+/** @returns whether there was anything */
+function unlessGone(errno: number, work: () => void): boolean {
+  try {
+    work();
+    return true;
+  } catch (caught) {
+    if (isRefusal(caught, errno)) return false;
+    throw caught;
+  }
+}
