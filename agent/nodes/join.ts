@@ -80,9 +80,7 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
   };
   const attempt = async (): Promise<Joined> => {
     const { refused } = known.state;
-    // Where pods have other addresses than that, the registry or the configuration was another one meanwhile.
-    const self =
-      known.state.self !== undefined && !options.podsStand(known.state.self.subnets) ? known.state.self : undefined;
+    const self = stillOurs(known.state.self, options);
     // One that was taken out takes no other subnet while its pods stand, and is no member any more once they have gone.
     if (self !== undefined && refused !== undefined && options.podsStand())
       return membership(self, { t: "refused", is: refused });
@@ -112,6 +110,10 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
   };
   return untilDone(attempt, { signal, failed });
 }
+
+/** Nothing where pods have other addresses than that: the registry, or the configuration, was another one meanwhile. */
+const stillOurs = (self: ClusterNode | undefined, { podsStand }: JoinOptions): ClusterNode | undefined =>
+  self === undefined || podsStand(self.subnets) ? undefined : self;
 
 /** What the node says of itself. @throws {CniError} as `ownAddresses` */
 async function registrationOf(
