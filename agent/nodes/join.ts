@@ -4,7 +4,7 @@ import type { Logger } from "../../shared/log.ts";
 import type { AgentConfig, NodesConfig, RegistryConfig } from "../config/agent-config.ts";
 import { KnownStateFile } from "./known-state.ts";
 import { contradiction, Membership, type MembershipOptions, type Standing, saysNo } from "./membership.ts";
-import { withSubnets } from "./network-subnets.ts";
+import { withoutSubnets, withSubnets } from "./network-subnets.ts";
 import type { ClusterNode, NodeRegistry, Registration } from "./node-registry.ts";
 import { nodeUid } from "./node-uid.ts";
 import { configuredAddresses, findOwnAddresses, type OwnAddresses } from "./own-addresses.ts";
@@ -49,12 +49,7 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
   // HNS looks for the node's card itself, and wants only the MAC of it here.
   const needsLinks = config.dataPath !== "hns" || nodes.mac === undefined;
   const linksMayMiss = (): boolean => !needsLinks || performance.now() > linksUntilMs;
-  const ownRecord = async (): Promise<Registration> => {
-    // Without their interface the record would lose its MAC.
-    const { addresses, mac: found } = await ownAddresses(configuredAddresses(config), linksMayMiss());
-    const mac = nodes.mac ?? found;
-    return { name: nodes.name, uid, addresses, ...(mac === undefined ? {} : { mac }) };
-  };
+  const ownRecord = (): Promise<Registration> => registrationOf(options, uid, linksMayMiss());
   const register = async (): Promise<ClusterNode> => {
     const own = await ownRecord();
     // Pods that stand would be cut off from what the others are told of a new subnet.
@@ -62,7 +57,8 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
     return registry.register(own, claims, options.podSubnets());
   };
   const membership = async (self: ClusterNode, standing: Standing): Promise<Joined> => {
-    const changed = withSubnets(config, self);
+    const isOwn = standing.t === "registered" || standing.t === "known";
+    const changed = withSubnets(isOwn ? config : withoutSubnets(config), self);
     // What the registry says, where it is the one that says where the node is.
     const own = await ownAddresses(self.addresses, linksMayMiss());
     if (needsLinks && own.linkAddresses.length === 0)
@@ -84,9 +80,7 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
   };
   const attempt = async (): Promise<Joined> => {
     const { refused } = known.state;
-    // Where pods have other addresses than that, the registry or the configuration was another one meanwhile.
-    const self =
-      known.state.self !== undefined && !options.podsStand(known.state.self.subnets) ? known.state.self : undefined;
+    const self = stillOurs(known.state.self, options);
     // One that was taken out takes no other subnet while its pods stand, and is no member any more once they have gone.
     if (self !== undefined && refused !== undefined && options.podsStand())
       return membership(self, { t: "refused", is: refused });
@@ -115,6 +109,22 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
     logger.warn("waiting to join", { error: error.message, code: error.code, details: error.details });
   };
   return untilDone(attempt, { signal, failed });
+}
+
+/** Nothing where pods have other addresses than that: the registry, or the configuration, was another one meanwhile. */
+const stillOurs = (self: ClusterNode | undefined, { podsStand }: JoinOptions): ClusterNode | undefined =>
+  self === undefined || podsStand(self.subnets) ? undefined : self;
+
+/** What the node says of itself. @throws {CniError} as `ownAddresses` */
+async function registrationOf(
+  { config, nodes }: JoinOptions,
+  uid: string,
+  linksMayMiss: boolean,
+): Promise<Registration> {
+  // Without their interface the record would lose its MAC.
+  const { addresses, mac: found } = await ownAddresses(configuredAddresses(config), linksMayMiss);
+  const mac = nodes.mac ?? found;
+  return { name: nodes.name, uid, addresses, ...(mac === undefined ? {} : { mac }) };
 }
 
 /** What is known stays known where only the ways to the registry change: etcd's members come and go. */

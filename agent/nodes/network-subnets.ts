@@ -5,6 +5,12 @@ import { isPodSubnet } from "../config/value-shapes.ts";
 import { touchesNobodys } from "../node-address.ts";
 import type { ClusterNode } from "./node-registry.ts";
 
+/** The configuration as if it said nothing of the first network's subnets: what pods have is not its to say. */
+export function withoutSubnets(config: AgentConfig): AgentConfig {
+  const [first, ...others] = config.networks;
+  return first === undefined ? config : { ...config, networks: [{ ...first, subnets: [] }, ...others] };
+}
+
 /**
  * The configuration with the node's subnets on its first network.
  * @throws {CniError} code 7 where the two do not go together
