@@ -232,6 +232,8 @@ export class Agent {
     this.#started.abort();
     this.#server.serving = true;
     this.#janitor.start();
+    const watch = dataPath.watch?.(() => this.#janitor.mend());
+    if (watch !== undefined) this.#resources.use(watch);
     this.#writeConflist();
     logger.info("ready", { socket: config.socket, networks: config.networks.map((network) => network.name) });
   }

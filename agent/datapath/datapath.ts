@@ -101,4 +101,10 @@ export interface DataPath extends AsyncDisposable {
    * it is for people, who ask seldom, and not for a runtime that polls.
    */
   shortcomings(): Promise<readonly string[]>;
+  /**
+   * Looks soon after something may have changed that `problems` speaks of, damped as `LookSoon` is. Absent where nobody
+   * says so.
+   * @param look asks for problems, and mends
+   */
+  watch?(look: () => Promise<void>): AsyncDisposable;
 }

@@ -1,6 +1,8 @@
 import { closeSync, writeSync } from "node:fs";
+import { ChangeGroup, ChangeSocket } from "./change-socket.ts";
 import { errnoName } from "./errno.ts";
 import { Libc, pinned } from "./libc.ts";
+import type { RawMessage } from "./message-reader.ts";
 import { insideNamespace, type NetworkNamespace, type OpenedNamespace, openHome, openNamespace } from "./namespace.ts";
 import { NetlinkError } from "./netlink-error.ts";
 import { NetlinkBuffers, NetlinkSocket, openDescriptor, Protocol } from "./netlink-socket.ts";
@@ -13,6 +15,7 @@ export class Kernel implements Disposable {
   readonly #libc = new Libc();
   readonly #buffers = new NetlinkBuffers();
   readonly #home: NetworkNamespace = openHome();
+  readonly #ports = new Set<number>();
 
   /** Tells the states of a path apart; the caller disposes what is open. */
   namespaceAt(path: string): OpenedNamespace {
@@ -27,6 +30,22 @@ export class Kernel implements Disposable {
   /** A socket in this process's own namespace for what `nft` sets up. @throws {NetlinkError} */
   openPacketFilterSocket(): NetlinkSocket {
     return this.#socket(openDescriptor(this.#libc, Protocol.NETFILTER), "open a netlink socket for packet filters");
+  }
+
+  /** Hears of changes to interfaces, addresses and routes of this process's own namespace. @throws {NetlinkError} */
+  openLinkChanges(): ChangeSocket {
+    const { LINK, IPV4_IFADDR, IPV4_ROUTE, IPV6_IFADDR, IPV6_ROUTE } = ChangeGroup;
+    return this.#changes(Protocol.ROUTE, LINK | IPV4_IFADDR | IPV4_ROUTE | IPV6_IFADDR | IPV6_ROUTE);
+  }
+
+  /** The same for what `nft` sets up. @throws {NetlinkError} */
+  openPacketFilterChanges(): ChangeSocket {
+    return this.#changes(Protocol.NETFILTER, ChangeGroup.NFTABLES);
+  }
+
+  /** Whether a message tells of what a socket of ours has changed, where the kernel says so: of interfaces it does not. */
+  isOwn({ port }: RawMessage): boolean {
+    return this.#ports.has(port);
   }
 
   /** A socket inside `namespace`; while it is open it keeps the namespace alive. @throws {NetlinkError | SetnsError} */
@@ -59,8 +78,14 @@ export class Kernel implements Disposable {
     this.#home[Symbol.dispose]();
   }
 
+  #changes(protocol: number, groups: number): ChangeSocket {
+    const fd = openDescriptor(this.#libc, protocol);
+    if (fd < 0) throw new NetlinkError("open a netlink socket for changes", this.#libc.errno());
+    return new ChangeSocket(this.#libc, fd, groups);
+  }
+
   #socket(fd: number, action: string): NetlinkSocket {
     if (fd < 0) throw new NetlinkError(action, this.#libc.errno(), errnoName(this.#libc.errno()));
-    return new NetlinkSocket(this.#libc, this.#buffers, fd);
+    return new NetlinkSocket(this.#libc, this.#buffers, fd, this.#ports);
   }
 }

@@ -4,6 +4,7 @@ import { dlopen, FFIType, type Pointer, ptr, read } from "bun:ffi";
 const symbols = {
   socket: { args: ["i32", "i32", "i32"], returns: "i32" },
   setsockopt: { args: ["i32", "i32", "i32", "ptr", "u32"], returns: "i32" },
+  bind: { args: ["i32", "ptr", "u32"], returns: "i32" },
   send: { args: ["i32", "ptr", "usize", "i32"], returns: FFIType.i64_fast },
   recv: { args: ["i32", "ptr", "usize", "i32"], returns: FFIType.i64_fast },
   setns: { args: ["i32", "i32"], returns: "i32" },

@@ -10,6 +10,8 @@ export interface RawMessage {
   readonly type: number;
   readonly flags: number;
   readonly sequence: number;
+  /** Of the socket that it is meant for, or that has asked for the change which it tells of. */
+  readonly port: number;
   readonly body: Uint8Array;
 }
 
@@ -34,6 +36,7 @@ export function* readMessages(datagram: Uint8Array): Generator<RawMessage> {
       type: view.getUint16(at + 4, true),
       flags: view.getUint16(at + 6, true),
       sequence: view.getUint32(at + 8, true),
+      port: view.getUint32(at + 12, true),
       body: datagram.subarray(at + headerBytes, at + length),
     };
     at += align(length);

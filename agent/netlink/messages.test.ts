@@ -74,7 +74,7 @@ test("a datagram cut anywhere inside is refused, never misread", () => {
 test("attributes cut anywhere inside are refused or shorter, never longer", () => {
   const { body } = only(encode(veth));
   for (let length = 0; length < body.length; length++) {
-    const cut: RawMessage = { type: 16, flags: 0, sequence: 1, body: body.subarray(0, length) };
+    const cut: RawMessage = { type: 16, flags: 0, sequence: 1, port: 0, body: body.subarray(0, length) };
     try {
       expect(["", "web-1a2b3c"]).toContain(readLink(cut).name);
     } catch (caught) {
@@ -105,7 +105,7 @@ test("random bytes end in an error or in objects, never in anything else", () =>
   };
   for (let round = 0; round < 3000; round++) {
     const body = Uint8Array.from({ length: random() % 80 }, () => random() & (round % 2 === 0 ? 0xff : 0x0f));
-    const message: RawMessage = { type: round % 3, flags: 0x200 | (random() & 0x100), sequence: 1, body };
+    const message: RawMessage = { type: round % 3, flags: 0x200 | (random() & 0x100), sequence: 1, port: 0, body };
     for (const read of [readLink, readAddress, readRoute, readAnswer]) {
       try {
         read(message);
@@ -125,9 +125,12 @@ test("reads an error with the kernel's sentence, whether the request comes back 
   const whole = Buffer.concat([errno, inner, tlv]);
   const capped = Buffer.concat([errno, inner.subarray(0, 16), tlv]);
   const answer = { errno: 17, kernelText: "nope" };
-  expect(readAnswer({ type: 2, flags: 0x200, sequence: 1, body: whole })).toEqual(answer);
-  expect(readAnswer({ type: 2, flags: 0x300, sequence: 1, body: capped })).toEqual(answer);
-  expect(readAnswer({ type: 2, flags: 0, sequence: 1, body: Buffer.alloc(20) })).toEqual({ errno: 0, kernelText: "" });
+  expect(readAnswer({ type: 2, flags: 0x200, sequence: 1, port: 0, body: whole })).toEqual(answer);
+  expect(readAnswer({ type: 2, flags: 0x300, sequence: 1, port: 0, body: capped })).toEqual(answer);
+  expect(readAnswer({ type: 2, flags: 0, sequence: 1, port: 0, body: Buffer.alloc(20) })).toEqual({
+    errno: 0,
+    kernelText: "",
+  });
 });
 
 test("a request that does not fit is our own fault, and nothing is written behind the buffer", () => {

@@ -5,6 +5,7 @@
 export { addAddress, type LinkAddress, listAddresses, readAddress, removeAddress } from "./address.ts";
 export { addPortMac, listPortMacs, readPortMac, setPodPort } from "./bridge-port.ts";
 export { ipBytes, ipFromBytes } from "./bytes.ts";
+export { type Change, readChange } from "./change.ts";
 export { Errno } from "./errno.ts";
 export { Kernel } from "./kernel.ts";
 export {

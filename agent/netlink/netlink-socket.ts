@@ -8,7 +8,7 @@ import { type Message, MessageWriter } from "./message-writer.ts";
 import { NetlinkError } from "./netlink-error.ts";
 import { BatchMessage, batchSubsystem } from "./nftables/numbers.ts";
 
-const AF_NETLINK = 16;
+export const AF_NETLINK = 16;
 const SOCK_RAW_CLOEXEC = 3 | 0o2000000;
 /** linux/netlink.h */
 export const Protocol = { ROUTE: 0, NETFILTER: 12 } as const;
@@ -61,12 +61,16 @@ export function openDescriptor(libc: Libc, protocol: number = Protocol.ROUTE): n
 export class NetlinkSocket implements Disposable {
   readonly #libc: Libc;
   readonly #buffers: NetlinkBuffers;
+  /** Of all sockets by which this process changes anything. */
+  readonly #ports: Set<number>;
   #fd: number;
+  #port = 0;
   #sequence = 0;
 
-  /** Takes over `fd`. */
-  constructor(libc: Libc, buffers: NetlinkBuffers, fd: number) {
+  /** Takes over `fd`. @param ports where it notes its own */
+  constructor(libc: Libc, buffers: NetlinkBuffers, fd: number, ports = new Set<number>()) {
     this.#libc = libc;
+    this.#ports = ports;
     this.#buffers = buffers;
     this.#fd = fd;
     const one = pinned(4);
@@ -245,6 +249,7 @@ export class NetlinkSocket implements Disposable {
     if (this.#fd < 0) return;
     this.#libc.calls.close(this.#fd);
     this.#fd = -1;
+    this.#ports.delete(this.#port);
   }
 
   #next(): number {
@@ -264,6 +269,15 @@ export class NetlinkSocket implements Disposable {
     if (size < 0) throw new NetlinkError(action, this.#libc.errno(), "while waiting for the answer");
     if (size > bytes.length)
       throw new MalformedMessage(`A netlink datagram has ${size} bytes, room is ${bytes.length}`);
+    if (this.#port === 0) this.#notePort(size);
     return readMessages(bytes.subarray(0, size));
+  }
+
+  /** The kernel gives a socket its port with the first request, and says it with every answer. */
+  #notePort(size: number): void {
+    const portAt = 12;
+    if (size < portAt + 4) return;
+    this.#port = new DataView(this.#buffers.in.bytes.buffer).getUint32(portAt, true);
+    this.#ports.add(this.#port);
   }
 }

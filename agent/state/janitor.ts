@@ -30,8 +30,12 @@ interface Work {
   readonly work: () => Promise<boolean>;
 }
 
+const nothingBroken: Failure = { times: 0, notBeforeMs: 0 };
+
 /** Even what fails again and again is tried this often. */
 const longestPauseMs = 5 * 60_000;
+/** After the first attempt at the data path that was in vain. */
+const mendAgainMs = 1_000;
 /** Owners that are named in one line of the log. */
 const mostInLog = 20;
 /** A bound of one round, so that stopping never waits long; the next round goes on. */
@@ -57,7 +61,9 @@ export class Janitor {
   #wantedAtMs = Number.NEGATIVE_INFINITY;
   #isWanted = false;
   /** Of the data path: how often it was mended in vain, and when it is worth the next attempt. */
-  #broken: Failure = { times: 0, notBeforeMs: 0 };
+  #broken = nothingBroken;
+  #repairing: Promise<void> | undefined;
+  #mendAgain: ReturnType<typeof setTimeout> | undefined;
   #stopped = false;
 
   constructor(parts: AgentParts, options: JanitorOptions) {
@@ -94,6 +100,13 @@ export class Janitor {
     this.#stopped = true;
     clearTimeout(this.#timer);
     await this.#round;
+    await this.#repairing;
+    clearTimeout(this.#mendAgain);
+  }
+
+  /** The data path alone, now: somebody may have changed what it stands on. Never throws. */
+  async mend(): Promise<void> {
+    if (!this.#stopped) await this.#repair();
   }
 
   /** Attachments that are given up and not finished. */
@@ -138,22 +151,43 @@ export class Janitor {
   }
 
   /** A bridge that somebody took down or away would keep STATUS failing, and without ADDs nothing else would mend it. */
-  async #repair(): Promise<void> {
+  #repair(): Promise<void> {
+    this.#repairing ??= this.#repairOnce().finally(() => {
+      this.#repairing = undefined;
+    });
+    return this.#repairing;
+  }
+
+  async #repairOnce(): Promise<void> {
     const { dataPath, logger } = this.#parts;
     try {
       const problems = await dataPath.problems();
       if (problems.length === 0) {
-        this.#broken = { times: 0, notBeforeMs: 0 };
+        this.#broken = nothingBroken;
         return;
       }
       if (performance.now() < this.#broken.notBeforeMs) return;
       const times = this.#broken.times + 1;
-      this.#broken = { times, notBeforeMs: performance.now() + this.#pauseMs(times - 1) };
+      this.#broken = { times, notBeforeMs: performance.now() + this.#mendAgainIn(times) };
       logger.warn("repairing the data path", { problems: problems.map((problem) => problem.message), times });
       await dataPath.start();
+      // What has broken meanwhile is another matter.
+      const left = new Set((await dataPath.problems()).map(({ message }) => message));
+      if (problems.some(({ message }) => left.has(message))) return;
+      this.#broken = nothingBroken;
+      if (left.size === 0) clearTimeout(this.#mendAgain);
     } catch (caught) {
       logger.error("the data path could not be repaired", { error: String(caught) });
     }
+  }
+
+  /** What cannot be mended now is tried again, later each time. Answers when, in milliseconds. */
+  #mendAgainIn(times: number): number {
+    const pauseMs = Math.min(this.#options.intervalMs, mendAgainMs) * 2 ** Math.min(times - 1, 20);
+    const ms = Math.min(pauseMs, longestPauseMs);
+    clearTimeout(this.#mendAgain);
+    this.#mendAgain = setTimeout(() => void this.mend(), ms);
+    return ms;
   }
 
   #works(): readonly Work[] {

@@ -6,8 +6,9 @@ import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts"
 import { crowdedKernel } from "../host/connection-table.ts";
 import { familiesNotForwarded, turnOnForwarding } from "../host/forwarding.ts";
 import { removeNodeRoutes } from "../host/node-routes.ts";
-import { type ForwardedNetwork, installPacketRules, missingPacketRules } from "../host/packet-rules.ts";
+import { type ForwardedNetwork, installPacketRules, missingPacketRules, packetTable } from "../host/packet-rules.ts";
 import { routersHeard } from "../host/sysctl.ts";
+import { watchNode } from "../host/watch-node.ts";
 import { differs } from "../veth/compare.ts";
 import { linkOrNone } from "../veth/host-links.ts";
 import { interfaceError } from "../veth/kernel-errors.ts";
@@ -164,6 +165,21 @@ class BridgeDataPath implements DataPath {
     const routers = [...this.#networks.values()].flatMap(({ bridge }) => routersHeard(bridge));
     const others = this.#others?.shortcomings() ?? [];
     return [...(this.#unguarded === undefined ? [] : [this.#unguarded]), ...others, ...routers, ...crowdedKernel()];
+  }
+
+  watch(look: () => Promise<void>): AsyncDisposable {
+    const { kernel, logger } = this.#pairs.tools;
+    const ports = [...this.#ports.values()];
+    return watchNode({
+      kernel,
+      tables: [...this.#networks.values()].map(packetTable),
+      isPort: (index) => ports.some((each) => each.isGuarded(index)),
+      look: async () => {
+        this.#others?.trigger();
+        await look();
+      },
+      logger,
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

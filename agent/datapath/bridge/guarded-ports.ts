@@ -31,6 +31,11 @@ export class GuardedPorts {
     this.#leasedTo = leasedTo;
   }
 
+  /** Whether a pod is behind an interface, as far as this agent knows. */
+  isGuarded(index: number): boolean {
+    return this.#guard.at(index) !== undefined;
+  }
+
   /** What a pod's host end becomes a port of. */
   sideOf(bridge: Link): HostSide {
     return bridgeSide(bridge, this.#network.hairpin, this.#guard);
@@ -97,15 +102,27 @@ export class GuardedPorts {
     const bridge = linkOrNone(this.#pairs.tools.socket, { name: this.#network.bridge });
     if (bridge === undefined) return missing;
     const declared = declaredMacs(this.#pairs, bridge);
-    const open = attachments.filter(({ link: { index } }) => {
-      const mac = this.#guard.at(index)?.mac;
-      if (mac === undefined || declared.get(index) === mac) return false;
-      // One that has gone with its pod since the attachments were listed lacks nothing.
-      return linkOrNone(this.#pairs.tools.socket, { index })?.group === linkGroup.standing;
+    const guarded = attachments.filter(({ link: { index } }) => this.isGuarded(index));
+    const down = guarded.filter(({ link }) => !link.up && this.#stands(link, (now) => !now.up));
+    const isOff = ({ master }: Link): boolean => master !== bridge.index;
+    const off = guarded.filter(({ link }) => isOff(link) && this.#stands(link, isOff));
+    const open = guarded.filter(({ link }) => {
+      if (off.some((other) => other.link === link)) return false;
+      return declared.get(link.index) !== this.#guard.at(link.index)?.mac && this.#stands(link);
     });
-    if (open.length === 0) return missing;
     const are = open.length === 1 ? "port is without its pod's" : "ports are without their pods'";
-    return [...missing, `${open.length} ${are} hardware address on the bridge "${bridge.name}"`];
+    return [
+      ...missing,
+      ...(down.length === 0 ? [] : [`${portsOf(down)} down`]),
+      ...(off.length === 0 ? [] : [`${portsOf(off)} off the bridge "${bridge.name}"`]),
+      ...(open.length === 0 ? [] : [`${open.length} ${are} hardware address on the bridge "${bridge.name}"`]),
+    ];
+  }
+
+  /** One that has come or gone with its pod since the attachments were listed lacks nothing. */
+  #stands({ index }: Link, isSo: (link: Link) => boolean = () => true): boolean {
+    const now = linkOrNone(this.#pairs.tools.socket, { index });
+    return now !== undefined && now.group === linkGroup.standing && isSo(now);
   }
 
   #attachments(): readonly Attachment[] {
@@ -123,3 +140,6 @@ export class GuardedPorts {
     }
   }
 }
+
+const portsOf = ({ length }: readonly unknown[]): string =>
+  length === 1 ? "1 pod's port is" : `${length} pods' ports are`;

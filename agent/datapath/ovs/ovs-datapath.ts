@@ -7,6 +7,8 @@ import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts"
 import { crowdedKernel } from "../host/connection-table.ts";
 import { familiesNotForwarded } from "../host/forwarding.ts";
 import { missingGateways } from "../host/gateway.ts";
+import { packetTable } from "../host/packet-rules.ts";
+import { watchNode } from "../host/watch-node.ts";
 import { linkOrNone } from "../veth/host-links.ts";
 import { interfaceError } from "../veth/kernel-errors.ts";
 import { type PodNetwork, planOf } from "../veth/plan.ts";
@@ -157,6 +159,20 @@ class OvsDataPath implements DataPath {
 
   async shortcomings(): Promise<readonly string[]> {
     return [...this.#outward.shortcomings(), ...(await this.#node.shortcomings()), ...crowdedKernel()];
+  }
+
+  watch(look: () => Promise<void>): AsyncDisposable {
+    const { gateway: bridge, logger } = this.#options;
+    return watchNode({
+      kernel: this.#pairs.tools.kernel,
+      tables: [packetTable({ bridge })],
+      isPort: () => false,
+      look: async () => {
+        this.#node.lookAtHost();
+        await look();
+      },
+      logger,
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -119,6 +119,12 @@ export class OvsNode implements OverlayNode {
     if (!isGone || this.#isHostBehind) this.#settler.trigger();
   }
 
+  /** Somebody may have changed the node's own network: the gateway, routes. */
+  lookAtHost(): void {
+    this.#isHostBehind = true;
+    this.#settler.trigger();
+  }
+
   problems(): readonly string[] {
     const { state } = this.#db;
     const { management, database } = this.#options;

@@ -1,6 +1,6 @@
 /** Numbers of linux/netfilter/nfnetlink.h and nf_tables.h, under the kernel's names. nftables has its numbers in network byte order. */
 
-const subsystem = 10 << 8;
+export const subsystem = 10 << 8;
 
 /** NFT_MSG_*, with the subsystem that nfnetlink finds nftables by. */
 export const NftMessage = {

@@ -1,0 +1,85 @@
+import { Errno } from "./errno.ts";
+import { type Libc, pinned } from "./libc.ts";
+import { type RawMessage, readMessages } from "./message-reader.ts";
+import { NetlinkError } from "./netlink-error.ts";
+import { AF_NETLINK } from "./netlink-socket.ts";
+
+const MSG_DONTWAIT = 0x40;
+const MSG_TRUNC = 0x20;
+const SOL_SOCKET = 1;
+const SO_RCVBUFFORCE = 33;
+/** Of what has not been read. More than that is not read one by one: `drain` says that much was missed. */
+const keptBytes = 256 * 1024;
+/** One message about an interface has 2 kB, those about a transaction of packet rules come together in some 4. */
+const readBytes = 32 * 1024;
+
+/** Multicast groups, as bits: linux/rtnetlink.h and nfnetlink.h, RTNLGRP_* and NFNLGRP_*. */
+export const ChangeGroup = {
+  LINK: 1 << 0,
+  IPV4_IFADDR: 1 << 4,
+  IPV4_ROUTE: 1 << 6,
+  IPV6_IFADDR: 1 << 8,
+  IPV6_ROUTE: 1 << 10,
+  NFTABLES: 1 << 6,
+} as const;
+
+/**
+ * What the kernel says to everybody about changes in one network namespace. It keeps them until they are read, as many
+ * as there is room for: nobody is woken by each, of which a pod that starts makes ten.
+ */
+export class ChangeSocket implements Disposable {
+  readonly #libc: Libc;
+  readonly #buffer = pinned(readBytes);
+  #fd: number;
+
+  /** Takes over `fd`. @throws {NetlinkError} where the kernel does not let it listen */
+  constructor(libc: Libc, fd: number, groups: number) {
+    this.#libc = libc;
+    this.#fd = fd;
+    const size = pinned(4);
+    new DataView(size.bytes.buffer).setUint32(0, keptBytes, true);
+    libc.calls.setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, size.address, 4);
+    // struct sockaddr_nl: family, padding, port (the kernel gives one), groups.
+    const address = pinned(12);
+    const view = new DataView(address.bytes.buffer);
+    view.setUint16(0, AF_NETLINK, true);
+    view.setUint32(8, groups, true);
+    if (libc.calls.bind(fd, address.address, 12) === 0) return;
+    const errno = libc.errno();
+    this[Symbol.dispose]();
+    throw new NetlinkError("listen to the kernel's changes", errno);
+  }
+
+  /**
+   * Reads all that there is, without waiting.
+   * @param visit gets each message, whose bytes the next one overwrites
+   * @returns whether some were missed
+   * @throws {NetlinkError | MalformedMessage}
+   */
+  drain(visit: (message: RawMessage) => void): boolean {
+    let missed = false;
+    for (;;) {
+      const { bytes, address } = this.#buffer;
+      const size = Number(this.#libc.calls.recv(this.#fd, address, bytes.length, MSG_DONTWAIT | MSG_TRUNC));
+      if (size > bytes.length) {
+        missed = true;
+        continue;
+      }
+      if (size >= 0) {
+        for (const message of readMessages(bytes.subarray(0, size))) visit(message);
+        continue;
+      }
+      const errno = this.#libc.errno();
+      if (errno === Errno.EAGAIN) return missed;
+      // It is said once, and what comes from now on is heard again.
+      if (errno !== Errno.ENOBUFS) throw new NetlinkError("hear of the kernel's changes", errno);
+      missed = true;
+    }
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#fd < 0) return;
+    this.#libc.calls.close(this.#fd);
+    this.#fd = -1;
+  }
+}

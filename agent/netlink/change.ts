@@ -1,0 +1,52 @@
+import { Family, Iff, Ifla, MessageType } from "./constants.ts";
+import { Attributes, fixedHeader, type RawMessage } from "./message-reader.ts";
+import { Nfta, subsystem } from "./nftables/numbers.ts";
+
+/** What a message says that the kernel sends to everybody. */
+export type Change =
+  | {
+      readonly t: "link";
+      readonly index: number;
+      /** `gone`: deleted; `left`: its bridge, that is, and stays otherwise. */
+      readonly is: "up" | "down" | "gone" | "left";
+      /** Read where it is asked for: most messages are about what is up. */
+      group(): number | undefined;
+    }
+  | { readonly t: "address-gone"; readonly index: number }
+  | { readonly t: "route-gone"; readonly protocol: number }
+  | { readonly t: "packet-rules"; readonly table: string };
+
+/** `undefined` for what it has no word for. @throws {MalformedMessage} */
+export function readChange(message: RawMessage): Change | undefined {
+  switch (message.type) {
+    case MessageType.NEWLINK:
+    case MessageType.DELLINK:
+      return readLinkChange(message);
+    case MessageType.DELADDR:
+      return { t: "address-gone", index: fixedHeader(message.body, 8).view.getUint32(4, true) };
+    case MessageType.DELROUTE:
+      return { t: "route-gone", protocol: fixedHeader(message.body, 12).view.getUint8(5) };
+    default:
+      return (message.type & 0xff00) === subsystem ? readRulesChange(message) : undefined;
+  }
+}
+
+function readLinkChange({ type, body }: RawMessage): Change | undefined {
+  const { view, rest } = fixedHeader(body, 16);
+  const isGone = type === MessageType.DELLINK;
+  const isOfBridge = view.getUint8(0) === Family.BRIDGE;
+  // That a port has changed is said of the interface too.
+  if (isOfBridge && !isGone) return undefined;
+  const isUp = (view.getUint32(8, true) & Iff.UP) !== 0;
+  return {
+    t: "link",
+    index: view.getInt32(4, true),
+    is: isOfBridge ? "left" : isGone ? "gone" : isUp ? "up" : "down",
+    group: () => new Attributes(rest).u32(Ifla.GROUP),
+  };
+}
+
+/** Of a table, and of all that lies in one: its name comes first in each. */
+function readRulesChange({ body }: RawMessage): Change {
+  return { t: "packet-rules", table: new Attributes(fixedHeader(body, 4).rest).text(Nfta.TABLE_NAME) ?? "" };
+}
