@@ -24,6 +24,7 @@ import { ServiceKeeper } from "./services/service-keeper.ts";
 import { Settler } from "./settler.ts";
 import { interfaceNamed, openDatabase, readInUserSpace, type SwitchDatabase } from "./switch-database.ts";
 import { answering } from "./switch-errors.ts";
+import { SwitchPresence } from "./switch-presence.ts";
 import { isRefusal, type Part } from "./switch-program.ts";
 import { followVnids, vnidFor } from "./tenants.ts";
 
@@ -52,6 +53,7 @@ export class OvsNode implements OverlayNode {
   readonly #settler: Settler;
   readonly #vnids: Followed<ReadonlyMap<string, number>> | undefined;
   readonly #meters: MeterSupport;
+  readonly #presence: SwitchPresence;
   #running: Running | undefined;
   /** The gateway's device: another one has no addresses and no routes. */
   #device: number | undefined;
@@ -67,7 +69,8 @@ export class OvsNode implements OverlayNode {
     this.#resources.use(services);
     this.#db = this.#resources.use(openDatabase(database));
     this.#meters = new MeterSupport(management);
-    this.#ports = new PodPorts({ db: this.#db, bridge, logger });
+    this.#presence = this.#resources.use(new SwitchPresence());
+    this.#ports = new PodPorts({ db: this.#db, bridge, presence: this.#presence, logger });
     this.#vnids = tenants === undefined ? undefined : this.#resources.use(tenants.follow());
     this.#settler = this.#resources.use(new Settler(() => this.#settle(), logger));
   }
@@ -121,15 +124,20 @@ export class OvsNode implements OverlayNode {
 
   problems(): readonly string[] {
     const { state } = this.#db;
-    const { management, database } = this.#options;
+    const { database } = this.#options;
     if (state.t !== "ready") {
       const why = state.t === "pausing" ? ` (${state.reason})` : "";
       return [`the database of Open vSwitch at "${database}" cannot be reached${why}`];
     }
-    const { connected = false, lastError = "", leftOut = [] } = this.#running?.program.status ?? {};
+    const { connected = false, leftOut = [] } = this.#running?.program.status ?? {};
     const why = new Map(leftOut).get(basePartKey);
     if (connected) return why === undefined ? [] : [`the switch refuses the node's own flows (${why})`];
-    return [`the switch at "${management}" cannot be reached${lastError === "" ? "" : ` (${lastError})`}`];
+    return [this.#isAway];
+  }
+
+  get #isAway(): string {
+    const { lastError = "" } = this.#running?.program.status ?? {};
+    return `the switch at "${this.#options.management}" cannot be reached${lastError === "" ? "" : ` (${lastError})`}`;
   }
 
   async shortcomings(): Promise<readonly string[]> {
@@ -169,6 +177,7 @@ export class OvsNode implements OverlayNode {
         onStatus: (status) => {
           if (status.connected) logger.info("the switch has everything");
           else logger.warn("the switch is away", { error: status.lastError });
+          this.#presence.tell(status.connected, () => this.#isAway);
           this.#settler.trigger();
         },
       }),
