@@ -20,9 +20,9 @@ describeWith("the sample files of three nodes", ["root", "openvswitch", "nft", "
       const link = stack.use(NetworkNamespace.create());
       await link.ip(
         "link set lo up",
-        "link add link type bridge mcast_snooping 0",
-        "link set link up",
-        ...["192.168.1.1", ...members].map((address) => `addr add ${address}/24 dev link`),
+        "link add lan type bridge mcast_snooping 0",
+        "link set lan up",
+        ...["192.168.1.1", ...members].map((address) => `addr add ${address}/24 dev lan`),
       );
       if (kind === "etcd") {
         const places = members.map((address) => ({ address, within: link.within }));

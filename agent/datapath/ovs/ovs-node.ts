@@ -12,7 +12,7 @@ import { dropNodePort } from "./node-bridge.ts";
 import { nodeRoutes } from "./node-routes.ts";
 import { gatewayOf, sameContext, setUpNode } from "./node-set-up.ts";
 import type { ConnectedPod, OverlayNode, OvsNodeOptions, PodPort } from "./options.ts";
-import { PeerParts } from "./peers.ts";
+import { PeerParts, tunnelEnds } from "./peers.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
 import { Category } from "./pipeline/cookie.ts";
 import { baseFlows, podFlows } from "./pipeline/mod.ts";
@@ -27,6 +27,7 @@ import { answering } from "./switch-errors.ts";
 import { SwitchPresence } from "./switch-presence.ts";
 import { isRefusal, type Part } from "./switch-program.ts";
 import { followVnids, vnidFor } from "./tenants.ts";
+import { TunnelNeighbours } from "./tunnel-neighbours.ts";
 
 /** Of a pod that is new while the database cannot be reached: short, so that the runtime hears of it and tries again. */
 const databaseMs = 3_000;
@@ -54,6 +55,7 @@ export class OvsNode implements OverlayNode {
   readonly #vnids: Followed<ReadonlyMap<string, number>> | undefined;
   readonly #meters: MeterSupport;
   readonly #presence: SwitchPresence;
+  #neighbours: TunnelNeighbours | undefined;
   #running: Running | undefined;
   /** The gateway's device: another one has no addresses and no routes. */
   #device: number | undefined;
@@ -177,6 +179,7 @@ export class OvsNode implements OverlayNode {
         onStatus: (status) => {
           if (status.connected) logger.info("the switch has everything");
           else logger.warn("the switch is away", { error: status.lastError });
+          if (status.connected) this.#neighbours?.forget();
           this.#presence.tell(status.connected, () => this.#isAway);
           this.#settler.trigger();
         },
@@ -191,6 +194,7 @@ export class OvsNode implements OverlayNode {
     this.#ports.follow(context, (changes) => program.set(changes));
     await this.#keepAddresses();
     await this.#leaveToSwitch();
+    this.#knowNeighbours(program);
     await this.#setUpHost();
     if (services !== undefined) {
       const cidrs = serviceCidrs;
@@ -259,6 +263,7 @@ export class OvsNode implements OverlayNode {
     }
     const [told] = await Promise.allSettled([this.#peers.tell(program, context, this.#nodes)]);
     const isTold = told.status === "rejected" || told.value;
+    if (isTold) this.#neighbours?.look();
     const isBehind = this.#isHostBehind || isTold || this.#gatewayDevice() !== this.#device;
     if (isBehind) await this.#setUpHost();
     await followVnids(this.#ports, this.#vnids?.current);
@@ -281,6 +286,15 @@ export class OvsNode implements OverlayNode {
   async #leaveToSwitch(): Promise<void> {
     const { kind, host } = this.#options;
     if (kind === "netdev") await host.leaveToSwitch(readInUserSpace(this.#db.view));
+  }
+
+  /** The kernel's module leaves it to the node's kernel, which keeps packets meanwhile. */
+  #knowNeighbours(program: OpenFlowProgram): void {
+    const tunnel = this.#running?.context.tunnel;
+    if (this.#options.kind !== "netdev" || tunnel === undefined) return;
+    const ends = () => (this.#running === undefined ? [] : tunnelEnds(this.#running.context, this.#nodes));
+    const post: OpenFlowProgram["post"] = (requests) => program.post(requests);
+    this.#neighbours = this.#resources.use(new TunnelNeighbours({ ofport: tunnel.ofport, ends, post }));
   }
 
   /** The gateway's addresses, and the node's way to other nodes' pods and to services. */

@@ -38,12 +38,12 @@ export class SampleNode implements AsyncDisposable {
     this.name = name;
   }
 
-  /** @param kind directory below conf/samples @param link where it is plugged in: a namespace with the bridge `link` */
+  /** @param kind directory below conf/samples @param link where it is plugged in: a namespace with the bridge `lan` */
   static async start(kind: string, number: number, link: NetworkNamespace): Promise<SampleNode> {
     const node = await PrivateNode.start();
     const [end, name] = [`node${number}`, `node-${number}`];
     using namespace = NetworkNamespace.at(`/proc/${node.firstPid}/ns/net`);
-    await link.ip(`link add ${end} type veth peer name eth0 netns ${namespace.path}`, `link set ${end} master link up`);
+    await link.ip(`link add ${end} type veth peer name eth0 netns ${namespace.path}`, `link set ${end} master lan up`);
     // Wires carry whole checksums.
     withoutChecksumOffload(link, end);
     withoutChecksumOffload(namespace, "eth0");
