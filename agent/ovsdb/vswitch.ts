@@ -51,6 +51,8 @@ export interface OfportOptions {
    * container has started. Otherwise that is an error.
    */
   readonly patient?: boolean;
+  /** Ends the wait when aborted. */
+  readonly signal?: AbortSignal;
 }
 
 /**
@@ -60,7 +62,7 @@ export interface OfportOptions {
 export async function waitForOfport<M extends WatchesInterfaces>(
   client: OvsdbClient<M>,
   key: InterfaceKey,
-  { timeoutMs = ovsdbLimits.requestMs, patient = false }: OfportOptions = {},
+  { timeoutMs = ovsdbLimits.requestMs, patient = false, signal }: OfportOptions = {},
 ): Promise<number> {
   const what = "uuid" in key ? key.uuid : key.name;
   const action = `learn the port number of interface "${what}"`;
@@ -70,7 +72,7 @@ export async function waitForOfport<M extends WatchesInterfaces>(
   const found = await client.waitForRow(
     "Interface" as WatchedTable<M>,
     (row) => isIt(row as unknown as AnyRow) && isKnown(row as unknown as AnyRow),
-    { timeoutMs, action },
+    { timeoutMs, action, signal },
   );
   const { ofport, error } = found as unknown as AnyRow;
   if (typeof ofport === "number" && ofport >= 0) return ofport;

@@ -28,7 +28,7 @@ export const budgets = {
 export const overlayBudgets = {
   pod: { budget: 1, aim: 0.5 },
   /** To a kernel bridge, where nobody has to be asked. */
-  burst: { budget: 4, aim: 1.5 },
+  burst: { budget: 5, aim: 1.5 },
   flows: { budget: 1, aim: 0.5 },
   replay: { budget: 1, aim: 0.5 },
   /** Ours begin with the services, the peer's with flows that are made already. */

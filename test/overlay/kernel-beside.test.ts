@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { compileExecutables } from "../conformance/plugin.ts";
 import { eventually } from "../support/agent-process.ts";
 import { arp, EtherType, ethernet } from "../support/frames/frame.ts";
+import { NetworkNamespace } from "../support/network-namespace.ts";
 import { describeWith } from "../support/requires.ts";
 import { UdpEar } from "../support/udp-ear.ts";
 import { datagram } from "./forbidden-frames.ts";
@@ -129,6 +130,31 @@ describeWith("a node whose switch is in user space", ["root", "openvswitch", "nf
           expect(output).toContain("3 received");
           expect(output).not.toContain("duplicates");
         }
+    });
+
+    test("an interface that comes to somebody's bridge is the switch's, and the node's again when it has left that", async () => {
+      const { namespace, vswitch } = single.node;
+      using far = NetworkNamespace.create();
+      await namespace.ip(`link add near type veth peer name eth0 netns ${far.path}`, "link set near up");
+      await far.ip("addr add 10.99.0.2/24 dev eth0", "link set eth0 up");
+      const other = ["add-br", "br-other", "--", "set", "Bridge", "br-other", "datapath_type=netdev"];
+      await vswitch.vsctl(...other, "--", "add-port", "br-other", "near");
+      await namespace.ip("addr add 10.99.0.1/24 dev br-other", "link set br-other up");
+      const hears = async (): Promise<number> => {
+        const { stdout } = await far.start("ping -n -c 3 -i 0.05 -w 2 10.99.0.1".split(" ")).ended;
+        return (stdout.match(/bytes from/g) ?? []).length;
+      };
+      // Twice each as long as nobody has told the kernel.
+      await eventually(async () => (await hears()) === 3 && (await hears()) === 3, "each ping to be answered once");
+      // Also while there is no agent that would hear of it.
+      await single.node.agent.end();
+      await vswitch.vsctl("del-port", "br-other", "near");
+      await vswitch.vsctl("del-br", "br-other");
+      await namespace.ip("addr add 10.99.0.1/24 dev near");
+      await far.run("ip neigh flush dev eth0");
+      expect(await hears()).toBe(3);
+      await namespace.ip("link del near");
+      await single.node.startAgent();
     });
 
     test("rules that somebody has taken away come back, and until then nobody else answers either", async () => {

@@ -4,6 +4,7 @@ import { PodPorts } from "../../agent/datapath/ovs/pod-ports.ts";
 import type { TenantPort } from "../../agent/datapath/ovs/pod-rows.ts";
 import { formatIdentity } from "../../agent/datapath/ovs/port-identity.ts";
 import { openDatabase, type SwitchDatabase } from "../../agent/datapath/ovs/switch-database.ts";
+import { SwitchPresence } from "../../agent/datapath/ovs/switch-presence.ts";
 import type { Part } from "../../agent/datapath/ovs/switch-program.ts";
 import { insertBridge, insertPort, Transaction, transactAndApply } from "../../agent/ovsdb/mod.ts";
 import { ownerKey } from "../../agent/state/owner-key.ts";
@@ -76,7 +77,12 @@ describeWith("pods' ports and what the program is told of them", ["root", "openv
   });
 
   function following() {
-    const ports = new PodPorts({ db, bridge, logger: createLogger("error", () => undefined) });
+    const ports = new PodPorts({
+      db,
+      bridge,
+      presence: new SwitchPresence(),
+      logger: createLogger("error", () => undefined),
+    });
     const program = new ScriptedProgram();
     ports.follow(context, program.set);
     const told = (one: PodPort): boolean => program.parts.has(keyOf(one));

@@ -49,6 +49,34 @@ describeWith("one node with Open vSwitch through restarts", ["root", "openvswitc
     expect(await reaches()).toBe(true);
   }, 120_000);
 
+  test("while ovs-vswitchd is dead an ADD fails at once with what is known, and one over a restart waits for it", async () => {
+    const { node } = single;
+    await node.vswitch.stop("ovs-vswitchd", "SIGKILL");
+    // It may be back soon: this one waits, and its end comes from what is known and not from a time of its own.
+    const early = await (await unadded(single, "early")).cni("ADD");
+    expect(early.status).toBe(1);
+    const late = await unadded(single, "late");
+    const began = performance.now();
+    const { status, stdout } = await late.cni("ADD");
+    const tookMs = performance.now() - began;
+    for (const answer of [early.stdout, stdout]) {
+      expect(JSON.parse(answer).code).toBe(11);
+      expect(JSON.parse(answer).msg).toMatch(/br-int.mgmt" cannot be reached.*wanted ovs-vswitchd to run.*systemctl/);
+    }
+    expect(status).toBe(1);
+    // A call that waited for anything of Open vSwitch would wait for two seconds at least.
+    expect(tookMs).toBeLessThan(2_000);
+    const over = await unadded(single, "over");
+    await node.vswitch.startSwitch();
+    await eventually(reaches, "the pods to reach each other again");
+    await node.vswitch.stop("ovs-vswitchd");
+    const adding = over.add();
+    await Bun.sleep(500);
+    await node.vswitch.startSwitch();
+    await adding;
+    expect(await answers(a.namespace, over.address(4))).toBe(true);
+  }, 60_000);
+
   test("an agent that starts again lets a connection go on, and finds its pods", async () => {
     using conversation = await Conversation.start(a.namespace, b.namespace, b.address(4));
     const before = await stateOf(single);

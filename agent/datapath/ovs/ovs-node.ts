@@ -13,7 +13,7 @@ import { dropNodePort } from "./node-bridge.ts";
 import { nodeRoutes } from "./node-routes.ts";
 import { gatewayOf, sameContext, setUpNode } from "./node-set-up.ts";
 import type { ConnectedPod, OverlayNode, OvsNodeOptions, PodPort } from "./options.ts";
-import { PeerParts } from "./peers.ts";
+import { PeerParts, tunnelEnds } from "./peers.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
 import { Category } from "./pipeline/cookie.ts";
 import { baseFlows, podFlows } from "./pipeline/mod.ts";
@@ -24,8 +24,10 @@ import { roundsOf } from "./rounds.ts";
 import { ServiceKeeper } from "./services/service-keeper.ts";
 import { interfaceNamed, openDatabase, readInUserSpace, type SwitchDatabase } from "./switch-database.ts";
 import { answering } from "./switch-errors.ts";
+import { SwitchPresence } from "./switch-presence.ts";
 import { isRefusal, type Part } from "./switch-program.ts";
 import { followVnids, vnidFor } from "./tenants.ts";
+import { TunnelNeighbours } from "./tunnel-neighbours.ts";
 
 /** Of a pod that is new while the database cannot be reached: short, so that the runtime hears of it and tries again. */
 const databaseMs = 3_000;
@@ -52,6 +54,8 @@ export class OvsNode implements OverlayNode {
   readonly #settler: Settler;
   readonly #vnids: Followed<ReadonlyMap<string, number>> | undefined;
   readonly #meters: MeterSupport;
+  readonly #presence: SwitchPresence;
+  #neighbours: TunnelNeighbours | undefined;
   #running: Running | undefined;
   /** The gateway's device: another one has no addresses and no routes. */
   #device: number | undefined;
@@ -67,7 +71,8 @@ export class OvsNode implements OverlayNode {
     this.#resources.use(services);
     this.#db = this.#resources.use(openDatabase(database));
     this.#meters = new MeterSupport(management);
-    this.#ports = new PodPorts({ db: this.#db, bridge, logger });
+    this.#presence = this.#resources.use(new SwitchPresence());
+    this.#ports = new PodPorts({ db: this.#db, bridge, presence: this.#presence, logger });
     this.#vnids = tenants === undefined ? undefined : this.#resources.use(tenants.follow());
     this.#settler = this.#resources.use(new Settler("the switch", () => this.#settle(), logger));
   }
@@ -127,15 +132,20 @@ export class OvsNode implements OverlayNode {
 
   problems(): readonly string[] {
     const { state } = this.#db;
-    const { management, database } = this.#options;
+    const { database } = this.#options;
     if (state.t !== "ready") {
       const why = state.t === "pausing" ? ` (${state.reason})` : "";
       return [`the database of Open vSwitch at "${database}" cannot be reached${why}`];
     }
-    const { connected = false, lastError = "", leftOut = [] } = this.#running?.program.status ?? {};
+    const { connected = false, leftOut = [] } = this.#running?.program.status ?? {};
     const why = new Map(leftOut).get(basePartKey);
     if (connected) return why === undefined ? [] : [`the switch refuses the node's own flows (${why})`];
-    return [`the switch at "${management}" cannot be reached${lastError === "" ? "" : ` (${lastError})`}`];
+    return [this.#isAway];
+  }
+
+  get #isAway(): string {
+    const { lastError = "" } = this.#running?.program.status ?? {};
+    return `the switch at "${this.#options.management}" cannot be reached${lastError === "" ? "" : ` (${lastError})`}`;
   }
 
   async shortcomings(): Promise<readonly string[]> {
@@ -177,6 +187,8 @@ export class OvsNode implements OverlayNode {
         onStatus: (status) => {
           if (status.connected) logger.info("the switch has everything");
           else logger.warn("the switch is away", { error: status.lastError });
+          if (status.connected) this.#neighbours?.forget();
+          this.#presence.tell(status.connected, () => this.#isAway);
           this.#settler.trigger();
         },
       }),
@@ -190,6 +202,7 @@ export class OvsNode implements OverlayNode {
     this.#ports.follow(context, (changes) => program.set(changes));
     await this.#keepAddresses();
     await this.#leaveToSwitch();
+    this.#knowNeighbours(program);
     await this.#setUpHost();
     if (services !== undefined) {
       const cidrs = serviceCidrs;
@@ -258,6 +271,7 @@ export class OvsNode implements OverlayNode {
     }
     const [told] = await Promise.allSettled([this.#peers.tell(program, context, this.#nodes)]);
     const isTold = told.status === "rejected" || told.value;
+    if (isTold) this.#neighbours?.look();
     const isBehind = this.#isHostBehind || isTold || this.#gatewayDevice() !== this.#device;
     if (isBehind) await this.#setUpHost();
     await followVnids(this.#ports, this.#vnids?.current);
@@ -280,6 +294,15 @@ export class OvsNode implements OverlayNode {
   async #leaveToSwitch(): Promise<void> {
     const { kind, host } = this.#options;
     if (kind === "netdev") await host.leaveToSwitch(readInUserSpace(this.#db.view));
+  }
+
+  /** The kernel's module leaves it to the node's kernel, which keeps packets meanwhile. */
+  #knowNeighbours(program: OpenFlowProgram): void {
+    const tunnel = this.#running?.context.tunnel;
+    if (this.#options.kind !== "netdev" || tunnel === undefined) return;
+    const ends = () => (this.#running === undefined ? [] : tunnelEnds(this.#running.context, this.#nodes));
+    const post: OpenFlowProgram["post"] = (requests) => program.post(requests);
+    this.#neighbours = this.#resources.use(new TunnelNeighbours({ ofport: tunnel.ofport, ends, post }));
   }
 
   /** The gateway's addresses, and the node's way to other nodes' pods and to services. */

@@ -1,4 +1,4 @@
-import { formatCidr, formatIp } from "../../../shared/ip.ts";
+import { formatCidr, formatIp, type Ip } from "../../../shared/ip.ts";
 import { addressOnLink } from "../../nodes/address-on-link.ts";
 import type { ClusterNode } from "../../nodes/node-registry.ts";
 import type { NodeRoute } from "../node-route.ts";
@@ -70,6 +70,14 @@ const partKey = (name: string): string => `node/${name}`;
 
 const textOf = ({ addresses, mac, subnets }: ClusterNode): string =>
   [addresses.map(formatIp), mac, subnets.map(formatCidr)].join(" ");
+
+/** Where tunnels to other nodes' pods end. */
+export const tunnelEnds = (context: PipelineContext, nodes: Nodes): Ip[] =>
+  [...nodes.values()].flatMap((node) => {
+    const ways = node.subnets.map((subnet) => wayTo(context, node, subnet));
+    const way = ways.find((one) => one?.t === "tunnel");
+    return way?.t === "tunnel" ? [way.remote] : [];
+  });
 
 /** How this node's own packets get to the pods of others. */
 export const peerRoutes = (context: PipelineContext, nodes: Nodes): NodeRoute[] =>

@@ -9,6 +9,7 @@ import type { PipelineContext } from "./pipeline/context.ts";
 import { type FlowPort, type PodParts, partKey, ToldPods } from "./pod-parts.ts";
 import { PodRows, type TenantPort } from "./pod-rows.ts";
 import type { SwitchDatabase } from "./switch-database.ts";
+import { type SwitchPresence, unlessAway } from "./switch-presence.ts";
 import { isRefusal } from "./switch-program.ts";
 
 /** Sets parts of the switch's program. */
@@ -17,6 +18,8 @@ export type SetParts = (parts: PodParts) => Promise<void>;
 interface PodPortsOptions {
   readonly db: SwitchDatabase;
   readonly bridge: string;
+  /** Of the switch; nobody waits for one that stays away. */
+  readonly presence: Pick<SwitchPresence, "signal">;
   readonly logger: Logger;
 }
 
@@ -30,6 +33,7 @@ const removalMs = 2_000;
 export class PodPorts {
   readonly #db: SwitchDatabase;
   readonly #rows: PodRows;
+  readonly #presence: Pick<SwitchPresence, "signal">;
   readonly #logger: Logger;
   readonly #wanted = new Map<string, TenantPort>();
   readonly #leaving = new Map<string, Owner>();
@@ -42,7 +46,8 @@ export class PodPorts {
   readonly #refused = new Map<string, string>();
   #program: { readonly context: PipelineContext; readonly set: SetParts } | undefined;
 
-  constructor({ db, bridge, logger }: PodPortsOptions) {
+  constructor({ db, bridge, presence, logger }: PodPortsOptions) {
+    this.#presence = presence;
     this.#db = db;
     this.#rows = new PodRows(db, bridge);
     this.#logger = logger;
@@ -99,6 +104,7 @@ export class PodPorts {
   /** @throws {OvsdbError | CniError} */
   async connect(port: TenantPort, when: "now" | "later"): Promise<void> {
     const key = ownerKey(port.owner);
+    const tell = (): Promise<void> => this.#unlessAway(this.#tell([key]));
     this.#busy.add(key);
     try {
       this.#leaving.delete(key);
@@ -108,14 +114,14 @@ export class PodPorts {
         await this.#rows.put(port, number);
         // Its number may have come while nobody was told, as this call saw to the port.
         this.#busy.delete(key);
-        return await this.#tell([key]);
+        return await tell();
       }
       this.#asked.set(key, number);
       // Flows may name a port that is still to come: switch and database are at work together.
-      await allOf([this.#make(port, number), this.#tell([key])]);
+      await allOf([this.#make(port, number), tell()]);
       this.#asked.delete(key);
       // Only where the switch has given it another number.
-      await this.#tell([key]);
+      await tell();
     } finally {
       this.#asked.delete(key);
       this.#busy.delete(key);
@@ -124,7 +130,12 @@ export class PodPorts {
 
   async #make(port: TenantPort, number: number): Promise<void> {
     await this.#rows.put(port, number);
-    await waitForOfport(this.#db, { name: port.port });
+    const { signal } = this.#presence;
+    await this.#unlessAway(waitForOfport(this.#db, { name: port.port }, { signal }));
+  }
+
+  #unlessAway<T>(work: Promise<T>): Promise<T> {
+    return unlessAway(this.#presence.signal, work);
   }
 
   /** `false` where `settle` is to go on with it. */
@@ -192,8 +203,8 @@ export class PodPorts {
     const parts = this.#told.gone(leaving.map(([key]) => key));
     // What the switch does not hear of now it hears of before anything that is set later.
     if (parts.size > 0 && this.#program !== undefined)
-      await within(removalMs, "take pods' flows out", this.#program.set(parts)).catch((caught: unknown) =>
-        this.#tellLate("flows of pods go once the switch can be reached", owners, caught),
+      await within(removalMs, "take pods' flows out", this.#unlessAway(this.#program.set(parts))).catch(
+        (caught: unknown) => this.#tellLate("flows of pods go once the switch can be reached", owners, caught),
       );
     // One that has come back meanwhile has its port again.
     const left = owners.filter((owner) => this.#leaving.has(ownerKey(owner)));

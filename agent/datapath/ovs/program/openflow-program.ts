@@ -1,6 +1,6 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { isWindows } from "../../../../shared/platform.ts";
-import { type OpenFlowClient, OpenFlowError, parseAddress } from "../../../openflow/mod.ts";
+import { type OpenFlowClient, OpenFlowError, type OpenFlowRequest, parseAddress } from "../../../openflow/mod.ts";
 import { nextRound } from "../pipeline/cookie.ts";
 import type { Part, SwitchProgram } from "../switch-program.ts";
 import { type ProgramBounds, programBounds } from "./bounds.ts";
@@ -57,6 +57,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   #looking: Look[] = [];
   /** The flows of earlier rounds have gone: what is not this round's is somebody else's since. */
   #isFinished = false;
+  #client: OpenFlowClient | undefined;
   #wake = Promise.withResolvers<void>();
   /** A connection is in use: what waits is put in by it. */
   #isUp = false;
@@ -123,6 +124,17 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     return this.#finishing.done;
   }
 
+  /** Says what no answer is waited for, such as a packet; nothing where the switch is away. */
+  post(requests: readonly OpenFlowRequest[]): void {
+    if (!this.#isFilled) return;
+    try {
+      for (const request of requests) this.#client?.post(request);
+    } catch (caught) {
+      // A connection that ends just now.
+      if (!(caught instanceof OpenFlowError)) throw caught;
+    }
+  }
+
   /**
    * What others have changed in the switch, in sentences; nothing while it is away, or while the flows of earlier rounds
    * may still be there. It reads every flow; no change goes in meanwhile, which with ten thousand is for a second on a busy machine.
@@ -178,6 +190,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
 
   #down(reason: string): void {
     this.#isUp = false;
+    this.#client = undefined;
     if (this.#isClosed) return;
     this.#lastError = reason;
     this.#endLooks(reason);
@@ -200,6 +213,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   async #serve(client: OpenFlowClient): Promise<never> {
     // From here on what comes waits for its turn; all that waited before is part of what is put in now.
     this.#isUp = true;
+    this.#client = client;
     const before = this.#waiting.count;
     await this.#state.fill(client);
     for (const { changes, call } of this.#waiting.take(before)) this.#end(changes, call);

@@ -1,0 +1,86 @@
+import { formatIp, type Ip } from "../../../shared/ip.ts";
+import { parseMac } from "../../../shared/mac.ts";
+import { type OpenFlowRequest, output, packetOut, setField } from "../../openflow/mod.ts";
+import { pause } from "../../pause.ts";
+import { virtualMac } from "./pipeline/registers.ts";
+
+/** The other node may be starting just now: it is asked for again, after these times. */
+const againMs = [1_000, 4_000];
+/** Sooner than the switch forgets what is not used (15 minutes). */
+const keepMs = 5 * 60_000;
+
+/** IEEE 802: for local experiments. No flow of a node takes it. */
+const experimental = [0x88, 0xb5] as const;
+const leastFrame = 60;
+
+interface Tunnels {
+  /** The tunnel's port. */
+  readonly ofport: number;
+  /** Where they end now. */
+  readonly ends: () => Iterable<Ip>;
+  /** Nobody waits for an answer. */
+  readonly post: (requests: readonly OpenFlowRequest[]) => void;
+}
+
+/**
+ * A switch in user space asks by itself for the MAC behind which another node is, but drops the packet that made it ask,
+ * which would be the first of a pod. So it is given one before that nobody misses: to each node that is new, and from time
+ * to time to all, so that none is forgotten.
+ */
+export class TunnelNeighbours implements AsyncDisposable {
+  readonly #tunnels: Tunnels;
+  readonly #ending = new AbortController();
+  readonly #ended: Promise<void>;
+  readonly #asked = new Set<string>();
+  #waking = new AbortController();
+
+  constructor(tunnels: Tunnels) {
+    this.#tunnels = tunnels;
+    this.#ended = this.#run();
+  }
+
+  /** There may be others than before. */
+  look(): void {
+    this.#waking.abort();
+  }
+
+  /** The switch has started anew, and knows nobody. */
+  forget(): void {
+    this.#asked.clear();
+    this.look();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ending.abort();
+    this.look();
+    await this.#ended;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#ending;
+    while (!signal.aborted) {
+      const waking = new AbortController();
+      this.#waking = waking;
+      const added = [...this.#tunnels.ends()].filter((ip) => !this.#asked.has(formatIp(ip)));
+      this.#ask(added);
+      for (const waitMs of added.length > 0 ? againMs : []) {
+        await pause(waitMs, signal);
+        if (!signal.aborted) this.#ask(added);
+      }
+      await pause(keepMs, waking.signal);
+      if (!waking.signal.aborted) this.#asked.clear();
+    }
+  }
+
+  #ask(ends: readonly Ip[]): void {
+    for (const end of ends) this.#asked.add(formatIp(end));
+    const frame = new Uint8Array(leastFrame);
+    frame.set(parseMac(virtualMac) ?? []);
+    frame.set(experimental, 12);
+    this.#tunnels.post(
+      ends.map((end) =>
+        packetOut(frame, [setField(end.family === 4 ? "tun_dst" : "tun_ipv6_dst", end), output(this.#tunnels.ofport)]),
+      ),
+    );
+  }
+}
