@@ -105,5 +105,5 @@ export function directoriesOf(paths: readonly string[], known: readonly string[]
 }
 
 /** As gzip does it, without a name or a time. */
-export const gzip = (bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> =>
-  Bun.gzipSync(bytes, { library: "libdeflate", level: 6 });
+export const gzip = (bytes: Uint8Array<ArrayBuffer>, level: 6 | 9 = 6): Uint8Array<ArrayBuffer> =>
+  Bun.gzipSync(bytes, { library: "libdeflate", level });

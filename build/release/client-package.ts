@@ -29,10 +29,11 @@ export async function clientPackage(root: string, version: string, scratch: stri
     license: "Apache-2.0",
     type: "module",
     exports: {
-      "./ipam-client": { types: "./types/ipam/service/ipam-client.d.ts", bun: "./bun.js", default: "./node.js" },
+      "./ipam-client": { types: "./types/ipam/service/ipam-client.d.ts", default: "./ipam-client.js" },
     },
+    imports: { [ffi]: { bun: "./ffi.bun.js", default: "./ffi.js" } },
     engines: { node: ">=20" },
-    files: ["bun.js", "node.js", "types", "sample.ts", "THIRD-PARTY.txt"],
+    files: ["*.js", "types", "sample.ts", "THIRD-PARTY.txt"],
   };
   return [
     text("package.json", `${JSON.stringify(manifest, undefined, 2)}\n`),
@@ -40,44 +41,46 @@ export async function clientPackage(root: string, version: string, scratch: stri
     text("LICENSE", readFileSync(join(root, "LICENSE"))),
     text("THIRD-PARTY.txt", thirdPartyOfPackages(await bundledPackages(root, entry))),
     text("sample.ts", readFileSync(join(root, sampleSource))),
-    text("bun.js", await bundleFor("bun", root, entry)),
-    text("node.js", await bundleFor("node", root, entry)),
+    text("ipam-client.js", await bundle(root, entry)),
+    text("ffi.bun.js", 'export * from "bun:ffi";\n'),
+    text("ffi.js", ffiOfNode),
     ...typesOf(root, scratch).map(({ path, content }) => text(`types/${path}`, content)),
   ];
 }
 
-async function bundleFor(runtime: "node" | "bun", root: string, entry: string): Promise<string> {
+/** Not minified: an error shows lines of it. */
+async function bundle(root: string, entry: string): Promise<string> {
   const { outputs } = await Bun.build({
     entrypoints: [entry],
     root,
-    target: runtime,
+    target: "node",
     format: "esm",
-    minify: true,
     // Else the directory of a package on the machine that builds.
     define: { __dirname: JSON.stringify("/") },
-    plugins: runtime === "node" ? [withoutForeignFunctions] : [],
+    plugins: [foreignFunctionsByCondition],
   });
   return (await outputs[0]?.text()) ?? "";
 }
+
+/** The package's own name for foreign functions: Bun's, and none under Node. */
+const ffi = "#ffi";
+
+const foreignFunctionsByCondition: Bun.BunPlugin = {
+  name: "foreign functions by condition",
+  setup(build) {
+    build.onResolve({ filter: /^bun:ffi$/ }, () => ({ path: ffi, external: true }));
+  },
+};
 
 /**
  * On Windows the client asks the system whose the pipe's server is before it sends a byte, by functions of Windows' own,
  * which Node cannot call: there it says so instead of trusting whoever made a pipe of that name.
  */
-const withoutForeignFunctions: Bun.BunPlugin = {
-  name: "no foreign functions under Node",
-  setup(build) {
-    build.onResolve({ filter: /^bun:ffi$/ }, ({ path }) => ({ path, namespace: "absent" }));
-    build.onLoad({ filter: /.*/, namespace: "absent" }, () => ({
-      loader: "js",
-      contents: `
-        const refuse = () => {
-          throw new Error("Cannot look who serves the pipe: Node cannot call Windows for that, wanted Bun on Windows");
-        };
-        export const dlopen = refuse, ptr = refuse, read = {}, FFIType = {};`,
-    }));
-  },
+const ffiOfNode = `const refuse = () => {
+  throw new Error("Cannot look who serves the pipe: Node cannot call Windows for that, wanted Bun on Windows");
 };
+export const dlopen = refuse, ptr = refuse, read = {}, FFIType = {};
+`;
 
 /** What TypeScript says of the client's types: its own file and those that it refers to. */
 function typesOf(root: string, scratch: string): readonly { readonly path: string; readonly content: string }[] {

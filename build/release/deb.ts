@@ -37,18 +37,14 @@ function dataOf({ root, executable, texts, shipped, version }: DebInputs): reado
       mode,
     ),
   );
-  const [copyright = new Uint8Array(), thirdParty = new Uint8Array()] = [
-    texts.get("LICENSE"),
-    texts.get("THIRD-PARTY.txt"),
-  ];
   return [
     file(`${binDir}/pipette`, executable, 0o755),
     { t: "hardlink", path: `${binDir}/pipette-ipam`, target: `./${binDir}/pipette` },
     { t: "link", path: "usr/bin/pipette", link: `/${binDir}/pipette` },
     file("usr/lib/systemd/system/pipette-agent.service", readFileSync(join(root, "conf/pipette-agent.service"))),
-    file(`${docDir}/changelog.gz`, gzip(Buffer.from(changelog))),
-    file(`${docDir}/copyright`, Buffer.from(copyrightOf(copyright))),
-    file(`${docDir}/THIRD-PARTY.txt`, thirdParty),
+    file(`${docDir}/changelog.gz`, gzip(Buffer.from(changelog), 9)),
+    file(`${docDir}/copyright`, Buffer.from(copyright)),
+    file(`${docDir}/THIRD-PARTY.txt`, texts.get("THIRD-PARTY.txt") ?? new Uint8Array()),
     file("usr/share/lintian/overrides/pipette", Buffer.from(overrides)),
     ...documents,
   ];
@@ -57,13 +53,11 @@ function dataOf({ root, executable, texts, shipped, version }: DebInputs): reado
 const maintainer = "Pipette maintainers <maintainers@pipette.invalid>";
 
 /** Debian's own form, with the licence's short notice; the whole text is in every Debian. */
-const copyrightOf = (
-  _licence: Uint8Array,
-): string => `Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+const copyright = `Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: pipette
 
 Files: *
-Copyright: The Pipette authors
+Copyright: 2026 The Pipette authors
 License: Apache-2.0
  On Debian systems the text of the Apache License, version 2.0, is in /usr/share/common-licenses/Apache-2.0.
  .
@@ -74,13 +68,10 @@ const overrides = `# The place that container runtimes look for plugins in.
 pipette: dir-or-file-in-opt
 # One executable that carries its program behind it; stripping would take that away.
 pipette: unstripped-binary-or-object
-pipette: statically-linked-binary
-pipette: embedded-library
-pipette: hardening-no-pie
-pipette: hardening-no-relro
-pipette: hardening-no-bindnow
-pipette: hardening-no-fortify-functions
-pipette: no-manual-page
+# Bun's executable, which carries the program, is linked so.
+pipette: embedded-library libjpeg *
+pipette: hardening-no-pie *
+pipette: hardening-no-relro *
 `;
 
 const control = ({ architecture, version }: DebInputs, kilobytes: number): string => `Package: pipette
@@ -139,9 +130,12 @@ export function debOf(inputs: DebInputs): Uint8Array<ArrayBuffer> {
     (sum, entry) => sum + (entry.t === "file" ? Math.ceil(entry.bytes.length / 1024) : 1),
     0,
   );
-  const sums = files.map((entry) =>
-    entry.t === "file" ? `${createHash("md5").update(entry.bytes).digest("hex")}  ${entry.path}\n` : "",
-  );
+  const contents = new Map(files.map((entry) => [`./${entry.path}`, entry]));
+  const sums = files.flatMap((entry) => {
+    const held = entry.t === "hardlink" ? contents.get(entry.target) : entry;
+    if (held?.t !== "file") return [];
+    return [`${createHash("md5").update(held.bytes).digest("hex")}  ${entry.path}\n`];
+  });
   const member = (name: string, content: string, mode = 0o644): TarEntry => ({
     t: "file",
     path: `./${name}`,
