@@ -105,7 +105,10 @@ const arm64: Instructions = {
     const tail = Buffer.from([firstLetter >> 6, 0x71]);
     return placesOf(program, tail)
       .map((place) => place - 2)
-      .filter((at) => at % 4 === 0 && at >= 0 && at + 8 * step < program.length && compares(at, firstLetter))
+      .filter(
+        (at) =>
+          at % 4 === 0 && at >= 0 && at + moreLetters.length * step + 8 <= program.length && compares(at, firstLetter),
+      )
       .filter((at) => moreLetters.every((letter, index) => compares(at + (index + 1) * step, letter)))
       .map((at) => at + 4);
   },

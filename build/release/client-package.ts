@@ -59,7 +59,9 @@ async function bundle(root: string, entry: string): Promise<string> {
     define: { __dirname: JSON.stringify("/") },
     plugins: [foreignFunctionsByCondition],
   });
-  return (await outputs[0]?.text()) ?? "";
+  const bundled = (await outputs[0]?.text()) ?? "";
+  // Bun names each file that a part comes from, as seen from where it is run.
+  return bundled.replaceAll(/^\/\/ \S+\.(?:js|ts|json)\n/gm, "");
 }
 
 /** The package's own name for foreign functions: Bun's, and none under Node. */

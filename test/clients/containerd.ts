@@ -30,9 +30,13 @@ export class Containerd implements AsyncDisposable {
     writeFileSync(join(node.directory, "containerd.toml"), configText(node, places));
     const images = await makeImages(node.directory);
     await containerd.restart();
-    for (const path of [images.pause, images.busybox])
-      await node.run(`ctr -a ${containerd.#socket} -n k8s.io images import ${path}`);
+    for (const path of [images.pause, images.busybox]) await containerd.importImage(path);
     return containerd;
+  }
+
+  /** Takes an image from an archive, as somebody does it on a node that no registry is reached from. */
+  async importImage(path: string): Promise<void> {
+    await this.#node.run(`ctr -a ${this.#socket} -n k8s.io images import ${path}`);
   }
 
   /** Starts it (again) and waits until it answers. */

@@ -28,6 +28,8 @@ const needs = {
   etcd: () => missingFile("/usr/bin/etcd", "etcd-server"),
   etcdctl: () => missingFile("/usr/bin/etcdctl", "etcd-client"),
   systemd: () => missingFile("/lib/systemd/systemd", "systemd"),
+  skopeo: () => missingFile("/usr/bin/skopeo", "skopeo"),
+  hivex: () => missingFile("/usr/bin/hivexml", "libhivex-bin"),
   nft: () => missingFile("/usr/sbin/nft", "nftables"),
   "earlier-release": whyNoEarlierRelease,
   "kube-apiserver": whyNoApiServer,
