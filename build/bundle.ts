@@ -1,7 +1,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { seal } from "./seal.ts";
+import { type Processor, seal } from "./seal.ts";
 
 /** How executables are made of sources. */
 
@@ -17,8 +17,10 @@ export interface Executable {
   /** Path of the program's first file. */
   readonly entry: string;
   /** Bun's name for the base executable that the program is put into. */
-  readonly base: "bun-linux-x64" | "bun-windows-x64";
+  readonly base: "bun-linux-x64" | "bun-linux-arm64" | "bun-windows-x64";
   readonly outfile: string;
+  /** What it says that it is, of a release; absent: the version of package.json. */
+  readonly version?: string;
   /** Whether it obeys Bun's own variables of the environment, for tests that need one of them. Absent: it does not. */
   readonly unsealed?: boolean;
 }
@@ -27,9 +29,18 @@ export interface Executable {
  * Compiles one executable.
  * @throws where the sources do not bundle, Bun's base executable is not there, or is none that can be sealed
  */
-export async function compileExecutable({ entry, base, outfile, unsealed = false }: Executable): Promise<void> {
+export async function compileExecutable({
+  entry,
+  base,
+  outfile,
+  version,
+  unsealed = false,
+}: Executable): Promise<void> {
+  const sources = await bundling(entry);
   const { outputs } = await Bun.build({
-    ...(await bundling(entry)),
+    ...sources,
+    // Of shared/version.ts.
+    define: { ...sources.define, ...(version === undefined ? {} : { releaseVersion: JSON.stringify(version) }) },
     entrypoints: [entry, ...(base === "bun-windows-x64" ? windowsThreads : [])],
     // A thread's file is found by its path from here.
     root,
@@ -46,12 +57,12 @@ export async function compileExecutable({ entry, base, outfile, unsealed = false
     },
   });
   const [program] = outputs;
-  if (!unsealed && program !== undefined) await sealFile(program.path);
+  if (!unsealed && program !== undefined) await sealFile(program.path, base === "bun-linux-arm64" ? "arm64" : "x64");
 }
 
-async function sealFile(path: string): Promise<void> {
+async function sealFile(path: string, processor: Processor): Promise<void> {
   const program = await readFile(path);
-  seal(program);
+  seal(program, processor);
   await writeFile(path, program);
 }
 
@@ -65,6 +76,9 @@ export async function bundling(entry: string) {
     format: "esm",
     // Without it the `node:` imports of every lazy chunk are hoisted to the start: 2.5 ms for each call.
     splitting: true,
+    // It would be the directory of a package on the machine that compiles: the same sources would give another
+    // executable in another place, and say where that was. What it leads to is not in an executable anyway.
+    define: { __dirname: JSON.stringify("/") },
     plugins: [inPieces(await bundlePieces())],
   } as const satisfies Partial<Bun.BuildConfig>;
 }

@@ -22,17 +22,26 @@ export const sealedVariables = [
 /** All options of the engine, for messages. */
 const engineOptions = "BUN_JSC_*";
 
+export type Processor = "x64" | "arm64";
+
+/** What only some processors' executables know. */
+const knownOnlyOn: Readonly<Record<string, Processor>> = { SIMDUTF_FORCE_IMPLEMENTATION: "x64" };
+
 /**
  * Changes the program in place: nothing in an environment has these names any more.
  * @throws {Error} where a name is not there exactly once: another Bun than the one that this was made for
  */
-export function seal(program: Buffer): void {
+export function seal(program: Buffer, processor: Processor): void {
   for (const name of sealedVariables) {
+    const places = placesOf(program, Buffer.from(`${name}\0`));
+    if (places.length === 0 && (knownOnlyOn[name] ?? processor) !== processor) continue;
     // No entry of an environment has a byte of zero, so none begins with what is left. Its first byte alone: the linker
     // lets shorter names, such as "OPTIONS", share the end of longer ones.
-    program[only(name, placesOf(program, Buffer.from(`${name}\0`)))] = 0;
+    program[only(name, places)] = 0;
   }
-  program[only(engineOptions, comparisonsOf(program))] = jumpAlways;
+  const { comparisonsOf, jumpAlways } = processor === "x64" ? x64 : arm64;
+  const place = only(engineOptions, comparisonsOf(program));
+  program[place] = jumpAlways(program[place]!);
 }
 
 function only(name: string, places: readonly number[]): number {
@@ -49,27 +58,60 @@ function placesOf(program: Buffer, bytes: Buffer): number[] {
   return places;
 }
 
-/** x86-64: `jne` and `jmp`, both with a distance of one byte. */
-const jumpIfNotEqual = 0x75;
-const jumpAlways = 0xeb;
-
 /**
  * Every variable is an option of the engine's whose name begins so. That is no text in the program, but a comparison
- * for each letter: `cmp byte [name + i], letter` and `jne next`, seven or six bytes after the one before. With the first
- * jump taken always no variable is one. @returns where these first jumps are
+ * for each letter, and a jump where it is another. With the first jump taken always no variable is one.
  */
-function comparisonsOf(program: Buffer): number[] {
-  const [first = 0, ...rest] = Buffer.from("BUN_JSC_");
-  const begins = placesOf(program, Buffer.from([first, jumpIfNotEqual]));
-  return begins.filter((begin) => comparesWith(program, begin, rest)).map((begin) => begin + 1);
+const [firstLetter = 0, ...moreLetters] = Buffer.from("BUN_JSC_");
+
+interface Instructions {
+  /** @returns where the bytes of the first jumps are that say when they are taken */
+  comparisonsOf(program: Buffer): number[];
+  /** That byte, of a jump that is taken always. */
+  jumpAlways(jump: number): number;
 }
 
-function comparesWith(program: Buffer, begin: number, letters: readonly number[]): boolean {
-  let at = begin;
-  for (const letter of letters) {
-    const step = [6, 7].find((bytes) => program[at + bytes] === letter && program[at + bytes + 1] === jumpIfNotEqual);
-    if (step === undefined) return false;
-    at += step;
-  }
-  return true;
-}
+/** `cmp byte [name + i], letter` and `jne next`, seven or six bytes after the one before. */
+const x64: Instructions = {
+  comparisonsOf(program) {
+    const jumpIfNotEqual = 0x75;
+    const comparesWith = (begin: number): boolean => {
+      let at = begin;
+      for (const letter of moreLetters) {
+        const step = [6, 7].find(
+          (bytes) => program[at + bytes] === letter && program[at + bytes + 1] === jumpIfNotEqual,
+        );
+        if (step === undefined) return false;
+        at += step;
+      }
+      return true;
+    };
+    const begins = placesOf(program, Buffer.from([firstLetter, jumpIfNotEqual]));
+    return begins.filter(comparesWith).map((begin) => begin + 1);
+  },
+  // `jmp`, with a distance of one byte as `jne`.
+  jumpAlways: () => 0xeb,
+};
+
+/** `ldrb w, [name, i]`, `cmp w, letter` and `b.ne next`, of four bytes each. */
+const arm64: Instructions = {
+  comparisonsOf(program) {
+    const step = 12;
+    // Of `cmp w, letter` with the letter in bits 10 to 21: the two highest bytes, and the lowest but for the register.
+    const compares = (at: number, letter: number): boolean =>
+      (program.readUInt32LE(at) & 0xff_ff_fc_1f) >>> 0 === (0x71_00_00_1f | (letter << 10)) >>> 0 &&
+      (program.readUInt32LE(at + 4) & 0xff_00_00_1f) >>> 0 === 0x54_00_00_01;
+    // The letter's two lowest bits are with the register, the others with the highest two of the value: searched by these.
+    const tail = Buffer.from([firstLetter >> 6, 0x71]);
+    return placesOf(program, tail)
+      .map((place) => place - 2)
+      .filter(
+        (at) =>
+          at % 4 === 0 && at >= 0 && at + moreLetters.length * step + 8 <= program.length && compares(at, firstLetter),
+      )
+      .filter((at) => moreLetters.every((letter, index) => compares(at + (index + 1) * step, letter)))
+      .map((at) => at + 4);
+  },
+  // The lowest four bits are the condition: "always" in place of "not equal".
+  jumpAlways: (jump) => (jump & 0xf0) | 0x0e,
+};

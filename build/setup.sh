@@ -71,6 +71,7 @@ test="$bench $overlay
   systemd                                             # runs the unit, as process 1 of a machine of its own
   openssl                                             # certificates for the tests of the registry
   etcd-client                                         # etcdctl, for the users and roles of etcd, and records that lie
+  skopeo libhivex-bin                                 # read the images that are made, and the registry hives in one
   zsh                                                 # runs its completion script
   wine64 gcc-mingw-w64-x86-64                         # pipette.exe, and our stubs of Windows' own DLLs
   golang-go golang-google-grpc-dev golang-goprotobuf-dev protobuf-compiler libprotobuf-dev   # grpc-go as a peer"

@@ -47,29 +47,30 @@ export class RpcChannel implements Disposable {
 
   /** @throws {RpcError} for whatever is not an answer */
   unary<Req, Res>(method: Method<Req, Res>, request: Req, { timeoutMs, signal }: ChannelCallOptions): Promise<Res> {
-    const { promise, resolve, reject } = Promise.withResolvers<Res>();
     const never = this.#whyNever(signal);
     if (never !== undefined) return Promise.reject(this.#error(method, never));
     const [encode, decode] = codecsOf(method);
     const options: CallOptions = { deadline: Date.now() + timeoutMs };
-    const call = this.#client.makeUnaryRequest(
-      method.path,
-      encode,
-      decode,
-      request,
-      new Metadata(),
-      options,
-      (error, answer) => {
-        signal?.removeEventListener("abort", cancel);
-        this.#running.delete(call);
-        if (answer === undefined) reject(this.#error(method, error));
-        else resolve(answer);
-      },
-    );
-    this.#running.add(call);
-    const cancel = (): void => call.cancel();
-    signal?.addEventListener("abort", cancel);
-    return promise;
+    // Not `Promise.withResolvers`: the exported client runs under Node 20 too.
+    return new Promise((resolve, reject) => {
+      const call = this.#client.makeUnaryRequest(
+        method.path,
+        encode,
+        decode,
+        request,
+        new Metadata(),
+        options,
+        (error, answer) => {
+          signal?.removeEventListener("abort", cancel);
+          this.#running.delete(call);
+          if (answer === undefined) reject(this.#error(method, error));
+          else resolve(answer);
+        },
+      );
+      this.#running.add(call);
+      const cancel = (): void => call.cancel();
+      signal?.addEventListener("abort", cancel);
+    });
   }
 
   /**

@@ -7,7 +7,7 @@ import { Containerd } from "./containerd.ts";
 import { containerConfig, daemonPod, type ManifestContainer, type ManifestPod, volumePath } from "./manifest-pod.ts";
 
 /** What stands for the image: the executable, and a system with `nft` and the libraries of both. */
-const image = [
+const standIn = [
   ...["/usr", "/lib", "/lib64", "/etc/alternatives"].map((path) => ({ container_path: path, host_path: path })),
   { container_path: "/pipette", host_path: join(executables, "pipette") },
 ];
@@ -20,17 +20,32 @@ export class ConfinedNode implements AsyncDisposable {
   /** The agent's container. */
   agent = "";
   readonly #sandbox: string;
+  readonly #ownImage: boolean;
   #attempts = 0;
 
-  private constructor(node: PrivateNode, containerd: Containerd, pod: ManifestPod, sandbox: string) {
+  private constructor(
+    node: PrivateNode,
+    containerd: Containerd,
+    { pod, sandbox, ownImage }: { readonly pod: ManifestPod; readonly sandbox: string; readonly ownImage: boolean },
+  ) {
     this.node = node;
     this.containerd = containerd;
     this.pod = pod;
     this.#sandbox = sandbox;
+    this.#ownImage = ownImage;
   }
 
-  /** @param pod of the agent; other pods find their volumes too */
-  static async start(pod = daemonPod("pipette.yaml", "pipette-agent")): Promise<ConfinedNode> {
+  /**
+   * @param pod of the agent; other pods find their volumes too
+   * @param archive of the image that the manifest names; absent: this machine's own files stand for it
+   */
+  static async start({
+    pod = daemonPod("pipette.yaml", "pipette-agent"),
+    archive,
+  }: {
+    readonly pod?: ManifestPod;
+    readonly archive?: string;
+  } = {}): Promise<ConfinedNode> {
     compileExecutables();
     const node = await PrivateNode.start();
     try {
@@ -43,11 +58,12 @@ export class ConfinedNode implements AsyncDisposable {
       const pluginDir = placeOf(node, "/opt/cni/bin");
       symlinkSync(join(debianPlugins, "loopback"), join(pluginDir, "loopback"));
       const containerd = await Containerd.start(node, { pluginDir, confDir: placeOf(node, "/etc/cni/net.d") });
+      if (archive !== undefined) await containerd.importImage(archive);
       const sandbox = await containerd.cri.runPod("agent", {
         hostNetwork: pod.hostNetwork === true,
         logDirectory: node.directory,
       });
-      return new ConfinedNode(node, containerd, pod, sandbox);
+      return new ConfinedNode(node, containerd, { pod, sandbox, ownImage: archive !== undefined });
     } catch (caught) {
       await node[Symbol.asyncDispose]();
       throw caught;
@@ -140,7 +156,8 @@ export class ConfinedNode implements AsyncDisposable {
   }
 
   #run(container: ManifestContainer, more: readonly string[], pod = this.pod): Promise<string> {
-    const placed = { hostPath: (path: string) => placeOf(this.node, path), image };
+    const hostPath = (path: string): string => placeOf(this.node, path);
+    const placed = { hostPath, ...(this.#ownImage ? {} : { standIn }) };
     const config = containerConfig(pod, container, ++this.#attempts, placed);
     const mounts = more.map((path) => ({ container_path: path, host_path: path }));
     return this.cri.startConfigured(this.#sandbox, { ...config, mounts: [...config.mounts, ...mounts] });

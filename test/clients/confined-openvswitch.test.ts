@@ -21,7 +21,7 @@ describeWith(
     test("gives pods their network, which the end of an agent does not touch, and takes them over when it is started anew itself", async () => {
       const values = ["--set", "dataPath=ovs,linux.config.ovs.datapath=netdev"];
       const objects = objectsIn(await template(findHelm() ?? "", values));
-      await using node = await ConfinedNode.start(podOf(objects, "pipette-agent"));
+      await using node = await ConfinedNode.start({ pod: podOf(objects, "pipette-agent") });
       const daemons = podOf(objects, "pipette-openvswitch");
       const start = async () => {
         expect(await node.install(daemons)).toEqual([expect.stringMatching(/^0: /)]);

@@ -39,7 +39,7 @@ export class Containerd implements AsyncDisposable {
     return containerd;
   }
 
-  /** @param archive an OCI layout */
+  /** Takes an image from an archive, an OCI layout, as somebody does it on a node that no registry is reached from. */
   async importImage(archive: string): Promise<void> {
     await this.#node.run(`${this.#programs}/ctr -a ${this.socket} -n k8s.io images import ${archive}`);
   }

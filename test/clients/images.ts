@@ -1,8 +1,8 @@
-import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { execa } from "execa";
-import { type TarEntry, tar } from "./tar.ts";
+import { type TarEntry, tar } from "../../build/archive/tar.ts";
+import { layerOf, ociLayout } from "../../build/image/oci-layout.ts";
 
 /** Names of the two images; nothing is ever fetched under them. */
 export const pauseImage = "pipette.test/pause:1";
@@ -33,34 +33,12 @@ export async function makeImages(directory: string): Promise<{ readonly pause: s
 /** An OCI image layout (image-spec 1.0) of one layer, as an archive. */
 export function image(name: string, files: readonly TarEntry[], entrypoint: readonly string[]): Uint8Array {
   const directories = ["etc", "proc", "sys", "dev", "tmp", "bin", "run"];
-  const blobs: TarEntry[] = [];
-  const blob = (mediaType: string, bytes: Uint8Array) => {
-    const hex = createHash("sha256").update(bytes).digest("hex");
-    blobs.push({ t: "file", path: `blobs/sha256/${hex}`, mode: 0o644, bytes });
-    return { mediaType, digest: `sha256:${hex}`, size: bytes.length };
-  };
-  const layer = blob(
-    "application/vnd.oci.image.layer.v1.tar",
-    tar([...directories.map((path): TarEntry => ({ t: "directory", path: `${path}/`, mode: 0o755 })), ...files]),
-  );
-  const config = blob(
-    "application/vnd.oci.image.config.v1+json",
-    json({
-      architecture: "amd64",
-      os: "linux",
-      config: { Entrypoint: entrypoint, Env: ["PATH=/bin"], WorkingDir: "/" },
-      rootfs: { type: "layers", diff_ids: [layer.digest] },
-    }),
-  );
-  const manifestType = "application/vnd.oci.image.manifest.v1+json";
-  const manifest = blob(manifestType, json({ schemaVersion: 2, mediaType: manifestType, config, layers: [layer] }));
-  const annotations = { "io.containerd.image.name": name, "org.opencontainers.image.ref.name": name.split(":")[1] };
-  const file = (path: string, value: unknown): TarEntry => ({ t: "file", path, mode: 0o644, bytes: json(value) });
-  return tar([
-    file("oci-layout", { imageLayoutVersion: "1.0.0" }),
-    file("index.json", { schemaVersion: 2, manifests: [{ ...manifest, annotations }] }),
-    ...blobs,
+  const layer = layerOf([
+    ...directories.map((path): TarEntry => ({ t: "directory", path: `${path}/`, mode: 0o755 })),
+    ...files,
   ]);
+  const [repository = "", tag = ""] = name.split(":");
+  const config = { Entrypoint: entrypoint, Env: ["PATH=/bin"], WorkingDir: "/" };
+  const about = { os: "linux", architecture: "amd64", created: 0, annotations: {} } as const;
+  return tar(ociLayout([{ ...about, layers: [layer], config }], { repository, tag }));
 }
-
-const json = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));

@@ -18,6 +18,7 @@ export interface ManifestPod {
 
 export interface ManifestContainer {
   readonly name: string;
+  readonly image: string;
   readonly command: readonly string[];
   readonly env?: readonly {
     readonly name: string;
@@ -61,8 +62,8 @@ const readOnly = ["bus", "fs", "irq", "sys", "sysrq-trigger"];
 export interface Placed {
   /** Where a path of the host is on this node. */
   hostPath(path: string): string;
-  /** What stands for the image: directories of the machine, mounted read-only. */
-  readonly image: readonly { readonly container_path: string; readonly host_path: string }[];
+  /** What stands for the image, directories of the machine mounted read-only; absent: the image that the manifest names. */
+  readonly standIn?: readonly { readonly container_path: string; readonly host_path: string }[];
 }
 
 /** A ContainerConfig of the Container Runtime Interface, as the kubelet makes it of the manifest. */
@@ -78,16 +79,16 @@ export function containerConfig(pod: ManifestPod, container: ManifestContainer, 
   const privileged = context.privileged === true;
   return {
     metadata: { name: container.name, attempt },
-    image: { image: busyboxImage },
+    image: { image: placed.standIn === undefined ? container.image : busyboxImage },
     command: container.command,
     envs: [
-      { key: "PATH", value: "/usr/sbin:/usr/bin" },
+      ...(placed.standIn === undefined ? [] : [{ key: "PATH", value: "/usr/sbin:/usr/bin" }]),
       ...(container.env ?? []).map(({ name, value, valueFrom }) => ({
         key: name,
         value: value ?? downward[valueFrom?.fieldRef.fieldPath ?? ""],
       })),
     ],
-    mounts: [...placed.image.map((mount) => ({ ...mount, readonly: true })), ...mounts],
+    mounts: [...(placed.standIn ?? []).map((mount) => ({ ...mount, readonly: true })), ...mounts],
     log_path: `${container.name}-${attempt}.log`,
     linux: {
       security_context: {

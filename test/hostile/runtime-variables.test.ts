@@ -117,10 +117,10 @@ describeWith("Bun's own variables in the environment", ["linux", "root", "openss
   });
 
   test("a program that is not as expected is not called sealed", () => {
-    expect(() => seal(Buffer.from("BUN_OPTIONS\0BUN_OPTIONS\0"))).toThrow(
+    expect(() => seal(Buffer.from("BUN_OPTIONS\0BUN_OPTIONS\0"), "x64")).toThrow(
       /"BUN_OPTIONS".*it is there 2 times, wanted once/,
     );
-    expect(() => seal(readFileSync(join(executables, "pipette")))).toThrow(/it is there 0 times, wanted once/);
+    expect(() => seal(readFileSync(join(executables, "pipette")), "x64")).toThrow(/it is there 0 times, wanted once/);
   });
 
   test("a token is printed nowhere, whatever BUN_CONFIG_VERBOSE_FETCH says", async () => {

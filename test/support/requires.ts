@@ -30,6 +30,8 @@ const needs = {
   etcd: () => missingFile("/usr/bin/etcd", "etcd-server"),
   etcdctl: () => missingFile("/usr/bin/etcdctl", "etcd-client"),
   systemd: () => missingFile("/lib/systemd/systemd", "systemd"),
+  skopeo: () => missingFile("/usr/bin/skopeo", "skopeo"),
+  hivex: () => missingFile("/usr/bin/hivexml", "libhivex-bin"),
   nft: () => missingFile("/usr/sbin/nft", "nftables"),
   helm: () =>
     findHelm() === undefined

@@ -1,8 +1,8 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { TarEntry } from "../../../build/archive/tar.ts";
 import { image } from "../../clients/images.ts";
-import type { TarEntry } from "../../clients/tar.ts";
 import { executables } from "../../conformance/plugin.ts";
 import { kubernetesProgram } from "../assets.ts";
 

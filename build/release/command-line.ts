@@ -1,0 +1,30 @@
+import { parseArgs } from "node:util";
+import { type Platform, platforms } from "./executables.ts";
+
+/** What `npm run image` and `npm run package` are told. */
+export interface Wish {
+  readonly platforms: readonly Platform[];
+  /** Of images: what stands before the ":" and behind it. */
+  readonly name: string;
+  readonly tag: string | undefined;
+}
+
+/** @throws {Error} with a sentence for whoever typed it */
+export function parseWish(args: readonly string[]): Wish {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      platform: { type: "string", multiple: true, default: [...platforms] },
+      name: { type: "string", default: "pipette" },
+      tag: { type: "string" },
+    },
+  });
+  const unknown = values.platform.find((name) => !platforms.includes(name as Platform));
+  if (unknown !== undefined)
+    throw new Error(`Cannot make that: the platform is "${unknown}", wanted one of ${platforms.join(", ")}`);
+  return {
+    platforms: platforms.filter((platform) => values.platform.includes(platform)),
+    name: values.name,
+    tag: values.tag,
+  };
+}

@@ -1,0 +1,86 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { bundling } from "../bundle.ts";
+
+/** Something of somebody else's that is in an executable. */
+export interface Component {
+  readonly name: string;
+  readonly version: string;
+  /** As SPDX names it; several licences, or a choice of them, as SPDX' expression. */
+  readonly licence: string;
+  readonly source: string;
+  /** The licence's text with its copyright, where the package brings it. */
+  readonly text?: string;
+}
+
+/**
+ * npm packages of which code is in the bundle of `entry`, as the bundler tells it: what was shaken out is not among them.
+ * @param root the directory that the packages are installed in
+ */
+export async function bundledPackages(root: string, entry: string): Promise<readonly Component[]> {
+  const { metafile } = await Bun.build({ ...(await bundling(entry)), root, metafile: true });
+  const names = new Set<string>();
+  for (const { inputs } of Object.values(metafile?.outputs ?? {}))
+    for (const [path, { bytesInOutput }] of Object.entries(inputs)) {
+      const name = /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1];
+      if (name !== undefined && bytesInOutput > 0) names.add(name);
+    }
+  return [...names].sort().map((name) => npmPackage(root, name));
+}
+
+function npmPackage(root: string, name: string): Component {
+  const directory = join(root, "node_modules", name);
+  const { version, license }: { version: string; license: string } = JSON.parse(
+    readFileSync(join(directory, "package.json"), "utf8"),
+  );
+  const text = readdirSync(directory).find((file) => /^licen[cs]e(\.md|\.txt)?$/i.test(file));
+  return {
+    name,
+    version,
+    licence: license,
+    source: `https://www.npmjs.com/package/${name}`,
+    ...(text === undefined ? {} : { text: readFileSync(join(directory, text), "utf8") }),
+  };
+}
+
+/** What Bun's executable has been linked from: the name in Bun's own `process.versions` first, "" where it says none. */
+const linked = [
+  ["webkit", "WebKit (JavaScriptCore)", "LGPL-2.0-or-later AND BSD-2-Clause", "https://github.com/oven-sh/WebKit"],
+  ["boringssl", "BoringSSL", "Apache-2.0 AND ISC AND OpenSSL", "https://boringssl.googlesource.com/boringssl"],
+  ["", "Brotli", "MIT", "https://github.com/google/brotli"],
+  ["libarchive", "libarchive", "BSD-2-Clause", "https://github.com/libarchive/libarchive"],
+  ["lolhtml", "LOL HTML", "BSD-3-Clause", "https://github.com/cloudflare/lol-html"],
+  ["lshpack", "ls-hpack", "MIT", "https://github.com/litespeedtech/ls-hpack"],
+  ["", "ls-qpack", "MIT", "https://github.com/litespeedtech/ls-qpack"],
+  ["", "lsquic", "MIT AND BSD-3-Clause", "https://github.com/litespeedtech/lsquic"],
+  ["mimalloc", "mimalloc", "MIT", "https://github.com/microsoft/mimalloc"],
+  ["picohttpparser", "picohttpparser", "MIT", "https://github.com/h2o/picohttpparser"],
+  ["zstd", "Zstandard", "BSD-3-Clause", "https://github.com/facebook/zstd"],
+  ["", "simdutf", "Apache-2.0", "https://github.com/simdutf/simdutf"],
+  ["tinycc", "TinyCC", "LGPL-2.1-only", "https://github.com/TinyCC/tinycc"],
+  ["usockets", "uSockets", "Apache-2.0", "https://github.com/uNetworking/uSockets"],
+  ["uwebsockets", "uWebSockets", "Apache-2.0", "https://github.com/uNetworking/uWebSockets"],
+  ["zlib", "zlib-ng", "Zlib", "https://github.com/zlib-ng/zlib-ng"],
+  ["ares", "c-ares", "MIT", "https://github.com/c-ares/c-ares"],
+  ["icu", "ICU", "Unicode-3.0", "https://github.com/unicode-org/icu"],
+  ["", "base64", "BSD-2-Clause", "https://github.com/aklomp/base64"],
+  ["uv", "libuv", "MIT", "https://github.com/libuv/libuv"],
+  ["libdeflate", "libdeflate", "MIT", "https://github.com/ebiggers/libdeflate"],
+  ["", "libjpeg-turbo", "BSD-3-Clause AND IJG AND Zlib", "https://github.com/libjpeg-turbo/libjpeg-turbo"],
+  ["", "libspng", "BSD-2-Clause", "https://github.com/randy408/libspng"],
+  ["", "libwebp", "BSD-3-Clause", "https://github.com/webmproject/libwebp"],
+  ["", "Highway", "Apache-2.0", "https://github.com/google/highway"],
+  ["", "uucode", "MIT", "https://github.com/jacobsandlund/uucode"],
+  ["sqlite", "SQLite", "blessing", "https://www.sqlite.org"],
+] as const;
+
+/** Bun's executable, which carries the program, and what its authors name as linked into it (their LICENSE.md). */
+export const runtimeComponents = (): readonly Component[] => [
+  { name: "Bun", version: Bun.version, licence: "MIT", source: "https://github.com/oven-sh/bun" },
+  ...linked.map(([key, name, licence, source]) => ({
+    name,
+    version: (key === "" ? undefined : process.versions[key]) ?? `as in Bun ${Bun.version}`,
+    licence,
+    source,
+  })),
+];

@@ -1,0 +1,41 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { bundledPackages, type Component, runtimeComponents } from "./components.ts";
+
+/** The texts that go with every executable, by name of file: our licence, and whose work is in it besides. */
+export async function licenceTexts(root: string): Promise<ReadonlyMap<string, Uint8Array>> {
+  const packages = await bundledPackages(root, join(root, "main.ts"));
+  return new Map([
+    ["LICENSE", readFileSync(join(root, "LICENSE"))],
+    ["THIRD-PARTY.txt", Buffer.from(thirdParty(packages, runtimeComponents()))],
+  ]);
+}
+
+const line = ({ name, version, licence, source }: Component): string =>
+  `${`${name} ${version}`.padEnd(64)} ${licence.padEnd(36)} ${source}\n`;
+
+function thirdParty(packages: readonly Component[], runtime: readonly Component[]): string {
+  return `What is in Pipette's executables besides Pipette itself.
+
+The runtime, and what is linked into it:
+
+${runtime.map(line).join("")}
+JavaScriptCore is under the LGPL: its sources as Bun has them, and how to link Bun with others, are at
+https://github.com/oven-sh/WebKit and in LICENSE.md of https://github.com/oven-sh/bun. Pipette's own sources and
+"npm run build" make the executable anew with such a Bun. SQLite is in the public domain.
+
+The image for Linux holds packages of Debian too; their licences are in it, below /usr/share/doc and
+/usr/share/common-licenses, and their sources are Debian's source packages of the versions that sbom.cdx.json names.
+
+${thirdPartyOfPackages(packages)}`;
+}
+
+/** The packages and the texts of their licences. */
+export function thirdPartyOfPackages(packages: readonly Component[]): string {
+  const texts = packages.map(({ name, text }) => (text === undefined ? "" : `\n---- ${name}\n\n${text.trim()}\n`));
+  return `npm packages in the program:
+
+${packages.map(line).join("")}
+Texts of their licences:
+${texts.join("")}`;
+}

@@ -1,0 +1,121 @@
+import { createHash } from "node:crypto";
+import type { Architecture, DebianPackage } from "../image/debian-files.ts";
+import type { Component } from "./components.ts";
+import { type Executables, type Platform, platforms } from "./executables.ts";
+import type { Version } from "./version.ts";
+
+export interface SbomInputs {
+  readonly version: Version;
+  readonly executables: Executables;
+  /** In every executable: the runtime with what is linked into it, and npm packages. */
+  readonly runtime: readonly Component[];
+  readonly packages: readonly Component[];
+  /** In the images for Linux besides. */
+  readonly debian: ReadonlyMap<Architecture, readonly DebianPackage[]>;
+}
+
+/** What is in a release, as CycloneDX 1.6 in JSON: https://cyclonedx.org/docs/1.6/json/ */
+export function sbomOf({ version, executables, runtime, packages, debian }: SbomInputs): string {
+  const [bun, ...linked] = runtime.map(ofRuntime);
+  const npm = packages.map(ofNpm);
+  const own = platforms.flatMap((platform) => {
+    const bytes = executables[platform];
+    return bytes === undefined ? [] : [ofExecutable(platform, bytes, version)];
+  });
+  const images = [...debian].map(([architecture, taken]) => ({
+    type: "container",
+    "bom-ref": `image-linux-${architecture}`,
+    name: `pipette, image for linux/${architecture}`,
+    version: version.full,
+    components: taken.map((found) => ofDebian(found, architecture)),
+  }));
+  const inside = [...(bun === undefined ? [] : [{ ...bun, components: linked }]), ...npm];
+  const body = {
+    bomFormat: "CycloneDX",
+    specVersion: "1.6",
+    version: 1,
+    metadata: {
+      timestamp: new Date(version.time * 1000).toISOString().replace(/\.\d+/, ""),
+      component: {
+        type: "application",
+        "bom-ref": "pipette",
+        name: "pipette",
+        version: version.full,
+        licenses: [{ license: { id: "Apache-2.0" } }],
+      },
+    },
+    components: [...own, ...inside, ...images],
+    dependencies: [
+      { ref: "pipette", dependsOn: [...own, ...images].map((component) => component["bom-ref"]) },
+      ...own.map((program) => ({ ref: program["bom-ref"], dependsOn: inside.map((part) => part["bom-ref"]) })),
+      ...images.map(({ "bom-ref": ref, components }) => ({
+        ref,
+        dependsOn: [
+          ...own.map((program) => program["bom-ref"]).filter((name) => name === `executable-${platformOf(ref)}`),
+          ...components.map((part) => part["bom-ref"]),
+        ],
+      })),
+    ],
+  };
+  return `${JSON.stringify({ ...body, serialNumber: `urn:uuid:${uuidOf(JSON.stringify(body))}` }, undefined, 1)}\n`;
+}
+
+const platformOf = (image: string): Platform => (image.endsWith("arm64") ? "linux-arm64" : "linux-x64");
+
+const ofExecutable = (platform: Platform, bytes: Uint8Array, version: Version) => ({
+  type: "file",
+  "bom-ref": `executable-${platform}`,
+  name: `pipette, executable for ${platform}`,
+  version: version.full,
+  hashes: [{ alg: "SHA-256", content: createHash("sha256").update(bytes).digest("hex") }],
+});
+
+const ofRuntime = ({ name, version, licence, source }: Component) => ({
+  type: name === "Bun" ? "platform" : "library",
+  "bom-ref": `runtime-${name.replaceAll(/\W+/g, "-")}`,
+  name,
+  version,
+  licenses: [licenceOf(licence)],
+  ...(name === "Bun" ? { purl: `pkg:npm/bun@${version}` } : {}),
+  externalReferences: [{ type: "distribution", url: source }],
+});
+
+const ofNpm = ({ name, version, licence, source }: Component) => {
+  const purl = `pkg:npm/${name.replace("@", "%40")}@${version}`;
+  return {
+    type: "library",
+    "bom-ref": purl,
+    name,
+    version,
+    licenses: [licenceOf(licence)],
+    purl,
+    externalReferences: [{ type: "distribution", url: source }],
+  };
+};
+
+const ofDebian = ({ name, version, source }: DebianPackage, architecture: Architecture) => {
+  const purl = `pkg:deb/debian/${name}@${encodeURIComponent(version)}?arch=${architecture}&distro=debian-12`;
+  return {
+    type: "library",
+    "bom-ref": purl,
+    name,
+    version,
+    purl,
+    properties: [{ name: "debian:source", value: source }],
+  };
+};
+
+const licenceOf = (spdx: string) => (/ (AND|OR) /.test(spdx) ? { expression: spdx } : { license: { id: spdx } });
+
+/** Of the content, so that the same release has the same: a UUID of version 5's form. */
+function uuidOf(content: string): string {
+  const hex = createHash("sha256").update(content).digest("hex");
+  const variant = ((Number.parseInt(hex.slice(16, 17), 16) & 0x3) | 0x8).toString(16);
+  return [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    `5${hex.slice(13, 16)}`,
+    variant + hex.slice(17, 20),
+    hex.slice(20, 32),
+  ].join("-");
+}
