@@ -27,7 +27,7 @@ export class Connection implements Transport {
   /** The newest last. */
   #sessions: Made[] = [];
   #mark = "";
-  #dialling: Promise<Http2Session | FetchTransport> | undefined;
+  #dialling: Promise<void> | undefined;
   #fallback: FetchTransport | undefined;
 
   constructor(
@@ -43,8 +43,22 @@ export class Connection implements Transport {
 
   async request(request: ApiRequest, signal: AbortSignal): Promise<ApiAnswer> {
     const path = `${this.#server.pathname.replace(/\/$/, "")}${request.path}`;
-    const way = await this.#way(signal);
-    return await way.request({ ...request, path }, signal);
+    const asked = { ...request, path };
+    if (this.#server.protocol !== "https:")
+      return await new FetchTransport(this.#server, undefined, this.#proxy()).request(asked, signal);
+    for (;;) {
+      this.#ended.signal.throwIfAborted();
+      const tls = await this.#tls();
+      const mark = markOf(tls);
+      const way = this.#open(mark);
+      // Asked at once: a moment later others may have taken the room that it has.
+      if (way !== undefined) return await way.request(asked, signal);
+      // Of many requests at once, one makes the connection for all.
+      this.#dialling ??= this.#dial(tls, mark).finally(() => {
+        this.#dialling = undefined;
+      });
+      await abortable(this.#dialling, signal);
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -53,25 +67,15 @@ export class Connection implements Transport {
     await Promise.all(this.#sessions.map(({ session }) => session.destroy()));
   }
 
-  async #way(signal: AbortSignal): Promise<Http2Session | FetchTransport> {
-    this.#ended.signal.throwIfAborted();
-    if (this.#server.protocol !== "https:") return new FetchTransport(this.#server, undefined, this.#proxy());
-    const tls = await this.#tls();
-    const mark = markOf(tls);
+  /** What there is that has room, and was made with the certificates of now. */
+  #open(mark: string): Http2Session | FetchTransport | undefined {
     if (mark !== this.#mark) {
       for (const { session } of this.#sessions) session.retire();
       this.#fallback = undefined;
       this.#mark = mark;
     }
     this.#sessions = this.#sessions.filter(({ session }) => !session.isClosed);
-    const made = this.#sessions.findLast(({ session, mark: of }) => session.isOpen && of === mark);
-    const open = this.#fallback ?? made?.session;
-    if (open !== undefined) return open;
-    // Of many requests at once, one makes the connection for all.
-    this.#dialling ??= this.#dial(tls, mark).finally(() => {
-      this.#dialling = undefined;
-    });
-    return await abortable(this.#dialling, signal);
+    return this.#fallback ?? this.#sessions.findLast(({ session, mark: of }) => session.isOpen && of === mark)?.session;
   }
 
   /** @throws {Error} for one that is no URL of a kind that we speak */
@@ -84,18 +88,15 @@ export class Connection implements Transport {
     return { ...tls, ...own };
   }
 
-  async #dial(tls: TlsMaterial, mark: string): Promise<Http2Session | FetchTransport> {
+  async #dial(tls: TlsMaterial, mark: string): Promise<void> {
     const signal = AbortSignal.any([this.#ended.signal, AbortSignal.timeout(dialMs)]);
     const socket = await dial(this.#server, tls, this.#proxy(), signal);
     if (socket.alpnProtocol === "h2") {
-      const session = new Http2Session(this.#server, socket, this.#times);
-      this.#sessions.push({ session, mark });
-      return session;
+      this.#sessions.push({ session: new Http2Session(this.#server, socket, this.#times), mark });
+      return;
     }
     socket.destroy();
-    const fallback = new FetchTransport(this.#server, tls, this.#proxy());
-    this.#fallback = fallback;
-    return fallback;
+    this.#fallback = new FetchTransport(this.#server, tls, this.#proxy());
   }
 }
 

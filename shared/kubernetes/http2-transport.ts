@@ -13,6 +13,8 @@ export const usualSessionTimes: SessionTimes = { pingMs: 30_000, pongMs: 15_000 
 
 /** What the server may send ahead: a page of Pods. Of the connection it must not be more than of a stream: see docs/decisions.md. */
 const windowBytes = 4 * 1024 * 1024;
+/** Whoever reads does so as it comes; who does not is cut off. */
+const mostHeldBytes = 64 * 1024 * 1024;
 /** Requests at a time, most of them watches: the API server allows 100. */
 const mostStreams = 90;
 
@@ -66,52 +68,39 @@ export class Http2Session {
     await this.#closed;
   }
 
-  async request({ method, path, headers, body }: ApiRequest, signal: AbortSignal): Promise<ApiAnswer> {
+  async request({ method, path, headers, body: sent }: ApiRequest, signal: AbortSignal): Promise<ApiAnswer> {
     signal.throwIfAborted();
     const stream = this.#session.request({ ":method": method, ":path": path, ...headers }, { endStream: false });
     this.#streams++;
+    const body = new StreamBody(stream, signal);
     const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>>();
+    const fail = (error: Error): void => {
+      // What happened to the connection says more than what that did to the stream.
+      body.fail(this.#why ?? error);
+      reject(this.#why ?? error);
+    };
     const onAbort = (): void => {
-      reject(signal.reason);
+      fail(signal.reason);
       stream.close(constants.NGHTTP2_CANCEL);
     };
     signal.addEventListener("abort", onAbort, { once: true });
     stream.once("response", resolve);
-    stream.on("error", (error: Error) => {
-      // What happened to the connection says more than what that did to the stream.
-      this.#why ??= error;
-      reject(this.#why);
-    });
+    stream.on("error", fail);
     stream.once("close", () => {
       this.#streams--;
       signal.removeEventListener("abort", onAbort);
-      reject(this.#why ?? new Error("the API server ended the request without an answer"));
+      // An end that is none of the server's looks like one: a part of an answer must not count as all of it.
+      const { rstCode } = stream;
+      if (rstCode === constants.NGHTTP2_NO_ERROR && this.#why === undefined) body.end();
+      fail(new Error(`the API server ended the request without a whole answer (HTTP/2 code ${rstCode})`));
     });
-    stream.end(body);
+    stream.end(sent);
     const answer = await promise;
     const header = (name: string): string | undefined => {
       const value = answer[name];
       return value === undefined ? undefined : String(value);
     };
-    return { status: Number(answer[":status"]), header, body: this.#bodyOf(stream, signal) };
-  }
-
-  async *#bodyOf(stream: ClientHttp2Stream, signal: AbortSignal): AsyncGenerator<Uint8Array, void> {
-    try {
-      for await (const chunk of stream) {
-        signal.throwIfAborted();
-        yield chunk as Uint8Array;
-      }
-    } catch (caught) {
-      signal.throwIfAborted();
-      throw this.#why ?? caught;
-    } finally {
-      stream.close(constants.NGHTTP2_CANCEL);
-    }
-    signal.throwIfAborted();
-    // An end that is none of the server's looks like one: a part of an answer must not count as all of it.
-    if (stream.rstCode !== constants.NGHTTP2_NO_ERROR || this.#why !== undefined)
-      throw this.#why ?? new Error(`the API server reset the answer (HTTP/2 code ${stream.rstCode})`);
+    return { status: Number(answer[":status"]), header, body: body.chunks() };
   }
 
   #ping(): void {
@@ -122,5 +111,63 @@ export class Http2Session {
       this.#session.destroy(this.#why);
     }, pongMs);
     this.#session.ping(() => clearTimeout(dead));
+  }
+}
+
+/**
+ * What comes on a stream, from its first byte. The runtime's own iterator forgets what came before somebody asked it where
+ * the stream has ended meanwhile, and says "Premature close".
+ */
+class StreamBody {
+  readonly #stream: ClientHttp2Stream;
+  readonly #signal: AbortSignal;
+  readonly #came: Uint8Array[] = [];
+  #held = 0;
+  #over: { readonly error: Error | undefined } | undefined;
+  #wake: (() => void) | undefined;
+
+  constructor(stream: ClientHttp2Stream, signal: AbortSignal) {
+    this.#stream = stream;
+    this.#signal = signal;
+    stream.on("data", (chunk: Uint8Array) => {
+      this.#came.push(chunk);
+      this.#held += chunk.length;
+      if (this.#held > mostHeldBytes)
+        this.fail(new Error(`more than ${mostHeldBytes} bytes of an answer wait to be read`));
+      this.#wake?.();
+    });
+  }
+
+  end(): void {
+    this.#over ??= { error: undefined };
+    this.#wake?.();
+  }
+
+  fail(error: Error): void {
+    this.#over ??= { error };
+    this.#wake?.();
+  }
+
+  async *chunks(): AsyncGenerator<Uint8Array, void> {
+    try {
+      for (;;) {
+        this.#signal.throwIfAborted();
+        const chunk = this.#came.shift();
+        if (chunk !== undefined) {
+          this.#held -= chunk.length;
+          yield chunk;
+        } else if (this.#over !== undefined) {
+          if (this.#over.error !== undefined) throw this.#over.error;
+          return;
+        } else {
+          const { promise, resolve } = Promise.withResolvers<void>();
+          this.#wake = resolve;
+          await promise;
+        }
+      }
+    } finally {
+      this.#came.length = 0;
+      this.#stream.close(constants.NGHTTP2_CANCEL);
+    }
   }
 }

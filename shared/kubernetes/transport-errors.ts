@@ -1,7 +1,6 @@
 /** What `node:net`, `node:tls`, `node:http2` and `fetch` throw, as the middle of a sentence. They quote no header. */
 export function reasonOf(caught: unknown, server: string): string {
-  const error: Error & { readonly code?: unknown } = Error.isError(caught) ? caught : new Error(String(caught));
-  const { code, message } = error;
+  const { code, message } = (caught ?? {}) as { readonly code?: unknown; readonly message?: unknown };
   switch (code) {
     case "ECONNREFUSED":
     case "ConnectionRefused":
@@ -22,6 +21,6 @@ export function reasonOf(caught: unknown, server: string): string {
     case "UNABLE_TO_GET_ISSUER_CERT_LOCALLY":
       return `the certificate of ${server} is not trusted (${message}), wanted one that the given CA signed`;
     default:
-      return message;
+      return typeof message === "string" ? message : String(caught);
   }
 }
