@@ -17,9 +17,11 @@ export async function openRegistry({ registry }: NodesConfig, logger: Logger): P
       return createEtcdRegistry({ ...registry, logger });
     }
     case "kubernetes": {
-      const { ApiClient } = await import("./kubernetes/api-client.ts");
+      const { ApiClient, serviceAccountAccess } = await import("../../shared/kubernetes/mod.ts");
       const { KubernetesRegistry } = await import("./kubernetes/kubernetes-registry.ts");
-      return new KubernetesRegistry({ api: new ApiClient(registry, process.env), logger });
+      const { env } = process;
+      const access = serviceAccountAccess(registry, env, "nodes.registry.server");
+      return new KubernetesRegistry({ api: new ApiClient(access, { env }), logger });
     }
   }
 }

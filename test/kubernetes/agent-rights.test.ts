@@ -1,8 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { ApiClient } from "../../agent/nodes/kubernetes/api-client.ts";
 import { KubernetesRegistry } from "../../agent/nodes/kubernetes/kubernetes-registry.ts";
+import { ApiClient, serviceAccountAccess } from "../../shared/kubernetes/mod.ts";
 import { createLogger } from "../../shared/log.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
@@ -44,7 +44,8 @@ describeWith("the rights of an agent at a real API server", ["kube-apiserver", "
     using scratch = scratchDir();
     const token = join(scratch.path, "token");
     writeFileSync(token, own, { mode: 0o600 });
-    const api = new ApiClient({ server: server.url, ca: server.ca, token }, {});
+    const access = serviceAccountAccess({ server: server.url, ca: server.ca, token }, {}, "nodes.registry.server");
+    const api = new ApiClient(access);
     await using registry = new KubernetesRegistry({ api, logger: createLogger("error", () => undefined) });
     const self = (name: string) => ({ name, uid: "", addresses: [], mac: "02:00:00:00:00:01" });
     expect(await registry.register(self("node-a"))).toMatchObject({ name: "node-a", subnets: [{ prefix: 24 }] });

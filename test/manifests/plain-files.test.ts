@@ -3,9 +3,9 @@ import { nodeVariables } from "../../agent/config/node-variables.ts";
 import { parseAgentConfig } from "../../agent/config/parse-agent-config.ts";
 import { installCommand, uninstallCommand } from "../../agent/install/mod.ts";
 import { agentCommand } from "../../agent/mod.ts";
-import { ApiClient } from "../../agent/nodes/kubernetes/api-client.ts";
 import { KubernetesRegistry } from "../../agent/nodes/kubernetes/kubernetes-registry.ts";
 import { ScriptedApiServer } from "../../agent/nodes/kubernetes/scripted-api-server.ts";
+import { ApiClient, serviceAccountAccess } from "../../shared/kubernetes/mod.ts";
 import { createLogger } from "../../shared/log.ts";
 import { linuxPaths } from "../../shared/paths.linux.ts";
 import { windowsPaths } from "../../shared/paths.windows.ts";
@@ -159,7 +159,7 @@ test.each(["pipette.yaml", "pipette-openvswitch.yaml"])(
     const parent = (path: string): string => path.slice(0, path.lastIndexOf("/"));
     const wanted = [
       ...[parent(linuxPaths.agentConfig), parent(linuxPaths.agentSocket), linuxPaths.dataDir, linuxPaths.cniConfDir],
-      ...["/var/run/netns", "/host/proc/sys/net"],
+      ...["/var/run/netns", "/host/proc/sys/net", "/opt/cni/bin"],
       ...(file === "pipette.yaml" ? [] : ["/run/openvswitch"]),
     ];
     expect(mounts.map(({ mountPath }) => mountPath).sort()).toEqual(wanted.sort());
@@ -182,7 +182,7 @@ test("an agent has each right that its calls need, and no other, and the account
     spec: { podCIDRs: ["10.80.1.0/24"] },
     status: { addresses: [{ type: "InternalIP", address: "192.0.2.1" }] },
   });
-  const api = new ApiClient({ server: server.url }, {});
+  const api = new ApiClient(serviceAccountAccess({ server: server.url }, {}, "nodes.registry.server"));
   await using registry = new KubernetesRegistry({ api, logger: createLogger("error", () => undefined) });
   await registry.register({ name: "node-1", uid: "", addresses: [], mac: "02:00:00:00:00:01" });
   await using _followed = registry.follow();

@@ -25,7 +25,7 @@ export class SwitchPresence implements Disposable {
     this.#timer = setTimeout(() => {
       const is = `${why()}, wanted ovs-vswitchd to run`;
       const message = `Cannot give a pod its port: ${is}`;
-      this.#away.abort(new CniError(CniCode.tryAgainLater, message, { details: whereToLook }));
+      this.#away.abort(new CniError(CniCode.tryAgainLater, message, { details: whereToLook() }));
     }, restartMs);
     this.#timer.unref();
   }

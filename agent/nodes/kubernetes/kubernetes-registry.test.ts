@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { execa } from "execa";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { formatCidr, formatIp, parseIp } from "../../../shared/ip.ts";
+import { ApiClient, type ServiceAccountOptions, serviceAccountAccess } from "../../../shared/kubernetes/mod.ts";
 import { createLogger } from "../../../shared/log.ts";
 import { eventually } from "../../../test/support/agent-process.ts";
 import { scratchDir } from "../../../test/support/scratch-dir.ts";
 import type { ClusterNode } from "../node-registry.ts";
-import { ApiClient } from "./api-client.ts";
 import { KubernetesRegistry } from "./kubernetes-registry.ts";
 import { nodeOf } from "./node-object.ts";
 import { ScriptedApiServer } from "./scripted-api-server.ts";
@@ -15,13 +15,15 @@ import { ScriptedApiServer } from "./scripted-api-server.ts";
 const times = { watchMs: 60_000, answerMs: 10_000, silenceMs: 10_000, retryFirstMs: 5, retryMostMs: 20 };
 const log: string[] = [];
 const logger = createLogger("info", (line) => void log.push(line));
+const clientOf = (options: ServiceAccountOptions, env = {}) =>
+  new ApiClient(serviceAccountAccess(options, env, "nodes.registry.server"));
 let server: ScriptedApiServer;
 let registry: KubernetesRegistry;
 
 beforeEach(async () => {
   log.length = 0;
   server = await ScriptedApiServer.start();
-  registry = new KubernetesRegistry({ api: new ApiClient({ server: server.url }, {}), logger, times, patienceMs: 400 });
+  registry = new KubernetesRegistry({ api: clientOf({ server: server.url }), logger, times, patienceMs: 400 });
 });
 afterEach(() => server[Symbol.asyncDispose]());
 
@@ -159,7 +161,7 @@ test("a watch of a quiet server is not cut: its headers come at once, and its fi
   server.put("a", ["10.1.0.0/24"], "192.0.2.1");
   const answerMs = 500;
   server.bookmarkMs = 2 * answerMs;
-  const api = new ApiClient({ server: server.url }, {});
+  const api = clientOf({ server: server.url });
   const patient = new KubernetesRegistry({ api, logger, times: { ...times, answerMs, silenceMs: 60_000 } });
   await using nodes = patient.follow();
   await watched();
@@ -175,7 +177,7 @@ test("a watch of a quiet server is not cut: its headers come at once, and its fi
 
 test("a server that does not even answer is given up, by the time that an answer may take", async () => {
   server.put("a", ["10.1.0.0/24"], "192.0.2.1");
-  const api = new ApiClient({ server: server.url }, {});
+  const api = clientOf({ server: server.url });
   const impatient = new KubernetesRegistry({ api, logger, times: { ...times, answerMs: 100, silenceMs: 60_000 } });
   server.mute = true;
   await using nodes = impatient.follow();
@@ -210,7 +212,7 @@ test("garbage on the wire, refusals and silence are told of once each, and survi
   }
   server.put("b", ["10.1.1.0/24"], "192.0.2.2");
   await eventually(() => nodes.current?.size === 2, "the second node");
-  const api = new ApiClient({ server: server.url }, {});
+  const api = clientOf({ server: server.url });
   const deaf = new KubernetesRegistry({ api, logger, times: { ...times, silenceMs: 50 } });
   const before = server.asked.length;
   await using second = deaf.follow();
@@ -234,7 +236,7 @@ test("the token goes over TLS only, and only to the server that the authority si
   });
   secure.put("a", ["10.1.0.0/24"], "192.0.2.1");
   const list = (server: string, ca: string) =>
-    new KubernetesRegistry({ api: new ApiClient({ server, token: file("token"), ca: file(ca) }, {}), logger }).list();
+    new KubernetesRegistry({ api: clientOf({ server, token: file("token"), ca: file(ca) }), logger }).list();
   writeFileSync(file("token"), "first\n");
   expect(await list(secure.url, "own.crt")).toHaveLength(1);
   writeFileSync(file("token"), "second\n");
@@ -249,8 +251,8 @@ test("the token goes over TLS only, and only to the server that the authority si
 
 test("a pod finds its cluster; nobody else does without being told", () => {
   const env = { KUBERNETES_SERVICE_HOST: "fd00::1", KUBERNETES_SERVICE_PORT: "6443" };
-  expect(new ApiClient({}, env).server).toBe("https://[fd00::1]:6443");
-  expect(() => new ApiClient({}, {})).toThrow('wanted "nodes.registry.server", or a pod of the cluster');
+  expect(clientOf({}, env).server).toBe("https://[fd00::1]:6443");
+  expect(() => clientOf({})).toThrow('wanted "nodes.registry.server", or a pod of the cluster');
 });
 
 test("the end of a watch does not wait for a server that never answers", async () => {
@@ -260,7 +262,7 @@ test("the end of a watch does not wait for a server that never answers", async (
     idleTimeout: 0,
     fetch: () => new Promise(() => undefined),
   });
-  const api = new ApiClient({ server: `http://127.0.0.1:${silent.port}` }, {});
+  const api = clientOf({ server: `http://127.0.0.1:${silent.port}` });
   const followed = new KubernetesRegistry({ api, logger, times }).follow();
   await Bun.sleep(50);
   const ended = followed[Symbol.asyncDispose]().then(() => "ended");

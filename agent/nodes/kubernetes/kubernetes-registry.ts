@@ -1,17 +1,23 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
+import {
+  type ApiClient,
+  ApiError,
+  type ApiObject,
+  type InformerTimes,
+  usualInformerTimes,
+} from "../../../shared/kubernetes/mod.ts";
 import type { Logger } from "../../../shared/log.ts";
 import type { ClusterNode, Followed, ListedNode, NodeRegistry, Registration } from "../node-registry.ts";
 import { RegistryHealth } from "../registry-health.ts";
-import { type ApiClient, ApiRefusal } from "./api-client.ts";
 import { listNodes } from "./node-list.ts";
 import { macAnnotation, nodeOf } from "./node-object.ts";
-import { NodeWatch, usualTimes, type WatchTimes } from "./node-watch.ts";
+import { NodeWatch } from "./node-watch.ts";
 
 export interface KubernetesRegistryOptions {
   readonly api: ApiClient;
   readonly logger: Logger;
   /** Absent: the usual ones. */
-  readonly times?: WatchTimes;
+  readonly times?: InformerTimes;
   /** How long a registration waits for the node's pod CIDRs. Absent: 10 s. */
   readonly patienceMs?: number;
 }
@@ -41,12 +47,15 @@ export class KubernetesRegistry implements NodeRegistry {
     return this.#attempt(action, async () => {
       const { api } = this.#options;
       const path = `/api/v1/nodes/${self.name}`;
-      let node = nodeOf(await api.get(path));
-      if (self.mac !== undefined && node?.mac !== self.mac)
-        node = nodeOf(await api.patch(path, { metadata: { annotations: { [macAnnotation]: self.mac } } }));
+      const get = (): Promise<ApiObject> => api.get({ path, action: `get node "${self.name}"` });
+      let node = nodeOf(await get());
+      if (self.mac !== undefined && node?.mac !== self.mac) {
+        const change = { metadata: { annotations: { [macAnnotation]: self.mac } } };
+        node = nodeOf(await api.patch({ path, action: `patch node "${self.name}"` }, change));
+      }
       while (node !== undefined && missingIn(node) !== undefined && performance.now() < until) {
         await Bun.sleep(lookMs);
-        node = nodeOf(await api.get(path));
+        node = nodeOf(await get());
       }
       if (node === undefined) throw new Error("what the API server has under that name is no Node");
       const missing = missingIn(node);
@@ -71,16 +80,17 @@ export class KubernetesRegistry implements NodeRegistry {
   }
 
   list(): Promise<readonly ListedNode[]> {
-    return this.#attempt("list the nodes", async () => [...(await listNodes(this.#options.api)).nodes.values()]);
+    return this.#attempt("list the nodes", () => listNodes(this.#options.api));
   }
 
   follow(): Followed<ReadonlyMap<string, ClusterNode>> {
-    const { api, logger, times = usualTimes } = this.#options;
+    const { api, logger, times = usualInformerTimes } = this.#options;
     return new NodeWatch(api, logger, times, this.health);
   }
 
+  /** Ends the connection, and with it what is still followed. */
   async [Symbol.asyncDispose](): Promise<void> {
-    // Nothing stays open between two calls, and whoever follows ends that.
+    await this.#options.api[Symbol.asyncDispose]();
   }
 
   async #attempt<T>(action: string, work: () => Promise<T>): Promise<T> {
@@ -88,8 +98,8 @@ export class KubernetesRegistry implements NodeRegistry {
       return await work();
     } catch (cause) {
       // No Node of that name is an answer; whatever else it is may be over soon, and the node goes on meanwhile.
-      const code = cause instanceof ApiRefusal && cause.status === 404 ? CniCode.ipamFailure : CniCode.tryAgainLater;
-      const is = Error.isError(cause) ? cause.message : String(cause);
+      const { is, status } = ApiError.from(cause);
+      const code = status === 404 ? CniCode.ipamFailure : CniCode.tryAgainLater;
       throw new CniError(code, `Cannot ${action} with ${this.name}: ${is}`, { cause });
     }
   }

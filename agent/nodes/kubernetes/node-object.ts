@@ -1,5 +1,6 @@
 import { type Cidr, type Family, type Ip, parseCidr } from "../../../shared/ip.ts";
 import { isObject } from "../../../shared/json-fields.ts";
+import { type ApiObject, listIn, mapIn } from "../../../shared/kubernetes/mod.ts";
 import { isPodSubnet } from "../../config/value-shapes.ts";
 import { interfaceMac } from "../../mac.ts";
 import { parseNodeAddress } from "../../node-address.ts";
@@ -33,14 +34,14 @@ export function nodeOf(object: unknown): ListedNode | undefined {
 
 const subnetOf = (value: unknown): Cidr | undefined => (typeof value === "string" ? parseCidr(value) : undefined);
 
-function internalAddresses(status: Record<string, unknown>): Ip[] {
+function internalAddresses(status: ApiObject): Ip[] {
   return listIn(status, "addresses").flatMap((entry) => {
     const { type, address } = isObject(entry) ? entry : {};
     return (type === "InternalIP" && typeof address === "string" ? parseNodeAddress(address) : undefined) ?? [];
   });
 }
 
-function stateOf(status: Record<string, unknown>): NodeState {
+function stateOf(status: ApiObject): NodeState {
   const ready = listIn(status, "conditions").find((entry) => isObject(entry) && entry["type"] === "Ready");
   if (!isObject(ready)) return "unknown";
   return ready["status"] === "True" ? "ready" : "lost";
@@ -49,13 +50,3 @@ function stateOf(status: Record<string, unknown>): NodeState {
 function onePerFamily<T>(values: readonly T[], familyOf: (value: T) => Family): T[] {
   return values.filter((value, i) => values.findIndex((other) => familyOf(other) === familyOf(value)) === i);
 }
-
-export const mapIn = (of: unknown, key: string): Record<string, unknown> => {
-  const value = isObject(of) ? of[key] : undefined;
-  return isObject(value) ? value : {};
-};
-
-export const listIn = (of: Record<string, unknown>, key: string): readonly unknown[] => {
-  const value = of[key];
-  return Array.isArray(value) ? value : [];
-};

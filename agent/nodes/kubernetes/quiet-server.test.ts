@@ -1,9 +1,8 @@
 import { expect, test } from "vitest";
+import { ApiClient, serviceAccountAccess, usualInformerTimes } from "../../../shared/kubernetes/mod.ts";
 import { createLogger } from "../../../shared/log.ts";
 import { eventually } from "../../../test/support/agent-process.ts";
-import { ApiClient } from "./api-client.ts";
 import { KubernetesRegistry } from "./kubernetes-registry.ts";
-import { usualTimes } from "./node-watch.ts";
 import { ScriptedApiServer } from "./scripted-api-server.ts";
 
 test("where nothing happens at all the server says nothing, not even a bookmark, and no watch is taken for dead", async () => {
@@ -13,12 +12,16 @@ test("where nothing happens at all the server says nothing, not even a bookmark,
   const logger = createLogger("info", (line) => void log.push(line));
   const faster = 60;
   const times = {
-    ...usualTimes,
-    watchMs: usualTimes.watchMs / faster,
-    silenceMs: usualTimes.silenceMs / faster,
+    ...usualInformerTimes,
+    watchMs: usualInformerTimes.watchMs / faster,
+    silenceMs: usualInformerTimes.silenceMs / faster,
     retryFirstMs: 5,
   };
-  const registry = new KubernetesRegistry({ api: new ApiClient({ server: server.url }, {}), logger, times });
+  const registry = new KubernetesRegistry({
+    api: new ApiClient(serviceAccountAccess({ server: server.url }, {}, "nodes.registry.server")),
+    logger,
+    times,
+  });
   await using _ = registry.follow();
   await eventually(() => server.asked.filter((line) => line.includes("watch=true")).length === 3, "the third watch");
   expect(log).toEqual([]);

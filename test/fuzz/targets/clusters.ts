@@ -2,10 +2,12 @@ import { EtcdError } from "../../../agent/nodes/etcd/client/etcd-error.ts";
 import { etcdMethods, watchMethod } from "../../../agent/nodes/etcd/client/methods.ts";
 import { keyOf, textOf } from "../../../agent/nodes/etcd/client/operations.ts";
 import { readNode, readOwner, writeNode } from "../../../agent/nodes/etcd/records.ts";
-import { ApiClient, ApiRefusal } from "../../../agent/nodes/kubernetes/api-client.ts";
 import { listNodes } from "../../../agent/nodes/kubernetes/node-list.ts";
 import { nodeOf } from "../../../agent/nodes/kubernetes/node-object.ts";
+import { nodes } from "../../../agent/nodes/kubernetes/node-resource.ts";
 import { textOfNode } from "../../../agent/nodes/node-text.ts";
+import { ApiClient, ApiError, serviceAccountAccess } from "../../../shared/kubernetes/mod.ts";
+import { WatchFrames } from "../../../shared/kubernetes/watch-frames.ts";
 import { WireError } from "../../../shared/proto/wire.ts";
 import type { Opened, Target } from "../engine/target.ts";
 import { nestedMutator, protobufFields } from "../mutate/frames.ts";
@@ -86,13 +88,14 @@ function openApi(): Opened {
       return ++pages > 3 ? new Response("", { status: 404 }) : new Response(new ReadableStream({ start }));
     },
   });
-  const api = new ApiClient({ server: `http://127.0.0.1:${server.port}` }, {});
-  const attempt = async (run: () => Promise<void>): Promise<void> => {
+  const access = serviceAccountAccess({ server: `http://127.0.0.1:${server.port}` }, {}, "server");
+  const api = new ApiClient(access);
+  const attempt = async (run: () => void | Promise<void>): Promise<void> => {
     try {
       await run();
     } catch (caught) {
       // What it says goes into the log of the agent, which follows on after a pause.
-      if (!(caught instanceof Error) || (caught.constructor !== Error && !(caught instanceof ApiRefusal))) throw caught;
+      if (!(caught instanceof Error) || (caught.constructor !== Error && !(caught instanceof ApiError))) throw caught;
       requireHarmless(caught.message, "the error of a request");
     }
   };
@@ -101,13 +104,13 @@ function openApi(): Opened {
       body = input.slice();
       pages = 0;
       await attempt(async () => {
-        for (const node of (await listNodes(api)).nodes.values()) textOfNode(node);
+        for (const node of await listNodes(api)) textOfNode(node);
       });
-      pages = 0;
-      await attempt(async () => {
-        const silences = { answerMs: 5000, silenceMs: 5000 };
-        for await (const event of api.lines("/", silences, new AbortController().signal)) nodeOf(event["object"]);
-      });
+      for (const table of [undefined, nodes.fields])
+        await attempt(() => {
+          const frames = new WatchFrames(table);
+          for (const piece of pieces(body)) for (const { object } of frames.push(piece)) nodeOf(object);
+        });
     },
     close: () => server.stop(true),
   };

@@ -1,0 +1,181 @@
+import { parseJson } from "../json.ts";
+import { isObject, show } from "../json-fields.ts";
+import type { ClusterAccess } from "./access.ts";
+import { ApiError, refusalOf } from "./api-error.ts";
+import { Connection } from "./connection.ts";
+import { Patience } from "./patience.ts";
+import { decodeEnvelope, type FieldTable } from "./protobuf.ts";
+import type { ApiObject } from "./resource.ts";
+import type { ApiAnswer, ApiRequest, Transport } from "./transport.ts";
+import { reasonOf } from "./transport-errors.ts";
+
+export interface ApiClientOptions {
+  /** For HTTPS_PROXY and its like. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Absent: as the access says. */
+  readonly transport?: Transport;
+}
+
+/** What one request is about. */
+export interface Ask {
+  /** `/api/v1/nodes?limit=100`. */
+  readonly path: string;
+  /** `list nodes`: for the error. */
+  readonly action: string;
+  /** Absent: JSON. */
+  readonly accept?: string;
+  readonly signal?: AbortSignal;
+}
+
+/** As `kubectl patch --type` knows them. */
+export const patchTypes = {
+  merge: "application/merge-patch+json",
+  strategic: "application/strategic-merge-patch+json",
+  apply: "application/apply-patch+yaml",
+} as const;
+
+/** Until the headers of an answer have come. */
+export const answerMs = 10_000;
+/** Until all of it has: the API server itself gives up after 60 s. */
+const wholeMs = 60_000;
+/** A page of five hundred objects, each of which the API server lets have 1.5 MiB: no page of ours was over 10 MB. */
+const mostAnswerBytes = 64 * 1024 * 1024;
+const mostRefusalBytes = 64 * 1024;
+
+/** Requests to one API server over one connection: what a list or a watch is made of, and single objects. */
+export class ApiClient implements AsyncDisposable {
+  readonly server: string;
+  readonly #access: ClusterAccess;
+  readonly #transport: Transport;
+
+  constructor(access: ClusterAccess, { env = {}, transport }: ApiClientOptions = {}) {
+    this.server = access.server;
+    this.#access = access;
+    this.#transport = transport ?? new Connection(access, env);
+  }
+
+  /** @param table what is wanted of an answer in protobuf @throws {ApiError} */
+  get(ask: Ask, table?: FieldTable): Promise<ApiObject> {
+    return this.#whole("GET", ask, {}, undefined, table);
+  }
+
+  /** @throws {ApiError} */
+  create(ask: Ask, body: object): Promise<ApiObject> {
+    return this.#whole("POST", ask, { "content-type": "application/json" }, body);
+  }
+
+  /** @throws {ApiError} */
+  replace(ask: Ask, body: object): Promise<ApiObject> {
+    return this.#whole("PUT", ask, { "content-type": "application/json" }, body);
+  }
+
+  /** @throws {ApiError} */
+  patch(ask: Ask, body: object, type: keyof typeof patchTypes = "merge"): Promise<ApiObject> {
+    return this.#whole("PATCH", ask, { "content-type": patchTypes[type] }, body);
+  }
+
+  /** @throws {ApiError} */
+  delete(ask: Ask): Promise<ApiObject> {
+    return this.#whole("DELETE", ask, {});
+  }
+
+  /** An answer that goes on, once its headers are there: a watch. @throws {ApiError} */
+  async stream(ask: Ask, patience: Patience, withinMs: number): Promise<ApiAnswer> {
+    patience.last(withinMs, `gave no answer within ${withinMs} ms`);
+    const signals = [patience.signal, ...(ask.signal === undefined ? [] : [ask.signal])];
+    return await this.#answer({ ...ask, signal: AbortSignal.any(signals) }, "GET", {});
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#transport[Symbol.asyncDispose]();
+  }
+
+  async #whole(
+    method: ApiRequest["method"],
+    ask: Ask,
+    headers: ApiRequest["headers"],
+    body?: object,
+    table?: FieldTable,
+  ): Promise<ApiObject> {
+    using patience = new Patience();
+    patience.last(answerMs, `gave no answer within ${answerMs} ms`);
+    const signal = AbortSignal.any([patience.signal, ...(ask.signal === undefined ? [] : [ask.signal])]);
+    const answer = await this.#answer({ ...ask, signal }, method, headers, body);
+    patience.last(wholeMs, `did not end its answer within ${wholeMs} ms`);
+    try {
+      const bytes = await bytesOf(answer, mostAnswerBytes);
+      return isProtobuf(answer) ? decodeEnvelope(bytes, table ?? {}) : parsedObject(bytes);
+    } catch (caught) {
+      throw this.#errorOf(ask.action, caught);
+    }
+  }
+
+  async #answer(
+    ask: Ask & { readonly signal: AbortSignal },
+    method: ApiRequest["method"],
+    headers: ApiRequest["headers"],
+    body?: object,
+  ): Promise<ApiAnswer> {
+    const { path, action, accept = "application/json", signal } = ask;
+    const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+    const once = async (): Promise<ApiAnswer> => {
+      // Whoever could read it on the way could be this client from then on.
+      const isSecure = this.server.startsWith("https:");
+      const authorization = isSecure ? await this.#access.credentials.authorization() : undefined;
+      const own = authorization === undefined ? {} : { authorization };
+      // Compressing large answers would cost the server more than sending them.
+      const all = { ...headers, accept, "accept-encoding": "identity", "user-agent": "pipette", ...own };
+      return await this.#transport.request({ method, path, headers: all, ...sent }, signal);
+    };
+    try {
+      let answer = await once();
+      if (answer.status === 401 && (await this.#access.credentials.renew())) {
+        await bytesOf(answer, mostRefusalBytes);
+        answer = await once();
+      }
+      if (answer.status >= 200 && answer.status < 300) return answer;
+      const text = new TextDecoder().decode(await bytesOf(answer, mostRefusalBytes).catch(() => new Uint8Array(0)));
+      throw refusalOf(action, answer.status, text, answer.header("retry-after"));
+    } catch (caught) {
+      throw this.#errorOf(action, caught);
+    }
+  }
+
+  #errorOf(action: string, caught: unknown): ApiError {
+    if (caught instanceof ApiError) return caught;
+    return new ApiError({ action, is: reasonOf(caught, this.server), cause: caught });
+  }
+}
+
+export const isProtobuf = (answer: ApiAnswer): boolean =>
+  (answer.header("content-type") ?? "").startsWith("application/vnd.kubernetes.protobuf");
+
+async function bytesOf({ body }: ApiAnswer, most: number): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of body) {
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length > most) throw new Error(`the answer has more than ${most} bytes`);
+  }
+  const bytes = new Uint8Array(length);
+  let at = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, at);
+    at += chunk.length;
+  }
+  return bytes;
+}
+
+/** @throws {Error} for what is no JSON object, in a sentence */
+export function parsedObject(bytes: Uint8Array): ApiObject {
+  const text = new TextDecoder().decode(bytes);
+  let value: unknown;
+  try {
+    value = parseJson(text);
+  } catch {
+    throw new Error(`the answer is no JSON: ${show(text)}`);
+  }
+  if (isObject(value)) return value;
+  throw new Error(`the answer is ${show(value)}, wanted an object`);
+}

@@ -1,0 +1,84 @@
+import type { FieldTable } from "./protobuf.ts";
+
+/** A kind of objects, and the form in which the server is asked for them. */
+export interface ResourceKind {
+  /** Absent: the core group. */
+  readonly group?: string;
+  readonly version: string;
+  /** As in the URL: `networkpolicies`. */
+  readonly plural: string;
+  /** What is wanted of the protobuf encoding: nothing else is decoded. Absent: JSON, the only one of CRDs. */
+  readonly fields?: FieldTable;
+  /** Asks for `metadata` only, of any kind (PartialObjectMetadata). */
+  readonly metadataOnly?: boolean;
+}
+
+/** And what is kept of each. */
+export interface Resource<T> extends ResourceKind {
+  /**
+   * What is kept of an object, everything else of which is forgotten as soon as it is read; `undefined` for one that is of
+   * no interest. Must not throw, and must answer something of its own: a part of the object would hold all of it.
+   */
+  readonly project: (object: ApiObject) => T | undefined;
+  /** Two of the same value are no change. Absent: each new version is one. */
+  readonly same?: (a: T, b: T) => boolean;
+}
+
+/** Which objects of a resource. */
+export interface Selection {
+  /** Absent: all. */
+  readonly namespace?: string;
+  /** `app=web,tier!=db`. */
+  readonly labels?: string;
+  /** `spec.nodeName=here`. */
+  readonly fields?: string;
+}
+
+/** As it came from the server: nothing is checked. */
+export type ApiObject = Readonly<Record<string, unknown>>;
+
+/** `/api/v1/namespaces/x/pods`. */
+export function pathOf(resource: ResourceKind, { namespace }: Selection = {}): string {
+  const { group, version, plural } = resource;
+  const root = group === undefined ? `/api/${version}` : `/apis/${group}/${version}`;
+  return `${root}${namespace === undefined ? "" : `/namespaces/${namespace}`}/${plural}`;
+}
+
+/** `pods in namespace "x"`. */
+export function textOf(resource: ResourceKind, { namespace }: Selection = {}): string {
+  return namespace === undefined ? resource.plural : `${resource.plural} in namespace "${namespace}"`;
+}
+
+export function queryOf({ labels, fields }: Selection, more: Readonly<Record<string, string>>): URLSearchParams {
+  return new URLSearchParams({
+    ...more,
+    ...(labels === undefined ? {} : { labelSelector: labels }),
+    ...(fields === undefined ? {} : { fieldSelector: fields }),
+  });
+}
+
+/** In which form the server is asked for them. It goes by what it can: see `content-type` of the answer. */
+export function acceptOf({ fields, metadataOnly = false }: ResourceKind, list: boolean): string {
+  const kind = `PartialObjectMetadata${list ? "List" : ""}`;
+  const as = metadataOnly ? `;as=${kind};g=meta.k8s.io;v=v1` : "";
+  const json = `application/json${as}`;
+  return fields === undefined ? json : `application/vnd.kubernetes.protobuf${as}, ${json}`;
+}
+
+export const mapIn = (of: unknown, key: string): ApiObject => {
+  const value = isMap(of) ? of[key] : undefined;
+  return isMap(value) ? value : {};
+};
+
+export const listIn = (of: ApiObject, key: string): readonly unknown[] => {
+  const value = of[key];
+  return Array.isArray(value) ? value : [];
+};
+
+export const textIn = (of: ApiObject, key: string): string | undefined => {
+  const value = of[key];
+  return typeof value === "string" && value !== "" ? value : undefined;
+};
+
+const isMap = (value: unknown): value is ApiObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);

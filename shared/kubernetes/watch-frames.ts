@@ -1,0 +1,101 @@
+import { show } from "../json-fields.ts";
+import { parsedObject } from "./api-client.ts";
+import { decodeEnvelope, type FieldTable, Input } from "./protobuf.ts";
+import { type ApiObject, mapIn } from "./resource.ts";
+
+export interface WatchEvent {
+  /** `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK`, `ERROR`; or what a later server may say. */
+  readonly type: string;
+  readonly object: ApiObject;
+}
+
+/** One event of a watch; the API server itself takes objects of 1.5 MiB at most. */
+const mostEventBytes = 4 * 1024 * 1024;
+
+/** Cuts what comes into whole events. Holds no more than one that has begun. */
+export class WatchFrames {
+  readonly #table: FieldTable | undefined;
+  /** What has begun, in the pieces in which it came: an event of many small ones is put together once. */
+  #parts: Uint8Array[] = [];
+  #held = 0;
+
+  /** @param table of the objects where the events are in protobuf; absent: JSON, one event a line */
+  constructor(table: FieldTable | undefined) {
+    this.#table = table;
+  }
+
+  /** @throws {Error} for what is no event */
+  *push(chunk: Uint8Array): Generator<WatchEvent, void> {
+    let rest = chunk;
+    for (let length = this.#missing(rest); length !== undefined; length = this.#missing(rest)) {
+      const event = this.#take(rest.subarray(0, length));
+      rest = rest.subarray(length);
+      const read = this.#table === undefined ? jsonEvent(event) : protobufEvent(event, this.#table);
+      if (read !== undefined) yield read;
+    }
+    if (rest.length === 0) return;
+    this.#parts.push(new Uint8Array(rest));
+    this.#held += rest.length;
+    if (this.#held > mostEventBytes) throw new Error(`an event has more than ${mostEventBytes} bytes`);
+  }
+
+  /** How much of these bytes ends the event that has begun; `undefined` where it goes on behind them. */
+  #missing(bytes: Uint8Array): number | undefined {
+    if (this.#table === undefined) {
+      const end = bytes.indexOf(0x0a);
+      return end < 0 ? undefined : end + 1;
+    }
+    const head = new Uint8Array(4);
+    let known = 0;
+    for (const part of [...this.#parts, bytes])
+      for (let i = 0; i < part.length && known < 4; i++) head[known++] = part[i] ?? 0;
+    if (known < 4) return undefined;
+    const length = 4 + new DataView(head.buffer).getUint32(0);
+    if (length > mostEventBytes) throw new Error(`an event has more than ${mostEventBytes} bytes`);
+    return length - this.#held <= bytes.length ? length - this.#held : undefined;
+  }
+
+  #take(end: Uint8Array): Uint8Array {
+    if (this.#parts.length === 0) return end;
+    const bytes = new Uint8Array(this.#held + end.length);
+    let at = 0;
+    for (const part of [...this.#parts, end]) {
+      bytes.set(part, at);
+      at += part.length;
+    }
+    this.#parts = [];
+    this.#held = 0;
+    return bytes;
+  }
+}
+
+function jsonEvent(line: Uint8Array): WatchEvent | undefined {
+  if (line.every((byte) => byte <= 0x20)) return undefined;
+  const event = parsedObject(line);
+  const { type } = event;
+  if (typeof type !== "string") throw new Error(`an event of the watch is ${show(event)}, wanted its type`);
+  return { type, object: mapIn(event, "object") };
+}
+
+/** `WatchEvent` of meta/v1, behind the four bytes of its length; the object in it has an envelope of its own. */
+function protobufEvent(frame: Uint8Array, table: FieldTable): WatchEvent {
+  const input = new Input(frame, 4, frame.length);
+  let type = "";
+  let object: ApiObject = {};
+  while (!input.ended) {
+    const tag = input.varint();
+    if (tag === 0x0a) type = input.text();
+    else if (tag === 0x12) object = objectIn(input.delimited(), table);
+    else input.skip(tag & 7);
+  }
+  return { type, object };
+}
+
+function objectIn(extension: Input, table: FieldTable): ApiObject {
+  while (!extension.ended) {
+    const tag = extension.varint();
+    if (tag === 0x0a) return decodeEnvelope(extension.bytes(), table);
+    extension.skip(tag & 7);
+  }
+  return {};
+}
