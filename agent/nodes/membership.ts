@@ -52,7 +52,7 @@ export type Standing =
  * and once they have gone only a new start can help.
  */
 export class Membership implements Cluster, AsyncDisposable {
-  self: ClusterNode;
+  readonly self: ClusterNode;
   readonly linkAddresses: Cluster["linkAddresses"];
   readonly peers: LiveValue<ReadonlyMap<string, ClusterNode>>;
   readonly tenants: RememberedTenants | undefined;
@@ -254,8 +254,6 @@ export class Membership implements Cluster, AsyncDisposable {
     try {
       const answer = await untilDone(asked, { signal, failed });
       registry.health.works(registering);
-      // The file and Kubernetes have another uid of it, or none.
-      if (this.#isStranded && !(answer instanceof CniError)) this.self = { ...this.self, uid: answer.uid };
       this.#isStranded = false;
       const problem = answer instanceof CniError ? answer.message : contradiction(this.self, answer, registry.name);
       if (problem !== undefined) return this.#refuse(problem);
@@ -293,7 +291,8 @@ export function contradiction(
   registry: string,
 ): string | undefined {
   if (record === undefined) return `${registry} has no node "${self.name}" any more`;
-  if (record.uid !== self.uid)
+  // Not every registry knows the uid of every node.
+  if (record.uid !== "" && record.uid !== self.uid)
     return `${registry} has node "${self.name}" with the uid "${record.uid}", another machine at ${textOf(record.addresses)}`;
   const [now, before] = [record, self].map(({ subnets }) => subnets.map(formatCidr).sort().join(", "));
   return now === before

@@ -170,6 +170,24 @@ describeWith("a node whose registry is changed under its pods", ["root", "nft", 
     expect(await addressOf("two", 1)).toMatch(inSubnetOf.file);
   });
 
+  test("a file that has no entry for the node yet: pods stay, and one with their subnet makes all good", async () => {
+    moveTo("etcd", { networks: [{ cidr: "10.79.0.0/16", hostBits: 8 }] });
+    const first = await home.start();
+    const before = await addressOf("one", 0);
+    await first.end();
+    writeNodes([]);
+    moveTo("file");
+    const agent = await home.start();
+    expect((await home.status()).problems[0]?.message).toContain('has no node "here"');
+    expect(await addressOf("one", 0)).toBe(before);
+    writeNodes([{ name: "here", addresses: ["192.0.2.1"], subnets: [fileSubnet] }]);
+    await eventually(async () => (await home.status()).problems.length === 0, "the problem to go");
+    expect(await addressOf("two", 1)).toMatch(inSubnetOf.file);
+    await agent.end();
+    await home.start();
+    expect((await home.status()).problems).toEqual([]);
+  });
+
   test("what is known of the nodes is lost, and the registry gives another subnet: the same", async () => {
     const first = await home.start();
     await addressOf("one", 0);
