@@ -41,7 +41,7 @@ export class ConfinedNode implements AsyncDisposable {
       for (const name of ["uplink", "other"]) await node.run(`ip link set ${name} up`);
       for (const { hostPath } of pod.volumes) await node.run(`mkdir -p ${placeOf(node, hostPath.path)}`);
       const pluginDir = placeOf(node, "/opt/cni/bin");
-      symlinkSync(join(debianPlugins, "loopback"), join(pluginDir, "loopback"));
+      for (const name of ["loopback", "portmap"]) symlinkSync(join(debianPlugins, name), join(pluginDir, name));
       const containerd = await Containerd.start(node, { pluginDir, confDir: placeOf(node, "/etc/cni/net.d") });
       const sandbox = await containerd.cri.runPod("agent", {
         hostNetwork: pod.hostNetwork === true,

@@ -126,6 +126,8 @@ test("the Linux pod has every place of the defaults from the host, at its own pa
     parent(linuxPaths.agentSocket),
     linuxPaths.dataDir,
     linuxPaths.cniConfDir,
+    // To see which plugins there are to run after ours.
+    linuxPaths.cniBinDir,
   ];
   expect(mounts.map(({ mountPath }) => mountPath).sort()).toEqual([...wanted, "/var/run/netns", mountedSysctls].sort());
   expect(mounts.find(({ mountPath }) => mountPath === "/var/run/netns")?.mountPropagation).toBe("HostToContainer");
