@@ -74,6 +74,8 @@ describeWith(
       await podsTalk(gateways);
       expect(await told("/pipette doctor")).toContain("all agree");
       expect(await told("/pipette status")).toContain("no problems");
+      // It sees the plugins of the node from its container.
+      expect(await told("/bin/busybox cat /etc/cni/net.d/10-pipette.conflist")).toContain('"type": "portmap"');
     });
 
     test("takes its pods over when it is started anew, and ends those that have gone meanwhile", async () => {

@@ -56,7 +56,7 @@ export class ConfinedNode implements AsyncDisposable {
       for (const name of ["uplink", "other"]) await node.run(`ip link set ${name} up`);
       await makeVolumes(node, pod);
       const pluginDir = placeOf(node, "/opt/cni/bin");
-      symlinkSync(join(debianPlugins, "loopback"), join(pluginDir, "loopback"));
+      for (const name of ["loopback", "portmap"]) symlinkSync(join(debianPlugins, name), join(pluginDir, name));
       const containerd = await Containerd.start(node, { pluginDir, confDir: placeOf(node, "/etc/cni/net.d") });
       if (archive !== undefined) await containerd.importImage(archive);
       const sandbox = await containerd.cri.runPod("agent", {
