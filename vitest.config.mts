@@ -9,6 +9,9 @@ const fuzzing = ["test/fuzz/**/*.test.ts"];
 // On a machine of its own for each, with the product's deadlines: side by side, as those under Wine.
 const apart = ["test/{soak,faults,storms}/**/*.test.ts"];
 
+// With programs of Kubernetes, which mostly wait for one another: one file at a time, beside those.
+const kubernetes = ["test/kubernetes/**/*.test.ts"];
+
 // Waiting longer costs nothing where it works; a busy machine needs more than the second that polls have by default.
 const expect = { poll: { timeout: 20_000 } };
 
@@ -36,7 +39,7 @@ const config = defineConfig({
         test: {
           name: "system",
           include: ["test/**/*.test.ts"],
-          exclude: [...windows, ...apart, ...fuzzing],
+          exclude: [...windows, ...apart, ...kubernetes, ...fuzzing],
           fileParallelism: false,
           maxWorkers: 1,
           testTimeout: 60_000,
@@ -70,6 +73,20 @@ const config = defineConfig({
           expect,
           retry,
           sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "kubernetes",
+          include: kubernetes,
+          fileParallelism: false,
+          maxWorkers: 1,
+          testTimeout: 60_000,
+          hookTimeout: 120_000,
+          expect,
+          retry,
+          sequence: { groupOrder: 3 },
         },
       },
     ],

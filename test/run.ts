@@ -27,7 +27,7 @@ for (const check of [...checks, executables]) {
 const reporter = new ClosingReporter(print);
 const files = process.argv.slice(2);
 // Each lane waits much, for clocks, switches and Windows' processes: side by side they keep two cores busy.
-const beside = ["windows", "apart"];
+const beside = ["windows", "apart", "kubernetes"];
 const lanes = [projects.filter((name) => !beside.includes(name)), beside];
 const runs = lanes.map((project) =>
   startVitest("test", files, { watch: false, run: true, project, passWithNoTests: true, reporters: [reporter] }),

@@ -4,23 +4,14 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { ApiClient } from "../../agent/nodes/kubernetes/api-client.ts";
 import { KubernetesRegistry } from "../../agent/nodes/kubernetes/kubernetes-registry.ts";
 import { createLogger } from "../../shared/log.ts";
-import { pathOf, plainObjects } from "../manifests/manifest.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
 import { ApiServer } from "./api-server.ts";
-
-/** Who the agents are, and what they may. */
-const rights = new Set([
-  "ServiceAccount",
-  "ClusterRole",
-  "ClusterRoleBinding",
-  "ValidatingAdmissionPolicy",
-  "ValidatingAdmissionPolicyBinding",
-]);
+import { addNode, shipped } from "./registry-node.ts";
+import { account, agentToken, requestToken } from "./service-account.ts";
 
 const mac = "node.pipette.io/mac-address";
-const account = "/api/v1/namespaces/kube-system/serviceaccounts/pipette-agent";
 
 describeWith("the rights of an agent at a real API server", ["kube-apiserver", "etcd", "openssl"], () => {
   let server: ApiServer;
@@ -29,52 +20,21 @@ describeWith("the rights of an agent at a real API server", ["kube-apiserver", "
 
   beforeAll(async () => {
     server = await ApiServer.start();
-    await eventually(
-      async () => (await server.ask("GET", "/api/v1/namespaces/kube-system")).status === 200,
-      "kube-system",
-    );
-    for (const manifest of plainObjects().filter(({ kind }) => rights.has(kind)))
-      await server.create(pathOf(manifest), manifest);
-    for (const name of ["node-a", "node-b"]) {
-      const metadata = { name, labels: { zone: "one" }, annotations: { theirs: "kept" } };
-      const number = name === "node-a" ? 1 : 2;
-      await server.create("/api/v1/nodes", {
-        metadata,
-        spec: { podCIDRs: [`10.80.${number}.0/24`], podCIDR: `10.80.${number}.0/24` },
-      });
-      const addresses = [{ type: "InternalIP", address: `192.0.2.${number}` }];
-      await server.ask("PATCH", `/api/v1/nodes/${name}/status`, { status: { addresses } });
+    await shipped(server);
+    for (const number of [1, 2]) {
+      const name = number === 1 ? "node-a" : "node-b";
+      await addNode(server, name, `192.0.2.${number}`, `10.80.${number}.0/24`);
+      const metadata = { labels: { zone: "one" }, annotations: { theirs: "kept" } };
+      await server.ask("PATCH", `/api/v1/nodes/${name}`, { metadata });
     }
-    const metadata = { name: "agent-a", namespace: "kube-system" };
-    const spec = {
-      serviceAccountName: "pipette-agent",
-      nodeName: "node-a",
-      containers: [{ name: "agent", image: "none" }],
-    };
-    const pod = await server.create("/api/v1/namespaces/kube-system/pods", { metadata, spec });
-    const boundObjectRef = {
-      apiVersion: "v1",
-      kind: "Pod",
-      name: "agent-a",
-      uid: (pod["metadata"] as { uid: string }).uid,
-    };
-    own = await tokenOf({ boundObjectRef });
-    unbound = await tokenOf({});
+    own = await agentToken(server, "node-a");
+    unbound = await requestToken(server, {});
     // A policy counts once the server has compiled it.
     await eventually(async () => (await patch("node-b", {}, own)).status === 422, "the policy");
   });
   afterAll(async () => {
     await server?.[Symbol.asyncDispose]();
   });
-
-  async function tokenOf(spec: object): Promise<string> {
-    const answer = await server.create(`${account}/token`, {
-      apiVersion: "authentication.k8s.io/v1",
-      kind: "TokenRequest",
-      spec,
-    });
-    return (answer["status"] as { token: string }).token;
-  }
 
   const patch = (node: string, change: object, token: string) =>
     server.ask("PATCH", `/api/v1/nodes/${node}`, change, token);

@@ -1,11 +1,12 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execa } from "execa";
+import { Certificates } from "../registry/certificates.ts";
 import { EtcdCluster } from "../registry/etcd-cluster.ts";
 import { eventually } from "../support/agent-process.ts";
-import { apiServerProgram } from "./assets.ts";
+import { kubernetesProgram } from "./assets.ts";
 
 const adminToken = "administrator";
 
@@ -14,56 +15,92 @@ export interface ApiAnswer {
   readonly body: Readonly<Record<string, unknown>> & { readonly message?: string };
 }
 
-/** A real API server of Kubernetes with an etcd of its own, and nothing else of a cluster. It ends with this process. */
+export interface ApiServerOptions {
+  /** More words for its command line, or others: `{ "watch-cache": false }`. */
+  readonly flags?: Readonly<Record<string, string | number | boolean>>;
+  /** A controller manager that gives Nodes pod CIDRs out of these, a /24 and a /64 each. */
+  readonly podCidrs?: string;
+}
+
+/** A real API server of Kubernetes with an etcd of its own, and little else of a cluster. It ends with this process. */
 export class ApiServer implements AsyncDisposable {
   readonly url: string;
-  /** Files, as the registry of agent.yaml names them. */
-  readonly ca: string;
+  readonly certificates: Certificates;
   readonly #directory: string;
   readonly #etcd: EtcdCluster;
-  readonly #process: Bun.Subprocess;
+  readonly #options: ApiServerOptions;
+  readonly #port: number;
+  #server: Bun.Subprocess | undefined;
+  #controllers: Bun.Subprocess | undefined;
 
-  private constructor(url: string, ca: string, directory: string, etcd: EtcdCluster, process: Bun.Subprocess) {
-    this.url = url;
-    this.ca = ca;
+  private constructor(directory: string, etcd: EtcdCluster, port: number, options: ApiServerOptions) {
+    this.url = `https://127.0.0.1:${port}`;
+    this.certificates = new Certificates(directory);
     this.#directory = directory;
     this.#etcd = etcd;
-    this.#process = process;
+    this.#port = port;
+    this.#options = options;
   }
 
-  static async start(): Promise<ApiServer> {
+  static async start(options: ApiServerOptions = {}): Promise<ApiServer> {
     const directory = mkdtempSync(join(tmpdir(), "pt-api-"));
-    const at = (name: string): string => join(directory, name);
-    const etcd = await EtcdCluster.start();
-    const port = await freePort();
-    writeFileSync(at("tokens"), `${adminToken},admin,admin,system:masters\n`, { mode: 0o600 });
-    await execa("openssl", [
-      ...["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=kube-apiserver"],
-      ...["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", at("key.pem"), "-out", at("ca.pem")],
-    ]);
-    const options = {
-      "etcd-servers": etcd.endpoints.join(","),
+    const server = new ApiServer(directory, await EtcdCluster.start(), await freePort(), options);
+    try {
+      writeFileSync(server.#at("tokens"), `${adminToken},admin,admin,system:masters\n`, { mode: 0o600 });
+      await server.certificates.make("ca");
+      await server.certificates.make("server", "ca", "127.0.0.1");
+      await server.certificates.make("accounts");
+      writeFileSync(server.#at("kubeconfig"), JSON.stringify(server.#kubeconfig()), { mode: 0o600 });
+      await server.startAgain();
+      if (options.podCidrs !== undefined) server.#startControllers(options.podCidrs);
+      return server;
+    } catch (caught) {
+      await server[Symbol.asyncDispose]();
+      throw caught;
+    }
+  }
+
+  /** Files, as the registry of agent.yaml names them. */
+  get ca(): string {
+    return this.certificates.file("ca.pem");
+  }
+
+  /** Signs the tokens of service accounts. */
+  get accountsKey(): string {
+    return readFileSync(this.certificates.file("accounts.key"), "utf8");
+  }
+
+  /** At the same place, with what etcd has, and nothing in its caches. */
+  async startAgain(): Promise<void> {
+    const flags = {
+      "etcd-servers": this.#etcd.endpoints.join(","),
       "bind-address": "127.0.0.1",
-      "secure-port": port,
-      "tls-cert-file": at("ca.pem"),
-      "tls-private-key-file": at("key.pem"),
-      "token-auth-file": at("tokens"),
+      // Else it looks for a default route, which a network of one's own has not.
+      "advertise-address": "192.0.2.254",
+      "secure-port": this.#port,
+      "tls-cert-file": this.#at("server.pem"),
+      "tls-private-key-file": this.#at("server.key"),
+      "token-auth-file": this.#at("tokens"),
       "service-account-issuer": "https://kubernetes.test",
-      "service-account-key-file": at("key.pem"),
-      "service-account-signing-key-file": at("key.pem"),
+      "service-account-key-file": this.#at("accounts.pem"),
+      "service-account-signing-key-file": this.#at("accounts.key"),
       "authorization-mode": "RBAC",
       "service-cluster-ip-range": "10.96.0.0/24",
+      ...this.#options.flags,
     };
-    const words = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
-    const command = ["setpriv", "--pdeathsig", "KILL", apiServerProgram, ...words];
-    const child = Bun.spawn(command, { stdin: "ignore", stdout: "ignore", stderr: Bun.file(at("log")) });
-    const server = new ApiServer(`https://127.0.0.1:${port}`, at("ca.pem"), directory, etcd, child);
+    const child = this.#spawn("kube-apiserver", flags);
+    this.#server = child;
     const isReady = async () => {
-      if (child.exitCode !== null) throw new Error(`kube-apiserver has ended: ${await Bun.file(at("log")).text()}`);
-      return (await server.ask("GET", "/readyz").catch(() => undefined))?.status === 200;
+      if (child.exitCode !== null) throw new Error(`kube-apiserver has ended: ${this.log("kube-apiserver")}`);
+      return (await this.ask("GET", "/readyz").catch(() => undefined))?.status === 200;
     };
     await eventually(isReady, "the API server");
-    return server;
+  }
+
+  /** Ends it, or stops it, or lets it go on. */
+  async signal(signal: "SIGKILL" | "SIGSTOP" | "SIGCONT"): Promise<void> {
+    this.#server?.kill(signal);
+    if (signal === "SIGKILL") await this.#server?.exited;
   }
 
   /** As an administrator; with a token as whoever has that. */
@@ -84,11 +121,82 @@ export class ApiServer implements AsyncDisposable {
     return body;
   }
 
+  /** As an administrator; answers what it prints. @throws with what it says */
+  async kubectl(...words: readonly string[]): Promise<string> {
+    const own = ["--kubeconfig", this.#at("kubeconfig"), "--cache-dir", this.#at("kubectl-cache")];
+    return (await execa(kubernetesProgram("kubectl"), [...own, ...words])).stdout;
+  }
+
+  /**
+   * `kubectl apply -f FILE …`, with every field known to the server; answers a line per object.
+   * @param how `server`: as far as it goes without changing anything
+   * @throws with what the server finds wrong
+   */
+  async apply(files: readonly string[], how: "really" | "server" = "really"): Promise<readonly string[]> {
+    const dryRun = how === "server" ? ["--dry-run=server"] : [];
+    const named = files.flatMap((file) => ["-f", file]);
+    return (await this.kubectl("apply", "--validate=strict", ...dryRun, ...named)).split("\n");
+  }
+
+  /** Forgets in etcd what was before now: a version from then is too old. */
+  async compact(): Promise<void> {
+    const post = async (path: string, body: object): Promise<Record<string, unknown>> => {
+      const answer = await fetch(`${this.#etcd.endpoint(0)}/v3/${path}`, {
+        method: "POST",
+        body: JSON.stringify(body),
+      });
+      if (!answer.ok) throw new Error(`etcd answers ${answer.status}: ${await answer.text()}`);
+      return (await answer.json()) as Record<string, unknown>;
+    };
+    const { header } = (await post("kv/range", { key: btoa("none") })) as { header: { revision: string } };
+    await post("kv/compaction", { revision: header.revision, physical: true });
+  }
+
+  /** What one of its programs has said. */
+  log(program: string): string {
+    return readFileSync(this.#at(`${program}.log`), "utf8");
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#process.kill("SIGKILL");
-    await this.#process.exited;
+    for (const child of [this.#controllers, this.#server]) {
+      child?.kill("SIGKILL");
+      await child?.exited;
+    }
     await this.#etcd[Symbol.asyncDispose]();
     rmSync(this.#directory, { recursive: true, force: true });
+  }
+
+  #at(name: string): string {
+    return join(this.#directory, name);
+  }
+
+  #startControllers(podCidrs: string): void {
+    this.#controllers = this.#spawn("kube-controller-manager", {
+      kubeconfig: this.#at("kubeconfig"),
+      controllers: "node-ipam-controller",
+      "allocate-node-cidrs": true,
+      "cluster-cidr": podCidrs,
+      "leader-elect": false,
+      "secure-port": 0,
+    });
+  }
+
+  /** A child that ends with this process however that ends. */
+  #spawn(program: string, flags: Readonly<Record<string, string | number | boolean>>): Bun.Subprocess {
+    const words = Object.entries(flags).map(([name, value]) => `--${name}=${value}`);
+    const command = ["setpriv", "--pdeathsig", "KILL", kubernetesProgram(program), ...words];
+    return Bun.spawn(command, { stdin: "ignore", stdout: "ignore", stderr: Bun.file(this.#at(`${program}.log`)) });
+  }
+
+  #kubeconfig(): object {
+    return {
+      apiVersion: "v1",
+      kind: "Config",
+      clusters: [{ name: "test", cluster: { server: this.url, "certificate-authority": this.ca } }],
+      users: [{ name: "admin", user: { token: adminToken } }],
+      contexts: [{ name: "test", context: { cluster: "test", user: "admin" } }],
+      "current-context": "test",
+    };
   }
 }
 

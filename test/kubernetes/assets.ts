@@ -1,13 +1,53 @@
-import { existsSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
 import { join } from "node:path";
 
-/** A real API server, where `envtest` would look for it. */
-export const apiServerProgram = join(
-  process.env["KUBEBUILDER_ASSETS"] ?? "/usr/local/kubebuilder/bin",
-  "kube-apiserver",
-);
+/** The Go modules whose tools these are, each a folder with `go.mod` and `go.sum`. */
+export const modules = [
+  { folder: import.meta.dirname, module: "k8s.io/kubernetes" },
+  { folder: join(import.meta.dirname, "containerd"), module: "github.com/containerd/containerd/v2" },
+  { folder: join(import.meta.dirname, "helm"), module: "helm.sh/helm/v3" },
+].map(({ folder, module }) => {
+  const goMod = readFileSync(join(folder, "go.mod"), "utf8");
+  const version = new RegExp(`${module} (v\\S+)`).exec(goMod)?.[1] ?? "";
+  return { folder, module, version, goMod };
+});
 
-export const whyNoApiServer = (): string | undefined =>
-  existsSync(apiServerProgram)
-    ? undefined
-    : `"${apiServerProgram}" is missing (KUBEBUILDER_ASSETS names the directory with the API server of Kubernetes)`;
+/** What the linker writes into them: without it kubectl cannot read the server's version. */
+export const versionVariables = (version: string): readonly string[] =>
+  ["k8s.io/component-base/version.gitVersion", "k8s.io/client-go/pkg/version.gitVersion"]
+    .concat("github.com/containerd/containerd/v2/version.Version")
+    .map((name) => `-X ${name}=${version}`);
+
+/** Built programs are kept outside the clone: they cost minutes, and change when a version does. */
+export const cacheDirectory = join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "pipette");
+export const cachePrefix = "kubernetes-";
+export const builtDirectory = join(cacheDirectory, `${cachePrefix}${sourceHash()}`);
+
+/** Where they are given, as the custom of `envtest` has it. */
+export const givenDirectory = process.env["KUBEBUILDER_ASSETS"];
+
+/** The path of one of the programs: `kube-apiserver`, `kubelet`, `kubectl`, `containerd`, `agnhost` … */
+export const kubernetesProgram = (name: string): string => join(givenDirectory ?? builtDirectory, name);
+
+/** Why a test that needs such a program cannot run here. */
+export function whyNoKubernetes(name: string): string | undefined {
+  if (existsSync(kubernetesProgram(name))) return undefined;
+  return givenDirectory === undefined
+    ? `there is no "${name}": KUBEBUILDER_ASSETS names no directory with it, and "npm run test:kubernetes", which builds it with Go ${oldestGo} or later, has not been here`
+    : `there is no "${name}" in "${givenDirectory}", which KUBEBUILDER_ASSETS names (without that variable "npm run test:kubernetes" builds it with Go ${oldestGo} or later)`;
+}
+
+/** `1.25`: what the modules ask for. */
+export const oldestGo = /^go (\d+\.\d+)/m.exec(modules[0]?.goMod ?? "")?.[1] ?? "";
+
+function sourceHash(): string {
+  const hash = createHash("sha256");
+  for (const { folder, goMod, version } of modules)
+    hash
+      .update(goMod)
+      .update(readFileSync(join(folder, "go.sum")))
+      .update(versionVariables(version).join());
+  return hash.digest("hex").slice(0, 16);
+}

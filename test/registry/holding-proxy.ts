@@ -4,11 +4,14 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 export class HoldingProxy implements AsyncDisposable {
   /** How long answers are held back. */
   holdMs = 0;
+  /** Whoever comes now is sent away. */
+  isClosed = false;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
 
   private constructor(host: string, port: number) {
     this.#server = createServer((near) => {
+      if (this.isClosed) return void near.destroy();
       const far = connect(port, host);
       for (const socket of [near, far]) {
         this.#sockets.add(socket);
@@ -30,7 +33,15 @@ export class HoldingProxy implements AsyncDisposable {
   static async to(endpoint: string): Promise<HoldingProxy> {
     const { hostname, port } = new URL(endpoint);
     const proxy = new HoldingProxy(hostname, Number(port));
-    await new Promise<void>((resolve) => proxy.#server.listen(0, "127.0.0.1", resolve));
+    await proxy.#listen(0, (work) => work());
+    return proxy;
+  }
+
+  /** At the same address and port of a network that does not lead there. */
+  static async into(within: <T>(work: () => T) => T, endpoint: string): Promise<HoldingProxy> {
+    const { hostname, port } = new URL(endpoint);
+    const proxy = new HoldingProxy(hostname, Number(port));
+    await proxy.#listen(Number(port), within);
     return proxy;
   }
 
@@ -40,6 +51,13 @@ export class HoldingProxy implements AsyncDisposable {
 
   cut(): void {
     for (const socket of this.#sockets) socket.destroy();
+  }
+
+  async #listen(port: number, within: <T>(work: () => T) => T): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#server.once("error", reject);
+    within(() => this.#server.listen(port, "127.0.0.1", resolve));
+    await promise;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

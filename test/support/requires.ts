@@ -2,7 +2,7 @@ import { accessSync, constants } from "node:fs";
 import { describe, test } from "vitest";
 import { findHelm } from "../../build/helm.ts";
 import { isWindows } from "../../shared/platform.ts";
-import { whyNoApiServer } from "../kubernetes/assets.ts";
+import { whyNoKubernetes } from "../kubernetes/assets.ts";
 import { whyNoSchemas } from "../manifests/schemas.ts";
 import { whyNoEarlierRelease } from "../upgrade/earlier-release.ts";
 
@@ -33,11 +33,13 @@ const needs = {
   nft: () => missingFile("/usr/sbin/nft", "nftables"),
   helm: () =>
     findHelm() === undefined
-      ? 'there is no helm, neither on the PATH nor named by the variable "HELM", nor built by "sh build/setup.sh test"'
+      ? 'there is no helm, neither on the PATH nor named by the variable "HELM", nor built by "npm run test:kubernetes"'
       : undefined,
   "kubernetes-validate": whyNoSchemas,
   "earlier-release": whyNoEarlierRelease,
-  "kube-apiserver": whyNoApiServer,
+  "kube-apiserver": () => whyNoKubernetes("kube-apiserver"),
+  "kube-controller-manager": () => whyNoKubernetes("kube-controller-manager"),
+  kubectl: () => whyNoKubernetes("kubectl"),
 } as const;
 
 export type Need = keyof typeof needs;

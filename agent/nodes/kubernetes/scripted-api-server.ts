@@ -5,14 +5,16 @@ import { text } from "node:stream/consumers";
 
 /**
  * For unit tests only: an API server that says what it is told to, in the words of the Kubernetes API (v1), and as one of
- * Kubernetes 1.35 was seen to say them: the headers of a watch go out at once and by themselves, its events one line each
- * in a chunk, from the version on that was asked for; where nothing changes the first line is a bookmark, a minute later.
+ * Kubernetes 1.35 says them, to which `test/kubernetes/scripted-server.test.ts` holds it: the headers of a watch go out
+ * at once and by themselves, its events one line each in a chunk, from the version on that was asked for; where nothing
+ * changes the first line is a bookmark, a minute later or two seconds before the watch ends.
  */
 export class ScriptedApiServer implements AsyncDisposable {
   readonly #server: Server;
   readonly #listening: Promise<void>;
   readonly #scheme: string;
-  readonly #watches = new Set<ServerResponse>();
+  /** Each with whether it hears bookmarks. */
+  readonly #watches = new Map<ServerResponse, boolean>();
   /** Watches that were asked for while it was mute. */
   readonly #unanswered = new Set<ServerResponse>();
   /** What happened, for watches that come later. */
@@ -67,7 +69,7 @@ export class ScriptedApiServer implements AsyncDisposable {
     this.nodes.set(name, {
       kind: "Node",
       apiVersion: "v1",
-      metadata: { name, uid: `uid-of-${name}`, resourceVersion: String(++this.version), annotations: {}, labels: {} },
+      metadata: { name, uid: `uid-of-${name}`, resourceVersion: String(++this.version) },
       spec: podCIDRs.length === 0 ? {} : { podCIDR: podCIDRs[0], podCIDRs },
       status: {
         addresses: [
@@ -90,18 +92,17 @@ export class ScriptedApiServer implements AsyncDisposable {
 
   bookmark(): void {
     if (this.#watches.size > 0) this.bookmarks++;
-    const metadata = { resourceVersion: String(this.version), creationTimestamp: null };
-    this.send(lineOf("BOOKMARK", { kind: "Node", apiVersion: "v1", metadata, spec: {}, status: {} }));
+    for (const [watch, hears] of this.#watches) if (hears) watch.write(this.#bookmark());
   }
 
   /** To all watches, as it is. */
   send(line: string): void {
-    for (const watch of this.#watches) watch.write(line);
+    for (const watch of this.#watches.keys()) watch.write(line);
   }
 
   /** Ends all watches, as the server does after a while. */
   endWatches(): void {
-    for (const watch of this.#watches) watch.end();
+    for (const watch of this.#watches.keys()) watch.end();
     for (const watch of this.#unanswered) watch.destroy();
     this.#watches.clear();
     this.#unanswered.clear();
@@ -128,20 +129,25 @@ export class ScriptedApiServer implements AsyncDisposable {
     if (refusal !== undefined) return refuse(response, refusal.status, refusal.message);
     const name = /^\/api\/v1\/nodes\/([^/]+)$/.exec(pathname)?.[1];
     if (name !== undefined) return this.#one(name, request, response);
-    if (searchParams.get("watch") === "true") return this.#watch(Number(searchParams.get("resourceVersion")), response);
+    if (searchParams.get("watch") === "true") return this.#watch(searchParams, response);
     const from = Number(searchParams.get("continue") ?? "0");
-    const items = [...this.nodes.values()].slice(from, from + this.pageSize);
-    const next = from + items.length < this.nodes.size ? { continue: String(from + items.length) } : {};
-    const metadata = { resourceVersion: String(this.version), ...next };
+    if (Number.isNaN(from)) return refuse(response, 400, "invalid continue token: continue key is not valid");
+    // Of objects in a list nobody says of what kind each is.
+    const all = [...this.nodes.values()].map(({ kind: _, apiVersion: __, ...node }) => node);
+    const size = Math.min(this.pageSize, Number(searchParams.get("limit") ?? all.length));
+    const items = all.slice(from, from + size);
+    const remaining = all.length - from - items.length;
+    const more = remaining === 0 ? {} : { continue: String(from + size), remainingItemCount: remaining };
+    const metadata = { resourceVersion: String(this.version), ...more };
     say(response, 200, { kind: "NodeList", apiVersion: "v1", metadata, items });
   }
 
   async #one(name: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const node = this.nodes.get(name);
-    if (node === undefined) return refuse(response, 404, `nodes "${name}" not found`);
+    if (node === undefined) return refuse(response, 404, `nodes "${name}" not found`, { name, kind: "nodes" });
     if (request.method === "PATCH") {
       const patch = JSON.parse(await text(request)) as { metadata: { annotations: object } };
-      const metadata = node["metadata"] as { annotations: object };
+      const metadata = node["metadata"] as { annotations?: object };
       const annotations = { ...metadata.annotations, ...patch.metadata.annotations };
       this.nodes.set(name, {
         ...node,
@@ -152,39 +158,72 @@ export class ScriptedApiServer implements AsyncDisposable {
     say(response, 200, this.nodes.get(name) ?? {});
   }
 
-  #watch(version: number, response: ServerResponse): void {
+  #watch(asked: URLSearchParams, response: ServerResponse): void {
+    const version = Number(asked.get("resourceVersion"));
+    const hearsBookmarks = asked.get("allowWatchBookmarks") === "true";
     response.on("close", () => {
       this.#watches.delete(response);
       this.#unanswered.delete(response);
     });
     if (this.mute) return void this.#unanswered.add(response);
-    response.writeHead(200, { "content-type": "application/json", "cache-control": "no-cache, private" });
+    response.writeHead(200, headers);
     response.flushHeaders();
     if (version < this.compactedBelow) {
       response.end(lineOf("ERROR", statusOf(410, `too old resource version: ${version} (${this.compactedBelow})`)));
       return;
     }
     for (const event of this.#history) if (event.version > version) response.write(event.line);
-    this.#watches.add(response);
+    this.#watches.set(response, hearsBookmarks);
+    this.#endAfter(Number(asked.get("timeoutSeconds") ?? "1800"), response, hearsBookmarks);
+  }
+
+  /** With a last bookmark before, so that whoever watched goes on from there. */
+  #endAfter(seconds: number, watch: ServerResponse, hearsBookmarks: boolean): void {
+    const last = setTimeout(() => hearsBookmarks && watch.write(this.#bookmark()), (seconds - lastBookmarkS) * 1000);
+    const end = setTimeout(() => watch.end(), seconds * 1000);
+    watch.on("close", () => {
+      clearTimeout(last);
+      clearTimeout(end);
+    });
+  }
+
+  #bookmark(): string {
+    const metadata = { resourceVersion: String(this.version) };
+    const status = { daemonEndpoints: { kubeletEndpoint: { Port: 0 } }, nodeInfo: { machineID: "" } };
+    return lineOf("BOOKMARK", { kind: "Node", apiVersion: "v1", metadata, spec: {}, status });
   }
 }
 
+const headers = { "content-type": "application/json", "cache-control": "no-cache, private" } as const;
+/** Before the end of a watch. */
+const lastBookmarkS = 2;
+
 const lineOf = (type: string, object: object): string => `${JSON.stringify({ type, object })}\n`;
 
-const statusOf = (code: number, message: string): object => ({
+const reasons: Readonly<Record<number, string>> = {
+  400: "BadRequest",
+  401: "Unauthorized",
+  403: "Forbidden",
+  404: "NotFound",
+  410: "Expired",
+};
+
+const statusOf = (code: number, message: string, details?: object): object => ({
   kind: "Status",
   apiVersion: "v1",
   metadata: {},
   status: "Failure",
   message,
-  ...(code === 410 ? { reason: "Expired" } : {}),
+  ...(code in reasons ? { reason: reasons[code] } : {}),
+  ...(details === undefined ? {} : { details }),
   code,
 });
 
 function say(response: ServerResponse, status: number, body: object): void {
-  response.writeHead(status, { "content-type": "application/json" });
-  response.end(`${JSON.stringify(body)}\n`);
+  const bytes = new TextEncoder().encode(`${JSON.stringify(body)}\n`);
+  response.writeHead(status, { ...headers, "content-length": bytes.length });
+  response.end(bytes);
 }
 
-const refuse = (response: ServerResponse, code: number, message: string): void =>
-  say(response, code, statusOf(code, message));
+const refuse = (response: ServerResponse, code: number, message: string, details?: object): void =>
+  say(response, code, statusOf(code, message, details));
