@@ -1,9 +1,8 @@
 import { existsSync } from "node:fs";
-import { homedir } from "node:os";
-import { join } from "node:path";
+import { builtDirectory } from "../test/kubernetes/assets.ts";
 
-/** What renders the chart; of Helm 3, whose charts Helm 4 takes as well. */
+/** What renders the chart, of Helm 3 or 4: given, installed, or built with the Kubernetes of the tests. */
 export function findHelm(): string | undefined {
-  const built = join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "pipette/kubernetes/helm");
+  const built = `${builtDirectory}/helm`;
   return process.env["HELM"] ?? Bun.which("helm") ?? (existsSync(built) ? built : undefined);
 }

@@ -37,7 +37,7 @@ fi
 # --- Schemas of Kubernetes ----------------------------------------------------------------------
 
 # For the manifests; where they cannot be had, the tests that need them are skipped with a word.
-schemas="${XDG_CACHE_HOME:-$HOME/.cache}/pipette/kubernetes-validate-1.37.0"
+schemas="${XDG_CACHE_HOME:-$HOME/.cache}/pipette/schemas-1.37.0"
 if [ "$use" = test ] && [ ! -d "$schemas" ] && command -v python3 >/dev/null 2>&1; then
   say "Installing kubernetes-validate 1.37.0"
   if python3 -m venv "$schemas.new" >/dev/null 2>&1 &&

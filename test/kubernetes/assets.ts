@@ -7,6 +7,7 @@ import { join } from "node:path";
 export const modules = [
   { folder: import.meta.dirname, module: "k8s.io/kubernetes" },
   { folder: join(import.meta.dirname, "containerd"), module: "github.com/containerd/containerd/v2" },
+  { folder: join(import.meta.dirname, "helm"), module: "helm.sh/helm/v3" },
 ].map(({ folder, module }) => {
   const goMod = readFileSync(join(folder, "go.mod"), "utf8");
   const version = new RegExp(`${module} (v\\S+)`).exec(goMod)?.[1] ?? "";

@@ -1,119 +1,106 @@
 import { spawnSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { execa } from "execa";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { stringify } from "yaml";
-import { type Manifest, object, objectsIn, pathOf, plainObjects } from "../manifests/manifest.ts";
+import { type Manifest, object, objectsIn, plainObjects } from "../manifests/manifest.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
 import { ApiServer } from "./api-server.ts";
-import { kubernetesProgram, whyNoKubernetes } from "./assets.ts";
 
-const kubectl = kubernetesProgram("kubectl");
-/** The last commit with files of the DaemonSets' own, from which the plain files have taken over. */
+const folder = new URL("../../conf/kubernetes/", import.meta.url).pathname;
+const [file, openvswitch, uninstall] = ["pipette.yaml", "pipette-openvswitch.yaml", "pipette-uninstall.yaml"].map(
+  (name) => `${folder}${name}`,
+) as [string, string, string];
+/** The last commit with a DaemonSet's file for each system, from which these have taken over. */
 const before = "667d825";
-const earlierFiles = ["registry-rbac.yaml", "linux-daemonset.yaml", "windows-daemonset.yaml"];
 
-/** Nothing where this clone's history does not go back so far. */
-function earlierObjects(): readonly Manifest[] {
-  return earlierFiles.flatMap((name) => {
-    const { status, stdout } = spawnSync("git", ["show", `${before}:conf/kubernetes/${name}`], { encoding: "utf8" });
-    return status === 0 ? objectsIn(stdout) : [];
-  });
+const started = async (flags: Readonly<Record<string, boolean>>): Promise<ApiServer> => {
+  const server = await ApiServer.start({ flags });
+  const system = () => server.ask("GET", "/api/v1/namespaces/kube-system");
+  await eventually(async () => (await system()).status === 200, "kube-system");
+  return server;
+};
+
+/** As a file of its own. */
+async function written(directory: string, name: string, objects: readonly Manifest[]): Promise<string> {
+  const path = join(directory, name);
+  await Bun.write(path, objects.map((each) => stringify(each)).join("---\n"));
+  return path;
 }
 
-/** An API server that allows no privileged containers takes no HostProcess pods. */
-const isWindowsPod = ({ kind, metadata }: Manifest): boolean => kind === "DaemonSet" && /windows/.test(metadata.name);
-
-describeWith("the plain files at a real API server", ["kube-apiserver", "etcd", "openssl"], () => {
+describeWith("the plain files at a real API server", ["kube-apiserver", "etcd", "openssl", "kubectl"], () => {
   let server: ApiServer;
-  let scratch: ReturnType<typeof scratchDir>;
 
   beforeAll(async () => {
-    server = await ApiServer.start();
-    scratch = scratchDir();
-    const isThere = async () => (await server.ask("GET", "/api/v1/namespaces/kube-system")).status === 200;
-    await eventually(isThere, "kube-system");
+    server = await started({ "allow-privileged": true });
   });
-  afterAll(async () => {
-    scratch?.[Symbol.dispose]();
-    await server?.[Symbol.asyncDispose]();
-  });
+  afterAll(() => server?.[Symbol.asyncDispose]());
 
-  const dryRun = (manifest: Manifest) =>
-    server.ask("POST", `${pathOf(manifest)}?dryRun=All&fieldValidation=Strict`, manifest);
-
-  test.each(["pipette.yaml", "pipette-openvswitch.yaml", "pipette-uninstall.yaml"])(
-    "%s is taken as it is, where no container may be privileged",
-    async (file) => {
-      const objects = plainObjects(file).filter((each) => !isWindowsPod(each));
-      expect(objects.length).toBeGreaterThan(0);
-      for (const each of objects) expect(await dryRun(each), each.metadata.name).toMatchObject({ status: 201 });
-    },
-  );
-
-  test.each(["pipette.yaml", "pipette-uninstall.yaml"])(
-    "nothing is wrong with the pods for Windows of %s but that they need to be",
-    async (file) => {
-      const pods = plainObjects(file).filter(isWindowsPod);
-      expect(pods).toHaveLength(1);
-      for (const each of pods)
-        expect((await dryRun(each)).body.message).toMatch(
-          /^DaemonSet\.apps "pipette-[a-z-]+" is invalid: spec\.template\.spec: Forbidden: hostProcess containers are disallowed by cluster policy$/,
-        );
-    },
-  );
-
-  test("a key that Kubernetes does not know is refused, so what is taken has none", async () => {
-    const daemonSet = structuredClone(object(plainObjects(), "DaemonSet", "pipette-agent"));
-    daemonSet["spec"].template.spec.hostNetwrok = true;
-    expect((await dryRun(daemonSet)).body.message).toContain("hostNetwrok");
-  });
-
-  const noHistory = earlierObjects().length === 0 && `the commit ${before} is not in this clone's history`;
-  const unable = whyNoKubernetes("kubectl") ?? noHistory;
-
-  describe("with kubectl", () => {
-    async function apply(objects: readonly Manifest[], ...more: readonly string[]) {
-      const file = join(scratch.path, "objects.yaml");
-      writeFileSync(
-        file,
-        objects
-          .filter((each) => !isWindowsPod(each))
-          .map((each) => stringify(each))
-          .join("---\n"),
-      );
-      const who = ["--server", server.url, "--certificate-authority", server.ca, "--token", "administrator"];
-      const words = ["apply", "--validate=strict", "-f", file, ...more];
-      const env = { HOME: scratch.path };
-      return execa(kubectl, [...who, ...words], { env, reject: false, all: true });
+  test("are taken as they are, with no field that it does not know", async () => {
+    for (const each of [file, openvswitch]) {
+      const lines = await server.apply([each], "server");
+      for (const name of ["pipette-agent", "pipette-agent-windows"])
+        expect(lines).toContain(`daemonset.apps/${name} created (server dry run)`);
     }
+    expect(await server.apply([uninstall], "server")).toHaveLength(2);
+    expect((await server.ask("GET", "/apis/apps/v1/daemonsets")).body).toMatchObject({ items: [] });
+  });
 
-    test("it upgrades what the commit before has applied, and goes back to that", async (context) => {
-      if (unable !== false) return context.skip(unable);
-      expect(await apply(earlierObjects())).toMatchObject({ exitCode: 0 });
-      for (const objects of [
-        plainObjects(),
-        earlierObjects(),
-        plainObjects("pipette-openvswitch.yaml"),
-        plainObjects(),
-      ])
-        for (const trial of [["--dry-run=server"], []]) {
-          const { exitCode, all } = await apply(objects, ...trial);
-          expect([exitCode, all]).toEqual([0, expect.stringContaining("daemonset.apps/pipette-agent configured")]);
-        }
-    });
+  test("upgrade what the commit before has applied, and go back to it, and again", async (context) => {
+    using scratch = scratchDir();
+    const earlier: string[] = [];
+    for (const name of ["registry-rbac.yaml", "linux-daemonset.yaml", "windows-daemonset.yaml"]) {
+      const { status, stdout } = spawnSync("git", ["show", `${before}:conf/kubernetes/${name}`], { encoding: "utf8" });
+      if (status !== 0) return context.skip(`the commit ${before} is not in this clone's history`);
+      earlier.push(await written(scratch.path, name, objectsIn(stdout)));
+    }
+    await server.apply(earlier);
+    // From bridges to Open vSwitch, too; an immutable field would end it.
+    for (const files of [[file], earlier, [openvswitch], [file]]) {
+      const lines = await server.apply(files);
+      expect(lines).toContain("daemonset.apps/pipette-agent configured");
+    }
+    // What the server adds by itself is nothing that the next time would take away.
+    expect(await server.kubectl("diff", "-f", file)).toBe("");
+  });
 
-    test("other selectors could not be applied over it: they are final", async (context) => {
-      if (unable !== false) return context.skip(unable);
-      await apply(plainObjects());
-      const other = structuredClone(object(plainObjects(), "DaemonSet", "pipette-agent"));
-      const { selector, template } = other["spec"];
-      selector.matchLabels["app.kubernetes.io/instance"] = template.metadata.labels["app.kubernetes.io/instance"];
-      const { exitCode, all } = await apply([other], "--dry-run=server");
-      expect([exitCode, all]).toEqual([1, expect.stringContaining("field is immutable")]);
-    });
+  test("could not be upgraded with other selectors: they are final", async () => {
+    using scratch = scratchDir();
+    await server.apply([file]);
+    const other = structuredClone(object(plainObjects(), "DaemonSet", "pipette-agent"));
+    const { selector, template } = other["spec"];
+    selector.matchLabels["app.kubernetes.io/instance"] = template.metadata.labels["app.kubernetes.io/instance"];
+    const changed = await written(scratch.path, "other.yaml", [other]);
+    await expect(server.apply([changed], "server")).rejects.toThrow("field is immutable");
+  });
+
+  test("a field that nobody knows is told of", async () => {
+    using scratch = scratchDir();
+    const path = join(scratch.path, "changed.yaml");
+    await Bun.write(path, (await Bun.file(file).text()).replace("failurePolicy:", "failuresPolicy:"));
+    await expect(server.apply([path], "server")).rejects.toThrow(/unknown field "spec.failuresPolicy"/);
   });
 });
+
+describeWith(
+  "the plain files where no container may be privileged",
+  ["kube-apiserver", "etcd", "openssl", "kubectl"],
+  () => {
+    test("what is for Linux is taken, and of what is for Windows nothing else is wrong", async () => {
+      await using server = await started({});
+      using scratch = scratchDir();
+      for (const name of ["pipette.yaml", "pipette-openvswitch.yaml", "pipette-uninstall.yaml"]) {
+        const objects = plainObjects(name);
+        const isForWindows = ({ kind, metadata }: Manifest) =>
+          kind === "DaemonSet" && metadata.name.endsWith("windows");
+        const linux = objects.filter((each) => !isForWindows(each));
+        expect(await server.apply([await written(scratch.path, name, linux)], "server")).toHaveLength(linux.length);
+        const windows = await written(scratch.path, `windows-${name}`, objects.filter(isForWindows));
+        await expect(server.apply([windows], "server")).rejects.toThrow(
+          /The DaemonSet "pipette-[a-z-]+-windows" is invalid: spec\.template\.spec: Forbidden: hostProcess containers are disallowed by cluster policy$/,
+        );
+      }
+    });
+  },
+);

@@ -23,8 +23,7 @@ export async function shipped(server: ApiServer): Promise<void> {
     async () => (await server.ask("GET", "/api/v1/namespaces/kube-system")).status === 200,
     "kube-system",
   );
-  for (const manifest of plainObjects().filter(({ kind }) => rights.has(kind)))
-    await server.create(pathOf(manifest), manifest);
+  for (const each of plainObjects().filter(({ kind }) => rights.has(kind))) await server.create(pathOf(each), each);
 }
 
 /** As the kubelet registers it. @param podCidr absent: the controller manager gives it some */

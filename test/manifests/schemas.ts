@@ -7,7 +7,7 @@ import { scratchDir } from "../support/scratch-dir.ts";
 /** Where build/setup.sh puts it: the tool, and the schemas of Kubernetes 1.25 to 1.37 within. */
 const validator = join(
   process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"),
-  "pipette/kubernetes-validate-1.37.0/bin/kubernetes-validate",
+  "pipette/schemas-1.37.0/bin/kubernetes-validate",
 );
 
 export const whyNoSchemas = (): string | undefined =>

@@ -35,7 +35,7 @@ const needs = {
   nft: () => missingFile("/usr/sbin/nft", "nftables"),
   helm: () =>
     findHelm() === undefined
-      ? 'there is no helm, neither on the PATH nor named by the variable "HELM", nor built by "sh build/setup.sh test"'
+      ? 'there is no helm, neither on the PATH nor named by the variable "HELM", nor built by "npm run test:kubernetes"'
       : undefined,
   "kubernetes-validate": whyNoSchemas,
   "earlier-release": whyNoEarlierRelease,
