@@ -166,6 +166,7 @@ describeWith("a node whose switch is in user space", ["root", "openvswitch", "nf
       expect(await heard()).toEqual(once);
       await node.namespace.run("nft flush ruleset");
       await eventually(async () => Bun.deepEquals(await heard(), once), "the rules to come back");
+      expect(node.agent.stderr).toContain('in the table \\"inet pipette-beside-pipette-gw0\\"');
     });
 
     test("pods of a release without them are kept to the switch from the next start on", async () => {
