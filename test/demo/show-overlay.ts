@@ -52,7 +52,6 @@ async function startNodes(screen: Screen, services: string): Promise<Lab> {
       value: await node.startAgent(),
       note: `at ${node.addresses.join(" and ")}`,
     }));
-  await screen.step("let the switches find each other", async () => ({ value: await lab.warmTunnels() }));
   await screen.step("the nodes", async () => ({ value: undefined, note: "pipette nodes list" }));
   screen.block(await lab.node(1).pipette("nodes", "list", "--config", lab.node(1).home.configFile));
   return lab;

@@ -157,6 +157,17 @@ describeWith("a node whose switch is in user space", ["root", "openvswitch", "nf
       await single.node.startAgent();
     });
 
+    test("an agent that is killed and starts again leaves it as it is all the time", async () => {
+      const { node, underlay } = single;
+      const pinging = underlay.namespace.start(`ping -n -i 0.01 ${node.addresses[0]}`.split(" "));
+      await node.agent.end("SIGKILL");
+      await node.startAgent();
+      process.kill(pinging.pid, "SIGINT");
+      const { stdout } = await pinging.ended;
+      expect(stdout).toMatch(/ [1-9]\d+ received/);
+      expect(stdout).not.toContain("duplicates");
+    });
+
     test("rules that somebody has taken away come back, and until then nobody else answers either", async () => {
       const { node } = single;
       await node.agent.end();
@@ -166,6 +177,7 @@ describeWith("a node whose switch is in user space", ["root", "openvswitch", "nf
       expect(await heard()).toEqual(once);
       await node.namespace.run("nft flush ruleset");
       await eventually(async () => Bun.deepEquals(await heard(), once), "the rules to come back");
+      expect(node.agent.stderr).toContain('in the table \\"inet pipette-beside-pipette-gw0\\"');
     });
 
     test("pods of a release without them are kept to the switch from the next start on", async () => {

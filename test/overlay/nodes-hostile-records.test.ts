@@ -133,7 +133,6 @@ describeWith("what a node's record may not say", ["root", "openvswitch", "nft", 
       await putRecords(lab, thieves);
       const node = await lab.addNode("a");
       await node.startAgent();
-      await lab.warmTunnels();
       const said = await eventually(async () => {
         const all = await refusals(node);
         return all.length === 2 && all;

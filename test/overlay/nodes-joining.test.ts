@@ -33,7 +33,6 @@ describeWith("nodes that join and leave under traffic", ["root", "openvswitch", 
     await node.startAgent();
     // An address that the kernel still tries out is of no use to what it forwards.
     expect(await node.namespace.run("ip -6 address show dev pipette-gw0 tentative")).toBe("");
-    await lab.warmTunnels();
     return { node, pod: await node.addPod("new") };
   }
 

@@ -300,9 +300,10 @@ export class OvsNode implements OverlayNode {
   #knowNeighbours(program: OpenFlowProgram): void {
     const tunnel = this.#running?.context.tunnel;
     if (this.#options.kind !== "netdev" || tunnel === undefined) return;
+    const ofport = (): number => this.#running?.context.tunnel?.ofport ?? tunnel.ofport;
     const ends = () => (this.#running === undefined ? [] : tunnelEnds(this.#running.context, this.#nodes));
     const post: OpenFlowProgram["post"] = (requests) => program.post(requests);
-    this.#neighbours = this.#resources.use(new TunnelNeighbours({ ofport: tunnel.ofport, ends, post }));
+    this.#neighbours = this.#resources.use(new TunnelNeighbours({ ofport, ends, post }));
   }
 
   /** The gateway's addresses, and the node's way to other nodes' pods and to services. */

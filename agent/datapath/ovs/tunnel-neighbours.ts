@@ -15,7 +15,7 @@ const leastFrame = 60;
 
 interface Tunnels {
   /** The tunnel's port. */
-  readonly ofport: number;
+  readonly ofport: () => number;
   /** Where they end now. */
   readonly ends: () => Iterable<Ip>;
   /** Nobody waits for an answer. */
@@ -79,7 +79,10 @@ export class TunnelNeighbours implements AsyncDisposable {
     frame.set(experimental, 12);
     this.#tunnels.post(
       ends.map((end) =>
-        packetOut(frame, [setField(end.family === 4 ? "tun_dst" : "tun_ipv6_dst", end), output(this.#tunnels.ofport)]),
+        packetOut(frame, [
+          setField(end.family === 4 ? "tun_dst" : "tun_ipv6_dst", end),
+          output(this.#tunnels.ofport()),
+        ]),
       ),
     );
   }

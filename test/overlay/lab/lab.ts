@@ -7,7 +7,6 @@ import { type LabDataPath, LabNode, type NicShape } from "./lab-node.ts";
 import { scratchUntilEnd } from "./scratch-until-end.ts";
 import { routesOf } from "./traces.ts";
 import { Underlay } from "./underlay.ts";
-import { warmTunnels } from "./warm-tunnels.ts";
 
 export interface LabOptions {
   /** The link that each node stands on: `["a", "a", "b"]` is three nodes, the last beyond the router. */
@@ -56,13 +55,12 @@ export class Lab implements AsyncDisposable {
     });
   }
 
-  /** All of it: the agents have joined, and tunnels carry the first packet already. */
+  /** All of it: the agents have joined. */
   static start(options: LabOptions): Promise<Lab> {
     return Lab.#made(options, async (lab) => {
       await lab.underlay.start();
       await allOf([lab.startRegistry(), ...options.nodes.map((link) => lab.addNode(link))]);
       await allOf(lab.nodes.map((node) => node.startAgent()));
-      await lab.warmTunnels();
       if (options.dataPath === "bridge") await allOf(lab.nodes.map((node) => lab.hearsItsLink(node)));
     });
   }
@@ -125,13 +123,6 @@ export class Lab implements AsyncDisposable {
     const { within } = this.underlay.namespace;
     const members: readonly MemberPlace[] = etcdMembers.map((address) => ({ address, within }));
     this.#etcd = this.#stack.use(await EtcdCluster.start({ members, parent: this.directory }));
-  }
-
-  /** Without it a switch in user space drops the first packet to each node: see `warmTunnels`. */
-  async warmTunnels(): Promise<void> {
-    const { dataPath = "ovs", ovs: { mode = "encap" } = {} } = this.#options;
-    if (dataPath === "bridge") return;
-    if (mode === "encap" || mode === "hybrid") await warmTunnels(this.nodes);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,8 +1,8 @@
 import {
   among,
+  askForChain,
   compare,
   counter,
-  createTable,
   deleteTable,
   destinationKind,
   drop,
@@ -12,18 +12,20 @@ import {
   inputInterfaceGroup,
   inputInterfaceName,
   type Link,
+  type Message,
   masked,
   type NetlinkSocket,
   networkFamily,
   type PacketSet,
   payload,
   type Rule,
+  readRuleCount,
   setIpv4Options,
   setLink,
   type Table,
 } from "../../../netlink/mod.ts";
 import { installRuleset, missingFromRuleset, type Ruleset } from "../../host/rule-keeper.ts";
-import { standingElements } from "../../host/set-elements.ts";
+import { standingElements, unlessMissing } from "../../host/set-elements.ts";
 import { linkGroup, linkOrNone } from "../../veth/host-links.ts";
 
 /**
@@ -39,7 +41,8 @@ export class KernelBeside {
   readonly #filters: NetlinkSocket;
   readonly #socket: NetlinkSocket;
   readonly #rules: ReturnType<typeof rulesets>;
-  #read: readonly string[] = [];
+  /** What was said last, by whichever agent. */
+  #read: readonly string[] | undefined;
 
   /**
    * @param filters socket for packet filters
@@ -54,6 +57,8 @@ export class KernelBeside {
 
   /** Puts all of it there. @param ports host's ends that are in service @throws {NetlinkError} */
   install(ports: readonly Link[]): void {
+    this.#read ??= namesIn(this.#filters, this.#rules.read);
+    for (const name of this.#read) answerForOwnAlone(this.#socket, name, true);
     for (const { ruleset, wanted } of this.#wanted()) installRuleset(this.#filters, ruleset, wanted);
     for (const port of ports) {
       const refusal = this.#socket.batch(besideSwitch(port)).find((one) => one !== undefined);
@@ -63,8 +68,9 @@ export class KernelBeside {
 
   /** These interfaces are the switch's, beside pods' ports, and no others. @throws {NetlinkError} */
   leaveToSwitch(names: readonly string[]): void {
-    const others = this.#read.filter((name) => !names.includes(name));
-    const added = names.filter((name) => !this.#read.includes(name));
+    const before = this.#read ?? namesIn(this.#filters, this.#rules.read);
+    const others = before.filter((name) => !names.includes(name));
+    const added = names.filter((name) => !before.includes(name));
     if (others.length + added.length === 0) return;
     // The kernel answers for the node's addresses where they are, with the MAC of that interface.
     for (const name of added) answerForOwnAlone(this.#socket, name, true);
@@ -85,30 +91,35 @@ export class KernelBeside {
   #wanted(): readonly { readonly ruleset: Ruleset; readonly wanted: readonly Element[] }[] {
     const { ip, arp, read } = this.#rules;
     return [
-      { ruleset: ip, wanted: this.#read.map((name) => elementOf(read, nameBytes(name))) },
+      { ruleset: ip, wanted: (this.#read ?? []).map((name) => elementOf(read, nameBytes(name))) },
       { ruleset: arp, wanted: [] },
     ];
   }
 }
 
 /** Has the kernel make nothing of what comes in by a host's end, also while somebody has taken the rules away: a wrong answer to ARP would outlive that. */
-export const besideSwitch = ({
-  name,
-  index,
-}: Pick<Link, "name" | "index">): [ReturnType<typeof setLink>, ReturnType<typeof setLink>] => [
+const besideSwitch = ({ name, index }: Pick<Link, "name" | "index">): readonly Message[] => [
   setIpv4Options(name, index, { hearsNobody: true }),
   setLink(name, index, { group: linkGroup.beside }),
 ];
 
-/** As if there never had been such a switch. @returns whether there were any rules @throws {NetlinkError} */
-export function removeKernelBeside(filters: NetlinkSocket, socket: NetlinkSocket, gateway: string): boolean {
+/** As if there never had been such a switch; nothing where there was none. @throws {NetlinkError} */
+export function removeKernelBeside(filters: NetlinkSocket, socket: NetlinkSocket, gateway: string): void {
   const { tables, read } = rulesets(gateway);
-  const names = standingElements(filters, [read]).map(({ key }) => new TextDecoder().decode(key).replace(/\0.*$/, ""));
-  for (const name of names) answerForOwnAlone(socket, name, false);
-  // Declaring a table first makes its deletion succeed in any case.
-  filters.transact(tables.flatMap((table) => [createTable(table), deleteTable(table)]));
-  return names.length > 0;
+  for (const name of namesIn(filters, read)) answerForOwnAlone(socket, name, false);
+  for (const table of tables) {
+    const isThere = unlessMissing(false, () => {
+      filters.get(askForChain(table.name, chain, table.family), readRuleCount);
+      return true;
+    });
+    if (isThere) filters.transact([deleteTable(table)]);
+    // The second one comes with the first, and not every kernel knows its family.
+    else return;
+  }
 }
+
+const namesIn = (filters: NetlinkSocket, set: PacketSet): readonly string[] =>
+  standingElements(filters, [set]).map(({ key }) => new TextDecoder().decode(key).replace(/\0.*$/, ""));
 
 /** An interface may have gone meanwhile. */
 function answerForOwnAlone(socket: NetlinkSocket, name: string, isOn: boolean): void {
@@ -116,6 +127,7 @@ function answerForOwnAlone(socket: NetlinkSocket, name: string, isOn: boolean): 
   if (link !== undefined) socket.run(setIpv4Options(name, link.index, { answersForOwnAlone: isOn }));
 }
 
+const chain = "heard";
 /** Before the kernel puts fragments together: those of both copies would be taken for one packet's. */
 const beforeFragments = -450;
 /** RTN_LOCAL */
@@ -136,7 +148,7 @@ function rulesets(gateway: string): {
   const read: PacketSet = { table: ipTable, name: "read", key: ["ifname"] };
   const dropped = (table: Table, comment: string, expressions: readonly Expression[]): Rule => ({
     table,
-    chain: "heard",
+    chain,
     expressions: [...expressions, counter, drop],
     comment,
   });
@@ -151,7 +163,7 @@ function rulesets(gateway: string): {
   ];
   // Neighbours find each other by groups, and whoever has not the address that is asked for does not answer.
   const notToGroup = compare(masked(payload("network", 24, 1), allBits(1)), "neq", allBits(1));
-  const hooks = (priority: number): Ruleset["hooks"] => new Map([["heard", { number: 0, priority }]]);
+  const hooks = (priority: number): Ruleset["hooks"] => new Map([[chain, { number: 0, priority }]]);
   return {
     tables: [ipTable, arpTable],
     read,

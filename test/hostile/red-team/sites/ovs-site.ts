@@ -42,7 +42,6 @@ export async function startOvsSite(options: LabOptions): Promise<OvsSite> {
     for (const node of lab.nodes)
       for (const [i, { name, project }] of (node.number === 1 ? podsOfFirst : podsOfOthers).entries())
         pods.push(await node.addPod(name, { project, mac: `02:0a:00:00:0${node.number}:0${i + 2}` }));
-    await lab.warmTunnels();
     return await siteOf(lab, options, pods);
   } catch (caught) {
     await lab[Symbol.asyncDispose]();
