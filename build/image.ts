@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseWish } from "./release/command-line.ts";
+import { wishOf } from "./release/command-line.ts";
 import { releaseExecutables } from "./release/executables.ts";
 import { imagesOf, writeLayout } from "./release/images.ts";
 import { licenceTexts } from "./release/licences.ts";
@@ -15,7 +15,7 @@ import { versionOf } from "./release/version.ts";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-const { platforms, name: repository, tag } = parseWish(process.argv.slice(2));
+const { platforms, name: repository, tag } = wishOf(process.argv.slice(2));
 const directory = join(root, "dist", "image");
 mkdirSync(directory, { recursive: true });
 const scratch = mkdtempSync(join(directory, ".building-"));

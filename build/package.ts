@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseWish } from "./release/command-line.ts";
+import { wishOf } from "./release/command-line.ts";
 import { releaseExecutables } from "./release/executables.ts";
 import { releaseFiles } from "./release/release.ts";
 import { versionOf } from "./release/version.ts";
@@ -10,7 +10,7 @@ import { versionOf } from "./release/version.ts";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-const { platforms } = parseWish(process.argv.slice(2));
+const { platforms } = wishOf(process.argv.slice(2));
 const directory = join(root, "dist", "release");
 const cache = join(root, "dist", ".debian");
 // Nothing of another release stays beside this one, whose checksums would not name it.

@@ -2,7 +2,7 @@
 # Brings a machine to where it can build, demonstrate or test Pipette.
 #
 #   sh build/setup.sh npm          npm packages only
-#   sh build/setup.sh demo|overlay|bench|soak|test   npm packages, and the Debian packages of that use
+#   sh build/setup.sh demo|image|overlay|bench|soak|test   npm packages, and the Debian packages of that use
 #
 # Says nothing when there is nothing to do. Debian packages are installed when root; otherwise, or
 # with PIPETTE_NO_APT=1, the missing ones are named and the script ends with status 1.
@@ -55,6 +55,7 @@ fi
 
 # What each use needs beyond Debian's base system, and what for.
 demo="iproute2 nftables iputils-ping util-linux"      # namespaces, masquerade, ping, unshare
+image="nftables"                                      # goes into the image, with the libraries that it needs
 overlay="$demo
   openvswitch-switch                                  # a database and a switch of each node's own; its service may run or not
   etcd-server                                         # the registry of nodes, a cluster of each run's own"
@@ -78,11 +79,12 @@ test="$bench $overlay
 
 case $use in
   demo) wanted=$demo ;;
+  image) wanted=$image ;;
   overlay) wanted=$overlay ;;
   bench) wanted=$bench ;;
   soak) wanted=$soak ;;
   test) wanted=$test ;;
-  *) say "Cannot set up: the use is \"$use\", wanted npm, demo, overlay, bench, soak or test"; exit 2 ;;
+  *) say "Cannot set up: the use is \"$use\", wanted npm, demo, image, overlay, bench, soak or test"; exit 2 ;;
 esac
 wanted=$(printf '%s\n' "$wanted" | sed 's/#.*//')
 

@@ -17,12 +17,13 @@ type Kind = TarEntry["t"] | "pax";
 
 const block = 512;
 const typeFlags: Readonly<Record<Kind, string>> = { file: "0", hardlink: "1", link: "2", directory: "5", pax: "x" };
-const longestPath = 100;
+const longestName = 100;
+const longestPrefix = 155;
 
 /**
  * An uncompressed archive in POSIX ustar format, owned by root: the same entries and time give the same bytes.
  * @param mtime seconds since 1970
- * @throws where a path is longer than the format's 100 bytes
+ * @throws where a path is longer than the format has room for
  */
 export function tar(entries: readonly TarEntry[], mtime = 0): Uint8Array<ArrayBuffer> {
   const parts = entries.flatMap((entry) => [
@@ -45,7 +46,7 @@ function paxRecords(path: string, records: Readonly<Record<string, string>>, mti
     .sort()
     .map((key) => paxRecord(key, records[key] ?? ""));
   const bytes = Buffer.from(lines.join(""));
-  const name = `PaxHeaders.0/${path.replace(/\/$/, "")}`.slice(0, longestPath);
+  const name = `PaxHeaders.0/${path.replace(/\/$/, "")}`.slice(0, longestName);
   return [header(name, { kind: "pax", mode: 0o644, link: "", size: bytes.length, mtime }), ...padded(bytes)];
 }
 
@@ -57,6 +58,18 @@ function paxRecord(key: string, value: string): string {
   return `${length} ${key}=${value}\n`;
 }
 
+/** What is too long for the one field has its directories in the other. */
+function splitPath(path: string): readonly [string, string] {
+  if (Buffer.byteLength(path) <= longestName) return ["", path];
+  const at = path.lastIndexOf("/", longestPrefix);
+  const parts = [path.slice(0, at), path.slice(at + 1)] as const;
+  if (at < 1 || parts[1] === "" || Buffer.byteLength(parts[1]) > longestName) throw tooLong(path);
+  return parts;
+}
+
+const tooLong = (path: string): Error =>
+  new Error(`Cannot archive "${path}": the name is too long, wanted what a POSIX archive has room for`);
+
 interface Header {
   readonly kind: Kind;
   readonly mode: number;
@@ -66,14 +79,14 @@ interface Header {
 }
 
 function header(path: string, { kind, mode, link, size, mtime }: Header): Uint8Array {
-  for (const text of [path, link])
-    if (Buffer.byteLength(text) > longestPath)
-      throw new Error(`Cannot archive "${text}": the name is too long, wanted at most ${longestPath} bytes`);
   const bytes = Buffer.alloc(block);
+  const [prefix, name] = splitPath(path);
+  if (Buffer.byteLength(link) > longestName) throw tooLong(link);
   const octal = (value: number, at: number, length: number): void => {
     bytes.write(`${value.toString(8).padStart(length - 1, "0")}\0`, at, "latin1");
   };
-  bytes.write(path, 0);
+  bytes.write(name, 0);
+  bytes.write(prefix, 345);
   octal(mode, 100, 8);
   octal(0, 108, 8);
   octal(0, 116, 8);
@@ -93,17 +106,10 @@ function header(path: string, { kind, mode, link, size, mtime }: Header): Uint8A
   return bytes;
 }
 
-/** Directories on the way to these paths, each before what is in it, with `mode` 755; those of `known` are left out. */
-export function directoriesOf(paths: readonly string[], known: readonly string[] = []): readonly TarEntry[] {
+/** Directories on the way to these paths, each before what is in it, with mode 755. */
+export function directoriesOf(paths: readonly string[]): readonly TarEntry[] {
   const found = new Set<string>();
   for (const path of paths)
     for (let at = path.indexOf("/", 1); at > 0; at = path.indexOf("/", at + 1)) found.add(path.slice(0, at + 1));
-  return [...found]
-    .filter((path) => !known.includes(path) && path !== "./")
-    .sort()
-    .map((path) => ({ t: "directory", path, mode: 0o755 }));
+  return [...found].sort().map((path) => ({ t: "directory", path, mode: 0o755 }));
 }
-
-/** As gzip does it, without a name or a time. */
-export const gzip = (bytes: Uint8Array<ArrayBuffer>, level: 6 | 9 = 6): Uint8Array<ArrayBuffer> =>
-  Bun.gzipSync(bytes, { library: "libdeflate", level });

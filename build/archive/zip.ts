@@ -1,4 +1,5 @@
-import { crc32, deflateRawSync } from "node:zlib";
+import { crc32 } from "node:zlib";
+import { deflate } from "./deflate.ts";
 
 export interface ZipEntry {
   readonly path: string;
@@ -18,7 +19,7 @@ export function zip(entries: readonly ZipEntry[]): Uint8Array<ArrayBuffer> {
   let offset = 0;
   for (const { path, bytes } of entries) {
     const name = Buffer.from(path);
-    const packed = deflateRawSync(bytes, { level: 6 });
+    const packed = deflate(bytes);
     // What both headers say of the entry.
     const common = Buffer.alloc(26);
     common.writeUInt16LE(versionNeeded, 0);

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TarEntry } from "../archive/tar.ts";
 
@@ -29,7 +29,7 @@ const takenOfLicenceTexts = [/^usr\/share\/common-licenses\/[\w.-]+$/];
 
 /**
  * Of this machine's own packages where it is of that architecture, else fetched by apt from where this machine has its own.
- * @param cache where fetched packages are kept
+ * @param cache a directory for what is fetched
  */
 export function debianPackages(architecture: Architecture, cache: string): readonly DebianPackage[] {
   return machineArchitecture() === architecture ? installed() : fetched(architecture, cache);
@@ -62,6 +62,8 @@ function closure(name: string, found: Set<string> = new Set()): Set<string> {
 /** apt resolves and fetches as for a machine of that architecture on which nothing is installed. */
 function fetched(architecture: Architecture, cache: string): readonly DebianPackage[] {
   const at = (name: string): string => join(cache, architecture, name);
+  // Nothing of an earlier time: what is fetched is of today's versions.
+  rmSync(at("."), { recursive: true, force: true });
   for (const name of ["state/lists/partial", "archives/partial", "unpacked"]) mkdirSync(at(name), { recursive: true });
   writeFileSync(at("status"), "");
   const settings = {
@@ -81,10 +83,8 @@ function fetched(architecture: Architecture, cache: string): readonly DebianPack
   );
   const env = { ...process.env, APT_CONFIG: at("apt.conf"), DEBIAN_FRONTEND: "noninteractive" };
   const apt = (...args: readonly string[]): void => void execFileSync("apt-get", ["-qq", ...args], { env });
-  if (!readdirSync(at("archives")).some((name) => name.endsWith(".deb"))) {
-    apt("update");
-    apt("install", "-y", "--no-install-recommends", "--download-only", wanted, licenceTexts);
-  }
+  apt("update");
+  apt("install", "-y", "--no-install-recommends", "--download-only", wanted, licenceTexts);
   const archives = readdirSync(at("archives")).filter((name) => name.endsWith(".deb"));
   return archives.sort().flatMap((name) => {
     const archive = at(`archives/${name}`);

@@ -13,7 +13,7 @@ const binHeader = 32;
 const cellAlignment = 8;
 
 const keyFlags = { hiveEntry: 0x4, noDelete: 0x8, nameInLatin1: 0x20 } as const;
-/** KEY_ALL_ACCESS and KEY_READ: winnt.h */
+/** KEY_ALL_ACCESS: winnt.h */
 const allAccess = 0xf_003f;
 
 export function emptyHive(): Uint8Array {

@@ -9,8 +9,17 @@ export interface Wish {
   readonly tag: string | undefined;
 }
 
-/** @throws {Error} with a sentence for whoever typed it */
-export function parseWish(args: readonly string[]): Wish {
+/** What cannot be understood is said, and the program over. */
+export function wishOf(args: readonly string[]): Wish {
+  try {
+    return parseWish(args);
+  } catch (caught) {
+    console.error(caught instanceof Error ? caught.message : caught);
+    process.exit(2);
+  }
+}
+
+function parseWish(args: readonly string[]): Wish {
   const { values } = parseArgs({
     args: [...args],
     options: {

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { directoriesOf, gzip, type TarEntry, tar } from "../archive/tar.ts";
+import { gzip } from "../archive/deflate.ts";
+import { directoriesOf, type TarEntry, tar } from "../archive/tar.ts";
 import type { Architecture } from "../image/debian-files.ts";
 import type { FileEntry } from "./files.ts";
 import type { Version } from "./version.ts";
@@ -42,7 +43,7 @@ function dataOf({ root, executable, texts, shipped, version }: DebInputs): reado
     { t: "hardlink", path: `${binDir}/pipette-ipam`, target: `./${binDir}/pipette` },
     { t: "link", path: "usr/bin/pipette", link: `/${binDir}/pipette` },
     file("usr/lib/systemd/system/pipette-agent.service", readFileSync(join(root, "conf/pipette-agent.service"))),
-    file(`${docDir}/changelog.gz`, gzip(Buffer.from(changelog), 9)),
+    file(`${docDir}/changelog.gz`, gzip(Buffer.from(changelog), { highest: true })),
     file(`${docDir}/copyright`, Buffer.from(copyright)),
     file(`${docDir}/THIRD-PARTY.txt`, texts.get("THIRD-PARTY.txt") ?? new Uint8Array()),
     file("usr/share/lintian/overrides/pipette", Buffer.from(overrides)),

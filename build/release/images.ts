@@ -8,14 +8,14 @@ import { windowsImage } from "../image/windows-image.ts";
 import type { Executables } from "./executables.ts";
 import type { Version } from "./version.ts";
 
-export interface ImageFile {
+export interface MadeFile {
   readonly name: string;
   readonly bytes: Uint8Array;
 }
 
 export interface Images {
   /** One archive for each machine, as `ctr images import`, `podman load` and `skopeo` read it. */
-  readonly archives: readonly ImageFile[];
+  readonly archives: readonly MadeFile[];
   /** The layouts' files: of Linux, with an index for its architectures, and of Windows. */
   readonly layouts: Readonly<Record<string, readonly TarEntry[]>>;
   /** What the images for Linux hold of Debian, by architecture. */
@@ -27,7 +27,7 @@ export interface ImageInputs {
   readonly version: Version;
   /** LICENSE and what else goes with a program. */
   readonly texts: ReadonlyMap<string, Uint8Array>;
-  /** Where packages of Debian that had to be fetched are kept. */
+  /** A directory for packages of Debian that have to be fetched. */
   readonly cache: string;
   /** What stands before ":" in the images' names, without the registry that runtimes think of by themselves. */
   readonly repository: string;

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { gzip, type TarEntry, tar } from "../archive/tar.ts";
+import { gzip } from "../archive/deflate.ts";
+import { type TarEntry, tar } from "../archive/tar.ts";
 import { zip } from "../archive/zip.ts";
 import { chartPackage } from "./chart.ts";
 import { clientPackage } from "./client-package.ts";
@@ -8,7 +9,7 @@ import { bundledPackages, runtimeComponents } from "./components.ts";
 import { debOf } from "./deb.ts";
 import type { Executables } from "./executables.ts";
 import { type FileEntry, shippedFiles } from "./files.ts";
-import { imagesOf } from "./images.ts";
+import { imagesOf, type MadeFile } from "./images.ts";
 import { licenceTexts } from "./licences.ts";
 import { sbomOf } from "./sbom.ts";
 import type { Version } from "./version.ts";
@@ -17,19 +18,14 @@ export interface ReleaseInputs {
   readonly root: string;
   readonly version: Version;
   readonly executables: Executables;
-  /** Where packages of Debian that had to be fetched are kept. */
+  /** A directory for packages of Debian that have to be fetched. */
   readonly cache: string;
   /** For files that programs write on the way. */
   readonly scratch: string;
 }
 
-export interface ReleaseFile {
-  readonly name: string;
-  readonly bytes: Uint8Array;
-}
-
 /** Everything of a release, made of the sources in `root` and these executables: the same of the same, byte for byte. */
-export async function releaseFiles(inputs: ReleaseInputs): Promise<readonly ReleaseFile[]> {
+export async function releaseFiles(inputs: ReleaseInputs): Promise<readonly MadeFile[]> {
   const { root, version, executables, cache, scratch } = inputs;
   const texts = await licenceTexts(root);
   const images = imagesOf({ executables, version, texts, cache, repository: "pipette" });
@@ -37,7 +33,7 @@ export async function releaseFiles(inputs: ReleaseInputs): Promise<readonly Rele
   const chart = chartPackage(root, version);
   const packages = await bundledPackages(root, join(root, "main.ts"));
   const sbom = sbomOf({ version, executables, runtime: runtimeComponents(), packages, debian: images.packages });
-  const files: ReleaseFile[] = [
+  const files: MadeFile[] = [
     ...programs(inputs, texts),
     ...images.archives,
     { name: `pipette-ipam-client-${version.tag}.tgz`, bytes: client },
@@ -48,15 +44,15 @@ export async function releaseFiles(inputs: ReleaseInputs): Promise<readonly Rele
 }
 
 /** As `sha256sum --check` reads them. */
-function sums(files: readonly ReleaseFile[]): string {
+function sums(files: readonly MadeFile[]): string {
   const lines = files.map(({ name, bytes }) => `${createHash("sha256").update(bytes).digest("hex")}  ${name}\n`);
   return lines.join("");
 }
 
 /** What a machine without a cluster installs: archives and packages of the executables with documents and samples. */
-function programs({ root, version, executables }: ReleaseInputs, texts: Texts): readonly ReleaseFile[] {
+function programs({ root, version, executables }: ReleaseInputs, texts: Texts): readonly MadeFile[] {
   const shipped = shippedFiles(root);
-  const made: ReleaseFile[] = [];
+  const made: MadeFile[] = [];
   for (const [platform, architecture] of [
     ["linux-x64", "amd64"],
     ["linux-arm64", "arm64"],

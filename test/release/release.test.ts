@@ -15,6 +15,7 @@ import { join } from "node:path";
 import { Ajv } from "ajv";
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { chartPackage } from "../../build/release/chart.ts";
 import { releaseExecutables } from "../../build/release/executables.ts";
 import { releaseFiles } from "../../build/release/release.ts";
 import { type Version, versionOf } from "../../build/release/version.ts";
@@ -25,13 +26,16 @@ import { commitTime, SourceCopy } from "./source-copy.ts";
 const root = join(import.meta.dirname, "../..");
 const hashOf = (path: string): string => createHash("sha256").update(readFileSync(path)).digest("hex");
 
+/** Of two executables, on a machine that does other things. */
+const compilingMs = 180_000;
+
 /** As they are named in a release; packing hundreds of megabytes again and again would show nothing more. */
 const standIns = {
   "linux-x64": Buffer.from("#!/bin/sh\necho runs\n"),
   "windows-x64": Buffer.from("MZ, or so it seems"),
 };
 
-describeWith("a release, as npm run package makes it", ["linux", "busybox"], () => {
+describeWith("a release, as npm run package makes it", ["linux", "busybox", "nft"], () => {
   // On the disk that npm's packages lie on, which are linked and not copied.
   const parent = mkdtempSync(join(root, "dist/.test-release-"));
   const at = (...names: readonly string[]): string => join(parent, ...names);
@@ -59,12 +63,16 @@ describeWith("a release, as npm run package makes it", ["linux", "busybox"], () 
     for (const [name, bytes] of other) expect(Buffer.compare(bytes, readFileSync(join(release, name))), name).toBe(0);
   });
 
-  test("has executables that are the same from another directory at another time", async () => {
-    await execa(process.execPath, ["run", join(root, "build/compile.ts"), "all"]);
-    await copy.build("compile.ts", "all");
-    for (const path of ["dist/linux-x64/pipette", "dist/windows-x64/pipette.exe"])
-      expect(hashOf(join(copy.directory, path)), path).toBe(hashOf(join(root, path)));
-  });
+  test(
+    "has executables that are the same from another directory at another time",
+    async () => {
+      await execa(process.execPath, ["run", join(root, "build/compile.ts"), "all"]);
+      await copy.build("compile.ts", "all");
+      for (const path of ["dist/linux-x64/pipette", "dist/windows-x64/pipette.exe"])
+        expect(hashOf(join(copy.directory, path)), path).toBe(hashOf(join(root, path)));
+    },
+    compilingMs,
+  );
 
   test("is named by its tag, by the way from it, or by its commit, as its executables are", async () => {
     const declared = JSON.parse(readFileSync(join(root, "package.json"), "utf8")).version;
@@ -109,6 +117,23 @@ describeWith("a release, as npm run package makes it", ["linux", "busybox"], () 
     expect(statSync(join(of("linux-x64"), "pipette")).mtimeMs).toBe(commitTime * 1000);
     for (const platform of ["linux-x64", "windows-x64"])
       expect(readFileSync(join(of(platform), "conf/agent.yaml"))).toEqual(readFileSync(join(root, "conf/agent.yaml")));
+  });
+
+  test("has the chart, with the release's version and the tag of its images", async () => {
+    const chart = at("charted/conf/chart/pipette");
+    mkdirSync(join(chart, "templates"), { recursive: true });
+    const lines = ["apiVersion: v2", "name: pipette", "version: 0.0.1", "appVersion: 0.0.1", ""];
+    writeFileSync(join(chart, "Chart.yaml"), lines.join("\n"));
+    writeFileSync(join(chart, "templates/all.yaml"), "{{ .Values }}");
+    const packed = { full: "0.1.0+1.gabcdef0", tag: "0.1.0-1.gabcdef0", time: commitTime, commit: undefined };
+    writeFileSync(at("chart.tgz"), chartPackage(at("charted"), packed) ?? "");
+    const read = async (path: string): Promise<string> =>
+      (await execa("tar", ["-xzOf", at("chart.tgz"), `pipette/${path}`])).stdout;
+    expect(await read("templates/all.yaml")).toBe("{{ .Values }}");
+    const released = ['version: "0.1.0+1.gabcdef0"', 'appVersion: "0.1.0-1.gabcdef0"'];
+    expect((await read("Chart.yaml")).split("\n")).toEqual([...lines.slice(0, 2), ...released]);
+    writeFileSync(join(chart, "Chart.yaml"), "name: pipette\n");
+    expect(() => chartPackage(at("charted"), packed)).toThrow(/has no "version"/);
   });
 
   test("tells in CycloneDX what is in it", () => {
