@@ -3,7 +3,7 @@
  * Who asks where comes from a pod's service account or a kubeconfig file; requests share one connection over HTTP/2;
  * an informer keeps what is wanted of all objects of a resource, and tells of each change.
  */
-export type { ClusterAccess, ClusterAccess, Credentials, TlsMaterial, TlsMaterial } from "./access.ts";
+export type { ClusterAccess, TlsMaterial } from "./access.ts";
 export { ApiClient } from "./api-client.ts";
 export { ApiError, isGone } from "./api-error.ts";
 export { Connection } from "./connection.ts";

@@ -21,22 +21,41 @@ const fixed = {
   ip: "10.100.100.100",
 };
 
-/** The object of that number: all texts have the length of the recorded ones, so that lengths in the bytes still hold. */
-function numbered(template: string, i: number): string {
-  const three = (part: number): string => String(100 + (Math.floor(part) % 100));
-  return template
-    .replaceAll(fixed.name, `object-${String(i).padStart(6, "0")}`)
-    .replaceAll(fixed.namespace, `ns-${String(i % 25_000).padStart(5, "0")}`)
-    .replaceAll(fixed.uid, `00000000-0000-4000-8000-${i.toString(16).padStart(12, "0")}`)
-    .replaceAll(fixed.ip, `10.${three(i / 10_000)}.${three(i / 100)}.${three(i)}`);
+/** The recorded bytes, and where in them is what differs from object to object: always as long as it was. */
+class Template {
+  readonly #bytes: Buffer;
+  readonly #places: readonly (readonly [at: number, what: keyof typeof fixed])[];
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+    this.#places = (Object.keys(fixed) as (keyof typeof fixed)[]).flatMap((what) => {
+      const found: [number, typeof what][] = [];
+      for (let at = bytes.indexOf(fixed[what]); at >= 0; at = bytes.indexOf(fixed[what], at + 1))
+        found.push([at, what]);
+      return found;
+    });
+  }
+
+  numbered(i: number): Buffer {
+    const three = (part: number): string => String(100 + (Math.floor(part) % 100));
+    const texts = {
+      name: `object-${String(i).padStart(6, "0")}`,
+      namespace: `ns-${String(i % 25_000).padStart(5, "0")}`,
+      uid: `00000000-0000-4000-8000-${i.toString(16).padStart(12, "0")}`,
+      ip: `10.${three(i / 10_000)}.${three(i / 100)}.${three(i)}`,
+    };
+    const bytes = Buffer.from(this.#bytes);
+    for (const [at, what] of this.#places) bytes.write(texts[what], at, "latin1");
+    return bytes;
+  }
 }
 
 const templates = Object.fromEntries(
   Object.entries(recorded).map(([kind, { json, protobuf }]) => [
     kind,
-    { json: JSON.stringify(json), protobuf: Buffer.from(protobuf, "base64").toString("latin1") },
+    { json: new Template(Buffer.from(JSON.stringify(json))), protobuf: new Template(Buffer.from(protobuf, "base64")) },
   ]),
-);
+) as Readonly<Record<Kind, { readonly json: Template; readonly protobuf: Template }>>;
 
 const varint = (value: number): number[] =>
   value < 128 ? [value] : [(value % 128) + 128, ...varint(Math.floor(value / 128))];
@@ -47,23 +66,24 @@ const envelope = (kind: string, raw: Uint8Array): Buffer =>
   Buffer.concat([Buffer.from("k8s\0"), field(1, text(2, kind)), field(2, raw)]);
 
 function listed(kind: Kind, from: number, to: number, isProtobuf: boolean): Buffer {
-  const template = templates[kind];
+  const { json, protobuf } = templates[kind];
   const next = to < (counts[kind] ?? 0) ? String(to) : "";
   const numbers = Array.from({ length: to - from }, (_, i) => from + i);
   if (!isProtobuf) {
-    const items = numbers.map((i) => numbered(template?.json ?? "", i)).join(",");
-    return Buffer.from(`{"kind":"List","metadata":{"resourceVersion":"1000","continue":"${next}"},"items":[${items}]}`);
+    const head = `{"kind":"List","metadata":{"resourceVersion":"1000","continue":"${next}"},"items":[`;
+    const items = numbers.flatMap((i) => [Buffer.from(i === from ? "" : ","), json.numbered(i)]);
+    return Buffer.concat([Buffer.from(head), ...items, Buffer.from("]}")]);
   }
-  const items = numbers.map((i) => field(2, Buffer.from(numbered(template?.protobuf ?? "", i), "latin1")));
+  const items = numbers.map((i) => field(2, protobuf.numbered(i)));
   const metadata = field(1, Buffer.concat([text(2, "1000"), text(3, next)]));
   return envelope("List", Buffer.concat([metadata, ...items]));
 }
 
 function event(kind: Kind, i: number, isProtobuf: boolean): Buffer {
-  const template = templates[kind];
-  if (!isProtobuf) return Buffer.from(`{"type":"MODIFIED","object":${numbered(template?.json ?? "", i)}}\n`);
-  const object = envelope("Any", Buffer.from(numbered(template?.protobuf ?? "", i), "latin1"));
-  const bytes = Buffer.concat([text(1, "MODIFIED"), field(2, field(1, object))]);
+  const { json, protobuf } = templates[kind];
+  if (!isProtobuf)
+    return Buffer.concat([Buffer.from('{"type":"MODIFIED","object":'), json.numbered(i), Buffer.from("}\n")]);
+  const bytes = Buffer.concat([text(1, "MODIFIED"), field(2, field(1, envelope("Any", protobuf.numbered(i))))]);
   const length = Buffer.alloc(4);
   length.writeUInt32BE(bytes.length);
   return Buffer.concat([length, bytes]);
