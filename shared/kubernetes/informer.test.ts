@@ -1,12 +1,18 @@
 import { describe, expect, test } from "vitest";
 import { createLogger } from "../log.ts";
 import { anonymous } from "./access.ts";
-import { ApiClient } from "./api-client.ts";
-import { Informer, type InformerState } from "./informer.ts";
-import { InformerPool } from "./informer-pool.ts";
-import { mapIn, type Resource, textIn } from "./resource.ts";
+import {
+  ApiClient,
+  type Change,
+  Informer,
+  InformerPool,
+  type InformerState,
+  mapIn,
+  objectKey,
+  type Resource,
+  textIn,
+} from "./mod.ts";
 import { type Play, ScriptedTransport } from "./scripted-transport.ts";
-import { type Change, objectKey } from "./store.ts";
 
 interface Pod {
   readonly node: string;

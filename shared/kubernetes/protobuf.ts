@@ -17,6 +17,20 @@ type Value = Record<string, unknown>;
 const magic = [0x6b, 0x38, 0x73, 0x00];
 const decoder = new TextDecoder();
 
+/** Labels, names of namespaces and nodes, protocols: the same again and again, and kept once, as the JSON parser does it. */
+const longestSharedBytes = 32;
+const mostShared = 16_384;
+const sharedTexts = new Map<string, string>();
+
+function shared(text: string): string {
+  const known = sharedTexts.get(text);
+  if (known !== undefined) return known;
+  // What comes often is soon there again.
+  if (sharedTexts.size >= mostShared) sharedTexts.clear();
+  sharedTexts.set(text, text);
+  return text;
+}
+
 /** `metadata` of an object, as far as anybody reads it. */
 export const objectMeta: FieldTable = {
   1: ["name", "string"],
@@ -165,7 +179,9 @@ export class Input {
   }
 
   text(): string {
-    return decoder.decode(this.bytes());
+    const bytes = this.bytes();
+    const text = decoder.decode(bytes);
+    return bytes.length > longestSharedBytes ? text : shared(text);
   }
 
   /** A view. */

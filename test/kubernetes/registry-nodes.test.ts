@@ -6,7 +6,6 @@ import { LabNode } from "../overlay/lab/lab-node.ts";
 import type { LabPod } from "../overlay/lab/lab-pod.ts";
 import { unansweredPings } from "../overlay/lab/reach.ts";
 import { Underlay } from "../overlay/lab/underlay.ts";
-import { warmTunnels } from "../overlay/lab/warm-tunnels.ts";
 import { HoldingProxy } from "../registry/holding-proxy.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
@@ -34,7 +33,6 @@ describeWith("nodes on Open vSwitch that know each other by a real API server", 
     underlay = made.use(Underlay.create());
     await underlay.start();
     for (const number of [1, 2]) await join(number);
-    await warmTunnels(nodes);
   });
   afterAll(() => made.disposeAsync());
 
@@ -64,7 +62,6 @@ describeWith("nodes on Open vSwitch that know each other by a real API server", 
     await reachEachOther(pods);
     const third = await join(3);
     await Promise.all([known(first, 2), known(second, 2)]);
-    await warmTunnels(nodes);
     pods.push(await third.addPod("c"));
     await reachEachOther(pods);
 
