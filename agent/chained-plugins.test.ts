@@ -43,7 +43,9 @@ test("of what is not there, or cannot be run, it says what pods go without", () 
 
 test("newer versions are offered where every plugin of the list knows them, or somebody says so", () => {
   const knowing = (name: string, ...supportedVersions: readonly string[]): void =>
-    writeFileSync(join(directory, name), `#!/bin/sh\necho '${JSON.stringify({ supportedVersions })}'\n`, { mode: 0o755 });
+    writeFileSync(join(directory, name), `#!/bin/sh\necho '${JSON.stringify({ supportedVersions })}'\n`, {
+      mode: 0o755,
+    });
   expect(chained().versions).toEqual(["1.0.0", "1.1.0"]);
   knowing("portmap", "0.4.0", "1.0.0", "1.1.0");
   expect(chained().versions).toEqual(["1.0.0", "1.1.0"]);

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { isObject } from "../shared/json-fields.ts";
 import { type CniVersion, supportedVersions } from "../shared/cni/versions.ts";
+import { isObject } from "../shared/json-fields.ts";
 
 /** An answer takes milliseconds; one that hangs is not to keep the node from its network. */
 const longestAnswerMs = 2_000;

@@ -102,7 +102,15 @@ async function planInstall(
     ...configuration,
   ];
   return {
-    steps: [...before, ...executables, ...link.steps, ...configured, ...service, ...leftToAgent(config, directory), ...after],
+    steps: [
+      ...before,
+      ...executables,
+      ...link.steps,
+      ...configured,
+      ...service,
+      ...leftToAgent(config, directory),
+      ...after,
+    ],
     warnings,
   };
 }

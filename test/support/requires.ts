@@ -36,7 +36,8 @@ const needs = {
   // Built together, with all that a cluster needs.
   kubelet: () => whyNoKubernetes("kubelet"),
   // The nodes of the tests see control groups of their own, as the first version has them.
-  "cgroup-v1": () => missingFile("/sys/fs/cgroup/memory", "none: a kernel that is started with control groups of version 1"),
+  "cgroup-v1": () =>
+    missingFile("/sys/fs/cgroup/memory", "none: a kernel that is started with control groups of version 1"),
 } as const;
 
 export type Need = keyof typeof needs;

@@ -1,6 +1,7 @@
 import type { Place } from "../../overlay/lab/reach.ts";
 import { NetworkNamespace } from "../../support/network-namespace.ts";
 import type { Cluster } from "./cluster.ts";
+import type { ControlPlane } from "./control-plane.ts";
 import type { KubeletNode } from "./kubelet-node.ts";
 
 interface PodList {
@@ -36,6 +37,16 @@ export async function podsOf(cluster: Cluster, app: string): Promise<readonly Cl
     }));
 }
 
+interface EventList {
+  readonly items: readonly { readonly message: string; readonly involvedObject: { readonly name: string } }[];
+}
+
+/** Why pods of `app` did not get their network at the first try: what the kubelet's events say. */
+export async function failedSandboxes(plane: ControlPlane, app: string): Promise<readonly string[]> {
+  const { items } = await plane.get<EventList>("events --field-selector reason=FailedCreatePodSandBox");
+  return items.filter(({ involvedObject }) => involvedObject.name.startsWith(`${app}-`)).map(({ message }) => message);
+}
+
 /** Where packets of a pod come from and go to. It goes under its own address to pods, gateways and its node. */
 export async function placeOf(cluster: Cluster, pod: ClusterPod): Promise<Place> {
   const node = cluster.node(pod.node);
@@ -56,7 +67,9 @@ export async function placeOf(cluster: Cluster, pod: ClusterPod): Promise<Place>
 /** A node reaches its pods under its gateway's address, the first of their block. */
 export async function nodePlace(cluster: Cluster, node: KubeletNode): Promise<Place> {
   const { spec } = await cluster.plane.get<{ spec: { podCIDRs: string[] } }>(`node ${node.name}`);
-  const gateways = spec.podCIDRs.map((cidr) => cidr.replace(/\/.*/, "").replace(/(:|0)$/, (end) => (end === ":" ? ":1" : "1")));
+  const gateways = spec.podCIDRs.map((cidr) =>
+    cidr.replace(/\/.*/, "").replace(/(:|0)$/, (end) => (end === ":" ? ":1" : "1")),
+  );
   return {
     name: node.name,
     namespace: node.namespace,

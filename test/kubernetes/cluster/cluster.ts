@@ -1,8 +1,8 @@
-import { scratchUntilEnd } from "../../overlay/lab/scratch-until-end.ts";
 import { routerOn } from "../../overlay/lab/addresses.ts";
+import { scratchUntilEnd } from "../../overlay/lab/scratch-until-end.ts";
 import { Underlay } from "../../overlay/lab/underlay.ts";
-import { makeClusterImages } from "./images.ts";
 import { ControlPlane } from "./control-plane.ts";
+import { makeClusterImages } from "./images.ts";
 import { KubeletNode, type KubeletNodeSpec, nodeName } from "./kubelet-node.ts";
 
 /**

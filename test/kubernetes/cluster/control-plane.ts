@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { execa } from "execa";
 import { EtcdCluster } from "../../registry/etcd-cluster.ts";
 import { eventually } from "../../support/agent-process.ts";
-import { Daemon } from "./daemon.ts";
 import { kubernetesProgram } from "../assets.ts";
+import { Daemon } from "./daemon.ts";
 
 export const podCidrs = ["10.10.0.0/16", "fd10::/48"] as const;
 export const serviceCidrs = ["10.96.0.0/16", "fd96::/108"] as const;
@@ -102,10 +102,7 @@ export class ControlPlane implements AsyncDisposable {
 
   /** As `kubectl apply -f` with these objects. */
   async apply(...objects: readonly object[]): Promise<void> {
-    await this.kubectlWords(
-      ["apply", "-f", "-"],
-      JSON.stringify({ apiVersion: "v1", kind: "List", items: objects }),
-    );
+    await this.kubectlWords(["apply", "-f", "-"], JSON.stringify({ apiVersion: "v1", kind: "List", items: objects }));
   }
 
   async get<T>(what: string): Promise<T> {

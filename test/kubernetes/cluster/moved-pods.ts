@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
+import { replicas } from "./all-ways.ts";
 import type { Cluster } from "./cluster.ts";
 import { placeOf, podsOf } from "./cluster-pods.ts";
 import { Load } from "./load.ts";
-import { replicas } from "./all-ways.ts";
 import { deployment } from "./workload.ts";
 
 /** Pods that make way for others, while somebody goes on to ask their service. */
