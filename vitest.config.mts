@@ -82,7 +82,8 @@ const config = defineConfig({
           include: kubernetes,
           fileParallelism: false,
           maxWorkers: 1,
-          testTimeout: 60_000,
+          // Twenty pods of a kubelet and more, several times.
+          testTimeout: 180_000,
           hookTimeout: 120_000,
           expect,
           retry,

@@ -20,7 +20,7 @@ export function allWays(cluster: () => Cluster): void {
   });
 
   test("twenty pods come, each with addresses of its node's block", async () => {
-    await cluster().plane.apply(deployment("web", { replicas }), service("web", nodePort));
+    await cluster().plane.apply(deployment("web", { replicas, lingers: true }), service("web", nodePort));
     await cluster().rolledOut("web");
     const pods = await podsOf(cluster(), "web");
     expect(new Set(pods.flatMap(({ addresses }) => addresses)).size).toBe(2 * replicas);
@@ -51,11 +51,8 @@ export function allWays(cluster: () => Cluster): void {
     const { spec } = await plane.get<{ spec: { clusterIPs: string[] } }>("service web");
     const pods = await podsOf(cluster(), "web");
     const names = pods.map(({ name }) => name);
-    const callers = await Promise.all(
-      ["n1", "n2"]
-        .flatMap((node) => pods.filter((pod) => pod.node === node).slice(0, 1))
-        .map((pod) => placeOf(cluster(), pod)),
-    );
+    const ends = ["n1", "n2"].flatMap((node) => pods.filter((pod) => pod.node === node).slice(0, 1));
+    const callers = await Promise.all(ends.map((pod) => placeOf(cluster(), pod)));
     for (const { namespace } of [...callers, ...nodes])
       for (const address of spec.clusterIPs) {
         const answers = await Promise.all(Array.from({ length: 12 }, () => httpPage(namespace, address, 80)));

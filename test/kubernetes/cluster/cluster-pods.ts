@@ -1,6 +1,7 @@
 import type { Place } from "../../overlay/lab/reach.ts";
 import { NetworkNamespace } from "../../support/network-namespace.ts";
 import type { Cluster } from "./cluster.ts";
+import type { ControlPlane } from "./control-plane.ts";
 import type { KubeletNode } from "./kubelet-node.ts";
 
 interface PodList {
@@ -34,6 +35,16 @@ export async function podsOf(cluster: Cluster, app: string): Promise<readonly Cl
       addresses: (status.podIPs ?? []).map(({ ip }) => ip),
       isReady: (status.conditions ?? []).some(({ type, status: is }) => type === "Ready" && is === "True"),
     }));
+}
+
+interface EventList {
+  readonly items: readonly { readonly message: string; readonly involvedObject: { readonly name: string } }[];
+}
+
+/** Why pods of `app` did not get their network at the first try: what the kubelet's events say. */
+export async function failedSandboxes(plane: ControlPlane, app: string): Promise<readonly string[]> {
+  const { items } = await plane.get<EventList>("events --field-selector reason=FailedCreatePodSandBox");
+  return items.filter(({ involvedObject }) => involvedObject.name.startsWith(`${app}-`)).map(({ message }) => message);
 }
 
 /** Where packets of a pod come from and go to. It goes under its own address to pods, gateways and its node. */

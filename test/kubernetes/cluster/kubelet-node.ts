@@ -42,6 +42,8 @@ export class KubeletNode implements AsyncDisposable {
   readonly namespace: NetworkNamespace;
   readonly containerd: Containerd;
   readonly kubelet: Daemon;
+  /** Codes of what its doctor finds because a test wants it so. */
+  readonly expected: string[] = [];
   /** Its Open vSwitch, if it has one. */
   readonly vswitch: OpenVswitch | undefined;
   readonly #stack: AsyncDisposableStack;
@@ -101,6 +103,11 @@ export class KubeletNode implements AsyncDisposable {
     return (await Promise.all(all)).filter(({ netns }) => netns !== "");
   }
 
+  /** The agent dies at once; the kubelet starts it again. */
+  async killAgent(): Promise<void> {
+    await this.place.run(`kill -KILL ${await this.place.run("pgrep -f ^/pipette.agent")}`);
+  }
+
   /** Leases, interfaces, flows, port rules and containerd's pods: all say the same, at the latest after a moment. */
   async agrees(): Promise<void> {
     const options = {
@@ -109,6 +116,7 @@ export class KubeletNode implements AsyncDisposable {
       executables: "/opt/cni/bin",
       fixedLinks: ["lo", nic, ...(this.vswitch === undefined ? ["pipette0"] : switchLinks)],
       fixedNamespaces: [],
+      expected: this.expected,
       env: { PIPETTE_NODE_NAME: this.name },
       withinMs: 40_000,
     };

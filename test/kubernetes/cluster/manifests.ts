@@ -4,7 +4,10 @@ import { parseAllDocuments } from "yaml";
 export interface Manifest {
   readonly kind: string;
   readonly metadata: { readonly name: string };
+  /** Of a ConfigMap. */
   readonly data?: Record<string, string>;
+  /** Of a DaemonSet. */
+  readonly spec?: { readonly template?: { readonly spec: { readonly nodeSelector: Record<string, string> } } };
 }
 
 /** Objects of a file of conf/kubernetes, as a user's `kubectl apply -f` sends them. */

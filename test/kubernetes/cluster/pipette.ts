@@ -14,8 +14,11 @@ const changes = {
   ovs: { janitorIntervalMs: 500, ovs: { datapath: "netdev" } },
 } as const;
 
-/** `kubectl apply -f` of the file that is shipped. */
-export async function installPipette(cluster: Cluster, dataPath: DataPath): Promise<void> {
+/**
+ * `kubectl apply -f` of the file that is shipped.
+ * @param only the node that gets an agent; absent: all
+ */
+export async function installPipette(cluster: Cluster, dataPath: DataPath, only?: string): Promise<void> {
   const objects = manifests(files[dataPath]).filter(({ metadata }) => metadata.name !== "pipette-openvswitch");
   const config = objects.find(isConfig)?.data;
   if (config === undefined) throw new Error(`There is no agent.yaml in "${files[dataPath]}"`);
@@ -26,6 +29,9 @@ export async function installPipette(cluster: Cluster, dataPath: DataPath): Prom
     writeFileSync(copy, config["agent.yaml"]);
     await place.run(`cp ${copy} /etc/pipette/agent.yaml`);
   }
+  if (only !== undefined)
+    for (const { spec } of objects)
+      if (spec?.template !== undefined) spec.template.spec.nodeSelector["kubernetes.io/hostname"] = only;
   await cluster.plane.apply(...objects);
 }
 

@@ -8,10 +8,12 @@ export interface Wish {
   readonly node?: string;
   /** Of the node, where it leads to the pod. */
   readonly hostPort?: number;
+  /** Whether they go on for a while when they are to end, until nobody is sent to them any more. */
+  readonly lingers?: boolean;
 }
 
-/** Pods that serve HTTP at once, and go on for a while when they are to end, until nobody is sent to them any more. */
-export const deployment = (name: string, { replicas, node, hostPort }: Wish): object => ({
+/** Pods that serve HTTP. */
+export const deployment = (name: string, { replicas, node, hostPort, lingers = false }: Wish): object => ({
   apiVersion: "apps/v1",
   kind: "Deployment",
   metadata: { name, labels: { made: "by-tests" } },
@@ -32,7 +34,7 @@ export const deployment = (name: string, { replicas, node, hostPort }: Wish): ob
             args: ["netexec", `--http-port=${servedPort}`],
             ports: [{ containerPort: servedPort, ...(hostPort === undefined ? {} : { hostPort }) }],
             readinessProbe: { httpGet: { path: "/hostname", port: servedPort }, periodSeconds: 1 },
-            lifecycle: { preStop: { sleep: { seconds: 2 } } },
+            ...(lingers ? { lifecycle: { preStop: { sleep: { seconds: 2 } } } } : {}),
           },
         ],
       },

@@ -1,0 +1,75 @@
+import { parseArgs } from "node:util";
+import { Cluster } from "./cluster/cluster.ts";
+import type { KubeletNode } from "./cluster/kubelet-node.ts";
+import { installPipette } from "./cluster/pipette.ts";
+import { deployment } from "./cluster/workload.ts";
+
+/**
+ * `npm run bench:kubernetes [-- --rounds 3 --pods 50]`: how long a kubelet takes to bring pods up and to take them down, with
+ * Pipette on one node and Debian's bridge and host-local on another of the same cluster, in turn. It only tells: most of
+ * the time is the kubelet's and containerd's.
+ */
+
+const { values } = parseArgs({
+  options: { rounds: { type: "string", default: "3" }, pods: { type: "string", default: "50" } },
+});
+const [rounds, pods] = [Number(values.rounds), Number(values.pods)];
+
+const sides = [
+  { name: "Pipette, kernel bridge", node: "n1" },
+  { name: "bridge + host-local + portmap", node: "n2" },
+] as const;
+
+await using cluster = await Cluster.start(sides.length);
+for (const _ of sides) await cluster.addNode({ containerd: 1, hasSwitch: false });
+await installPipette(cluster, "bridge", "n1");
+await installPeer(cluster.node("n2"));
+await cluster.plane.kubectl("wait nodes --all --for=condition=Ready --timeout=60s");
+
+const seconds = (all: readonly number[]): string => all.map((ms) => (ms / 1000).toFixed(1)).join("  ");
+const times = new Map<string, { up: number[]; down: number[] }>(sides.map(({ name }) => [name, { up: [], down: [] }]));
+for (const { node } of sides) await cluster.plane.apply(deployment(`on-${node}`, { replicas: 0, node }));
+// One more than is told: the first pods of a node find nothing in any cache.
+for (let round = 0; round <= rounds; round++)
+  for (const { name, node } of sides) {
+    const up = await timed(async () => {
+      await cluster.plane.kubectl(`scale deployment on-${node} --replicas=${pods}`);
+      await cluster.rolledOut(`on-${node}`);
+    });
+    const down = await timed(async () => {
+      await cluster.plane.kubectl(`scale deployment on-${node} --replicas=0`);
+      await cluster.plane.kubectl(`wait pods -l app=on-${node} --for=delete --timeout=60s`);
+    });
+    if (round === 0) continue;
+    times.get(name)?.up.push(up);
+    times.get(name)?.down.push(down);
+  }
+
+console.log(`0 → ${pods} → 0 pods, seconds of each round`);
+for (const [name, { up, down }] of times)
+  console.log(`${name.padEnd(32)} up ${seconds(up).padEnd(rounds * 6)} down ${seconds(down)}`);
+
+async function timed(work: () => Promise<void>): Promise<number> {
+  const from = performance.now();
+  await work();
+  return performance.now() - from;
+}
+
+/** The network of the node's block, as a cluster without Pipette has it. */
+async function installPeer(node: KubeletNode): Promise<void> {
+  const { spec } = await cluster.plane.get<{ spec: { podCIDRs: string[] } }>(`node ${node.name}`);
+  const ipam = {
+    type: "host-local",
+    ranges: spec.podCIDRs.map((subnet) => [{ subnet }]),
+    routes: [{ dst: "0.0.0.0/0" }, { dst: "::/0" }],
+  };
+  const list = {
+    cniVersion: "1.0.0",
+    name: "peer",
+    plugins: [
+      { type: "bridge", bridge: "cni0", isGateway: true, ipMasq: true, ipam },
+      { type: "portmap", capabilities: { portMappings: true }, snat: true },
+    ],
+  };
+  await node.place.runWords(["sh", "-c", 'echo "$0" > /etc/cni/net.d/10-peer.conflist', JSON.stringify(list)]);
+}
