@@ -47,7 +47,11 @@ describeWith("pipette agent --cleanup with kernel bridges", ["root", "nft"], () 
   });
 
   test.each([
-    ["a port of others", "ip link add theirs type veth peer name others; ip link set theirs master BRIDGE", 'it has the port "theirs"'],
+    [
+      "a port of others",
+      "ip link add theirs type veth peer name others; ip link set theirs master BRIDGE",
+      'it has the port "theirs"',
+    ],
     ["an address of others", "ip addr add 10.78.0.9/16 dev BRIDGE", "it has the address 10.78.0.9/16"],
   ])("leaves a bridge with %s, says so, and takes the rest back", async (_, commands, is) => {
     for (const command of commands.split("; ")) await sandbox.node(command.replace("BRIDGE", bridgeName));
