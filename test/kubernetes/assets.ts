@@ -26,7 +26,7 @@ export const cachePrefix = "kubernetes-";
 export const builtDirectory = join(cacheDirectory, `${cachePrefix}${sourceHash()}`);
 
 /** Where they are given, as the custom of `envtest` has it. */
-export const givenDirectory = process.env["KUBEBUILDER_ASSETS"];
+export const givenDirectory = process.env["KUBEBUILDER_ASSETS"] || undefined;
 
 /** The path of one of the programs: `kube-apiserver`, `kubelet`, `kubectl`, `containerd`, `agnhost` … */
 export const kubernetesProgram = (name: string): string => join(givenDirectory ?? builtDirectory, name);

@@ -20,6 +20,8 @@ export interface Exchange {
   readonly headers: ReadonlyMap<string, string>;
   /** When the head was complete. */
   readonly headMs: number;
+  /** When it was complete, or given up. */
+  readonly endMs: number;
   readonly chunks: readonly Chunk[];
   /** Whether the server said that this was all. */
   readonly isComplete: boolean;
@@ -63,7 +65,7 @@ export async function exchange(url: string, ca: string, asked: Asked, ending: En
   socket.write(`${lines.join("\r\n")}\r\n\r\n${body}`);
   await promise.finally(() => clearTimeout(timer));
   socket.destroy();
-  return reader.exchange();
+  return { ...reader.exchange(), endMs: performance.now() - started };
 }
 
 class AnswerReader {
@@ -88,7 +90,7 @@ class AnswerReader {
     } else while (this.#takeChunk(atMs));
   }
 
-  exchange(): Exchange {
+  exchange(): Omit<Exchange, "endMs"> {
     const text = this.chunks.map((chunk) => chunk.text).join("");
     const { chunks, isComplete } = this;
     return { status: this.#status, headers: this.#headers, headMs: this.#headMs, chunks, isComplete, text };

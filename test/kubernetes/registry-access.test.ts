@@ -113,7 +113,7 @@ describeWith("an agent at the door of a real API server", needs, () => {
     expect(agent.stderr + agent.stdout).not.toContain(first.slice(-40));
   });
 
-  test("a token of another account, and one of no pod, get it nowhere", async () => {
+  test("a token of no pod, none at all, and one of another node's pod get it nowhere", async () => {
     node.setToken(await requestToken(server, {}));
     const agent = node.home.spawn();
     await complains(agent, /422: .*an agent changes its own Node only: its token is of a pod on node ""/);
@@ -124,7 +124,7 @@ describeWith("an agent at the door of a real API server", needs, () => {
     expect(await agent.end()).toBe(0);
   });
 
-  test("the server's certificate is rotated, then its authority: nobody is told the token before the new one is trusted", async () => {
+  test("the server's certificate is rotated, then its authority, which is not believed before the agent has it", async () => {
     const agent = await node.home.start();
     const before = await certificateAt(server);
     await server.certificates.make("server", "ca", "127.0.0.1");

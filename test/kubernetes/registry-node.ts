@@ -3,14 +3,7 @@ import { join } from "node:path";
 import { executables } from "../conformance/plugin.ts";
 import { pathOf, plainObjects } from "../manifests/manifest.ts";
 import { HoldingProxy } from "../registry/holding-proxy.ts";
-import {
-  AgentHome,
-  type AgentProcess,
-  bridgeName,
-  eventually,
-  networkName,
-  resultOf,
-} from "../support/agent-process.ts";
+import { AgentHome, bridgeName, eventually, networkName, resultOf } from "../support/agent-process.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";
 import type { ApiServer } from "./api-server.ts";
 import { agentToken } from "./service-account.ts";
@@ -148,7 +141,3 @@ export class RegistryNode implements AsyncDisposable {
     return this.#stack.disposeAsync();
   }
 }
-
-/** How often a message stands in the agent's log. */
-export const said = (agent: AgentProcess, message: string): number =>
-  agent.lines.filter((line) => line["message"] === message).length;

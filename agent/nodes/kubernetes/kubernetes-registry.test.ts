@@ -162,6 +162,9 @@ test("a watch of a quiet server is not cut: its headers come at once, and its fi
   const api = new ApiClient({ server: server.url }, {});
   const patient = new KubernetesRegistry({ api, logger, times: { ...times, answerMs, silenceMs: 60_000 } });
   await using nodes = patient.follow();
+  await watched();
+  // Of something that no watch tells.
+  server.version++;
   await eventually(() => server.bookmarks === 2, "two bookmarks");
   expect(server.asked.filter((line) => line.includes("watch=true"))).toHaveLength(1);
   server.put("b", ["10.1.1.0/24"], "192.0.2.2");

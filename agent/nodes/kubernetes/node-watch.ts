@@ -17,9 +17,10 @@ export interface WatchTimes extends Silences {
 }
 
 export const usualTimes: WatchTimes = {
-  watchMs: 300_000,
+  // It ends before its silence counts: until something has happened there are no bookmarks either.
+  watchMs: 120_000,
   answerMs: requestMs,
-  // Bookmarks come about every minute.
+  // Bookmarks come about every minute from then on.
   silenceMs: 150_000,
   retryFirstMs: 200,
   retryMostMs: 10_000,

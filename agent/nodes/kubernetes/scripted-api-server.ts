@@ -6,15 +6,15 @@ import { text } from "node:stream/consumers";
 /**
  * For unit tests only: an API server that says what it is told to, in the words of the Kubernetes API (v1), and as one of
  * Kubernetes 1.35 says them, to which `test/kubernetes/scripted-server.test.ts` holds it: the headers of a watch go out
- * at once and by themselves, its events one line each in a chunk, from the version on that was asked for; where nothing
- * changes the first line is a bookmark, a minute later or two seconds before the watch ends.
+ * at once and by themselves, its events one line each in a chunk, from the version on that was asked for. A bookmark
+ * comes each minute and two seconds before the watch ends, if anything has happened since it began.
  */
 export class ScriptedApiServer implements AsyncDisposable {
   readonly #server: Server;
   readonly #listening: Promise<void>;
   readonly #scheme: string;
-  /** Each with whether it hears bookmarks. */
-  readonly #watches = new Map<ServerResponse, boolean>();
+  /** Each with the version from which on it hears bookmarks; there are watches that hear none. */
+  readonly #watches = new Map<ServerResponse, number>();
   /** Watches that were asked for while it was mute. */
   readonly #unanswered = new Set<ServerResponse>();
   /** What happened, for watches that come later. */
@@ -90,9 +90,11 @@ export class ScriptedApiServer implements AsyncDisposable {
     this.#happened("DELETED", { ...node, metadata });
   }
 
+  /** Only where something has happened since a watch began: else it hears nothing at all. */
   bookmark(): void {
-    if (this.#watches.size > 0) this.bookmarks++;
-    for (const [watch, hears] of this.#watches) if (hears) watch.write(this.#bookmark());
+    const hearing = [...this.#watches].filter(([, from]) => this.version >= from);
+    if (hearing.length > 0) this.bookmarks++;
+    for (const [watch] of hearing) watch.write(this.#bookmark());
   }
 
   /** To all watches, as it is. */
@@ -160,7 +162,6 @@ export class ScriptedApiServer implements AsyncDisposable {
 
   #watch(asked: URLSearchParams, response: ServerResponse): void {
     const version = Number(asked.get("resourceVersion"));
-    const hearsBookmarks = asked.get("allowWatchBookmarks") === "true";
     response.on("close", () => {
       this.#watches.delete(response);
       this.#unanswered.delete(response);
@@ -173,13 +174,16 @@ export class ScriptedApiServer implements AsyncDisposable {
       return;
     }
     for (const event of this.#history) if (event.version > version) response.write(event.line);
-    this.#watches.set(response, hearsBookmarks);
-    this.#endAfter(Number(asked.get("timeoutSeconds") ?? "1800"), response, hearsBookmarks);
+    const hears = asked.get("allowWatchBookmarks") === "true";
+    const bookmarksFrom = hears ? Math.max(version, this.version) + 1 : Number.POSITIVE_INFINITY;
+    this.#watches.set(response, bookmarksFrom);
+    this.#endAfter(Number(asked.get("timeoutSeconds") ?? "1800"), response, bookmarksFrom);
   }
 
   /** With a last bookmark before, so that whoever watched goes on from there. */
-  #endAfter(seconds: number, watch: ServerResponse, hearsBookmarks: boolean): void {
-    const last = setTimeout(() => hearsBookmarks && watch.write(this.#bookmark()), (seconds - lastBookmarkS) * 1000);
+  #endAfter(seconds: number, watch: ServerResponse, bookmarksFrom: number): void {
+    const sayWhere = () => this.version >= bookmarksFrom && watch.write(this.#bookmark());
+    const last = setTimeout(sayWhere, (seconds - lastBookmarkS) * 1000);
     const end = setTimeout(() => watch.end(), seconds * 1000);
     watch.on("close", () => {
       clearTimeout(last);
