@@ -59,7 +59,7 @@ export const agentCommand = defineCommand({
     if (cleanup) return cleanUp(file, json, console);
     const io = logFile === undefined ? console : await logInto(logFile, console);
     if (service && followsConfig) {
-      console.stderr(
+      io.stderr(
         `Cannot follow the configuration as a service: Windows starts none anew that ends well, wanted one of both\n`,
       );
       return exitStatus.wrongArguments;

@@ -192,12 +192,15 @@ describeWith("what Kubernetes' schemas say of the chart's objects", ["linux", "h
   // The oldest that has all kinds, one in the middle, the newest whose schema the tests have.
   const versions = ["1.30", "1.34", "1.37"];
 
-  test.each(sets)("with values %s nothing is wrong, strictly, from the oldest to the newest", async (_, given) => {
+  test("with whatever values nothing is wrong, strictly, from the oldest to the newest", async () => {
     using scratch = scratchDir();
-    const file = join(scratch.path, "values.json");
-    await Bun.write(file, JSON.stringify(given));
-    const objects = await template(findHelm() ?? "", ["--values", file]);
-    for (const each of versions) expect(await schemaProblems(objects, each), each).toEqual([]);
+    const rendered: string[] = [];
+    for (const [name, given] of sets) {
+      const file = join(scratch.path, `${name}.json`);
+      await Bun.write(file, JSON.stringify(given));
+      rendered.push(await template(findHelm() ?? "", ["--values", file]));
+    }
+    for (const each of versions) expect(await schemaProblems(rendered.join(""), each), each).toEqual([]);
   });
 
   test("before the admission policy nothing is wrong either, without it", async () => {
