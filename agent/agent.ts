@@ -24,6 +24,7 @@ import { agentIpamRpcs } from "./services/ipam-service.ts";
 import { mendRpcs } from "./services/mend-service.ts";
 import { nodeRpcs } from "./services/node-service.ts";
 import { Janitor } from "./state/janitor.ts";
+import { knowsEveryOwner } from "./state/known-owners.ts";
 import { ownerKey } from "./state/owner-key.ts";
 import { reconcile } from "./state/reconcile.ts";
 import type { Source } from "./state/sources.ts";
@@ -200,11 +201,13 @@ export class Agent {
     const { logger, leftover, allocator } = this.#parts;
     const config = joined?.config ?? this.#parts.config;
     if (joined !== undefined) this.#resources.use(joined.membership);
+    const known = new Set(config.networks.map(({ name }) => name).filter((name) => knowsEveryOwner(allocator, name)));
     const dataPath = this.#dependencies.createDataPath({
       config,
       ...(joined === undefined ? {} : { cluster: joined.membership }),
       podOf: (owner) => allocator.find(owner)[0]?.pod,
-      leasedTo: (owner) => allocator.standing(owner).map(({ address }) => address.ip),
+      // Of a pod whose leases are lost in part nothing says so: then what stands on the node is the better witness.
+      leasedTo: (owner) => (known.has(owner.network) ? allocator.standing(owner).map(({ address }) => address.ip) : []),
       leftover: (owner) => void leftover.set(ownerKey(owner), owner),
     });
     this.#resources.use(dataPath);

@@ -19,6 +19,7 @@ export { type Lease, type LeaseState, leaseStates } from "./lease.ts";
 export { loadCheck, loadStrangeKeys } from "./load-check.ts";
 export { loadIpamCommands } from "./load-commands.ts";
 export { runIpamPlugin } from "./plugin.ts";
+export { isNameless } from "./recovery/hold.ts";
 export { openSound } from "./recovery/open-sound.ts";
 export { StoreWatch } from "./recovery/store-watch.ts";
 export { ipamResult, readDns } from "./result.ts";

@@ -11,7 +11,7 @@ export interface DataPathNeeds {
   readonly cluster?: Cluster;
   /** Which pod an attachment is of, as its lease says it. */
   podOf(owner: Owner): Pod | undefined;
-  /** Its addresses by our own allocator. */
+  /** All of its addresses by our own allocator; none where that does not know all of them. */
   leasedTo(owner: Owner): readonly Ip[];
   /** Hears of interfaces that stand and that nobody wants any more: the janitor goes on with them. */
   leftover(owner: Owner): void;

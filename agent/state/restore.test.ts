@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { formatCidr, parseCidr } from "../../shared/ip.ts";
+import { knowsEveryOwner } from "./known-owners.ts";
 import { ownerKey } from "./owner-key.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
 import { reconcile } from "./reconcile.ts";
@@ -81,6 +82,23 @@ test("after damage new pods get an address once every interface has its leases, 
   ]);
   parts.allocator.allocate(ownerOf("new"), parts.ipam);
   expect(leases()).toContain("10.9.0.4/24 new allocated");
+});
+
+test("after damage an interface has all of its leases again, also where the name of one's holder alone was lost", async () => {
+  parts.allocator.allocate(ownerOf("half"), parts.ipam);
+  stand("half", "10.9.0.2/24", "10.9.0.200/24");
+  parts.allocator.restore(
+    {
+      owner: { network: "pods", sandboxId: "unreadable-10.9.0.200", ifname: "" },
+      addresses: [parseCidr("10.9.0.200/24")!],
+    },
+    parts.ipam.rangeSets,
+    () => false,
+  );
+  expect(knowsEveryOwner(parts.allocator, "pods")).toBe(false);
+  await reconcile(parts);
+  expect(leases()).toEqual(["10.9.0.2/24 half allocated", "10.9.0.200/24 half allocated"]);
+  expect(knowsEveryOwner(parts.allocator, "pods")).toBe(true);
 });
 
 test("after damage no new pod gets an address while an interface shows none", async () => {

@@ -6,6 +6,7 @@ import type { AgentParts } from "../agent-parts.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
 import type { Attached } from "../datapath/datapath.ts";
 import { ipamSection } from "../verbs/network.ts";
+import { knowsEveryOwner } from "./known-owners.ts";
 import { ownerFields, ownerKey } from "./owner-key.ts";
 import type { ReconcilePlan } from "./reconcile-plan.ts";
 
@@ -13,7 +14,8 @@ type Parts = Pick<AgentParts, "allocator" | "attached" | "config" | "dataPath" |
 
 /**
  * Gives interfaces that stand the leases back that were lost. Where the database was damaged this goes over all
- * interfaces of a network, and the network gives out addresses again once each of them is accounted for.
+ * interfaces of a network, as a part of a pod's leases may be lost or nameless, and the network gives out addresses
+ * again once each of them is accounted for.
  */
 export async function restoreLost(parts: Parts, plan: ReconcilePlan): Promise<void> {
   const standing = new Set([...plan.adopt, ...plan.restore].map(({ owner }) => ownerKey(owner)));
@@ -21,7 +23,7 @@ export async function restoreLost(parts: Parts, plan: ReconcilePlan): Promise<vo
     const isOurs = ({ owner, ownLease }: Attached): boolean => ownLease && owner.network === network.name;
     const lost = plan.restore.filter(isOurs);
     const incomplete = !parts.allocator.isComplete(network.name);
-    const work = incomplete ? [...plan.adopt.filter(isOurs), ...lost] : lost;
+    const work = knowsEveryOwner(parts.allocator, network.name) ? lost : [...plan.adopt.filter(isOurs), ...lost];
     let sure = true;
     for (const attached of work) sure = (await restoreOne(parts, network, attached, standing)) && sure;
     if (!incomplete) continue;

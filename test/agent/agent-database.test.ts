@@ -78,6 +78,25 @@ describeWith("an agent whose database is damaged or gone", ["root", "nft"], () =
     },
   );
 
+  test.each(["min", "max"])(
+    "a pod of whose leases one is nameless keeps both of its addresses: the %s of them",
+    async (which) => {
+      const first = await home.start();
+      const before = [await add("pod1"), await add("pod2"), await add("pod3")];
+      await first.end();
+      const db = new DatabaseSync(database);
+      const one = `SELECT ${which}(address) FROM lease WHERE sandbox_id = 'pod2'`;
+      db.exec(`UPDATE lease SET sandbox_id = 'unreadable-x', ifname = '' WHERE address = (${one})`);
+      db.close();
+      await home.start();
+      for (const { address } of before[1]?.ips ?? []) {
+        const [ip = ""] = address.split("/");
+        expect(await sandbox.ping(undefined, ip)).toBe(true);
+      }
+      await allIsKnown(before);
+    },
+  );
+
   test("the first run after a reboot says what it plans, and gives nothing back before the grace is over", async () => {
     const first = await home.start();
     await add("pod1");

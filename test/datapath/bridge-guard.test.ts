@@ -78,6 +78,30 @@ describeWith("packet rules about pods on a kernel bridge", ["root", "nft"], () =
     }
   });
 
+  test("stand whole at every moment while they are made anew, by this agent and by the next", async () => {
+    const whole = await everything();
+    for (const again of [() => dataPath.start(), () => restart()]) {
+      let made = false;
+      const making = again().then(() => {
+        made = true;
+      });
+      // The kernel shows what stands between two transactions.
+      for (let look = 0; !made && look < 100; look++) expect(await everything()).toBe(whole);
+      await making;
+      expect(await everything()).toBe(whole);
+    }
+  });
+
+  test("replace what somebody else has put in their place", async () => {
+    const whole = await everything();
+    await sandbox.node(`nft delete table inet ${table}`);
+    await sandbox.node(`nft add table inet ${table}`);
+    await sandbox.node(`nft add chain inet ${table} loopback { type filter hook input priority 0 ; }`);
+    await dataPath.start();
+    expect(await everything()).toBe(whole);
+    expect(await isGuarded()).toBe(true);
+  });
+
   test("a pod that comes when they are gone brings them back, for all", async () => {
     await sandbox.node("nft flush ruleset");
     const c = await wirePod(sandbox, dataPath, "c", 12);

@@ -142,7 +142,7 @@ describe.each(servers)("%s", (name, start) => {
     });
 
     test("end at their deadline where the server is frozen, and work once it goes on", async () => {
-      peer.freeze();
+      await peer.freeze();
       const error = await failure(add(socket, "echo", { timeoutMs: 200 }));
       expect(error).toMatchObject({ grpcCode: GrpcCode.deadlineExceeded, unreachable: false });
       const waiting = add(socket, "arguments");

@@ -2,12 +2,13 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { createInterface } from "node:readline";
+import { freeze } from "../support/freeze.ts";
 
 /** A server in a process of its own, so that it can be stopped and killed. */
 export interface Peer extends AsyncDisposable {
   readonly socket: string;
   /** Stops it from running: it keeps its connections and answers nothing. */
-  freeze(): void;
+  freeze(): Promise<void>;
   thaw(): void;
   /** Ends it at once, its socket file left behind. */
   kill(): Promise<void>;
@@ -27,7 +28,7 @@ export async function startPeer(command: string, args: readonly string[], socket
   }
   return {
     socket,
-    freeze: () => void child.kill("SIGSTOP"),
+    freeze: () => freeze(child),
     thaw: () => void child.kill("SIGCONT"),
     kill,
     [Symbol.asyncDispose]: kill,

@@ -85,7 +85,7 @@ describeWith("a queue that is full", ["linux"], () => {
   test("is waited for: some calls get their turn when the server goes on, the others end at their deadline", async () => {
     const socket = join(folder, "full.sock");
     await using peer = await startPeer(process.execPath, [server, socket, "1"], socket);
-    peer.freeze();
+    await peer.freeze();
     const impatient = await Promise.all(Array.from({ length: 6 }, () => failureOf(socket, 300)));
     expect(new Set(impatient.map((error) => error.grpcCode))).toEqual(new Set([GrpcCode.deadlineExceeded]));
     // A queue of one holds two; the others were never connected, and no server has seen them.

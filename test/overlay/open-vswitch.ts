@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execa } from "execa";
+import { freeze } from "../support/freeze.ts";
 
 const schema = "/usr/share/openvswitch/vswitch.ovsschema";
 
@@ -82,10 +83,8 @@ export class OpenVswitch implements AsyncDisposable {
   async stop(daemon: DaemonName, signal: "SIGTERM" | "SIGKILL" | "SIGSTOP" | "SIGCONT" = "SIGTERM"): Promise<void> {
     const child = this.#daemons.get(daemon);
     if (child === undefined) return;
-    if (signal === "SIGSTOP" || signal === "SIGCONT") {
-      child.kill(signal);
-      return;
-    }
+    if (signal === "SIGSTOP") return freeze(child);
+    if (signal === "SIGCONT") return void child.kill(signal);
     this.#daemons.delete(daemon);
     const ended = child.exitCode === null && child.signalCode === null ? onceEnded(child) : undefined;
     child.kill(signal);

@@ -4,6 +4,7 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs"
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freeze } from "../support/freeze.ts";
 import { textAt } from "./text-at.ts";
 
 /** Where a member is: an address, and the network namespace that has it. */
@@ -132,10 +133,8 @@ export class EtcdCluster implements AsyncDisposable {
     const member = this.#member(i);
     const { process } = member;
     if (process === undefined) return;
-    if (signal === "SIGSTOP" || signal === "SIGCONT") {
-      process.kill(signal);
-      return;
-    }
+    if (signal === "SIGSTOP") return freeze(process);
+    if (signal === "SIGCONT") return void process.kill(signal);
     member.process = undefined;
     const ended =
       process.exitCode === null && process.signalCode === null

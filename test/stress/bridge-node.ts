@@ -261,9 +261,13 @@ export class BridgeNode implements StressNode {
     return plugins === 0 ? [] : [`${plugins} plugins still run, wanted none`];
   }
 
-  /** Without the elements of sets, which come and go with pods. */
-  #rules(): Promise<string> {
-    return this.machine.run("nft --stateless --terse list ruleset");
+  /** Without the elements of sets, which come and go with pods, and in one order, whichever of them was made first. */
+  async #rules(): Promise<string> {
+    const ruleset = await this.machine.run("nft --stateless --terse list ruleset");
+    const tables = ruleset.split(/^(?=table )/m).map((table) => table.split(/^(?=\tset |\tchain |\})/m));
+    return tables
+      .map(([table, ...parts]) => [table, ...parts.map((part) => part.trimEnd()).sort()].join("\n"))
+      .join("\n");
   }
 
   /** On a kernel bridge the packet rules know each pod's port and addresses. */

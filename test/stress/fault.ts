@@ -5,7 +5,7 @@ export interface Struck extends AsyncDisposable {
   /** For the log: whom or what it met. */
   readonly what: string;
   /** Pods that lost their network by it and get it back only by being made anew, as after a reboot. */
-  readonly lost: readonly StressPod[];
+  readonly lost: readonly StressPod[] | "all";
 }
 
 /** What can go wrong on a node, as docs/reliability.md lists it. */

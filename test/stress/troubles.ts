@@ -29,19 +29,20 @@ export class Troubles {
     return this.#all.filter((trouble) => trouble.from <= to && trouble.to >= from);
   }
 
-  /** Whether a call that ran so long may have ended so. */
-  excuse(verb: StressVerb, outcome: StressOutcome, during: readonly Trouble[]): boolean {
-    if (outcome.t === "ok") return true;
-    if (outcome.t === "died") return during.some(({ fault }) => fault.killsPlugins === true);
-    return during.some(({ fault }) => fault.refusals[verb]?.includes(outcome.code) === true);
-  }
-
   /** Whether the pod may have no network: it lost it for good, or packets are lost at the moment. */
   async explains(pod: StressPod, from: number): Promise<boolean> {
     for (const { fault, struck } of this.during(from, performance.now())) {
-      if ((await struck)?.lost.includes(pod) === true) return true;
+      const lost = (await struck)?.lost ?? [];
+      if (lost === "all" || lost.includes(pod)) return true;
       if (fault.interrupts === true) return true;
     }
     return false;
   }
+}
+
+/** Whether a call under these faults may have ended so. */
+export function isExcused(verb: StressVerb, outcome: StressOutcome, faults: readonly Fault[]): boolean {
+  if (outcome.t === "ok") return true;
+  if (outcome.t === "died") return faults.some(({ killsPlugins }) => killsPlugins === true);
+  return faults.some(({ refusals }) => refusals[verb]?.includes(outcome.code) === true);
 }

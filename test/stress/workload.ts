@@ -5,7 +5,7 @@ import { Lane } from "./lane.ts";
 import { Latencies } from "./latencies.ts";
 import { addressesOf, type PodVerb } from "./runtime-call.ts";
 import type { StressNode, StressOutcome, StressPod, StressVerb } from "./stress-node.ts";
-import { Troubles } from "./troubles.ts";
+import { isExcused, Troubles } from "./troubles.ts";
 
 /** After a fault's end the node is ready again within this time, on a machine with other work. */
 const settlesWithinMs = 60_000;
@@ -33,7 +33,8 @@ export class Workload {
   readonly #lanes: readonly Lane[];
   /** What the runtime would list: pods whose ADD is under way and whose DEL has not succeeded are among them. */
   readonly #listed = new Set<StressPod>();
-  readonly #lost = new Set<StressPod>();
+  /** And by which fault. */
+  readonly #lost = new Map<StressPod, Fault>();
   /** Addresses of pods that live. */
   readonly #holders = new Map<string, StressPod>();
   #collecting: Promise<StressOutcome> | undefined;
@@ -89,7 +90,7 @@ export class Workload {
     const trouble = this.#troubles.begin(fault, striking);
     try {
       const struck = await striking;
-      this.#note(struck);
+      this.#note(fault, struck);
       await Bun.sleep(lastsMs);
       this.events.add(`HEAL ${fault.name}`);
       await struck[Symbol.asyncDispose]();
@@ -105,12 +106,14 @@ export class Workload {
     }
   }
 
-  #note({ what, lost }: Struck): void {
-    for (const pod of lost) {
-      this.#lost.add(pod);
+  #note(fault: Fault, { what, lost }: Struck): void {
+    // An ADD may have succeeded since it began to strike.
+    const pods = lost === "all" ? this.pods : lost;
+    for (const pod of pods) {
+      this.#lost.set(pod, fault);
       this.yield(pod);
     }
-    this.events.add(`STRUCK ${what}${lost.length === 0 ? "" : `, ${lost.length} pods lost their network`}`);
+    this.events.add(`STRUCK ${what}${pods.length === 0 ? "" : `, ${pods.length} pods lost their network`}`);
   }
 
   async #settle(fault: Fault): Promise<void> {
@@ -188,7 +191,7 @@ export class Workload {
   }
 
   call(verb: PodVerb, pod: StressPod): Promise<StressOutcome> {
-    return this.#judged(verb, shortOf(pod), () => this.node.call(verb, pod));
+    return this.#judged(verb, shortOf(pod), () => this.node.call(verb, pod), pod);
   }
 
   async status(): Promise<void> {
@@ -224,7 +227,12 @@ export class Workload {
   }
 
   /** Every call goes through here: its time, its end, and whether that may be. */
-  async #judged(verb: StressVerb, about: string, call: () => Promise<StressOutcome>): Promise<StressOutcome> {
+  async #judged(
+    verb: StressVerb,
+    about: string,
+    call: () => Promise<StressOutcome>,
+    pod?: StressPod,
+  ): Promise<StressOutcome> {
     const from = performance.now();
     const outcome = await call();
     const during = this.#troubles.during(from, performance.now());
@@ -233,7 +241,10 @@ export class Workload {
     const names = during.map(({ fault }) => fault.name).join(", ");
     this.latencies.add(verb, outcome.ms, during.length === 0 ? undefined : names);
     const under = during.length === 0 ? "" : ` (under: ${names})`;
-    if (!this.#troubles.excuse(verb, outcome, during)) this.violate(`${words}${under}`);
+    // Until it is made anew a pod that a fault took something from stays without, whatever else has ended.
+    const took = pod === undefined ? undefined : this.#lost.get(pod);
+    const faults = [...during.map(({ fault }) => fault), ...(took === undefined ? [] : [took])];
+    if (!isExcused(verb, outcome, faults)) this.violate(`${words}${under}`);
     if (outcome.ms > this.node.deadlineMs[verb])
       this.violate(`${words}${under}, wanted ${this.node.deadlineMs[verb]} ms at most`);
     return outcome;

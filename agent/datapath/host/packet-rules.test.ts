@@ -11,12 +11,10 @@ const network = {
 };
 
 const guards = `  chain unforwarded {
-    type filter hook forward priority filter; policy accept;
     iifname "br-pods" ip6 daddr fe80::/10 drop;
     iifname "br-pods" ip6 daddr ::/128 drop;
   }
   chain loopback {
-    type filter hook prerouting priority raw; policy accept;
     iifname "br-pods" ip saddr 127.0.0.0/8 drop;
     iifname "br-pods" ip daddr 127.0.0.0/8 drop;
     iifname "br-pods" ip6 saddr ::1/128 drop;
@@ -24,17 +22,26 @@ const guards = `  chain unforwarded {
   }
 `;
 
-test("replaces the table of its bridge in one go, with one rule per subnet", () => {
+const emptied = (name: string, hook: string): string =>
+  `add chain inet pipette-br-pods ${name} { ${hook}; policy accept; }\nflush chain inet pipette-br-pods ${name}\n`;
+const gone = (name: string): string =>
+  ["add", "flush", "delete"].map((verb) => `${verb} chain inet pipette-br-pods ${name}\n`).join("");
+const guardsEmptied =
+  emptied("unforwarded", "type filter hook forward priority filter") +
+  emptied("loopback", "type filter hook prerouting priority raw") +
+  ["tunnel-input", "tunnel-forward", "tunnel-output"].map(gone).join("");
+
+test("replaces the chains of its bridge in one go, with one rule per subnet", () => {
   expect(packetRules(network)).toBe(`table inet pipette-br-pods
-delete table inet pipette-br-pods
-table inet pipette-br-pods {
+${emptied("postrouting", "type nat hook postrouting priority srcnat")}${gone("projects")}${emptied(
+  "unhidden",
+  "type filter hook postrouting priority srcnat + 10",
+)}${guardsEmptied}table inet pipette-br-pods {
   chain postrouting {
-    type nat hook postrouting priority srcnat; policy accept;
     ip saddr 10.1.2.0/24 ip daddr != { 10.1.2.0/24, 224.0.0.0/4 } oifname != "br-pods" masquerade;
     ip6 saddr fd00:1::/64 ip6 daddr != { fd00:1::/64, ff00::/8 } oifname != "br-pods" masquerade;
   }
   chain unhidden {
-    type filter hook postrouting priority srcnat + 10; policy accept;
     ct direction reply accept;
     ip saddr 10.1.2.0/24 ip daddr != { 10.1.2.0/24, 224.0.0.0/4 } oifname != "br-pods" drop;
     ip6 saddr fd00:1::/64 ip6 daddr != { fd00:1::/64, ff00::/8 } oifname != "br-pods" drop;
@@ -45,7 +52,7 @@ ${guards}}
 
 test("guards the node also where nothing is to be masqueraded", () => {
   expect(packetRules({ ...network, masquerade: false })).toBe(
-    `table inet pipette-br-pods\ndelete table inet pipette-br-pods\ntable inet pipette-br-pods {\n${guards}}\n`,
+    `table inet pipette-br-pods\n${["postrouting", "projects", "unhidden"].map(gone).join("")}${guardsEmptied}table inet pipette-br-pods {\n${guards}}\n`,
   );
 });
 
@@ -55,10 +62,14 @@ test.each([
   [{ protocol: "gre" }, "meta l4proto gre"],
 ] as const)("drops what looks like the tunnel's on every way out of the node's kernel: %o", (tunnel, words) => {
   const rules = packetRules({ ...network, tunnel });
-  for (const hook of ["input", "forward", "postrouting"])
-    expect(rules).toContain(
-      `type filter hook ${hook} priority filter; policy accept;\n    iifname "br-pods" ${words} drop;\n`,
-    );
+  for (const [name, hook] of [
+    ["tunnel-input", "input"],
+    ["tunnel-forward", "forward"],
+    ["tunnel-output", "postrouting"],
+  ] as const) {
+    expect(rules).toContain(emptied(name, `type filter hook ${hook} priority filter`));
+    expect(rules).toContain(`  chain ${name} {\n    iifname "br-pods" ${words} drop;\n`);
+  }
 });
 
 test("keeps packets to exempt blocks as they are, each block once, since nftables takes none inside another", () => {
@@ -96,7 +107,7 @@ test("without nft pods that need no masquerade have their network, and the node 
 test("lets nobody hide a pod from another where projects are kept apart, but from itself", () => {
   const exempt = [parseCidr("10.1.0.0/16")!, parseCidr("10.1.2.0/24")!];
   const rules = packetRules({ ...network, masquerade: false, exempt, multitenant: true });
-  expect(rules).toContain("    type nat hook postrouting priority srcnat - 10; policy accept;");
+  expect(rules).toContain(emptied("projects", "type nat hook postrouting priority srcnat - 10"));
   expect(rules).toContain(
     [
       '    oifname "br-pods" ip saddr { 10.1.0.0/16 } add @itself4 { ip saddr . ip saddr };',

@@ -22,10 +22,9 @@ interface Chain {
 /** One table per bridge, so that agents with different bridges on one node leave each other alone. */
 export const packetTable = ({ bridge }: Pick<ForwardedNetwork, "bridge">): string => `pipette-${bridge}`;
 
-/** Those that have rules. */
 function chainsOf(network: ForwardedNetwork): readonly Chain[] {
   const tunnel = tunnelRules(network);
-  const chains: readonly Chain[] = [
+  return [
     { name: "postrouting", hook: "type nat hook postrouting priority srcnat", rules: masqueradeRules(network) },
     { name: "projects", hook: "type nat hook postrouting priority srcnat - 10", ...projectRules(projectsOf(network)) },
     // What is left of pods' addresses behind all translations, ours and others'.
@@ -37,20 +36,36 @@ function chainsOf(network: ForwardedNetwork): readonly Chain[] {
     // What IPVS has translated is not forwarded: it leaves as if the node had sent it.
     { name: "tunnel-output", hook: "type filter hook postrouting priority filter", rules: tunnel },
   ];
-  return chains.filter(({ rules }) => rules.length > 0);
 }
 
-/** Replaces the network's table in one transaction. */
+/**
+ * Replaces the network's chains in one transaction. What else is in the table stays: were the rules about absent pods
+ * to go with it, the node would ask for addresses that nobody has until they are back.
+ */
 export function packetRules(network: ForwardedNetwork): string {
-  const table = `table inet ${packetTable(network)}`;
-  const chains = chainsOf(network).flatMap(({ name, hook, sets = [], rules }) => [
-    ...sets.map((text) => `  ${text}`),
-    `  chain ${name} {`,
-    `    ${hook}; policy accept;`,
-    ...rules.map((text) => `    ${text};`),
-    "  }",
-  ]);
-  return [...emptied(network), `${table} {`, ...chains, "}", ""].join("\n");
+  const table = `inet ${packetTable(network)}`;
+  const chains = chainsOf(network);
+  const wanted = chains.filter(({ rules }) => rules.length > 0);
+  return [
+    `table ${table}`,
+    ...chains.flatMap((chain) => emptiedChain(table, chain)),
+    `table ${table} {`,
+    ...wanted.flatMap(({ name, sets = [], rules }) => [
+      ...sets.map((text) => `  ${text}`),
+      `  chain ${name} {`,
+      ...rules.map((text) => `    ${text};`),
+      "  }",
+    ]),
+    "}",
+    "",
+  ].join("\n");
+}
+
+/** Declaring what is there already changes nothing, and lets the rest succeed where it is not. */
+function emptiedChain(table: string, { name, hook, rules }: Chain): readonly string[] {
+  const chain = `chain ${table} ${name}`;
+  if (rules.length === 0) return [`add ${chain}`, `flush ${chain}`, `delete ${chain}`];
+  return [`add ${chain} { ${hook}; policy accept; }`, `flush ${chain}`];
 }
 
 /** Declaring a table first makes its deletion succeed in any case. */
@@ -65,7 +80,10 @@ function emptied(network: Pick<ForwardedNetwork, "bridge">): readonly string[] {
  * @throws {CniError} 102 with what `nft` said
  */
 export async function installPacketRules(networks: readonly ForwardedNetwork[]): Promise<string | undefined> {
-  const refusal = await load(networks.map(packetRules).join(""));
+  const rules = networks.map(packetRules).join("");
+  let refusal = await load(rules);
+  // Chains or sets of the same names that are others, from somebody else or another release, are in the way.
+  if (refusal?.isAbsent === false) refusal = await load([...networks.flatMap(emptied), rules].join("\n"));
   if (refusal === undefined) return undefined;
   // Without the program there are no rules of ours that could be in the way.
   if (refusal.isAbsent && networks.every((each) => masqueradeRules(each).length === 0 && each.multitenant !== true))
@@ -106,7 +124,8 @@ export function missingPacketRules(kernel: Kernel, networks: readonly ForwardedN
   using socket = kernel.openPacketFilterSocket();
   return networks.flatMap((network) => {
     const table = packetTable(network);
-    const counts = chainsOf(network).map(({ name, rules }) => ({
+    const chains = chainsOf(network).filter(({ rules }) => rules.length > 0);
+    const counts = chains.map(({ name, rules }) => ({
       wanted: rules.length,
       found: countRules(socket, table, name),
     }));

@@ -13,10 +13,10 @@ const rebooted: Fault = {
   endsAgent: true,
   killsPlugins: true,
   refusals: { ADD: [4, 11], DEL: [11], CHECK: [4, 11, 103], STATUS: [50] },
-  strike: async (node, pods) => {
+  strike: async (node) => {
     await node.endAgent("SIGKILL");
     await boot(bridgeNode(node));
-    return { what: "the node", lost: pods, [Symbol.asyncDispose]: () => node.startAgent() };
+    return { what: "the node", lost: "all", [Symbol.asyncDispose]: () => node.startAgent() };
   },
 };
 
