@@ -58,8 +58,9 @@ export async function told(node: UpgradeNode): Promise<Told> {
   return { rules: ownRules(await node.namespace.run("nft --stateless --terse list ruleset")), pods: texts, others };
 }
 
-/** But for the rules about pods' ports, which an earlier release neither has nor takes away. */
-const ownRules = (rules: string): string => rules.replace(/^table bridge [\s\S]*?^\}\n?/gm, "");
+/** But for the rules about pods' ports, on a bridge and beside a switch, which an earlier release neither has nor takes away. */
+const ownRules = (rules: string): string =>
+  rules.replace(/^table (bridge |\w+ pipette-beside-)[\s\S]*?^\}\n?/gm, "");
 
 /** The kernel gives these, a second or two after an interface is up. */
 const isOfLink = (address: string): boolean => /^(fe80:|ff00:)/.test(address);
