@@ -45,7 +45,7 @@ describeWith("what the kernel says of changes", ["root", "nft"], () => {
   test("says that it had no room for all of it, once, and goes on", async () => {
     using changes = kernel.openLinkChanges();
     using namespace = NetworkNamespace.current();
-    await namespace.ip(...Array.from({ length: 2_000 }, (_, i) => `link set lo mtu ${60_000 - i}`));
+    await namespace.ip(...Array.from({ length: 8_000 }, (_, i) => `link set lo mtu ${60_000 - i}`));
     expect(changes.drain(() => undefined)).toBe(true);
     let heard = 0;
     await sandbox.node("ip link set lo mtu 65000");
