@@ -24,12 +24,16 @@ export class Kernel implements Disposable {
 
   /** A socket in this process's own namespace. @throws {NetlinkError} */
   openSocket(): NetlinkSocket {
-    return this.#socket(openDescriptor(this.#libc), "open a netlink socket");
+    return this.#socket(openDescriptor(this.#libc), "open a netlink socket", this.#ports);
   }
 
   /** A socket in this process's own namespace for what `nft` sets up. @throws {NetlinkError} */
   openPacketFilterSocket(): NetlinkSocket {
-    return this.#socket(openDescriptor(this.#libc, Protocol.NETFILTER), "open a netlink socket for packet filters");
+    return this.#socket(
+      openDescriptor(this.#libc, Protocol.NETFILTER),
+      "open a netlink socket for packet filters",
+      this.#ports,
+    );
   }
 
   /** Hears of changes to interfaces, addresses and routes of this process's own namespace. @throws {NetlinkError} */
@@ -84,8 +88,8 @@ export class Kernel implements Disposable {
     return new ChangeSocket(this.#libc, fd, groups);
   }
 
-  #socket(fd: number, action: string): NetlinkSocket {
+  #socket(fd: number, action: string, ports?: Set<number>): NetlinkSocket {
     if (fd < 0) throw new NetlinkError(action, this.#libc.errno(), errnoName(this.#libc.errno()));
-    return new NetlinkSocket(this.#libc, this.#buffers, fd, this.#ports);
+    return new NetlinkSocket(this.#libc, this.#buffers, fd, ports);
   }
 }

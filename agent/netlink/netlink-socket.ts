@@ -61,14 +61,14 @@ export function openDescriptor(libc: Libc, protocol: number = Protocol.ROUTE): n
 export class NetlinkSocket implements Disposable {
   readonly #libc: Libc;
   readonly #buffers: NetlinkBuffers;
-  /** Of all sockets by which this process changes anything. */
-  readonly #ports: Set<number>;
+  /** Of sockets by which this process changes something in its own namespace. */
+  readonly #ports: Set<number> | undefined;
   #fd: number;
   #port = 0;
   #sequence = 0;
 
-  /** Takes over `fd`. @param ports where it notes its own */
-  constructor(libc: Libc, buffers: NetlinkBuffers, fd: number, ports = new Set<number>()) {
+  /** Takes over `fd`. @param ports where it notes its own, for as long as the process runs: others of ours may have the same */
+  constructor(libc: Libc, buffers: NetlinkBuffers, fd: number, ports?: Set<number>) {
     this.#libc = libc;
     this.#ports = ports;
     this.#buffers = buffers;
@@ -249,7 +249,6 @@ export class NetlinkSocket implements Disposable {
     if (this.#fd < 0) return;
     this.#libc.calls.close(this.#fd);
     this.#fd = -1;
-    this.#ports.delete(this.#port);
   }
 
   #next(): number {
@@ -269,15 +268,16 @@ export class NetlinkSocket implements Disposable {
     if (size < 0) throw new NetlinkError(action, this.#libc.errno(), "while waiting for the answer");
     if (size > bytes.length)
       throw new MalformedMessage(`A netlink datagram has ${size} bytes, room is ${bytes.length}`);
-    if (this.#port === 0) this.#notePort(size);
+    if (this.#port === 0 && this.#ports !== undefined) this.#port = this.#notePort(this.#ports, size);
     return readMessages(bytes.subarray(0, size));
   }
 
   /** The kernel gives a socket its port with the first request, and says it with every answer. */
-  #notePort(size: number): void {
+  #notePort(ports: Set<number>, size: number): number {
     const portAt = 12;
-    if (size < portAt + 4) return;
-    this.#port = new DataView(this.#buffers.in.bytes.buffer).getUint32(portAt, true);
-    this.#ports.add(this.#port);
+    if (size < portAt + 4) return 0;
+    const port = new DataView(this.#buffers.in.bytes.buffer).getUint32(portAt, true);
+    ports.add(port);
+    return port;
   }
 }

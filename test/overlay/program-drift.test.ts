@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { FlowWatch } from "../../agent/datapath/ovs/flow-watch.ts";
+import { watchFlows } from "../../agent/datapath/ovs/flow-watch.ts";
 import { type PipelineContext, trafficModes } from "../../agent/datapath/ovs/pipeline/context.ts";
 import { Category, cookieOf, learnedBit } from "../../agent/datapath/ovs/pipeline/cookie.ts";
 import { baseFlows, peerFlows, podFlows } from "../../agent/datapath/ovs/pipeline/mod.ts";
@@ -164,7 +164,7 @@ describeWith("a switch that somebody else has changed", ["linux", "root", "openv
     const program = await filled(partsOf(contextOf("encap")));
     const log: string[] = [];
     const logger = createLogger("info", (line) => void log.push(line));
-    open.use(new FlowWatch({ look: () => program.look(true), logger, everyMs: 20 }));
+    open.use(watchFlows({ look: () => program.look(true), logger, everyMs: 20 }));
     const before = await everything();
     for (const times of [1, 2]) {
       await other.do(deleteFlows());

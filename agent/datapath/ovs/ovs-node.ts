@@ -7,7 +7,7 @@ import { type RefusedRoute, refusedRoute } from "../node-route.ts";
 import { within } from "./bounded.ts";
 import { compareFlows } from "./compare-flows.ts";
 import { crowdedSwitch } from "./crowded-switch.ts";
-import { FlowWatch } from "./flow-watch.ts";
+import { watchFlows } from "./flow-watch.ts";
 import { MeterSupport } from "./metered.ts";
 import { dropNodePort } from "./node-bridge.ts";
 import { nodeRoutes } from "./node-routes.ts";
@@ -218,7 +218,7 @@ export class OvsNode implements OverlayNode {
       await this.#keepAddresses().catch(() => this.#settler.trigger());
       return program.look(true);
     };
-    this.#resources.use(new FlowWatch({ look, logger }));
+    this.#resources.use(watchFlows({ look, logger }));
     this.#follow();
   }
 
