@@ -124,7 +124,11 @@ export const agentConfiguration: Target = {
     run: (input) => {
       const read = parseAgentConfig(textOf(input), "f.yaml");
       if (!requireProblems(read) || read.t !== "ok") return;
-      for (const network of read.config.networks) conflistText(read.config, network, { plugins: read.config.cni.plugins ?? [], versions: read.config.cni.cniVersions ?? [] });
+      for (const network of read.config.networks)
+        conflistText(read.config, network, {
+          plugins: read.config.cni.plugins ?? [],
+          versions: read.config.cni.cniVersions ?? [],
+        });
     },
   }),
 };
