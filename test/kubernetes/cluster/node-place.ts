@@ -27,9 +27,16 @@ ${Object.entries(sysctls)
   .join("\n")}
 `;
 
+/** Waits for the end of its stdin, that is of whoever started it, and takes away what is left of a node without one. */
+const removal = `trap "" INT TERM HUP; read -r _; sleep 2
+for group in /sys/fs/cgroup/*$1; do find "$group" -depth -type d -exec rmdir {} \\; ; done 2>/dev/null
+rm -rf "$0"`;
+
 /** A machine for a kubelet: a `PrivateNode` whose usual places a program may write to, each where it is by default. */
 export async function startNodePlace(): Promise<PrivateNode> {
   const place = await PrivateNode.start({ ownGroups: true });
+  const remover = ["sh", "-c", removal, place.directory, place.cgroup];
+  Bun.spawn(remover, { stdin: "pipe", stdout: "ignore", stderr: "ignore" }).unref();
   try {
     await place.runWords(["sh", "-c", script]);
     return place;
