@@ -59,8 +59,7 @@ export async function told(node: UpgradeNode): Promise<Told> {
 }
 
 /** But for the rules about pods' ports, on a bridge and beside a switch, which an earlier release neither has nor takes away. */
-const ownRules = (rules: string): string =>
-  rules.replace(/^table (bridge |\w+ pipette-beside-)[\s\S]*?^\}\n?/gm, "");
+const ownRules = (rules: string): string => rules.replace(/^table (bridge |\w+ pipette-beside-)[\s\S]*?^\}\n?/gm, "");
 
 /** The kernel gives these, a second or two after an interface is up. */
 const isOfLink = (address: string): boolean => /^(fe80:|ff00:)/.test(address);
