@@ -149,7 +149,7 @@ describeWith(
       ])
         expect(said).toMatch(what);
       expect(await ours()).not.toMatch(/pipette|leases|veth/);
-      expect(readdirSync(node.placeOf("/opt/cni/bin"))).toEqual(["loopback"]);
+      expect(readdirSync(node.placeOf("/opt/cni/bin")).sort()).toEqual(["loopback", "portmap"]);
       expect(readdirSync(node.placeOf("/etc/cni/net.d"))).toEqual([]);
       const { id, log } = await node.startBeside(removal, "left");
       await eventually(() => log().includes("is mounted here"), "what is left");
