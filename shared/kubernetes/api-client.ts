@@ -129,13 +129,15 @@ export class ApiClient implements AsyncDisposable {
     };
     try {
       let answer = await once();
+      if (isGranted(answer)) return answer;
+      // Before anything else is waited for: what has come whole by then is lost to who reads it later.
+      let said = await statusIn(answer);
       if (answer.status === 401 && (await this.#access.credentials.renew())) {
-        await bytesOf(answer, mostRefusalBytes);
         answer = await once();
+        if (isGranted(answer)) return answer;
+        said = await statusIn(answer);
       }
-      if (answer.status >= 200 && answer.status < 300) return answer;
-      const text = new TextDecoder().decode(await bytesOf(answer, mostRefusalBytes).catch(() => new Uint8Array(0)));
-      throw refusalOf(action, answer.status, text, answer.header("retry-after"));
+      throw refusalOf(action, answer.status, said, answer.header("retry-after"));
     } catch (caught) {
       throw this.#errorOf(action, caught);
     }
@@ -147,8 +149,20 @@ export class ApiClient implements AsyncDisposable {
   }
 }
 
+const isGranted = ({ status }: ApiAnswer): boolean => status >= 200 && status < 300;
+
 export const isProtobuf = (answer: ApiAnswer): boolean =>
   (answer.header("content-type") ?? "").startsWith("application/vnd.kubernetes.protobuf");
+
+/** The `Status` of a refusal as JSON: whoever asks for protobuf gets it in protobuf too. What cannot be read is empty. */
+async function statusIn(answer: ApiAnswer): Promise<string> {
+  try {
+    const bytes = await bytesOf(answer, mostRefusalBytes);
+    return isProtobuf(answer) ? JSON.stringify(decodeEnvelope(bytes, {})) : new TextDecoder().decode(bytes);
+  } catch {
+    return "";
+  }
+}
 
 async function bytesOf({ body }: ApiAnswer, most: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];

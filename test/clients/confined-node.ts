@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { copyFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { compileExecutables, debianPlugins, executables } from "../conformance/plugin.ts";
 import { eventually } from "../support/agent-process.ts";
@@ -56,7 +56,8 @@ export class ConfinedNode implements AsyncDisposable {
       for (const name of ["uplink", "other"]) await node.run(`ip link set ${name} up`);
       await makeVolumes(node, pod);
       const pluginDir = placeOf(node, "/opt/cni/bin");
-      for (const name of ["loopback", "portmap"]) symlinkSync(join(debianPlugins, name), join(pluginDir, name));
+      // Copies: what a link leads to is not in the agent's image.
+      for (const name of ["loopback", "portmap"]) copyFileSync(join(debianPlugins, name), join(pluginDir, name));
       const containerd = await Containerd.start(node, { pluginDir, confDir: placeOf(node, "/etc/cni/net.d") });
       if (archive !== undefined) await containerd.importImage(archive);
       const sandbox = await containerd.cri.runPod("agent", {

@@ -50,12 +50,12 @@ describeWith("containers of podman", ["root", "podman", "cni-plugins", "gcc", "b
   });
 
   test("are named as podman names them", async () => {
-    await node.podman.start("web", []);
+    await node.podman.start("named", []);
     const [file = "", ...args] = node.base.home.command;
     const say = async (...words: string[]) => (await execa(file, [...args, ...words], { reject: false })).stdout;
-    expect(await say("status", "--socket", node.base.home.socket)).toMatch(/ web$/m);
-    expect(await say("ipam", "list", "--data-dir", node.base.home.dataDir)).toMatch(/ web +\d+s$/m);
-    expect(await say("ipam", "show", "web", "--data-dir", node.base.home.dataDir)).toMatch(/^pod +web$/m);
+    expect(await say("status", "--socket", node.base.home.socket)).toMatch(/ named$/m);
+    expect(await say("ipam", "list", "--data-dir", node.base.home.dataDir)).toMatch(/ named +\d+s$/m);
+    expect(await say("ipam", "show", "named", "--data-dir", node.base.home.dataDir)).toMatch(/^pod +named$/m);
   });
 
   test("join a second network and leave it again", async () => {
