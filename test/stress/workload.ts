@@ -213,12 +213,17 @@ export class Workload {
       if (await this.node.reaches(pod)) return;
       this.events.add(`ping ${shortOf(pod)} came back with nothing`);
     }
-    if (!(await this.#troubles.explains(pod, from))) this.violate(`${shortOf(pod)} does not reach its gateway`);
+    if (!(await this.#explains(pod, from))) this.violate(`${shortOf(pod)} does not reach its gateway`);
   }
 
   /** @param how what is not as it was */
   async differs(pod: StressPod, how: string): Promise<void> {
-    if (!(await this.#troubles.explains(pod, 0))) this.violate(`${shortOf(pod)}: ${how}`);
+    if (!(await this.#explains(pod, 0))) this.violate(`${shortOf(pod)}: ${how}`);
+  }
+
+  /** Until it is made anew a pod that a fault took something from stays without, whatever else has ended. */
+  async #explains(pod: StressPod, from: number): Promise<boolean> {
+    return this.isLost(pod) || (await this.#troubles.explains(pod, from));
   }
 
   violate(text: string): void {
@@ -241,7 +246,6 @@ export class Workload {
     const names = during.map(({ fault }) => fault.name).join(", ");
     this.latencies.add(verb, outcome.ms, during.length === 0 ? undefined : names);
     const under = during.length === 0 ? "" : ` (under: ${names})`;
-    // Until it is made anew a pod that a fault took something from stays without, whatever else has ended.
     const took = pod === undefined ? undefined : this.#lost.get(pod);
     const faults = [...during.map(({ fault }) => fault), ...(took === undefined ? [] : [took])];
     if (!isExcused(verb, outcome, faults)) this.violate(`${words}${under}`);
