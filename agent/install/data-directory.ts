@@ -37,6 +37,18 @@ export function removeData(dataDir: string): Step {
   return { action: "remove", target: dataDir, detail: "leases and log", run };
 }
 
+/** Removes what an agent that has ended leaves of its socket, and the directory where that leaves it empty. */
+export function removeSocket(socket: string): Step {
+  const run = async (): Promise<undefined> => {
+    for (const path of [socket, `${socket}.lock`])
+      await removeFile(path).catch((caught) => {
+        throw failed("remove", path, caught);
+      });
+    await removeIfEmpty(dirname(socket));
+  };
+  return { action: "remove", target: socket, detail: "the agent's socket and its lock", run };
+}
+
 /** Removes the configuration, and its directory where that leaves it empty. */
 export function removeConfig(path: string): Step {
   const run = async (): Promise<string | undefined> => {

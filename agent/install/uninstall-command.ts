@@ -9,7 +9,7 @@ import type { AgentConfig } from "../config/agent-config.ts";
 import { conflistPath } from "../conflist.ts";
 import { planUnlink } from "./command-link.ts";
 import { readConfig } from "./config-file.ts";
-import { podsWithAddresses, removeConfig, removeData } from "./data-directory.ts";
+import { podsWithAddresses, removeConfig, removeData, removeSocket } from "./data-directory.ts";
 import { executablesIn, planRemoval } from "./executables.ts";
 import { planHostCleanUp, planNetworkCleanUp } from "./host-clean-up.ts";
 import { placeOptions } from "./install-options.ts";
@@ -82,10 +82,16 @@ async function planUninstall(
   const gone = given["no-service"] ? [] : await planAgentGone(dataDir, service);
   // Where that goes that it works with, an agent that somebody else has started has to have ended as well.
   if (given["no-service"] && given.network) await planAgentGone(dataDir, []);
+  const isSocketFree = config !== undefined && !isWindows && (given.network || !given["no-service"]);
   const running = given["no-service"] ? await agentWarning(dataDir) : [];
   // What says where the rest lies goes after it: a run that fails is run again.
   const data: readonly Step[] = given.purge
-    ? [removeData(dataDir), ...(await planSweep(configFile)), removeConfig(configFile)]
+    ? [
+        ...(isSocketFree ? [removeSocket(config.socket)] : []),
+        removeData(dataDir),
+        ...(await planSweep(configFile)),
+        removeConfig(configFile),
+      ]
     : [];
   // The host's network is the stopped agent's to take back, with the executable that is still there.
   const network = given.network ? planNetworkCleanUp(config, configFile) : [];

@@ -151,6 +151,7 @@ describeWith(
       expect(await ours()).not.toMatch(/pipette|leases|veth/);
       expect(readdirSync(node.placeOf("/opt/cni/bin")).sort()).toEqual(["loopback", "portmap"]);
       expect(readdirSync(node.placeOf("/etc/cni/net.d"))).toEqual([]);
+      expect(await node.node.run("ls -A /var/run/pipette")).toBe("");
       const { id, log } = await node.startBeside(removal, "left");
       await eventually(() => log().includes("is mounted here"), "what is left");
       expect((await node.cri.containerStatus(id)).state).toBe("CONTAINER_RUNNING");

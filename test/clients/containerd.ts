@@ -18,14 +18,14 @@ export interface ContainerdPlaces {
 export class Containerd implements AsyncDisposable {
   readonly cri: CriClient;
   readonly #node: PrivateNode;
-  readonly #programs: string;
+  readonly programs: string;
   /** Path of its socket, inside and outside alike. */
   readonly socket: string;
   #process: Bun.Subprocess | undefined;
 
   private constructor(node: PrivateNode, programs: string) {
     this.#node = node;
-    this.#programs = programs;
+    this.programs = programs;
     this.socket = join(node.directory, "containerd.sock");
     this.cri = new CriClient(this.socket, node.cgroup);
   }
@@ -41,16 +41,16 @@ export class Containerd implements AsyncDisposable {
 
   /** Takes an image from an archive, an OCI layout, as somebody does it on a node that no registry is reached from. */
   async importImage(archive: string): Promise<void> {
-    await this.#node.run(`${this.#programs}/ctr -a ${this.socket} -n k8s.io images import ${archive}`);
+    await this.#node.run(`${this.programs}/ctr -a ${this.socket} -n k8s.io images import ${archive}`);
   }
 
   /** Starts it (again) and waits until it answers. */
   async restart(): Promise<void> {
     const configFile = join(this.#node.directory, "containerd.toml");
-    const command = [...this.#node.prefix, `${this.#programs}/containerd`, "-c", configFile];
+    const command = [...this.#node.prefix, `${this.programs}/containerd`, "-c", configFile];
     const log = openSync(this.#logFile, "a");
     // The shim is looked for there.
-    const env = { ...process.env, PATH: `${this.#programs}:${process.env["PATH"]}` };
+    const env = { ...process.env, PATH: `${this.programs}:${process.env["PATH"]}` };
     this.#process = Bun.spawn(command, { env, stdin: "ignore", stdout: log, stderr: log });
     closeSync(log);
     await eventually(async () => {

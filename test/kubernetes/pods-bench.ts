@@ -20,25 +20,33 @@ const sides = [
   { name: "bridge + host-local + portmap", node: "n2" },
 ] as const;
 
+/** For either way of one round: not what is measured, but when it is given up, on a machine that has much else to do. */
+const longestSeconds = 300;
+const longestMs = (longestSeconds + 10) * 1000;
+
 await using cluster = await Cluster.start(sides.length);
+const { plane } = cluster;
 for (const _ of sides) await cluster.addNode({ containerd: 1, hasSwitch: false });
+await cluster.joined();
 await installPipette(cluster, "bridge", "n1");
 await installPeer(cluster.node("n2"));
-await cluster.plane.kubectl("wait nodes --all --for=condition=Ready --timeout=60s");
+await plane.kubectl("wait nodes --all --for=condition=Ready --timeout=60s");
 
 const seconds = (all: readonly number[]): string => all.map((ms) => (ms / 1000).toFixed(1)).join("  ");
 const times = new Map<string, { up: number[]; down: number[] }>(sides.map(({ name }) => [name, { up: [], down: [] }]));
-for (const { node } of sides) await cluster.plane.apply(deployment(`on-${node}`, { replicas: 0, node }));
+for (const { node } of sides) await plane.apply(deployment(`on-${node}`, { replicas: 0, node }));
 // One more than is told: the first pods of a node find nothing in any cache.
 for (let round = 0; round <= rounds; round++)
   for (const { name, node } of sides) {
-    const up = await timed(async () => {
-      await cluster.plane.kubectl(`scale deployment on-${node} --replicas=${pods}`);
-      await cluster.rolledOut(`on-${node}`);
+    const which = `round ${round} of ${rounds}, ${name}`;
+    const limit = `--timeout=${longestSeconds}s`;
+    const up = await timed(`${which}, up`, async () => {
+      await plane.kubectl(`scale deployment on-${node} --replicas=${pods}`);
+      await plane.kubectl(`rollout status deployment/on-${node} ${limit}`, longestMs);
     });
-    const down = await timed(async () => {
-      await cluster.plane.kubectl(`scale deployment on-${node} --replicas=0`);
-      await cluster.plane.kubectl(`wait pods -l app=on-${node} --for=delete --timeout=60s`);
+    const down = await timed(`${which}, down`, async () => {
+      await plane.kubectl(`scale deployment on-${node} --replicas=0`);
+      await plane.kubectl(`wait pods -l app=on-${node} --for=delete ${limit}`, longestMs);
     });
     if (round === 0) continue;
     times.get(name)?.up.push(up);
@@ -49,15 +57,24 @@ console.log(`0 → ${pods} → 0 pods, seconds of each round`);
 for (const [name, { up, down }] of times)
   console.log(`${name.padEnd(32)} up ${seconds(up).padEnd(rounds * 6)} down ${seconds(down)}`);
 
-async function timed(work: () => Promise<void>): Promise<number> {
+/** @throws with what the cluster's parts say, since nothing of it is left a moment later */
+async function timed(what: string, work: () => Promise<void>): Promise<number> {
   const from = performance.now();
-  await work();
-  return performance.now() - from;
+  try {
+    await work();
+  } catch (cause) {
+    for (const daemon of [plane.apiServer, ...cluster.nodes.map(({ kubelet }) => kubelet)]) daemon.mustRun();
+    const told = await Promise.all([plane.kubectl("get pods -A -o wide"), plane.kubectl("get events -A")]);
+    throw new Error(`Cannot measure ${what}: not done in time\n${told.join("\n")}`, { cause });
+  }
+  const ms = performance.now() - from;
+  console.error(`${what}: ${seconds([ms])} s`);
+  return ms;
 }
 
 /** The network of the node's block, as a cluster without Pipette has it. */
 async function installPeer(node: KubeletNode): Promise<void> {
-  const { spec } = await cluster.plane.get<{ spec: { podCIDRs: string[] } }>(`node ${node.name}`);
+  const { spec } = await plane.get<{ spec: { podCIDRs: string[] } }>(`node ${node.name}`);
   const ipam = {
     type: "host-local",
     ranges: spec.podCIDRs.map((subnet) => [{ subnet }]),

@@ -1,6 +1,7 @@
 import { routerOn } from "../../overlay/lab/addresses.ts";
 import { scratchUntilEnd } from "../../overlay/lab/scratch-until-end.ts";
 import { Underlay } from "../../overlay/lab/underlay.ts";
+import { eventually } from "../../support/agent-process.ts";
 import { ControlPlane } from "./control-plane.ts";
 import { makeClusterImages } from "./images.ts";
 import { KubeletNode, type KubeletNodeSpec, nodeName } from "./kubelet-node.ts";
@@ -31,8 +32,11 @@ export class Cluster implements AsyncDisposable {
     this.#stack = stack;
   }
 
-  /** @param count of nodes that may join */
-  static async start(count: number): Promise<Cluster> {
+  /**
+   * @param count of nodes that may join
+   * @param images makes archives of the images that every node has from the start, in a directory
+   */
+  static async start(count: number, images = makeClusterImages): Promise<Cluster> {
     await using stack = new AsyncDisposableStack();
     const directory = stack.use(scratchUntilEnd("pt-kube-")).path;
     const underlay = stack.use(Underlay.create());
@@ -40,7 +44,7 @@ export class Cluster implements AsyncDisposable {
     underlay.namespace.enter();
     const names = Array.from({ length: count }, (_, i) => nodeName(i + 1));
     const plane = stack.use(await ControlPlane.start(directory, routerOn("a")[0], names));
-    return new Cluster(directory, underlay, plane, makeClusterImages(directory), stack.move());
+    return new Cluster(directory, underlay, plane, images(directory), stack.move());
   }
 
   node(name: string): KubeletNode {
@@ -52,6 +56,14 @@ export class Cluster implements AsyncDisposable {
   /** Waits until all pods of a deployment are there, and ready. */
   async rolledOut(name: string): Promise<void> {
     await this.plane.kubectl(`rollout status deployment/${name} --timeout=60s`);
+  }
+
+  /** Waits until the API server knows every node, and the pods' blocks of each: its kubelet only runs before that. */
+  async joined(): Promise<void> {
+    for (const { name } of this.nodes) {
+      const blocks = () => this.plane.kubectl(`get node ${name} --ignore-not-found -o jsonpath={.spec.podCIDRs}`);
+      await eventually(async () => (await blocks()) !== "", `the blocks of ${name}`);
+    }
   }
 
   /** Until every pod that the API server and the runtimes knew is gone, but for the agents. */

@@ -91,12 +91,12 @@ export class ControlPlane implements AsyncDisposable {
   }
 
   /** Runs a command line, split at blanks; answers its output. @throws where it fails */
-  kubectl(command: string): Promise<string> {
-    return this.kubectlWords(command.split(" "));
+  kubectl(command: string, withinMs?: number): Promise<string> {
+    return this.kubectlWords(command.split(" "), "", withinMs);
   }
 
-  async kubectlWords(words: readonly string[], input = ""): Promise<string> {
-    const options = { input, timeout: 90_000, cwd: "/", env: { KUBECONFIG: this.kubeconfig("admin") } };
+  async kubectlWords(words: readonly string[], input = "", timeout = 90_000): Promise<string> {
+    const options = { input, timeout, cwd: "/", env: { KUBECONFIG: this.kubeconfig("admin") } };
     return (await execa(kubernetesProgram("kubectl"), words, options)).stdout;
   }
 
