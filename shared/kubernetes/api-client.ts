@@ -118,9 +118,9 @@ export class ApiClient implements AsyncDisposable {
   ): Promise<ApiAnswer> {
     const { path, action, accept = "application/json", signal } = ask;
     const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+    // Whoever could read a token on the way could be this client from then on.
+    const isSecure = this.server.startsWith("https:");
     const once = async (): Promise<ApiAnswer> => {
-      // Whoever could read it on the way could be this client from then on.
-      const isSecure = this.server.startsWith("https:");
       const authorization = isSecure ? await this.#access.credentials.authorization() : undefined;
       const own = authorization === undefined ? {} : { authorization };
       // Compressing large answers would cost the server more than sending them.
@@ -132,7 +132,7 @@ export class ApiClient implements AsyncDisposable {
       if (isGranted(answer)) return answer;
       // Before anything else is waited for: what has come whole by then is lost to who reads it later.
       let said = await statusIn(answer);
-      if (answer.status === 401 && (await this.#access.credentials.renew())) {
+      if (answer.status === 401 && isSecure && (await this.#access.credentials.renew())) {
         answer = await once();
         if (isGranted(answer)) return answer;
         said = await statusIn(answer);

@@ -31,6 +31,7 @@ describeWith("the sample files of three nodes", ["root", "openvswitch", "nft", "
       const nodes = await Promise.all([1, 2, 3].map((number) => SampleNode.start(kind, number, link)));
       for (const node of nodes) stack.use(node);
       await Promise.all(nodes.map((node) => node.startAgent()));
+      await Promise.all(nodes.map((node) => node.knowsOthers(nodes.length - 1)));
       const pods = await Promise.all(nodes.map((node) => node.addPod("web")));
       const answers = await Promise.all(
         nodes.flatMap((from, i) =>

@@ -61,7 +61,9 @@ describeWith("one node with Open vSwitch through restarts", ["root", "openvswitc
     const tookMs = performance.now() - began;
     for (const answer of [early.stdout, stdout]) {
       expect(JSON.parse(answer).code).toBe(11);
-      expect(JSON.parse(answer).msg).toMatch(/br-int.mgmt" cannot be reached.*wanted ovs-vswitchd to run.*(systemctl|pgrep)/);
+      expect(JSON.parse(answer).msg).toMatch(
+        /br-int.mgmt" cannot be reached.*wanted ovs-vswitchd to run.*(systemctl|pgrep)/,
+      );
     }
     expect(status).toBe(1);
     // A call that waited for anything of Open vSwitch would wait for two seconds at least.

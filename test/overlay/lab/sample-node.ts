@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { executables } from "../../conformance/plugin.ts";
-import { AgentProcess } from "../../support/agent-process.ts";
+import { AgentProcess, eventually } from "../../support/agent-process.ts";
 import { callPlugin } from "../../support/cni-call.ts";
 import { NetworkNamespace } from "../../support/network-namespace.ts";
 import { PrivateNode } from "../../support/private-node.ts";
@@ -55,6 +55,14 @@ export class SampleNode implements AsyncDisposable {
   async startAgent(): Promise<void> {
     this.#agent = new AgentProcess([...this.node.prefix, `${executables}/pipette`, "agent"]);
     await this.#agent.logged((line) => line["message"] === "ready");
+  }
+
+  /** Nodes that start in the same moment know each other some seconds later: the agent has the switch ask again. */
+  async knowsOthers(count: number): Promise<void> {
+    await eventually(async () => {
+      const known = await this.node.run("ovs-appctl -t ovs-vswitchd tnl/neigh/show");
+      return (known.match(/^192\.168\.1\.1\d /gm) ?? []).length === count;
+    }, `${count} other nodes in the switch of ${this.name}`);
   }
 
   /** ADD of a pod, with the file that the agent has written. @returns its IPv4 address */
