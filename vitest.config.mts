@@ -11,6 +11,8 @@ const apart = ["test/{soak,faults,storms}/**/*.test.ts"];
 
 // With programs of Kubernetes, which mostly wait for one another: one file at a time, beside those.
 const kubernetes = ["test/kubernetes/**/*.test.ts"];
+// Whole clusters take ten minutes more: only "npm run test:kubernetes" runs them.
+const clusters = ["bridge", "open-vswitch", "first-cluster"].map((name) => `test/kubernetes/${name}.test.ts`);
 
 // Waiting longer costs nothing where it works; a busy machine needs more than the second that polls have by default.
 const expect = { poll: { timeout: 20_000 } };
@@ -80,6 +82,21 @@ const config = defineConfig({
         test: {
           name: "kubernetes",
           include: kubernetes,
+          exclude: clusters,
+          fileParallelism: false,
+          maxWorkers: 1,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          expect,
+          retry,
+          sequence: { groupOrder: 3 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "clusters",
+          include: clusters,
           fileParallelism: false,
           maxWorkers: 1,
           // Twenty pods of a kubelet and more, several times.
@@ -87,7 +104,7 @@ const config = defineConfig({
           hookTimeout: 120_000,
           expect,
           retry,
-          sequence: { groupOrder: 3 },
+          sequence: { groupOrder: 4 },
         },
       },
     ],
