@@ -54,12 +54,14 @@ export function crowdedPool(cluster: () => Cluster): void {
     const { plane } = cluster();
     const waiting = (await podsOf(cluster(), "crowd")).filter(({ isReady }) => !isReady).map(({ name }) => name);
     expect(waiting).toHaveLength(tooMany - poolSize);
-    // Of those that have one, the oldest: a smaller deployment would do without the waiting ones.
+    // Of those that have one, and nobody makes others in their place, which might come before the waiting ones.
     const going = (await ready("crowd")).slice(0, tooMany - poolSize).map(({ name }) => name);
-    await plane.kubectl(`delete replicasets -l app=crowd --cascade=orphan`);
+    for (const owner of ["deployment crowd", "replicasets -l app=crowd"])
+      await plane.kubectl(`delete ${owner} --cascade=orphan`);
     await plane.kubectl(`delete pods ${going.join(" ")} --wait=false`);
     await plane.kubectl(`wait pods ${waiting.join(" ")} --for=condition=Ready --timeout=60s`);
-    await plane.kubectl("delete deployment crowd beside --cascade=foreground --timeout=60s");
+    await plane.kubectl("delete deployment beside --cascade=foreground --timeout=60s");
+    await plane.kubectl("delete pods -l app=crowd --timeout=60s");
     await Promise.all(cluster().nodes.map((node) => node.agrees()));
   });
 }
