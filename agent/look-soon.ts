@@ -1,5 +1,5 @@
 import type { Logger } from "../shared/log.ts";
-import { pause } from "./pause.ts";
+import { pause } from "../shared/pause.ts";
 
 export interface LookSoonOptions {
   /** Compares what there is with what there should be, and puts right what differs. */

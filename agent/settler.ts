@@ -1,5 +1,5 @@
 import type { Logger } from "../shared/log.ts";
-import { pause } from "./pause.ts";
+import { pause } from "../shared/pause.ts";
 
 /** What is triggered within this time is done together. */
 const gatherMs = 10;

@@ -4,23 +4,13 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest
 import { type AgentProcess, eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
 import { ApiServer } from "./api-server.ts";
-import { addNode, RegistryNode, shipped } from "./registry-node.ts";
+import { addNode, RegistryNode, registryNeeds, shipped } from "./registry-node.ts";
 import { agentToken, endingAt, requestToken } from "./service-account.ts";
 
-const needs = [
-  "linux",
-  "root",
-  "nft",
-  "etcd",
-  "openssl",
-  "kube-apiserver",
-  "kube-controller-manager",
-  "kubectl",
-] as const;
 const role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pipette-agent";
 const verbs = ["get", "list", "watch", "patch"];
 
-describeWith("an agent at the door of a real API server", needs, () => {
+describeWith("an agent at the door of a real API server", registryNeeds, () => {
   let server: ApiServer;
   let node: RegistryNode;
 

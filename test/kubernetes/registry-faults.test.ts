@@ -2,20 +2,9 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { type AgentProcess, eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
 import { ApiServer } from "./api-server.ts";
-import { addNode, podCidrs, RegistryNode, removeNode, shipped } from "./registry-node.ts";
+import { addNode, podCidrs, RegistryNode, registryNeeds, removeNode, shipped } from "./registry-node.ts";
 
-const needs = [
-  "linux",
-  "root",
-  "nft",
-  "etcd",
-  "openssl",
-  "kube-apiserver",
-  "kube-controller-manager",
-  "kubectl",
-] as const;
-
-describeWith("an agent whose API server fails it, a real one", needs, () => {
+describeWith("an agent whose API server fails it, a real one", registryNeeds, () => {
   let server: ApiServer;
   let node: RegistryNode;
   let agent: AgentProcess;

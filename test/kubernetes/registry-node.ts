@@ -8,6 +8,18 @@ import { NetworkNamespace } from "../support/network-namespace.ts";
 import type { ApiServer } from "./api-server.ts";
 import { agentToken } from "./service-account.ts";
 
+/** What a test with such a node needs of the machine. */
+export const registryNeeds = [
+  "linux",
+  "root",
+  "nft",
+  "etcd",
+  "openssl",
+  "kube-apiserver",
+  "kube-controller-manager",
+  "kubectl",
+] as const;
+
 /** Who the agents are, and what they may. */
 const rights = new Set([
   "ServiceAccount",

@@ -2,20 +2,9 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
 import { ApiServer } from "./api-server.ts";
-import { addNode, podCidrs, RegistryNode, removeNode, setAddress, shipped } from "./registry-node.ts";
+import { addNode, podCidrs, RegistryNode, registryNeeds, removeNode, setAddress, shipped } from "./registry-node.ts";
 
-const needs = [
-  "linux",
-  "root",
-  "nft",
-  "etcd",
-  "openssl",
-  "kube-apiserver",
-  "kube-controller-manager",
-  "kubectl",
-] as const;
-
-describeWith("nodes of a real API server, with pod CIDRs of both families from its controller", needs, () => {
+describeWith("nodes of a real API server, with pod CIDRs of both families from its controller", registryNeeds, () => {
   let server: ApiServer;
   let node: RegistryNode;
 

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { executables } from "../../conformance/plugin.ts";
 import { AgentProcess, eventually } from "../../support/agent-process.ts";
@@ -82,11 +81,6 @@ export class SampleNode implements AsyncDisposable {
       conf: { ...list.plugins[0], name: list.name, cniVersion: list.cniVersion },
     });
     return JSON.parse(stdout).ips[0].address.split("/")[0];
-  }
-
-  /** The switch's and the agent's own words, for a test that fails. */
-  get log(): string {
-    return this.#agent?.stderr ?? readFileSync("/dev/null", "utf8");
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,6 +1,6 @@
+import { pause } from "../../../../shared/pause.ts";
 import { isWindows } from "../../../../shared/platform.ts";
 import { OpenFlowClient, parseAddress } from "../../../openflow/mod.ts";
-import { pause } from "../../../pause.ts";
 import type { ProgramBounds } from "./bounds.ts";
 
 export interface KeptConnection {

@@ -1,6 +1,6 @@
 import type { Logger } from "../../../../shared/log.ts";
+import { pause } from "../../../../shared/pause.ts";
 import { LiveValue } from "../../../live-value.ts";
-import { pause } from "../../../pause.ts";
 import type { Followed } from "../../node-registry.ts";
 import type { RegistryHealth } from "../../registry-health.ts";
 import { abortable } from "../../retry.ts";

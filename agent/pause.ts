@@ -1,1 +1,0 @@
-export { pause } from "../shared/pause.ts";
