@@ -111,7 +111,7 @@ describeWith("a cluster of kernel bridges", ["root", "nft", "etcd", "cni-plugins
     await fourth.startAgent();
     const pod = await fourth.addPod("late");
     await eventually(async () => (await routesOf(node)).length === routes.length + 2, "routes to the new node");
-    await lab.hearsItsLink(fourth);
+    await lab.hearsOthers(fourth);
     await expectTogether([web, pod]);
     await pod.remove();
     await fourth.agent.end();

@@ -4,8 +4,8 @@ import { pause } from "../../../shared/pause.ts";
 import { type OpenFlowRequest, output, packetOut, setField } from "../../openflow/mod.ts";
 import { virtualMac } from "./pipeline/registers.ts";
 
-/** The other node may be starting just now: it is asked for again, after these times. */
-const againMs = [1_000, 4_000];
+/** The other node may be starting just now: it is asked for again, each time so long after the last one. */
+const againMs = [250, 750, 4_000];
 /** Sooner than the switch forgets what is not used (15 minutes). */
 const keepMs = 5 * 60_000;
 
@@ -31,7 +31,8 @@ export class TunnelNeighbours implements AsyncDisposable {
   readonly #tunnels: Tunnels;
   readonly #ending = new AbortController();
   readonly #ended: Promise<void>;
-  readonly #asked = new Set<string>();
+  /** By the address. Each has times of its own: nobody waits until others have been asked for. */
+  readonly #asked = new Map<string, { readonly times: number; readonly nextMs: number }>();
   #waking = new AbortController();
 
   constructor(tunnels: Tunnels) {
@@ -57,23 +58,33 @@ export class TunnelNeighbours implements AsyncDisposable {
   }
 
   async #run(): Promise<void> {
-    const { signal } = this.#ending;
-    while (!signal.aborted) {
-      const waking = new AbortController();
-      this.#waking = waking;
-      const added = [...this.#tunnels.ends()].filter((ip) => !this.#asked.has(formatIp(ip)));
-      this.#ask(added);
-      for (const waitMs of added.length > 0 ? againMs : []) {
-        await pause(waitMs, signal);
-        if (!signal.aborted) this.#ask(added);
-      }
-      await pause(keepMs, waking.signal);
-      if (!waking.signal.aborted) this.#asked.clear();
+    while (!this.#ending.signal.aborted) {
+      this.#waking = new AbortController();
+      const nextMs = this.#askDue(performance.now());
+      await pause(nextMs - performance.now(), this.#waking.signal);
     }
   }
 
+  /** @returns when the next one is due */
+  #askDue(nowMs: number): number {
+    const ends = new Map([...this.#tunnels.ends()].map((end) => [formatIp(end), end]));
+    for (const key of this.#asked.keys()) if (!ends.has(key)) this.#asked.delete(key);
+    const due: Ip[] = [];
+    let soonestMs = nowMs + keepMs;
+    for (const [key, end] of ends) {
+      let { times, nextMs } = this.#asked.get(key) ?? { times: 0, nextMs: nowMs };
+      if (nextMs <= nowMs) {
+        due.push(end);
+        nextMs = nowMs + (againMs[times++] ?? keepMs);
+        this.#asked.set(key, { times, nextMs });
+      }
+      soonestMs = Math.min(soonestMs, nextMs);
+    }
+    if (due.length > 0) this.#ask(due);
+    return soonestMs;
+  }
+
   #ask(ends: readonly Ip[]): void {
-    for (const end of ends) this.#asked.add(formatIp(end));
     const frame = new Uint8Array(leastFrame);
     frame.set(parseMac(virtualMac) ?? []);
     frame.set(experimental, 12);

@@ -128,11 +128,15 @@ export class LabNode implements AsyncDisposable {
       .sort();
   }
 
-  /** Takes flows out behind the agent's back, by a match as ovs-ofctl reads it. @throws where there is none */
+  /**
+   * Takes flows out behind the agent's back, by a match as ovs-ofctl reads it, and waits until no packet goes by what the
+   * switch had kept of them. @throws where there is none
+   */
   async deleteFlows(match: string): Promise<void> {
     const before = (await this.flows()).length;
     await this.#ofctl("del-flows", match);
     if ((await this.flows()).length === before) throw new Error(`There was no flow "${match}" on ${this.name}`);
+    await this.vswitch.switchControl("revalidator/wait");
   }
 
   /** Runs `pipette` on the node, with these arguments. */

@@ -2,7 +2,7 @@ import type { TrafficMode } from "../../../agent/datapath/ovs/pipeline/context.t
 import { executables } from "../../conformance/plugin.ts";
 import { EtcdCluster, type MemberPlace } from "../../registry/etcd-cluster.ts";
 import { eventually } from "../../support/agent-process.ts";
-import { clusterNetworks, etcdMembers, type Link } from "./addresses.ts";
+import { clusterNetworks, etcdMembers, type Link, routerOn } from "./addresses.ts";
 import { type LabDataPath, LabNode, type NicShape } from "./lab-node.ts";
 import { scratchUntilEnd } from "./scratch-until-end.ts";
 import { routesOf } from "./traces.ts";
@@ -61,7 +61,7 @@ export class Lab implements AsyncDisposable {
       await lab.underlay.start();
       await allOf([lab.startRegistry(), ...options.nodes.map((link) => lab.addNode(link))]);
       await allOf(lab.nodes.map((node) => node.startAgent()));
-      if (options.dataPath === "bridge") await allOf(lab.nodes.map((node) => lab.hearsItsLink(node)));
+      await allOf(lab.nodes.map((node) => lab.hearsOthers(node)));
     });
   }
 
@@ -105,11 +105,39 @@ export class Lab implements AsyncDisposable {
     return node;
   }
 
-  /** A node with a kernel bridge has heard of all others on its link: it is ready a moment before. */
-  async hearsItsLink(node: LabNode): Promise<void> {
-    const neighbours = this.nodes.filter((other) => other !== node && other.link === node.link);
-    const wanted = 2 * neighbours.length;
-    await eventually(async () => (await routesOf(node)).length === wanted, `${node.name} to hear of its link's nodes`);
+  /**
+   * Waits until a node knows what it is to know of all others: it is ready a moment before. With a kernel bridge these
+   * are the routes to those on its link; with a switch the flows to all, and the MACs behind which tunnels end.
+   */
+  async hearsOthers(node: LabNode): Promise<void> {
+    const others = this.nodes.filter((other) => other !== node);
+    const near = others.filter(({ link }) => link === node.link);
+    if (this.#options.dataPath === "bridge") {
+      const wanted = 2 * near.length;
+      await eventually(
+        async () => (await routesOf(node)).length === wanted,
+        `${node.name} to hear of its link's nodes`,
+      );
+      return;
+    }
+    const { mode = "encap" } = this.#options.ovs ?? {};
+    if (mode === "networkPolicyOnly") return;
+    const nodes = await node.pipette("nodes", "list", "--json", "--config", node.home.configFile);
+    const registered: readonly { readonly name: string; readonly subnets: readonly string[] }[] =
+      JSON.parse(nodes).nodes;
+    const subnets = registered.filter(({ name }) => name !== node.name).flatMap((other) => other.subnets);
+    const tunnelled =
+      mode === "noEncap" ? [] : mode === "hybrid" ? others.filter((other) => !near.includes(other)) : others;
+    // What is beyond the router is behind the router's MAC.
+    const hops = tunnelled.map((other) => (near.includes(other) ? other.addresses : routerOn(node.link))[0]);
+    await eventually(
+      async () => {
+        const flows = (await node.flows()).join("\n");
+        const known = hops.length === 0 ? "" : await node.vswitch.switchControl("tnl/neigh/show");
+        return subnets.every((subnet) => flows.includes(subnet)) && hops.every((hop) => known.includes(`${hop} `));
+      },
+      `${node.name} to know ${subnets.join(", ")} behind ${hops.join(", ")}`,
+    );
   }
 
   /** Takes a node off the machine: its agent, its switch, its pods' namespaces. The registry is not told. */

@@ -26,10 +26,12 @@ describeWith("the red team sees holes in Open vSwitch", ["linux", "root", "openv
   });
   afterAll(() => site?.[Symbol.asyncDispose]());
 
-  const ofctl = (command: "add-flow" | "del-flows", flow: string, ...options: readonly string[]): Promise<string> => {
+  const ofctl = async (command: "add-flow" | "del-flows", flow: string, ...options: readonly string[]) => {
     const { vswitch } = site.lab.node(1);
     const target = `unix:${vswitch.management("br-int")}`;
-    return vswitch.run("ovs-ofctl", "-O", "OpenFlow15", ...options, command, target, flow);
+    await vswitch.run("ovs-ofctl", "-O", "OpenFlow15", ...options, command, target, flow);
+    // Until then packets go by what the switch had kept of flows before.
+    await vswitch.switchControl("revalidator/wait");
   };
   const portOf = async (pod: string): Promise<string> => {
     const { vswitch } = site.lab.node(1);
