@@ -45,7 +45,7 @@ describeWith("projects on two nodes", ["root", "openvswitch", "nft", "etcd", "et
     await Promise.all(
       pairs().map(async ([from, to]) => {
         const should = rule(from, to);
-        const does = await answers(from.namespace, to.address(family), { seconds: should ? 2 : 0.5 });
+        const does = await answers(from.namespace, to.address(family), { seconds: should ? 5 : 0.5 });
         if (does !== should) wrong.push(`${named([from, to])}: ${does}`);
       }),
     );
