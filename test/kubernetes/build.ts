@@ -52,10 +52,10 @@ async function build(): Promise<void> {
   const go = await newEnoughGo();
   const making = mkdtempSync(join(cacheDirectory, `${cachePrefix}making-`));
   try {
-    for (const { folder, module, version } of modules) {
+    for (const { folder, module, into, version } of modules) {
       say(`Building ${module} ${version}, which takes some minutes`);
       const ldflags = ["-s", "-w", ...versionVariables(version)].join(" ");
-      const words = ["-n", "5", go, "build", "-trimpath", "-ldflags", ldflags, "-o", `${making}/`, "tool"];
+      const words = ["-n", "5", go, "build", "-trimpath", "-ldflags", ldflags, "-o", `${join(making, into)}/`, "tool"];
       const env = { CGO_ENABLED: "0", GOFLAGS: "-mod=readonly", GOTOOLCHAIN: "local", GOWORK: "off" };
       await execa("nice", words, { cwd: folder, env, timeout: until - performance.now() });
     }
