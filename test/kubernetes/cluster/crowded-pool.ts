@@ -47,7 +47,7 @@ export function crowdedPool(cluster: () => Cluster): void {
     for (const { name } of small()) await plane.apply(deployment(crowdOn(name), { replicas: tooMany, node: name }));
     for (const { name } of small()) {
       const app = crowdOn(name);
-      await eventually(async () => (await ready(app)).length === poolSize, "all pods that there are addresses for");
+      await cluster().haveReady(app, poolSize);
       await eventually(async () => (await failedSandboxes(plane, app)).length > 0, "an event that says why");
     }
     const apps = ["beside", ...small().map(({ name }) => crowdOn(name))];

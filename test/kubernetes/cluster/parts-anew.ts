@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { Conversation } from "../../overlay/lab/conversation.ts";
 import { eventually } from "../../support/agent-process.ts";
 import type { Cluster } from "./cluster.ts";
-import { type ClusterPod, placeOf, podsOf } from "./cluster-pods.ts";
+import { type ClusterPod, failedSandboxes, placeOf, podsOf } from "./cluster-pods.ts";
 import type { KubeletNode } from "./kubelet-node.ts";
 import { deployment } from "./workload.ts";
 
@@ -80,6 +80,8 @@ export function partsAnew(cluster: () => Cluster, hasSwitch: boolean): void {
       await restart(cluster(), signal);
       await cluster().rolledOut(app);
       await conversations.goOn();
+      // The kubelet misses its runtime, but no plugin has refused anybody.
+      expect((await failedSandboxes(plane, app)).filter((why) => why.includes("plugin type="))).toEqual([]);
       expect([...(await uids(app))].filter((uid) => before.has(uid))).toEqual([]);
       expect(await uids("web")).toEqual(new Set(pods.map(({ uid }) => uid)));
     },
