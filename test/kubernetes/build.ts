@@ -14,7 +14,7 @@ import {
 
 /**
  * Sees to the programs of a real Kubernetes: those that KUBEBUILDER_ASSETS names, else built from Go's modules into the
- * user's cache, once for each state of `go.mod` and `go.sum`. About four minutes of two cores where nothing is there yet.
+ * user's cache, once for each state of `go.mod` and `go.sum`. About five minutes of two cores where nothing is there yet.
  */
 
 /** Of a cold build on a machine that does other things too; what lands a change has 90 minutes for everything. */
