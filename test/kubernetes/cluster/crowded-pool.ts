@@ -40,7 +40,7 @@ export function crowdedPool(cluster: () => Cluster): void {
   test("pods that get no address wait, no node turns unready for it, and no pod is evicted", async () => {
     const { plane, nodes } = cluster();
     await cluster().clear();
-    for (const node of small()) await withAllVersions(cluster(), node);
+    for (const node of nodes) await withAllVersions(cluster(), node);
     await plane.apply(deployment("beside", { replicas: 2, node: "n1" }));
     await cluster().rolledOut("beside");
     const before = await readySince();

@@ -46,11 +46,15 @@ export async function installPipette(cluster: Cluster, installation: Installatio
   await cluster.plane.apply(...objects);
 }
 
-/** What the agents of this node have been asked for since they were started, each verb once. */
+/** What the runtime of this node has asked its agent for since that was started, each verb once. */
 export async function verbsServed({ plane }: Cluster, { name }: KubeletNode): Promise<readonly string[]> {
   const log = await plane.kubectl(`-n kube-system logs ${await agentOf(plane, name)}`);
-  const verbs = log.split("\n").map((line) => (line.startsWith("{") ? String(JSON.parse(line).verb ?? "") : ""));
-  return [...new Set(verbs)].filter((verb) => verb !== "").sort();
+  const lines = log.split("\n").filter((line) => line.startsWith("{"));
+  const calls: { verb?: string; network?: string }[] = lines.map((line) => JSON.parse(line));
+  // People, and the doctor, ask for the STATUS of no network but of all.
+  return [...new Set(calls.flatMap(({ verb = "", network = "" }) => (network === "" ? [] : [verb])))]
+    .filter(Boolean)
+    .sort();
 }
 
 /** Has another agent come in place of that of this node. */
