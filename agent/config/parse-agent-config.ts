@@ -58,7 +58,7 @@ const bridgeOf = (raw: RawConfig): string => raw.networks[0]?.bridge ?? "";
 
 const dataPathOf = (raw: RawConfig): DataPathName => raw.dataPath ?? (isWindows ? "hns" : "bridge");
 
-/** The newest that containerd 1.6 takes: it refuses results of 1.1.0. Newer runtimes choose from `cniVersions`. */
+/** The newest that containerd 1.6 and 1.7 take: they refuse results of 1.1.0. Newer runtimes choose from `cniVersions`. */
 const defaultVersion: CniVersion = "1.0.0";
 
 /** Reads the text of `agent.yaml`; `file` is for the messages only. Nothing else is touched. */

@@ -3,21 +3,25 @@ import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 
+/** Directory, among the programs, of those that have the names of others. */
+const containerd17 = "containerd-1.7";
+
 /** The Go modules whose tools these are, each a folder with `go.mod` and `go.sum`. */
 export const modules = [
   { folder: import.meta.dirname, module: "k8s.io/kubernetes" },
   { folder: join(import.meta.dirname, "containerd"), module: "github.com/containerd/containerd/v2" },
+  { folder: join(import.meta.dirname, containerd17), module: "github.com/containerd/containerd", into: containerd17 },
   { folder: join(import.meta.dirname, "helm"), module: "helm.sh/helm/v3" },
-].map(({ folder, module }) => {
+].map(({ folder, module, into = "" }) => {
   const goMod = readFileSync(join(folder, "go.mod"), "utf8");
   const version = new RegExp(`${module} (v\\S+)`).exec(goMod)?.[1] ?? "";
-  return { folder, module, version, goMod };
+  return { folder, module, into, version, goMod };
 });
 
 /** What the linker writes into them: without it kubectl cannot read the server's version. */
 export const versionVariables = (version: string): readonly string[] =>
   ["k8s.io/component-base/version.gitVersion", "k8s.io/client-go/pkg/version.gitVersion"]
-    .concat("github.com/containerd/containerd/v2/version.Version")
+    .concat("github.com/containerd/containerd/v2/version.Version", "github.com/containerd/containerd/version.Version")
     .map((name) => `-X ${name}=${version}`);
 
 /** Built programs are kept outside the clone: they cost minutes, and change when a version does. */
@@ -30,6 +34,16 @@ export const givenDirectory = process.env["KUBEBUILDER_ASSETS"] || undefined;
 
 /** The path of one of the programs: `kube-apiserver`, `kubelet`, `kubectl`, `containerd`, `agnhost` … */
 export const kubernetesProgram = (name: string): string => join(givenDirectory ?? builtDirectory, name);
+
+/** The versions of containerd that nodes may have: Debian's, and those that are built beside Kubernetes. */
+export type ContainerdVersion = "1.6" | "1.7" | "2.2";
+
+/** Where `containerd`, its shim and `ctr` of these versions are. */
+export const containerdPrograms: Readonly<Record<ContainerdVersion, string>> = {
+  "1.6": "/usr/bin",
+  "1.7": kubernetesProgram(containerd17),
+  "2.2": kubernetesProgram(""),
+};
 
 /** Why a test that needs such a program cannot run here. */
 export function whyNoKubernetes(name: string): string | undefined {

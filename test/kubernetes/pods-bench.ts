@@ -1,4 +1,6 @@
+import { availableParallelism, loadavg } from "node:os";
 import { parseArgs } from "node:util";
+import { summarize } from "../bench/stats.ts";
 import { Cluster } from "./cluster/cluster.ts";
 import type { KubeletNode } from "./cluster/kubelet-node.ts";
 import { installPipette } from "./cluster/pipette.ts";
@@ -6,8 +8,8 @@ import { deployment } from "./cluster/workload.ts";
 
 /**
  * `npm run bench:kubernetes [-- --rounds 3 --pods 50]`: how long a kubelet takes to bring pods up and to take them down, with
- * Pipette on one node and Debian's bridge and host-local on another of the same cluster, in turn. It only tells: most of
- * the time is the kubelet's and containerd's.
+ * Pipette on one node and Debian's bridge and host-local on another of the same cluster. The two take turns, and each is
+ * the first as often as the other. It only tells: most of the time is the kubelet's and containerd's.
  */
 
 const { values } = parseArgs({
@@ -26,18 +28,18 @@ const longestMs = (longestSeconds + 10) * 1000;
 
 await using cluster = await Cluster.start(sides.length);
 const { plane } = cluster;
-for (const _ of sides) await cluster.addNode({ containerd: 1, hasSwitch: false });
+for (const _ of sides) await cluster.addNode({ containerd: "1.6", hasSwitch: false });
 await cluster.joined();
-await installPipette(cluster, "bridge", "n1");
+await installPipette(cluster, { dataPath: "bridge", only: "n1" });
 await installPeer(cluster.node("n2"));
 await plane.kubectl("wait nodes --all --for=condition=Ready --timeout=60s");
 
-const seconds = (all: readonly number[]): string => all.map((ms) => (ms / 1000).toFixed(1)).join("  ");
-const times = new Map<string, { up: number[]; down: number[] }>(sides.map(({ name }) => [name, { up: [], down: [] }]));
+type Way = "up" | "down";
+const times = new Map<string, Record<Way, number[]>>(sides.map(({ name }) => [name, { up: [], down: [] }]));
 for (const { node } of sides) await plane.apply(deployment(`on-${node}`, { replicas: 0, node }));
 // One more than is told: the first pods of a node find nothing in any cache.
 for (let round = 0; round <= rounds; round++)
-  for (const { name, node } of sides) {
+  for (const { name, node } of round % 2 === 0 ? sides : sides.toReversed()) {
     const which = `round ${round} of ${rounds}, ${name}`;
     const limit = `--timeout=${longestSeconds}s`;
     const up = await timed(`${which}, up`, async () => {
@@ -52,10 +54,33 @@ for (let round = 0; round <= rounds; round++)
     times.get(name)?.up.push(up);
     times.get(name)?.down.push(down);
   }
+await report();
 
-console.log(`0 → ${pods} → 0 pods, seconds of each round`);
-for (const [name, { up, down }] of times)
-  console.log(`${name.padEnd(32)} up ${seconds(up).padEnd(rounds * 6)} down ${seconds(down)}`);
+/** Each round's seconds, their medians, and how Pipette's stand to the other's. */
+async function report(): Promise<void> {
+  const kubelet = (await plane.kubectl("get nodes -o jsonpath={.items[*].status.nodeInfo.kubeletVersion}")).split(" ");
+  const runtime = await plane.kubectl("get node n1 -o jsonpath={.status.nodeInfo.containerRuntimeVersion}");
+  console.log(`0 → ${pods} → 0 pods, kubelet ${kubelet[0]}, ${runtime}; seconds of each round, and their median`);
+  const width = 6 * (rounds + 1) + 3;
+  for (const [name, { up, down }] of times)
+    console.log(`${name.padEnd(32)} up ${told(up).padEnd(width)} down ${told(down)}`);
+  const ratio = (way: Way): string => {
+    const [ours = 0, theirs = 0] = [...times.values()].map((each) => summarize(each[way]).median);
+    return (ours / theirs).toFixed(2).padStart(width - 4);
+  };
+  console.log(`${"medians, Pipette : bridge".padEnd(32)} up ${ratio("up").padEnd(width)} down ${ratio("down")}`);
+  const loads = loadavg().map((load) => load.toFixed(1));
+  console.log(`load of the last 1, 5 and 15 minutes ${loads.join(", ")} on ${availableParallelism()} processors`);
+}
+
+function told(ms: readonly number[]): string {
+  const each = ms.map((one) => seconds(one).padStart(6)).join("");
+  return `${each} | ${seconds(summarize(ms).median).padStart(5)}`;
+}
+
+function seconds(ms: number): string {
+  return (ms / 1000).toFixed(1);
+}
 
 /** @throws with what the cluster's parts say, since nothing of it is left a moment later */
 async function timed(what: string, work: () => Promise<void>): Promise<number> {
@@ -68,7 +93,7 @@ async function timed(what: string, work: () => Promise<void>): Promise<number> {
     throw new Error(`Cannot measure ${what}: not done in time\n${told.join("\n")}`, { cause });
   }
   const ms = performance.now() - from;
-  console.error(`${what}: ${seconds([ms])} s`);
+  console.error(`${what}: ${seconds(ms)} s`);
   return ms;
 }
 

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { external } from "../../overlay/lab/addresses.ts";
 import { type Place, unansweredPings } from "../../overlay/lab/reach.ts";
 import { failedConnections } from "../../overlay/lab/tcp.ts";
+import { eventually } from "../../support/agent-process.ts";
 import type { Cluster } from "./cluster.ts";
 import { nodePlace, placeOf, podsOf } from "./cluster-pods.ts";
 import { httpPage } from "./http-page.ts";
@@ -25,15 +26,19 @@ export function allWays(cluster: () => Cluster): void {
     const pods = await podsOf(cluster(), "web");
     expect(new Set(pods.flatMap(({ addresses }) => addresses)).size).toBe(2 * replicas);
     for (const { node, addresses } of pods) {
-      const blocks = { n1: [/^10\.10\.0\./, /^fd10::\w/], n2: [/^10\.10\.200\./, /^fd10:0:0:c8::/] }[node];
+      const blocks = {
+        n1: [/^10\.10\.0\./, /^fd10::\w/],
+        n2: [/^10\.10\.200\./, /^fd10:0:0:c8::/],
+        n3: [/^10\.10\.201\./, /^fd10:0:0:c9::/],
+      }[node];
       for (const [i, block] of (blocks ?? []).entries()) expect(addresses[i]).toMatch(block);
     }
-    expect(new Set(pods.map(({ node }) => node)).size).toBe(2);
+    expect(new Set(pods.map(({ node }) => node)).size).toBe(cluster().nodes.length);
   });
 
   test("pods, nodes and the world reach each other, under the right addresses", async () => {
     const pods = await podsOf(cluster(), "web");
-    const some = ["n1", "n2"].flatMap((node) => pods.filter((pod) => pod.node === node).slice(0, 2));
+    const some = cluster().nodes.flatMap(({ name: node }) => pods.filter((pod) => pod.node === node).slice(0, 2));
     const places = [
       ...(await Promise.all(some.map((pod) => placeOf(cluster(), pod)))),
       ...(await Promise.all(cluster().nodes.map((node) => nodePlace(cluster(), node)))),
@@ -44,19 +49,23 @@ export function allWays(cluster: () => Cluster): void {
     expect(await failedConnections(places, [...places, beyond()])).toEqual([]);
   });
 
-  test("services, node ports and host ports lead to pods of both nodes, in both families", async () => {
+  test("services, node ports and host ports lead to pods of all nodes, in both families", async () => {
     const { plane, nodes, underlay } = cluster();
     await plane.apply(deployment("published", { replicas: 1, node: "n1", hostPort }));
     await cluster().rolledOut("published");
     const { spec } = await plane.get<{ spec: { clusterIPs: string[] } }>("service web");
     const pods = await podsOf(cluster(), "web");
     const names = pods.map(({ name }) => name);
-    const ends = ["n1", "n2"].flatMap((node) => pods.filter((pod) => pod.node === node).slice(0, 1));
+    const ends = nodes.flatMap(({ name: node }) => pods.filter((pod) => pod.node === node).slice(0, 1));
     const callers = await Promise.all(ends.map((pod) => placeOf(cluster(), pod)));
+    // Each kube-proxy hears of the service by itself.
+    for (const { namespace } of nodes)
+      for (const address of spec.clusterIPs)
+        await eventually(() => httpPage(namespace, address, 80).catch(() => undefined), "the service's first page");
     for (const { namespace } of [...callers, ...nodes])
       for (const address of spec.clusterIPs) {
         const answers = await Promise.all(Array.from({ length: 12 }, () => httpPage(namespace, address, 80)));
-        expect(answers.filter((name) => !names.includes(name ?? ""))).toEqual([]);
+        expect(answers.filter((name) => !names.includes(name))).toEqual([]);
         expect(new Set(answers).size).toBeGreaterThan(1);
       }
     const [published] = await podsOf(cluster(), "published");

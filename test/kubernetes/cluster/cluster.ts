@@ -6,6 +6,10 @@ import { ControlPlane } from "./control-plane.ts";
 import { makeClusterImages } from "./images.ts";
 import { KubeletNode, type KubeletNodeSpec, nodeName } from "./kubelet-node.ts";
 
+/** For dozens of pods of a machine that has much else to do: not how long it takes, but when it is given up. */
+const longestSeconds = 120;
+const longestMs = (longestSeconds + 5) * 1000;
+
 /**
  * A Kubernetes of real parts on one machine: the control plane in the network between the nodes, which the calling
  * thread moves into, and the nodes. Nothing of it outlives this process.
@@ -55,7 +59,13 @@ export class Cluster implements AsyncDisposable {
 
   /** Waits until all pods of a deployment are there, and ready. */
   async rolledOut(name: string): Promise<void> {
-    await this.plane.kubectl(`rollout status deployment/${name} --timeout=60s`);
+    await this.plane.kubectl(`rollout status deployment/${name} --timeout=${longestSeconds}s`, longestMs);
+  }
+
+  /** Waits until as many pods of a deployment are ready. */
+  async haveReady(name: string, pods: number): Promise<void> {
+    const what = `--for=jsonpath={.status.readyReplicas}=${pods}`;
+    await this.plane.kubectl(`wait deployment ${name} ${what} --timeout=${longestSeconds}s`, longestMs);
   }
 
   /** Waits until the API server knows every node, and the pods' blocks of each: its kubelet only runs before that. */

@@ -56,18 +56,23 @@ export class ControlPlane implements AsyncDisposable {
     mkdirSync(directory);
     const [etcd] = await Promise.all([EtcdCluster.start({ parent }), makeCertificate(directory, address)]);
     const plane = new ControlPlane(directory, address, etcd, nodes);
-    plane.apiServer.start();
     try {
-      await eventually(async () => {
-        plane.apiServer.mustRun();
-        return (await plane.kubectl("get --raw /readyz").catch(() => "")) === "ok";
-      }, "the API server");
+      await plane.startApiServer();
       for (const daemon of plane.#others) daemon.start();
       return plane;
     } catch (caught) {
       await plane[Symbol.asyncDispose]();
       throw caught;
     }
+  }
+
+  /** @returns once it serves */
+  async startApiServer(): Promise<void> {
+    this.apiServer.start();
+    await eventually(async () => {
+      this.apiServer.mustRun();
+      return (await this.kubectl("get --raw /readyz").catch(() => "")) === "ok";
+    }, "the API server");
   }
 
   /** The authority that the API server's certificate is from: a file. */
@@ -151,6 +156,8 @@ const apiServerOptions = (directory: string, address: string, etcd: readonly str
   "default-not-ready-toleration-seconds": patienceSeconds,
   "default-unreachable-toleration-seconds": patienceSeconds,
   "allow-privileged": true,
+  // Without, one that is to end waits a minute for those who watch.
+  "shutdown-watch-termination-grace-period": "1s",
   // Nobody knows the nodes' names.
   "kubelet-preferred-address-types": "InternalIP",
 });

@@ -2,18 +2,20 @@ import type { NetworkNamespace } from "../../support/network-namespace.ts";
 
 /**
  * The body of a page, asked for in a network namespace by a connection of its own.
- * @returns `undefined` where none comes within five seconds
+ * @throws where none comes within five seconds
  */
 export async function httpPage(
   namespace: NetworkNamespace,
   hostname: string,
   port: number,
   path = "/hostname",
-): Promise<string | undefined> {
-  const { promise, resolve } = Promise.withResolvers<string | undefined>();
-  const timer = setTimeout(() => resolve(undefined), 5_000);
+): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const fail = (reason: string): void =>
+    reject(new Error(`Cannot get "${path}" of "${hostname}" port ${port}: ${reason}`));
+  const timer = setTimeout(() => fail(`not done after five seconds, heard "${text}"`), 5_000);
   let text = "";
-  const failed = (): void => resolve(undefined);
+  const failed = (_: unknown, error: Error): void => fail(error.message);
   const connecting = namespace.within(() =>
     Bun.connect({
       hostname,
@@ -23,13 +25,16 @@ export async function httpPage(
         data: (_, bytes) => {
           text += new TextDecoder().decode(bytes);
         },
-        close: () => resolve(text.startsWith("HTTP/1.0 200") ? text.slice(text.indexOf("\r\n\r\n") + 4) : undefined),
+        close: () => {
+          if (text.startsWith("HTTP/1.0 200")) resolve(text.slice(text.indexOf("\r\n\r\n") + 4));
+          else fail(`the answer is "${text}"`);
+        },
         error: failed,
         connectError: failed,
       },
     }),
   );
-  connecting.catch(failed);
+  connecting.catch((error: Error) => fail(error.message));
   try {
     return await promise;
   } finally {

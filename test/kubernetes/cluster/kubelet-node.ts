@@ -1,5 +1,5 @@
 import { writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { Containerd } from "../../clients/containerd.ts";
 import { debianPlugins } from "../../conformance/plugin.ts";
 import { type Link, nodeMac, nodeOn, routerOn } from "../../overlay/lab/addresses.ts";
@@ -8,7 +8,7 @@ import type { OpenVswitch } from "../../overlay/open-vswitch.ts";
 import { expectAgreement, type RuntimePod } from "../../support/agreement.ts";
 import { NetworkNamespace } from "../../support/network-namespace.ts";
 import type { PrivateNode } from "../../support/private-node.ts";
-import { kubernetesProgram } from "../assets.ts";
+import { type ContainerdVersion, containerdPrograms, kubernetesProgram } from "../assets.ts";
 import { type ControlPlane, podCidrs } from "./control-plane.ts";
 import { Daemon } from "./daemon.ts";
 import { startNodePlace } from "./node-place.ts";
@@ -27,8 +27,7 @@ export interface KubeletNodeSpec {
   readonly underlay: Underlay;
   /** Archives of images that every node has. */
   readonly images: readonly string[];
-  /** Debian's containerd (1.6), or the one built beside Kubernetes (2). */
-  readonly containerd: 1 | 2;
+  readonly containerd: ContainerdVersion;
   /** Whether it has an Open vSwitch. */
   readonly hasSwitch: boolean;
 }
@@ -85,8 +84,8 @@ export class KubeletNode implements AsyncDisposable {
     // Not links: the agent's container sees this directory alone.
     for (const name of ["loopback", "portmap", "bridge", "host-local"])
       await place.run(`cp ${debianPlugins}/${name} /opt/cni/bin/${name}`);
-    const programs = spec.containerd === 1 ? {} : { programs: dirname(kubernetesProgram("containerd")) };
-    const places = { pluginDir: "/opt/cni/bin", confDir: "/etc/cni/net.d", ...programs };
+    const programs = containerdPrograms[spec.containerd];
+    const places = { pluginDir: "/opt/cni/bin", confDir: "/etc/cni/net.d", programs };
     const containerd = stack.use(await Containerd.start(place, places));
     for (const path of images) await containerd.importImage(path);
     return new KubeletNode(spec, place, namespace, containerd, vswitch, stack.move());

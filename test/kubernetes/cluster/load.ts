@@ -3,10 +3,11 @@ import { httpPage } from "./http-page.ts";
 
 const everyMs = 50;
 
-/** Asks a service for a page again and again, each time by a new connection, and counts what came of it. */
+/** Asks a service for a page again and again, each time by a new connection, and keeps what came of it. */
 export class Load implements AsyncDisposable {
   answered = 0;
-  failed = 0;
+  /** What was wrong with the others, each with its time. */
+  readonly failures: string[] = [];
   #ended = false;
   readonly #asking: Promise<void>;
 
@@ -21,8 +22,12 @@ export class Load implements AsyncDisposable {
 
   async #ask(from: NetworkNamespace, hostname: string, port: number): Promise<void> {
     while (!this.#ended) {
-      if ((await httpPage(from, hostname, port)) === undefined) this.failed++;
-      else this.answered++;
+      try {
+        await httpPage(from, hostname, port);
+        this.answered++;
+      } catch (caught) {
+        this.failures.push(`${new Date().toISOString()} ${String(caught)}`);
+      }
       await Bun.sleep(everyMs);
     }
   }

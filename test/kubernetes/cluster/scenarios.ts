@@ -1,19 +1,26 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { compileExecutables } from "../../conformance/plugin.ts";
 import { describeWith } from "../../support/requires.ts";
+import type { ContainerdVersion } from "../assets.ts";
 import { allWays } from "./all-ways.ts";
 import { Cluster } from "./cluster.ts";
 import { crowdedPool } from "./crowded-pool.ts";
 import { movedPods } from "./moved-pods.ts";
 import { partsAnew } from "./parts-anew.ts";
-import { type DataPath, installPipette } from "./pipette.ts";
+import { type DataPath, forTests, installPipette } from "./pipette.ts";
 import { replacedAgents } from "./replaced-agents.ts";
 
-/** The first node has what the controller manager gives it, the second a pool of 29 addresses. */
-const smallPool = { podCIDR: "10.10.200.0/27", podCIDRs: ["10.10.200.0/27", "fd10:0:0:c8::/64"] };
+/** Pools of 29 addresses, by the nodes' names; others have what the controller manager gives them. */
+const smallPools = {
+  n2: { podCIDR: "10.10.200.0/27", podCIDRs: ["10.10.200.0/27", "fd10:0:0:c8::/64"] },
+  n3: { podCIDR: "10.10.201.0/27", podCIDRs: ["10.10.201.0/27", "fd10:0:0:c9::/64"] },
+};
 
-/** What has to hold in a cluster of two nodes, the second with containerd 2, whose agents have this data path. */
-export function describeCluster(title: string, dataPath: DataPath): void {
+/**
+ * What has to hold in a cluster whose agents have this data path.
+ * @param runtimes the containerd of each of its nodes
+ */
+export function describeCluster(title: string, dataPath: DataPath, runtimes: readonly ContainerdVersion[]): void {
   const needs = ["root", "kubelet", "cgroup-v1", "containerd", "cni-plugins", "etcd", "openssl", "nft", "gcc"] as const;
   const hasSwitch = dataPath === "ovs";
   describeWith(title, hasSwitch ? [...needs, "openvswitch"] : needs, () => {
@@ -25,18 +32,22 @@ export function describeCluster(title: string, dataPath: DataPath): void {
 
     beforeAll(async () => {
       compileExecutables();
-      made = await Cluster.start(2);
-      await made.plane.apply({ apiVersion: "v1", kind: "Node", metadata: { name: "n2" }, spec: smallPool });
-      await made.addNode({ containerd: 1, hasSwitch });
-      await made.addNode({ containerd: 2, hasSwitch });
+      made = await Cluster.start(runtimes.length);
+      const pools = Object.entries(smallPools).slice(0, runtimes.length - 1);
+      for (const [name, spec] of pools)
+        await made.plane.apply({ apiVersion: "v1", kind: "Node", metadata: { name }, spec });
+      for (const containerd of runtimes) await made.addNode({ containerd, hasSwitch });
     });
     afterAll(() => made?.[Symbol.asyncDispose]());
 
     test("nodes are ready once the agent has written its configuration, and not before", async () => {
       const { plane, nodes } = cluster();
       expect(await plane.kubectl(conditions("message"))).toContain("cni plugin not initialized");
-      await installPipette(cluster(), dataPath);
+      await installPipette(cluster(), { dataPath, config: forTests });
       await plane.kubectl("wait nodes --all --for=condition=Ready --timeout=60s");
+      const versions = "get nodes -o jsonpath={.items[*].status.nodeInfo.containerRuntimeVersion}";
+      for (const [i, version] of (await plane.kubectl(versions)).split(" ").entries())
+        expect(version).toMatch(new RegExp(`^containerd://v?${runtimes[i]}\\.`));
       for (const node of nodes) expect(await node.place.run("ls /etc/cni/net.d")).toBe("10-pipette.conflist");
       await plane.kubectl("-n kube-system rollout status daemonset/pipette-agent --timeout=60s");
     });

@@ -2,6 +2,9 @@ import { agnhostImage } from "./images.ts";
 
 export const servedPort = 8080;
 
+/** Until every kube-proxy has heard that a pod goes, also on a machine that has much else to do. */
+const lingerSeconds = 6;
+
 export interface Wish {
   readonly replicas: number;
   /** The node that all of them are on; absent: spread over all, evenly. */
@@ -24,7 +27,7 @@ export const deployment = (name: string, { replicas, node, hostPort, lingers = f
     template: {
       metadata: { labels: { app: name } },
       spec: {
-        terminationGracePeriodSeconds: 5,
+        terminationGracePeriodSeconds: lingers ? 2 * lingerSeconds : 5,
         ...(node === undefined ? { topologySpreadConstraints: [evenly(name)] } : { nodeSelector: on(node) }),
         containers: [
           {
@@ -34,7 +37,7 @@ export const deployment = (name: string, { replicas, node, hostPort, lingers = f
             args: ["netexec", `--http-port=${servedPort}`],
             ports: [{ containerPort: servedPort, ...(hostPort === undefined ? {} : { hostPort }) }],
             readinessProbe: { httpGet: { path: "/hostname", port: servedPort }, periodSeconds: 1 },
-            ...(lingers ? { lifecycle: { preStop: { sleep: { seconds: 2 } } } } : {}),
+            ...(lingers ? { lifecycle: { preStop: { sleep: { seconds: lingerSeconds } } } } : {}),
           },
         ],
       },
