@@ -33,6 +33,7 @@ describeWith(
         texts: await licenceTexts(root),
         cache: directory,
         repository: "pipette",
+        skip: () => undefined,
       });
       writeFileSync(archive, made.archives[0]?.bytes ?? "");
       node = await ConfinedNode.start({ archive });
