@@ -1,0 +1,96 @@
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { findHelm } from "../../build/helm.ts";
+import { template } from "../../build/manifests.ts";
+import { Conversation } from "../overlay/lab/conversation.ts";
+import { unansweredPings } from "../overlay/lab/reach.ts";
+import { describeWith } from "../support/requires.ts";
+import type { Cluster } from "./cluster/cluster.ts";
+import { placeOf, podsOf } from "./cluster/cluster-pods.ts";
+import { shellBlock } from "./cluster/documented.ts";
+import { PageCluster, root } from "./cluster/page-cluster.ts";
+
+const page = "kubernetes.md";
+/** This kernel has no module of Open vSwitch: its data path is in user space, and so has to have the node's card. */
+const inUserSpace = ["--set", "dataPath=ovs,linux.config.ovs.datapath=netdev,linux.config.ovs.uplink=nic0"];
+
+/** The commands of docs/kubernetes.md about Open vSwitch, with the images that npm makes. Each test needs those before. */
+describeWith(
+  "Open vSwitch in pods of a cluster, as the page has it",
+  ["root", "kubelet", "cgroup-v1", "containerd", "cni-plugins", "busybox", "etcd", "openssl", "nft", "gcc", "helm"],
+  () => {
+    let made: PageCluster | undefined;
+    const machines = (): PageCluster => {
+      if (made === undefined) throw new Error("The cluster has not come up");
+      return made;
+    };
+    const cluster = (): Cluster => machines().cluster;
+    /** What stands for the clone: with the file as it has to be where the switch is in user space. */
+    const clone = () => join(cluster().directory, "clone");
+
+    beforeAll(async () => {
+      // With a kernel's module the node's own packets do not go through the switch. Here they do, but for the API's.
+      const managed = true;
+      made = await PageCluster.start(([1, 2, 1] as const).map((containerd) => ({ containerd, managed })));
+      mkdirSync(join(clone(), "conf/kubernetes"), { recursive: true });
+      symlinkSync(join(root, "dist"), join(clone(), "dist"));
+      for (const name of ["pipette.yaml", "pipette-uninstall.yaml"])
+        symlinkSync(join(root, "conf/kubernetes", name), join(clone(), "conf/kubernetes", name));
+      const objects = await template(findHelm() ?? "", inUserSpace);
+      writeFileSync(join(clone(), "conf/kubernetes/pipette-openvswitch.yaml"), objects);
+    });
+    afterAll(() => made?.[Symbol.asyncDispose]());
+
+    test("with two images and one file all nodes are ready, and no doctor finds anything", async () => {
+      await machines().play(page, "npm run image");
+      const told = await machines().played(shellBlock(page, "pipette-openvswitch-0.1.0"), clone());
+      for (const { name } of cluster().nodes) expect(told).toContain(`node/${name} condition met`);
+      expect(told).toContain('Port pipette-tun0\n            Interface pipette-tun0\n                type: geneve');
+      const health = await machines().play(page, "pipette doctor");
+      expect(health.match(/no problems/g)).toHaveLength(3);
+      expect(health.match(/all agree/g)).toHaveLength(3);
+    });
+
+    test("a pod on each node reaches those of all nodes", async () => {
+      const [before] = shellBlock(page, "kubectl run").split("kubectl delete");
+      const told = await machines().played(before ?? "");
+      expect(told.match(/ 0% packet loss/g)).toHaveLength(9);
+      const places = await Promise.all((await podsOf(cluster(), "first")).map((pod) => placeOf(cluster(), pod)));
+      expect(places.map(({ addresses }) => addresses.length)).toEqual([2, 2, 2]);
+      expect(await unansweredPings(places)).toEqual([]);
+    });
+
+    test("the daemons' pods are replaced, node by node: connections go on", async () => {
+      const pods = await podsOf(cluster(), "first");
+      const [one, two, three] = await Promise.all(pods.map((pod) => placeOf(cluster(), pod)));
+      if (one === undefined || two === undefined || three === undefined) throw new Error("There are too few pods");
+      using first = await Conversation.start(one.namespace, two.namespace, two.addresses[0] ?? "");
+      using second = await Conversation.start(three.namespace, one.namespace, one.addresses[1] ?? "");
+      const before = await daemonPods();
+      await machines().play(page, "rollout restart ds/pipette-openvswitch");
+      expect((await daemonPods()).filter((name) => before.includes(name))).toEqual([]);
+      await first.goesOn();
+      await second.goesOn();
+      expect([first.ended, second.ended]).toEqual([undefined, undefined]);
+      console.log(first.longestSilenceMs, second.longestSilenceMs);
+      expect(await unansweredPings([one, two, three])).toEqual([]);
+      expect((await machines().play(page, "pipette doctor")).match(/all agree/g)).toHaveLength(3);
+    });
+
+    test("what is removed leaves every node as it was", async () => {
+      const [, removal] = shellBlock(page, "kubectl run").split("kubectl delete");
+      await machines().played(`kubectl delete${removal}`);
+      const block = shellBlock("operations.md", "ds/pipette-uninstall");
+      const told = await machines().played(block.replace("pipette.yaml", "pipette-openvswitch.yaml"), clone());
+      console.log(told);
+      for (const node of cluster().nodes)
+        console.log(await machines().onNode(node, "ip -o addr; ip route; ls -la /opt/cni/bin /etc/cni/net.d /var/lib/pipette* /run/openvswitch /run/pipette; nft list tables; ip rule; ip link"));
+    });
+
+    const daemonPods = async (): Promise<readonly string[]> => {
+      const label = "app.kubernetes.io/component=openvswitch";
+      return (await cluster().plane.kubectl(`-n kube-system get pods -l ${label} -o name`)).split("\n");
+    };
+  },
+);
