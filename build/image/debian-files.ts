@@ -29,6 +29,8 @@ const takenOfAll = [
   // The loader and the libraries, not their modules for character sets and auditing.
   /^usr\/lib(64)?\/([\w-]+\/)?[^/]+\.so(\.[\d.]+)?$/,
   /^usr\/share\/doc\/[^/]+\/copyright$/,
+  // Where it is a link, to that of a package of the same sources.
+  /^usr\/share\/doc\/[^/]+$/,
 ];
 
 /** Debian's section for libraries, the C library and zlib1g among them: what else a package depends on is for other uses of it. */
@@ -112,6 +114,7 @@ function filesIn(
     const place = join(root, path);
     const stat = lstatSync(place);
     if (stat.isSymbolicLink()) return [{ t: "link", path: inImage, link: readlinkSync(place) }];
+    if (stat.isDirectory()) return [];
     return [{ t: "file", path: inImage, mode: stat.mode & 0o777, bytes: readFileSync(place) }];
   });
 }

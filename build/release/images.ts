@@ -89,7 +89,7 @@ interface Made {
 const suffixes = { linux: "", openvswitch: "-openvswitch", windows: "-windows" } as const;
 
 /** Not every machine that can make the others has its packages, or apt and a way to Debian's archive. @returns why not */
-function openVswitchFor(architecture: Architecture, debian: DebianPackages, version: Version): Made | string {
+export function openVswitchFor(architecture: Architecture, debian: DebianPackages, version: Version): Made | string {
   const image = "pipette-openvswitch";
   try {
     const packages = debian.of(openVswitch);

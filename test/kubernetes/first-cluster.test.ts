@@ -50,7 +50,9 @@ describeWith(
     test("the image that npm makes gets onto each node", async () => {
       await machines().play(page, "npm run image");
       for (const node of cluster().nodes)
-        expect(await machines().onNode(node, "ctr -n k8s.io images ls -q")).toContain("docker.io/library/pipette:0.1.0");
+        expect(await machines().onNode(node, "ctr -n k8s.io images ls -q")).toContain(
+          "docker.io/library/pipette:0.1.0",
+        );
     });
 
     test("with one file applied all nodes are ready, and no doctor finds anything", async () => {

@@ -36,7 +36,7 @@ describeWith(
         skip: () => undefined,
       });
       writeFileSync(archive, made.archives[0]?.bytes ?? "");
-      node = await ConfinedNode.start({ archive });
+      node = await ConfinedNode.start({ archives: { [`pipette:${version}`]: archive } });
     });
     afterAll(async () => {
       await node?.[Symbol.asyncDispose]();
