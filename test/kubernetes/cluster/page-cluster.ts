@@ -14,7 +14,7 @@ const path = "/usr/sbin:/usr/bin:/sbin:/bin";
 /** What stands in for a registry that the nodes reach. */
 const pagesImage = "docker.io/library/busybox:1.37";
 /** `PIPETTE_SHOW=1`: for people who want to see it. */
-const isShown = process.env["PIPETTE_SHOW"] === "1";
+export const isShown = process.env["PIPETTE_SHOW"] === "1";
 
 /** The three machines of docs/kubernetes.md, and somebody at n1 who types what stands there. */
 export class PageCluster implements AsyncDisposable {
