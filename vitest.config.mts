@@ -12,7 +12,9 @@ const apart = ["test/{soak,faults,storms}/**/*.test.ts"];
 // With programs of Kubernetes, which mostly wait for one another: one file at a time, beside those.
 const kubernetes = ["test/kubernetes/**/*.test.ts"];
 // Whole clusters take ten minutes more: only "npm run test:kubernetes" runs them.
-const clusters = ["bridge", "open-vswitch", "first-cluster"].map((name) => `test/kubernetes/${name}.test.ts`);
+const clusters = ["bridge", "open-vswitch", "first-cluster", "openvswitch-pods"].map(
+  (name) => `test/kubernetes/${name}.test.ts`,
+);
 
 // Waiting longer costs nothing where it works; a busy machine needs more than the second that polls have by default.
 const expect = { poll: { timeout: 20_000 } };

@@ -25,7 +25,7 @@ try {
   const executables = await releaseExecutables(root, version.full, platforms, scratch);
   const texts = await licenceTexts(root);
   const cache = join(root, "dist", ".debian");
-  const { archives, layouts } = imagesOf({ executables, version, texts, cache, repository });
+  const { archives, layouts } = imagesOf({ executables, version, texts, cache, repository, skip: console.error });
   for (const { name, bytes } of archives) {
     writeFileSync(join(directory, name), bytes);
     console.log(`dist/image/${name}, ${(bytes.length / 1e6).toFixed(1)} MB`);

@@ -28,7 +28,8 @@ export const plainFiles: readonly PlainFile[] = [
   },
   {
     path: join(plain, "pipette-uninstall.yaml"),
-    values: ["uninstall=true"],
+    // With the way to Open vSwitch's database, where a node has one: one file for both.
+    values: ["uninstall=true", "dataPath=ovs"],
     only: ["uninstall.yaml"],
     about: `Takes Pipette off every node, once no agent runs any more (docs/operations.md, "Remove").`,
   },

@@ -20,7 +20,14 @@ const scratch = mkdtempSync(join(root, "dist", ".packaging-"));
 try {
   const version = versionOf(root);
   const executables = await releaseExecutables(root, version.full, platforms, scratch);
-  for (const { name, bytes } of await releaseFiles({ root, version, executables, cache, scratch })) {
+  for (const { name, bytes } of await releaseFiles({
+    root,
+    version,
+    executables,
+    cache,
+    scratch,
+    skip: console.error,
+  })) {
     writeFileSync(join(directory, name), bytes);
     console.log(`dist/release/${name}, ${(bytes.length / 1e6).toFixed(1)} MB`);
   }

@@ -1,11 +1,11 @@
-import { execFileSync } from "node:child_process";
-import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
+import { lstatSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import type { TarEntry } from "../archive/tar.ts";
+import { AptRoot } from "./apt-root.ts";
+import { InstalledPackages, machineArchitecture } from "./installed-packages.ts";
+import { type Architecture, inUsr, type PackageSource } from "./package-source.ts";
 
-/** What the image takes from Debian: `nft`, the C library for both programs, and all that `nft` depends on. */
-
-export type Architecture = "amd64" | "arm64";
+/** What images take from Debian: some programs, and the libraries that they depend on. */
 
 export interface DebianPackage {
   readonly name: string;
@@ -15,114 +15,106 @@ export interface DebianPackage {
   readonly files: readonly TarEntry[];
 }
 
+export interface Selection {
+  readonly packages: readonly string[];
+  /** Files of these packages, by path from the image's root. Of others that they depend on the image has the libraries. */
+  readonly files: readonly RegExp[];
+}
+
 /** What the packages refer to for the texts of their licences, and nothing else of this one. */
 const licenceTexts = "base-files";
-const wanted = "nftables";
+const takenOfLicenceTexts = [/^usr\/share\/common-licenses\/[\w.-]+$/];
 
-const taken = [
-  /^usr\/sbin\/nft$/,
+const takenOfAll = [
   // The loader and the libraries, not their modules for character sets and auditing.
   /^usr\/lib(64)?\/([\w-]+\/)?[^/]+\.so(\.[\d.]+)?$/,
   /^usr\/share\/doc\/[^/]+\/copyright$/,
+  // Where it is a link, to that of a package of the same sources.
+  /^usr\/share\/doc\/[^/]+$/,
 ];
-const takenOfLicenceTexts = [/^usr\/share\/common-licenses\/[\w.-]+$/];
+
+/** Debian's section for libraries, the C library and zlib1g among them: what else a package depends on is for other uses of it. */
+const sectionOfLibraries = "libs";
 
 /**
- * Of this machine's own packages where it is of that architecture, else fetched by apt from where this machine has its own.
- * @param cache a directory for what is fetched
+ * Packages for one architecture: this machine's own where it is of that one and has what is wanted, else those that apt
+ * fetches from where this machine has its own. Nothing is installed.
  */
-export function debianPackages(architecture: Architecture, cache: string): readonly DebianPackage[] {
-  return machineArchitecture() === architecture ? installed() : fetched(architecture, cache);
+export class DebianPackages {
+  readonly #architecture: Architecture;
+  readonly #cache: string;
+  #apt: AptRoot | undefined;
+
+  /** @param cache a directory for what is fetched */
+  constructor(architecture: Architecture, cache: string) {
+    this.#architecture = architecture;
+    this.#cache = cache;
+  }
+
+  /** @throws where they cannot be had */
+  of(selection: Selection): readonly DebianPackage[] {
+    return packagesOf(this.#sourceOf(selection), selection);
+  }
+
+  #sourceOf({ packages }: Selection): PackageSource {
+    const here = new InstalledPackages();
+    const isForHere = machineArchitecture() === this.#architecture;
+    if (isForHere && packages.every((name) => here.field(name, "Version") !== undefined)) return here;
+    this.#apt ??= new AptRoot(this.#architecture, join(this.#cache, this.#architecture));
+    return this.#apt;
+  }
 }
 
-const machineArchitecture = (): string => output("dpkg", "--print-architecture").trim();
-
-function installed(): readonly DebianPackage[] {
-  const names = [...closure(wanted), licenceTexts];
-  const changed = output("dpkg", "--verify", ...names);
-  const packages = names.map((name) => {
-    const paths = output("dpkg-query", "-L", name).trim().split("\n");
-    return packageOf(name, "/", paths, (field) => output("dpkg-query", "-W", "-f", `\${${field}}`, name));
+function packagesOf(source: PackageSource, selection: Selection): readonly DebianPackage[] {
+  const names = [...closure(source, selection.packages), licenceTexts];
+  const places = source.unpack(names);
+  const packages = names.map((name): DebianPackage => {
+    const place = places.get(name);
+    const version = source.field(name, "Version");
+    if (place === undefined || version === undefined)
+      throw new Error(`Cannot take files of "${name}" into an image: there is no such package, wanted Debian 12's`);
+    const ofIt = selection.packages.includes(name) ? selection.files : [];
+    const patterns = name === licenceTexts ? takenOfLicenceTexts : [...takenOfAll, ...ofIt];
+    return { name, version, source: source.field(name, "Source") ?? name, files: filesIn(place, patterns) };
   });
-  for (const { path } of packages.flatMap(({ files }) => files))
-    if (changed.split("\n").some((line) => inUsr(line.replace(/^.*? \//, "")) === path))
-      throw new Error(`Cannot take "/${path}" into the image: it is not as its package has it, wanted it unchanged`);
+  const taken = packages.flatMap(({ files }) => files.map(({ path }) => path));
+  source.verify(names, taken);
+  const missing = selection.files.find((pattern) => !taken.some((path) => pattern.test(path)));
+  if (missing !== undefined)
+    throw new Error(
+      `Cannot make an image of ${selection.packages.join(", ")}: no file of them is ${missing}, wanted one`,
+    );
   return packages;
 }
 
-/** A package and all that it depends on, by what is installed here. */
-function closure(name: string, found: Set<string> = new Set()): Set<string> {
-  if (found.has(name)) return found;
-  found.add(name);
-  const depends = output("dpkg-query", "-W", "-f", `\${Pre-Depends},\${Depends}`, name);
-  for (const [, dependency = ""] of depends.matchAll(/(?:^|,)\s*([a-z0-9][a-z0-9+.-]*)/g)) closure(dependency, found);
-  return found;
-}
-
-/** apt resolves and fetches as for a machine of that architecture on which nothing is installed. */
-function fetched(architecture: Architecture, cache: string): readonly DebianPackage[] {
-  const at = (name: string): string => join(cache, architecture, name);
-  // Nothing of an earlier time: what is fetched is of today's versions.
-  rmSync(at("."), { recursive: true, force: true });
-  for (const name of ["state/lists/partial", "archives/partial", "unpacked"]) mkdirSync(at(name), { recursive: true });
-  writeFileSync(at("status"), "");
-  const settings = {
-    "APT::Architecture": architecture,
-    "APT::Architectures": architecture,
-    "Dir::State": at("state"),
-    "Dir::State::status": at("status"),
-    "Dir::Cache": at("."),
-    "Dir::Cache::archives": at("archives"),
-    "APT::Sandbox::User": "root",
+/** The packages, and the libraries that they and those depend on, in the order of their names. */
+function closure(source: PackageSource, wanted: readonly string[]): readonly string[] {
+  const found = new Set<string>();
+  const add = (name: string): void => {
+    if (found.has(name)) return;
+    found.add(name);
+    const depends = [source.field(name, "Pre-Depends"), source.field(name, "Depends")].filter(Boolean).join(",");
+    for (const alternatives of depends.split(",")) {
+      const names = alternatives.split("|").map((one) => /^\s*([a-z0-9][a-z0-9+.-]*)/.exec(one)?.[1] ?? "");
+      const there = names.find((one) => one !== "" && source.field(one, "Section") !== undefined);
+      if (there !== undefined && source.field(there, "Section") === sectionOfLibraries) add(there);
+    }
   };
-  writeFileSync(
-    at("apt.conf"),
-    Object.entries(settings)
-      .map(([key, value]) => `${key} "${value}";\n`)
-      .join(""),
-  );
-  const env = { ...process.env, APT_CONFIG: at("apt.conf"), DEBIAN_FRONTEND: "noninteractive" };
-  const apt = (...args: readonly string[]): void => void execFileSync("apt-get", ["-qq", ...args], { env });
-  apt("update");
-  apt("install", "-y", "--no-install-recommends", "--download-only", wanted, licenceTexts);
-  const archives = readdirSync(at("archives")).filter((name) => name.endsWith(".deb"));
-  return archives.sort().flatMap((name) => {
-    const archive = at(`archives/${name}`);
-    const [packageName = ""] = name.split("_");
-    const directory = at(`unpacked/${packageName}`);
-    execFileSync("dpkg-deb", ["-x", archive, directory]);
-    const paths = readdirSync(directory, { recursive: true, encoding: "utf8" }).map((path) => `/${path}`);
-    const fields: Readonly<Record<string, string>> = { Version: "Version", "source:Package": "Source" };
-    const field = (of: string): string =>
-      output("dpkg-deb", "-f", archive, fields[of] ?? of)
-        .replace(/ .*/, "")
-        .trim();
-    const found = packageOf(packageName, directory, paths, (of) => field(of) || packageName);
-    // Besides what nft needs, apt fetches what Debian's base depends on.
-    return found.files.some(({ path }) => !path.startsWith("usr/share/doc/")) ? [found] : [];
-  });
+  for (const name of wanted) add(name);
+  return [...found].sort();
 }
 
-function packageOf(
-  name: string,
-  root: string,
-  paths: readonly string[],
-  field: (name: string) => string,
-): DebianPackage {
-  const patterns = name === licenceTexts ? takenOfLicenceTexts : taken;
-  const files = paths.flatMap((path): readonly TarEntry[] => {
+function filesIn(
+  { root, paths }: { readonly root: string; readonly paths: readonly string[] },
+  patterns: readonly RegExp[],
+): readonly TarEntry[] {
+  return paths.flatMap((path): readonly TarEntry[] => {
     const inImage = inUsr(path.slice(1));
     if (!patterns.some((pattern) => pattern.test(inImage))) return [];
     const place = join(root, path);
     const stat = lstatSync(place);
     if (stat.isSymbolicLink()) return [{ t: "link", path: inImage, link: readlinkSync(place) }];
+    if (stat.isDirectory()) return [];
     return [{ t: "file", path: inImage, mode: stat.mode & 0o777, bytes: readFileSync(place) }];
   });
-  return { name, version: field("Version"), source: field("source:Package"), files };
 }
-
-/** Packages of Debian 12 still name files of /usr by the links in the root: /lib is usr/lib. */
-const inUsr = (path: string): string => path.replace(/^(lib|lib64|bin|sbin)\//, "usr/$1/");
-
-const output = (file: string, ...args: readonly string[]): string =>
-  execFileSync(file, args, { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"], maxBuffer: 1 << 26 });

@@ -1,6 +1,7 @@
 import { directoriesOf, type TarEntry } from "../archive/tar.ts";
-import type { Architecture, DebianPackage } from "./debian-files.ts";
+import type { DebianPackage, Selection } from "./debian-files.ts";
 import { type Image, layerOf } from "./oci-layout.ts";
+import type { Architecture } from "./package-source.ts";
 
 /** The image for Linux: the executable, `nft`, the libraries of both, and nothing that a shell could be made of. */
 
@@ -11,8 +12,13 @@ export interface LinuxFiles {
   readonly texts: ReadonlyMap<string, Uint8Array>;
 }
 
+/** The C library, which both programs need, comes with it. */
+export const nftables: Selection = { packages: ["nftables"], files: [/^usr\/sbin\/nft$/] };
+
 /** As Debian has them since its directories are merged into /usr. */
 const links = { bin: "usr/bin", lib: "usr/lib", lib64: "usr/lib64", sbin: "usr/sbin", "var/run": "../run" };
+
+export const searchPath = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** What runtimes mount over; more than that they make themselves, also where the root is read-only. */
 const mountPoints = ["dev/", "proc/", "run/", "sys/"];
@@ -24,13 +30,19 @@ const settings = {
   "etc/passwd": "root:x:0:0:root:/:/sbin/nologin\n",
 };
 
-/** Everything that is not ours, so that a release that changes only Pipette shares it with the one before. */
-function systemLayer(packages: readonly DebianPackage[]): readonly TarEntry[] {
+/**
+ * Everything that is not ours, so that a release that changes only Pipette shares it with the one before.
+ * @param more links, by path
+ */
+export function systemLayer(
+  packages: readonly DebianPackage[],
+  more: Readonly<Record<string, string>> = {},
+): readonly TarEntry[] {
   const files = packages.flatMap(({ files: ofPackage }) => ofPackage);
   const written = Object.entries(settings).map(
     ([path, text]): TarEntry => ({ t: "file", path, mode: 0o644, bytes: Buffer.from(text) }),
   );
-  const linked = Object.entries(links).map(([path, link]): TarEntry => ({ t: "link", path, link }));
+  const linked = Object.entries({ ...links, ...more }).map(([path, link]): TarEntry => ({ t: "link", path, link }));
   const entries = [...files, ...written, ...linked].sort(byPath);
   const made = [...mountPoints, "usr/bin/", "usr/lib64/", ...entries.map(({ path }) => path)];
   return [...directoriesOf(made), { t: "directory", path: "tmp/", mode: 0o1777 }, ...entries];
@@ -56,7 +68,7 @@ export function linuxImage(
     os: "linux",
     architecture,
     layers: [layerOf(systemLayer(packages)), layerOf(programLayer(executable, texts))],
-    config: { Entrypoint: ["/pipette"], Env: ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"], WorkingDir: "/" },
+    config: { Entrypoint: ["/pipette"], Env: [searchPath], WorkingDir: "/" },
   };
 }
 

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzip } from "../archive/deflate.ts";
 import { directoriesOf, type TarEntry, tar } from "../archive/tar.ts";
-import type { Architecture } from "../image/debian-files.ts";
+import type { Architecture } from "../image/package-source.ts";
 import type { FileEntry } from "./files.ts";
 import type { Version } from "./version.ts";
 

@@ -24,7 +24,7 @@ JavaScriptCore is under the LGPL: its sources as Bun has them, and how to link B
 https://github.com/oven-sh/WebKit and in LICENSE.md of https://github.com/oven-sh/bun. Pipette's own sources and
 "npm run build" make the executable anew with such a Bun. SQLite is in the public domain.
 
-The image for Linux holds packages of Debian too; their licences are in it, below /usr/share/doc and
+The images for Linux hold packages of Debian too; their licences are in them, below /usr/share/doc and
 /usr/share/common-licenses, and their sources are Debian's source packages of the versions that sbom.cdx.json names.
 
 ${thirdPartyOfPackages(packages)}`;

@@ -22,17 +22,19 @@ export interface ReleaseInputs {
   readonly cache: string;
   /** For files that programs write on the way. */
   readonly scratch: string;
+  /** Hears what cannot be made here, and why. */
+  skip(sentence: string): void;
 }
 
 /** Everything of a release, made of the sources in `root` and these executables: the same of the same, byte for byte. */
 export async function releaseFiles(inputs: ReleaseInputs): Promise<readonly MadeFile[]> {
-  const { root, version, executables, cache, scratch } = inputs;
+  const { root, version, executables, cache, scratch, skip } = inputs;
   const texts = await licenceTexts(root);
-  const images = imagesOf({ executables, version, texts, cache, repository: "pipette" });
+  const images = imagesOf({ executables, version, texts, cache, repository: "pipette", skip });
   const client = gzip(tar(await clientPackage(root, version.full, scratch), version.time));
   const chart = chartPackage(root, version);
   const packages = await bundledPackages(root, join(root, "main.ts"));
-  const sbom = sbomOf({ version, executables, runtime: runtimeComponents(), packages, debian: images.packages });
+  const sbom = sbomOf({ version, executables, runtime: runtimeComponents(), packages, debian: images.debian });
   const files: MadeFile[] = [
     ...programs(inputs, texts),
     ...images.archives,

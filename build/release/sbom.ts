@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto";
-import type { Architecture, DebianPackage } from "../image/debian-files.ts";
+import type { DebianPackage } from "../image/debian-files.ts";
+import type { Architecture } from "../image/package-source.ts";
 import type { Component } from "./components.ts";
 import { type Executables, type Platform, platforms } from "./executables.ts";
+import type { DebianInImage } from "./images.ts";
 import type { Version } from "./version.ts";
 
 export interface SbomInputs {
@@ -11,7 +13,7 @@ export interface SbomInputs {
   readonly runtime: readonly Component[];
   readonly packages: readonly Component[];
   /** In the images for Linux besides. */
-  readonly debian: ReadonlyMap<Architecture, readonly DebianPackage[]>;
+  readonly debian: readonly DebianInImage[];
 }
 
 /** What is in a release, as CycloneDX 1.6 in JSON: https://cyclonedx.org/docs/1.6/json/ */
@@ -22,13 +24,7 @@ export function sbomOf({ version, executables, runtime, packages, debian }: Sbom
     const bytes = executables[platform];
     return bytes === undefined ? [] : [ofExecutable(platform, bytes, version)];
   });
-  const images = [...debian].map(([architecture, taken]) => ({
-    type: "container",
-    "bom-ref": `image-linux-${architecture}`,
-    name: `pipette, image for linux/${architecture}`,
-    version: version.full,
-    components: taken.map((found) => ofDebian(found, architecture)),
-  }));
+  const images = debian.map((found) => ofImage(found, version));
   const inside = [...(bun === undefined ? [] : [{ ...bun, components: linked }]), ...npm];
   const body = {
     bomFormat: "CycloneDX",
@@ -51,7 +47,7 @@ export function sbomOf({ version, executables, runtime, packages, debian }: Sbom
       ...images.map(({ "bom-ref": ref, components }) => ({
         ref,
         dependsOn: [
-          ...own.map((program) => program["bom-ref"]).filter((name) => name === `executable-${platformOf(ref)}`),
+          ...own.map((program) => program["bom-ref"]).filter((name) => ref === imageWith[name]),
           ...components.map((part) => part["bom-ref"]),
         ],
       })),
@@ -60,7 +56,25 @@ export function sbomOf({ version, executables, runtime, packages, debian }: Sbom
   return `${JSON.stringify({ ...body, serialNumber: `urn:uuid:${uuidOf(JSON.stringify(body))}` }, undefined, 1)}\n`;
 }
 
-const platformOf = (image: string): Platform => (image.endsWith("arm64") ? "linux-arm64" : "linux-x64");
+const refOf = ({ image, architecture }: Pick<DebianInImage, "image" | "architecture">): string =>
+  `image-${image}-linux-${architecture}`;
+
+/** By the executable; Open vSwitch's has nothing of ours. */
+const imageWith: Readonly<Record<string, string>> = {
+  "executable-linux-x64": refOf({ image: "pipette", architecture: "amd64" }),
+  "executable-linux-arm64": refOf({ image: "pipette", architecture: "arm64" }),
+};
+
+function ofImage(found: DebianInImage, version: Version) {
+  const ref = refOf(found);
+  return {
+    type: "container",
+    "bom-ref": ref,
+    name: `${found.image}, image for linux/${found.architecture}`,
+    version: version.full,
+    components: found.packages.map((each) => ofDebian(each, found.architecture, ref)),
+  };
+}
 
 const ofExecutable = (platform: Platform, bytes: Uint8Array, version: Version) => ({
   type: "file",
@@ -93,11 +107,12 @@ const ofNpm = ({ name, version, licence, source }: Component) => {
   };
 };
 
-const ofDebian = ({ name, version, source }: DebianPackage, architecture: Architecture) => {
+/** @param image which it is in: a package may be in several, and each mention has a name of its own */
+const ofDebian = ({ name, version, source }: DebianPackage, architecture: Architecture, image: string) => {
   const purl = `pkg:deb/debian/${name}@${encodeURIComponent(version)}?arch=${architecture}&distro=debian-12`;
   return {
     type: "library",
-    "bom-ref": purl,
+    "bom-ref": `${image}/${purl}`,
     name,
     version,
     purl,

@@ -20,31 +20,40 @@ export class ConfinedNode implements AsyncDisposable {
   /** The agent's container. */
   agent = "";
   readonly #sandbox: string;
-  readonly #ownImage: boolean;
+  /** Names of the images that containers have; machine's files stand for others. */
+  readonly #images: ReadonlySet<string>;
   #attempts = 0;
 
   private constructor(
     node: PrivateNode,
     containerd: Containerd,
-    { pod, sandbox, ownImage }: { readonly pod: ManifestPod; readonly sandbox: string; readonly ownImage: boolean },
+    {
+      pod,
+      sandbox,
+      images,
+    }: {
+      readonly pod: ManifestPod;
+      readonly sandbox: string;
+      readonly images: ReadonlySet<string>;
+    },
   ) {
     this.node = node;
     this.containerd = containerd;
     this.pod = pod;
     this.#sandbox = sandbox;
-    this.#ownImage = ownImage;
+    this.#images = images;
   }
 
   /**
    * @param pod of the agent; other pods find their volumes too
-   * @param archive of the image that the manifest names; absent: this machine's own files stand for it
+   * @param archives of images, by the names that manifests have for them; this machine's own files stand for others
    */
   static async start({
     pod = daemonPod("pipette.yaml", "pipette-agent"),
-    archive,
+    archives = {},
   }: {
     readonly pod?: ManifestPod;
-    readonly archive?: string;
+    readonly archives?: Readonly<Record<string, string>>;
   } = {}): Promise<ConfinedNode> {
     compileExecutables();
     const node = await PrivateNode.start();
@@ -59,12 +68,12 @@ export class ConfinedNode implements AsyncDisposable {
       // Copies: what a link leads to is not in the agent's image.
       for (const name of ["loopback", "portmap"]) copyFileSync(join(debianPlugins, name), join(pluginDir, name));
       const containerd = await Containerd.start(node, { pluginDir, confDir: placeOf(node, "/etc/cni/net.d") });
-      if (archive !== undefined) await containerd.importImage(archive);
+      for (const archive of Object.values(archives)) await containerd.importImage(archive);
       const sandbox = await containerd.cri.runPod("agent", {
         hostNetwork: pod.hostNetwork === true,
         logDirectory: node.directory,
       });
-      return new ConfinedNode(node, containerd, { pod, sandbox, ownImage: archive !== undefined });
+      return new ConfinedNode(node, containerd, { pod, sandbox, images: new Set(Object.keys(archives)) });
     } catch (caught) {
       await node[Symbol.asyncDispose]();
       throw caught;
@@ -158,7 +167,7 @@ export class ConfinedNode implements AsyncDisposable {
 
   #run(container: ManifestContainer, more: readonly string[], pod = this.pod): Promise<string> {
     const hostPath = (path: string): string => placeOf(this.node, path);
-    const placed = { hostPath, ...(this.#ownImage ? {} : { standIn }) };
+    const placed = { hostPath, ...(this.#images.has(container.image) ? {} : { standIn }) };
     const config = containerConfig(pod, container, ++this.#attempts, placed);
     const mounts = more.map((path) => ({ container_path: path, host_path: path }));
     return this.cri.startConfigured(this.#sandbox, { ...config, mounts: [...config.mounts, ...mounts] });

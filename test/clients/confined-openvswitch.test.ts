@@ -1,11 +1,16 @@
-import { expect, test } from "vitest";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { findHelm } from "../../build/helm.ts";
 import { template } from "../../build/manifests.ts";
+import { compileExecutables } from "../conformance/plugin.ts";
 import { objectsIn } from "../manifests/manifest.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
 import { ConfinedNode } from "./confined-node.ts";
 import { podOf } from "./manifest-pod.ts";
+import { openVswitchArchive, openVswitchImage } from "./openvswitch-archive.ts";
 
 const config = {
   dataPath: "ovs",
@@ -15,13 +20,22 @@ const config = {
 };
 
 describeWith(
-  "Open vSwitch in pods with the rights that the chart asks for",
+  "Open vSwitch in pods, of the image that npm makes, with the rights that the chart asks for",
   ["root", "containerd", "cni-plugins", "gcc", "busybox", "nft", "openvswitch", "helm"],
   () => {
+    const scratch = mkdtempSync(join(tmpdir(), "pipette-image-"));
+    let archives: Readonly<Record<string, string>>;
+
+    beforeAll(() => {
+      compileExecutables();
+      archives = { [openVswitchImage]: openVswitchArchive(scratch) };
+    });
+    afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
     test("gives pods their network, which the end of an agent does not touch, and takes them over when it is started anew itself", async () => {
       const values = ["--set", "dataPath=ovs,linux.config.ovs.datapath=netdev"];
       const objects = objectsIn(await template(findHelm() ?? "", values));
-      await using node = await ConfinedNode.start({ pod: podOf(objects, "pipette-agent") });
+      await using node = await ConfinedNode.start({ pod: podOf(objects, "pipette-agent"), archives });
       const daemons = podOf(objects, "pipette-openvswitch");
       const start = async () => {
         expect(await node.install(daemons)).toEqual([expect.stringMatching(/^0: /)]);

@@ -167,6 +167,18 @@ test.each(["pipette.yaml", "pipette-openvswitch.yaml"])(
   },
 );
 
+test.each(["pipette.yaml", "pipette-openvswitch.yaml"])(
+  "the one removal for both has every place that an agent of %s writes to",
+  (file) => {
+    const mounts = (from: string, name: string): readonly string[] =>
+      object(plainObjects(from), "DaemonSet", name)["spec"].template.spec.volumes.flatMap(
+        ({ hostPath }: { hostPath?: { path: string } }) => hostPath?.path ?? [],
+      );
+    const ofAgent = mounts(file, "pipette-agent").filter((path) => !["/proc/sys/net", "/var/run/netns"].includes(path));
+    expect(mounts("pipette-uninstall.yaml", "pipette-uninstall")).toEqual(expect.arrayContaining(ofAgent));
+  },
+);
+
 /** What of RBAC a request needs. */
 function verbOf(asked: string): string {
   const [method = "", url = ""] = asked.split(" ");

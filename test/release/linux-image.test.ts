@@ -33,9 +33,10 @@ describeWith(
         texts: await licenceTexts(root),
         cache: directory,
         repository: "pipette",
+        skip: () => undefined,
       });
       writeFileSync(archive, made.archives[0]?.bytes ?? "");
-      node = await ConfinedNode.start({ archive });
+      node = await ConfinedNode.start({ archives: { [`pipette:${version}`]: archive } });
     });
     afterAll(async () => {
       await node?.[Symbol.asyncDispose]();

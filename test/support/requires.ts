@@ -38,7 +38,7 @@ const needs = {
       ? 'there is no helm, neither on the PATH nor named by the variable "HELM", nor built by "npm run test:kubernetes"'
       : undefined,
   "kubernetes-validate": whyNoSchemas,
-  "earlier-release": whyNoEarlierRelease,
+  "earlier-release": () => whyNoEarlierRelease(),
   "kube-apiserver": () => whyNoKubernetes("kube-apiserver"),
   "kube-controller-manager": () => whyNoKubernetes("kube-controller-manager"),
   kubectl: () => whyNoKubernetes("kubectl"),

@@ -22,6 +22,7 @@ async function unpacked(directory: string, executable: Uint8Array) {
     texts: new Map(),
     cache: directory,
     repository: "pipette",
+    skip: () => undefined,
   });
   writeFileSync(archive, made.archives[0]?.bytes ?? "");
   const copied = join(directory, "copied");

@@ -83,7 +83,7 @@ export class Cluster implements AsyncDisposable {
   }
 
   /** @returns once its kubelet runs; it is not ready before it has a network for pods */
-  async addNode(kind: Pick<KubeletNodeSpec, "containerd" | "hasSwitch">): Promise<KubeletNode> {
+  async addNode(kind: Pick<KubeletNodeSpec, "containerd" | "hasSwitch" | "managed">): Promise<KubeletNode> {
     const { plane, underlay } = this;
     const place = { number: this.nodes.length + 1, plane, underlay, images: this.#images };
     const node = await KubeletNode.start({ ...place, ...kind });

@@ -14,13 +14,17 @@ export const pipetteImage = "docker.io/library/pipette:0.1.0";
 /** Both, as archives that `ctr` imports. @returns their paths */
 export function makeClusterImages(directory: string): readonly string[] {
   const agnhost = image(agnhostImage, [fileOf("agnhost", kubernetesProgram("agnhost"))], ["/agnhost"]);
-  const pipette = image(pipetteImage, pipetteFiles(), ["/pipette"]);
+  const pipette = imageOfPipette(pipetteImage, executables);
   return Object.entries({ agnhost, pipette }).map(([name, bytes]) => {
     const path = join(directory, `${name}.tar`);
     writeFileSync(path, bytes);
     return path;
   });
 }
+
+/** @param directory of the executable */
+export const imageOfPipette = (name: string, directory: string): Uint8Array =>
+  image(name, pipetteFiles(join(directory, "pipette")), ["/pipette"]);
 
 const fileOf = (path: string, from: string): TarEntry => ({
   t: "file",
@@ -30,12 +34,12 @@ const fileOf = (path: string, from: string): TarEntry => ({
 });
 
 /** The executable, `nft`, and this machine's libraries of both. */
-function pipetteFiles(): readonly TarEntry[] {
+function pipetteFiles(executable: string): readonly TarEntry[] {
   const nft = "/usr/sbin/nft";
-  const needed = execFileSync("ldd", [join(executables, "pipette"), nft], { encoding: "utf8" });
+  const needed = execFileSync("ldd", [executable, nft], { encoding: "utf8" });
   const libraries = new Set([...needed.matchAll(/(?:=> )?(\/lib\S+) \(/g)].map(([, path = ""]) => path));
   return [
-    fileOf("pipette", join(executables, "pipette")),
+    fileOf("pipette", executable),
     fileOf("bin/nft", nft),
     ...[...libraries].map((path) => fileOf(path.slice(1), realpathSync(path))),
   ];

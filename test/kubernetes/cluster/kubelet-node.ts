@@ -30,6 +30,8 @@ export interface KubeletNodeSpec {
   readonly containerd: ContainerdVersion;
   /** Whether it has an Open vSwitch. */
   readonly hasSwitch: boolean;
+  /** Whether the API server is reached by an interface of its own, which nothing on the node touches. */
+  readonly managed?: boolean;
 }
 
 /** A machine with containerd, a kubelet and kube-proxy, which has no network for pods yet. It ends with this process. */
@@ -80,6 +82,7 @@ export class KubeletNode implements AsyncDisposable {
       ...withLength(nodeOn(link, number)).map((address) => `addr add ${address} dev ${nic} nodad`),
       ...routerOn(link).map((router) => `route add default via ${router}`),
     );
+    if (spec.managed === true) await manage(spec, namespace);
     const vswitch = spec.hasSwitch ? stack.use(await startNodeSwitch(place, namespace, number, nic)) : undefined;
     // Not links: the agent's container sees this directory alone.
     for (const name of ["loopback", "portmap", "bridge", "host-local"])
@@ -130,6 +133,15 @@ export class KubeletNode implements AsyncDisposable {
     const log = join(this.place.directory, `${name}.log`);
     return new Daemon([kubernetesProgram(name), ...words], { log, prefix: this.place.prefix });
   }
+}
+
+/** By the other link, on which the router stands too. */
+async function manage({ number, underlay }: KubeletNodeSpec, namespace: NetworkNamespace): Promise<void> {
+  const name = "mgmt0";
+  await underlay.connect("b", number + 100, namespace, name, nodeMac(number + 100));
+  const server = routerOn(link).map((router, i) => `route add ${router} via ${routerOn("b")[i]} dev ${name}`);
+  const own = withLength(nodeOn("b", number)).map((address) => `addr add ${address} dev ${name} nodad`);
+  await namespace.ip(`link set ${name} up`, ...own, ...server);
 }
 
 /** On a machine that is not its own the kubelet may neither want sums of memory nor write to control groups of others. */

@@ -1,4 +1,4 @@
-import type { Socket, TCPSocketListener } from "bun";
+import type { Socket, SocketHandler, TCPSocketListener } from "bun";
 import { eventually } from "../../support/agent-process.ts";
 import type { NetworkNamespace } from "../../support/network-namespace.ts";
 
@@ -12,6 +12,8 @@ export class Conversation implements Disposable {
   /** How it ended, if it did. */
   ended: string | undefined;
   #said = 0;
+  /** What the socket has not taken yet: after a long silence its buffer is full. */
+  #unsent = "";
   #answered = 0;
   #heardAt = performance.now();
   #unread = "";
@@ -20,9 +22,7 @@ export class Conversation implements Disposable {
   readonly #timer: NodeJS.Timeout;
 
   private constructor(from: NetworkNamespace, to: NetworkNamespace, address: string) {
-    this.#listener = to.within(() =>
-      Bun.listen({ hostname: "::", port, socket: { data: (socket, bytes) => void socket.write(bytes) } }),
-    );
+    this.#listener = to.within(() => Bun.listen({ hostname: "::", port, socket: echo() }));
     const calling = from.within(() =>
       Bun.connect({
         hostname: address,
@@ -44,7 +44,7 @@ export class Conversation implements Disposable {
     calling.catch((error: Error) => {
       this.ended ??= error.message;
     });
-    this.#timer = setInterval(() => this.#socket?.write(`${++this.#said}\n`), everyMs);
+    this.#timer = setInterval(() => this.#say(), everyMs);
   }
 
   /** @returns once the first answer has come */
@@ -75,9 +75,16 @@ export class Conversation implements Disposable {
     this.#listener.stop(true);
   }
 
+  #say(): void {
+    if (this.#socket === undefined) return;
+    this.#unsent += `${++this.#said}\n`;
+    this.#unsent = this.#unsent.slice(Math.max(0, this.#socket.write(this.#unsent)));
+  }
+
   #hear(text: string): void {
     const lines = (this.#unread + text).split("\n");
     this.#unread = lines.pop() ?? "";
+    if (lines.length === 0) return;
     const last = Number(lines.at(-1));
     if (last !== this.#answered + lines.length) this.ended = `answer ${last} came after ${this.#answered}`;
     this.#answered = last;
@@ -85,4 +92,19 @@ export class Conversation implements Disposable {
     this.longestSilenceMs = Math.max(this.longestSilenceMs, now - this.#heardAt);
     this.#heardAt = now;
   }
+}
+
+/** Says everything again, as much at a time as the socket takes. */
+function echo(): SocketHandler<undefined> {
+  let unsent = Buffer.alloc(0);
+  const send = (socket: Socket<undefined>): void => {
+    unsent = unsent.subarray(Math.max(0, socket.write(unsent)));
+  };
+  return {
+    data: (socket, bytes) => {
+      unsent = Buffer.concat([unsent, bytes]);
+      send(socket);
+    },
+    drain: send,
+  };
 }
