@@ -102,6 +102,32 @@ describe("ADD", () => {
     expect([parts.dataPath.containers(), states("b")]).toEqual([["b"], ["allocated"]]);
   });
 
+  test("whose caller gave up while the agent was frozen over the wiring is undone", async () => {
+    // The node's clock goes on in a frozen agent, and the caller's time with it.
+    let until = (uptimeMs() ?? 0) + 60_000;
+    const late = {
+      ...call(),
+      get untilUptimeMs() {
+        return until;
+      },
+    };
+    parts.dataPath.before = (action) => {
+      if (action === "attach") until = (uptimeMs() ?? 0) - 1;
+    };
+    await expect(runAdd(parts, request("ADD", "a"), late)).rejects.toMatchObject({ code: 11 });
+    expect([parts.dataPath.containers(), states("a"), parts.attached.size]).toEqual([[], ["cooling"], 0]);
+  });
+
+  test("whose addresses are given up and whose wiring cannot be undone withholds them until it is", async () => {
+    parts.dataPath.before = (action) => {
+      if (action === "attach") parts.allocator.release(ownerOf("a"), "releasing");
+      else throw new Error("busy");
+    };
+    await expect(runAdd(parts, request("ADD", "a"), call())).rejects.toMatchObject({ code: 11 });
+    expect([parts.dataPath.containers(), states("a")]).toEqual([["a"], ["releasing"]]);
+    expect([...parts.leftover.keys()]).toEqual([ownerKey(ownerOf("a"))]);
+  });
+
   test("says whose the address is: not ours where another IPAM plugin gave it", async () => {
     await runAdd(parts, ownRequest("own"), call());
     const foreign = { name: "pods", ipam: { type: "host-local" }, ipamResult: { ips: [{ address: "10.9.0.99/24" }] } };
@@ -206,7 +232,19 @@ describe("DEL", () => {
     ["an ipam section that is none", { name: "pods", ipam: 7 }],
     ["a data directory that is none", { name: "pods", ipam: { type: "pipette-ipam", dataDir: 7 } }],
     ["an unknown version", { name: "pods", cniVersion: "9.9" }],
-  ])("ends with %s", async (_name, conf) => {
+  ])("ends what stands with %s", async (_name, conf) => {
+    const owner = { ...ownerOf("a"), network: conf.name };
+    parts.allocator.allocate(owner, parts.ipam);
+    parts.dataPath.standing.set(ownerKey(owner), { owner, ownLease: true, hostIfname: "ve-a" });
+    parts.attached.set(ownerKey(owner), 0);
     await runDel(parts, request("DEL", "a", conf), call());
+    expect([parts.dataPath.containers(), states("a"), parts.attached.size]).toEqual([[], ["cooling"], 0]);
+  });
+
+  test("of a sandbox ends that of its network and interface only", async () => {
+    await runAdd(parts, request("ADD", "a"), call());
+    await runAdd(parts, request("ADD", "b"), call());
+    await runDel(parts, request("DEL", "b"), call());
+    expect([parts.dataPath.containers(), states("a"), states("b")]).toEqual([["a"], ["allocated"], ["cooling"]]);
   });
 });
