@@ -18,7 +18,13 @@ export function lookAtKernel(): {
     if (group === linkGroup.arriving) halfMade.push({ name, index, state: "arriving" });
     else if (group === linkGroup.leaving) halfMade.push({ name, index, state: "leaving" });
     else if (alias !== undefined)
-      interfaces.push({ ...alias, hostIfname: name, index, mtu: link.mtu, addresses: addressesBehind(socket, link)?.map(({ address }) => address.ip) });
+      interfaces.push({
+        ...alias,
+        hostIfname: name,
+        index,
+        mtu: link.mtu,
+        addresses: addressesBehind(socket, link)?.map(({ address }) => address.ip),
+      });
   }
   return { interfaces, halfMade };
 }

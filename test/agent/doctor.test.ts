@@ -119,7 +119,10 @@ describeWith("pipette doctor on a node that each test spoils in one place", ["ro
     await home.cmd("cmdDel", "b", { netns: "" });
     sql("UPDATE lease SET released_at_ms = released_at_ms + 86400000 WHERE sandbox_id = 'b'");
     const told = await command("--repair", "--once");
-    expect(told).toMatchObject({ status: 0, stdout: expect.stringMatching(/^note: 2 leases .* with times that lie ahead/) });
+    expect(told).toMatchObject({
+      status: 0,
+      stdout: expect.stringMatching(/^note: 2 leases .* with times that lie ahead/),
+    });
     expect(told.stdout).toContain("given out all the same where nothing else is free");
   });
 

@@ -93,7 +93,10 @@ describeWith("what is gone between a look and the next", ["root"], () => {
       return socket;
     };
     expect(() => pairs.check(ownerOf("a"), pod, result, () => undefined)).toThrow(
-      expect.objectContaining({ code: 103, message: expect.stringContaining('"10.77.0.10/24" of "eth0": it is missing') }),
+      expect.objectContaining({
+        code: 103,
+        message: expect.stringContaining('"10.77.0.10/24" of "eth0": it is missing'),
+      }),
     );
   });
 });

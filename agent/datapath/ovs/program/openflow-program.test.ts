@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { FlowCommand } from "../../../openflow/constants.ts";
-import { type Flow, flow, match, type OpenFlowGroup, group, output } from "../../../openflow/mod.ts";
+import { type Flow, flow, group, match, type OpenFlowGroup, output } from "../../../openflow/mod.ts";
 import { type Change, SwitchInMemory } from "../../../openflow/switch-in-memory.ts";
 import { Category } from "../pipeline/cookie.ts";
 import type { Part } from "../switch-program.ts";
@@ -36,11 +36,11 @@ beforeEach(async () => {
 afterEach(() => open.disposeAsync());
 
 async function start(bounds: Partial<ProgramBounds> = {}): Promise<OpenFlowProgram> {
-  let round: number | undefined;
+  const rounds = { loadRound: async () => undefined, saveRound: async () => undefined };
   return open.use(
     await OpenFlowProgram.start({
       management: made.management,
-      rounds: { loadRound: async () => round, saveRound: async (next) => void (round = next) },
+      rounds,
       onStatus: ({ connected }) => statuses.push(connected),
       bounds: { retryFirstMs: 1, ...bounds },
     }),
@@ -60,13 +60,13 @@ describe("a connection that is lost", () => {
       // The first of them by itself, after the refusal of all.
       if (ofPriority(change, 2) && ++times === 2) made.cut();
     };
-    const calls = [
+    const ends = outcomes([
       program.set(one("a", part([numbered(2)]))),
       program.set(one("bad", part([numbered(9)]))),
       program.set(one("b", part([numbered(3)]))),
-    ];
+    ]);
     await expect.poll(() => statuses).toEqual([true, false, true]);
-    expect(await outcomes(calls)).toEqual(["done", expect.stringContaining("OFPBAC_BAD_OUT_GROUP"), "done"]);
+    expect(await ends).toEqual(["done", expect.stringContaining("OFPBAC_BAD_OUT_GROUP"), "done"]);
     expect(priorities()).toEqual([1, 2, 3]);
     expect([...program.status.leftOut.keys()]).toEqual(["bad"]);
   });
@@ -78,9 +78,9 @@ describe("a connection that is lost", () => {
     made.before = (change) => {
       if (ofPriority(change, 2) && cuts-- > 0) made.cut(true);
     };
-    expect(await outcomes([program.set(one("a", part([numbered(2)]))), program.set(one("b", part([numbered(3)])))])).toEqual(
-      ["done", "done"],
-    );
+    expect(
+      await outcomes([program.set(one("a", part([numbered(2)]))), program.set(one("b", part([numbered(3)])))]),
+    ).toEqual(["done", "done"]);
     expect(priorities()).toEqual([1, 2, 3]);
     expect(statuses).toEqual([true, false, true]);
   });
@@ -141,9 +141,12 @@ describe("what the switch refuses", () => {
     await made.close();
     made.refuse = withoutNine;
     const program = await start();
-    const calls = [program.set(one("good", part([numbered(1)]))), program.set(one("bad", part([numbered(2), numbered(9)])))];
+    const ends = outcomes([
+      program.set(one("good", part([numbered(1)]))),
+      program.set(one("bad", part([numbered(2), numbered(9)]))),
+    ]);
     await made.listen();
-    expect(await outcomes(calls)).toEqual(["done", expect.stringContaining("OFPBAC_BAD_OUT_GROUP")]);
+    expect(await ends).toEqual(["done", expect.stringContaining("OFPBAC_BAD_OUT_GROUP")]);
     expect([priorities(), [...program.status.leftOut.keys()]]).toEqual([[1], ["bad"]]);
     await program.set(one("bad", part([numbered(2)])));
     expect([priorities(), program.status.leftOut.size]).toEqual([[1, 2], 0]);
@@ -154,7 +157,8 @@ test("a pod comes from the last table to the first, and goes from the first to t
   const program = await start();
   await program.set(new Map());
   const at = (table: number): Flow => flow({ table, priority: table, actions: [output(1)] });
-  const tables = (): number[] => made.done.splice(0).flatMap((changes) => changes.map((each) => each.t === "flow" ? each.table : -1));
+  const tables = (): number[] =>
+    made.done.splice(0).flatMap((changes) => changes.map((each) => (each.t === "flow" ? each.table : -1)));
   tables();
   await program.set(one("pod", { category: Category.pod, flows: [at(3), at(7), at(5)] }));
   expect(tables()).toEqual([7, 5, 3]);
