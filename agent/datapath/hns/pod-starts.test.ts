@@ -135,7 +135,7 @@ test("an ADD that comes while the pod's earlier adapter is being connected has i
 
 test("a pod that never starts is left alone in the end, until an ADD asks again", async () => {
   const { starts, come, asked, connected, lines } = world();
-  const now = vi.spyOn(performance, "now").mockReturnValue(0);
+  using now = vi.spyOn(performance, "now").mockReturnValue(0);
   starts.expect(pod("a"));
   await until(() => asked.length >= 1);
   now.mockReturnValue(601_000);
@@ -146,5 +146,4 @@ test("a pod that never starts is left alone in the end, until an ADD asks again"
   come.add("a");
   starts.expect(pod("a"));
   await until(() => connected.includes("a"));
-  now.mockRestore();
 });
