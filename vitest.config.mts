@@ -4,7 +4,7 @@ import { defineConfig } from "vitest/config";
 // processes, namespaces and clocks of this machine runs one file at a time.
 const windows = ["test/windows/**/*.test.ts", "test/windows-host/**/*.test.ts"];
 // Needs nothing of the machine but its processor.
-const fuzzing = ["test/fuzz/**/*.test.ts"];
+const fuzzing = ["test/{fuzz,mutants}/**/*.test.ts"];
 
 // On a machine of its own for each, with the product's deadlines: side by side, as those under Wine.
 const apart = ["test/{soak,faults,storms}/**/*.test.ts"];

@@ -140,6 +140,17 @@ describe("cooling", () => {
     expect(add("g")).toBe("10.0.0.3");
   });
 
+  test("goes by a clock that may be set back: addresses then cool longer, and no ADD lacks one for it", () => {
+    const { add, del, clock } = setUp();
+    for (const id of "abcd") add(id);
+    del("a");
+    clock.ms -= 86_400_000;
+    del("b");
+    clock.ms += 1000;
+    // What was never given first, then what has cooled by this clock, and what lies ahead at the end.
+    expect([add("x"), add("y"), add("z")]).toEqual(["10.0.0.6", "10.0.0.3", "10.0.0.2"]);
+  });
+
   test("of zero is none", () => {
     const at = config({ subnet: "10.0.0.0/29", cooldownMs: 0 });
     const { add, del } = setUp();

@@ -1,5 +1,6 @@
 import { limits } from "./limits.ts";
 import { brief, printable, printableLines } from "./printable.ts";
+import { reasonOf } from "./reason.ts";
 
 /**
  * The one error class of Pipette and its closed set of codes.
@@ -62,7 +63,7 @@ export class CniError extends Error {
   /** The only way in for what was caught: a `CniError` stays as it is, anything else becomes an internal one. */
   static from(caught: unknown, action = "finish the call"): CniError {
     if (caught instanceof CniError) return caught;
-    const text = caught instanceof Error ? caught.message : String(caught);
+    const text = reasonOf(caught);
     const stack = caught instanceof Error ? (caught.stack ?? "") : "";
     return new CniError(CniCode.internal, `Cannot ${action}: ${text}`, { cause: caught, details: stack });
   }

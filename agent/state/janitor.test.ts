@@ -253,3 +253,28 @@ test("poked it works at once, stopped it works no more", async () => {
   await Bun.sleep(20);
   expect(states("late")).toEqual(["releasing"]);
 });
+
+test("stopped between two rounds it begins none", async () => {
+  janitor = new Janitor(parts, { intervalMs: 10, suspectGraceMs: 60_000 });
+  janitor.start();
+  await janitor.stop();
+  wire("late");
+  parts.allocator.release(ownerOf("late"), "releasing");
+  await Bun.sleep(40);
+  expect(states("late")).toEqual(["releasing"]);
+});
+
+test("a lease of an earlier boot that has gone by itself before its turn is none that was given back", async () => {
+  parts.allocator.allocate(ownerOf("gone"), parts.ipam);
+  Object.defineProperty(parts.allocator, "bootId", { get: () => "the next boot" });
+  const holding = Promise.withResolvers<void>();
+  const del = parts.lanes.run(ownerKey(ownerOf("gone")), { what: "DEL" }, async () => {
+    await holding.promise;
+    parts.allocator.release(ownerOf("gone"), "cooling");
+  });
+  const round = new Janitor(parts, { intervalMs: 1, suspectGraceMs: 0 }).round();
+  await Bun.sleep(1);
+  holding.resolve();
+  await Promise.all([del, round]);
+  expect(parts.lines.join()).not.toContain("tidied up");
+});

@@ -96,3 +96,9 @@ test("finishes a DEL, and asks the data path also where nothing is known: a port
   expect(await mendOwner(parts, ownerOf("z"), none)).toBe("took away what was left of its port");
   expect(detached).toBe(1);
 });
+
+test("what the runtime does not know goes also where no lease is left of it", async () => {
+  wire(false);
+  expect(await mendOwner(parts, owner, { ...none, goneGeneration: 7 })).toContain("took its interface away");
+  expect(parts.dataPath.containers()).toEqual([]);
+});

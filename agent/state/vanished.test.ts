@@ -1,9 +1,12 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { parseIpamConfig } from "../../ipam/mod.ts";
 import { formatIp } from "../../shared/ip.ts";
+import { Fields } from "../../shared/json-fields.ts";
 import { Janitor } from "./janitor.ts";
 import { ownerKey } from "./owner-key.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
 import { namespaceSource } from "./sources.ts";
+import { endVanished } from "./vanished.ts";
 
 let parts: PartsInMemory;
 
@@ -140,4 +143,41 @@ test("without a grace nothing is given back: an endpoint of Windows may be lost 
   end("lost");
   await new Janitor(parts, { intervalMs: 1, suspectGraceMs: 0 }).round();
   expect(states("lost")).toEqual(["allocated"]);
+});
+
+test("the leases that are given back are those that were seen: one that was taken anew since stays", async () => {
+  wire("anew");
+  end("anew");
+  const owner = ownerOf("anew");
+  const seen = { owner, leases: parts.allocator.find(owner) };
+  parts.allocator.release(owner, "cooling");
+  parts.allocator.allocate(owner, parts.ipam, undefined, true);
+  expect(await endVanished(parts, seen)).toBe(false);
+  expect(states("anew")).toEqual(["allocated"]);
+  expect(await endVanished(parts, { owner, leases: parts.allocator.find(owner) })).toBe(true);
+  expect(states("anew")).toEqual(["cooling"]);
+  // Nothing is held any more.
+  expect(await endVanished(parts, seen)).toBe(false);
+});
+
+test("an owner that is known by one of its two addresses keeps both", async () => {
+  const ranges = [[{ subnet: "10.9.0.0/24" }], [{ subnet: "fd00:9::/120" }]];
+  const conf = new Fields({ name: "pods", ipam: { ...(parts.conf["ipam"] as object), ranges } });
+  const both = parseIpamConfig({ conf, network: "pods", version: "1.1.0", args: "" });
+  for (const id of ["known", "unknown"]) parts.allocator.allocate(ownerOf(id), both, undefined, true);
+  const [, six] = parts.allocator.find(ownerOf("known")).map((lease) => formatIp(lease.address.ip));
+  await janitorWith(0, async () => new Set([six ?? ""])).round();
+  expect([states("known"), states("unknown")]).toEqual([
+    ["allocated", "allocated"],
+    ["cooling", "cooling"],
+  ]);
+});
+
+test("what belongs to a vanished interface is taken away with it, such as a port of the switch", async () => {
+  wire("gone");
+  end("gone");
+  const seen: string[] = [];
+  parts.dataPath.before = (action, { sandboxId }) => void seen.push(`${action} ${sandboxId}`);
+  await janitorWith(0).round();
+  expect(seen).toEqual(["detach gone"]);
 });

@@ -102,6 +102,32 @@ describe("ADD", () => {
     expect([parts.dataPath.containers(), states("b")]).toEqual([["b"], ["allocated"]]);
   });
 
+  test("whose caller gave up while the agent was frozen over the wiring is undone", async () => {
+    // The node's clock goes on in a frozen agent, and the caller's time with it.
+    let until = (uptimeMs() ?? 0) + 60_000;
+    const late = {
+      ...call(),
+      get untilUptimeMs() {
+        return until;
+      },
+    };
+    parts.dataPath.before = (action) => {
+      if (action === "attach") until = (uptimeMs() ?? 0) - 1;
+    };
+    await expect(runAdd(parts, request("ADD", "a"), late)).rejects.toMatchObject({ code: 11 });
+    expect([parts.dataPath.containers(), states("a"), parts.attached.size]).toEqual([[], ["cooling"], 0]);
+  });
+
+  test("whose addresses are given up and whose wiring cannot be undone withholds them until it is", async () => {
+    parts.dataPath.before = (action) => {
+      if (action === "attach") parts.allocator.release(ownerOf("a"), "releasing");
+      else throw new Error("busy");
+    };
+    await expect(runAdd(parts, request("ADD", "a"), call())).rejects.toMatchObject({ code: 11 });
+    expect([parts.dataPath.containers(), states("a")]).toEqual([["a"], ["releasing"]]);
+    expect([...parts.leftover.keys()]).toEqual([ownerKey(ownerOf("a"))]);
+  });
+
   test("says whose the address is: not ours where another IPAM plugin gave it", async () => {
     await runAdd(parts, ownRequest("own"), call());
     const foreign = { name: "pods", ipam: { type: "host-local" }, ipamResult: { ips: [{ address: "10.9.0.99/24" }] } };
@@ -152,6 +178,19 @@ describe("ADD", () => {
     expect(JSON.parse(text)).toMatchObject({ ips: [{ address: "10.9.0.77/24" }], dns: { nameservers: ["10.9.0.10"] } });
   });
 
+  test("hands the pod's name on to interface and lease", async () => {
+    const seen: unknown[] = [];
+    const attach = parts.dataPath.attach.bind(parts.dataPath);
+    parts.dataPath.attach = (asked) => {
+      seen.push(asked.pod, asked.mtu, asked.mac);
+      return attach(asked);
+    };
+    const pod = { namespace: "default", name: "web", uid: "u1" };
+    await runAdd(parts, { ...request("ADD", "a", { name: "pods", mtu: 1400 }), pod }, call());
+    expect(seen).toEqual([pod, 1400, undefined]);
+    expect(parts.allocator.find(ownerOf("a"))).toMatchObject([{ pod }]);
+  });
+
   test("that the pool has nothing for touches no interface", async () => {
     const { allocator } = parts;
     for (let i = 0; i < 253; i++) allocator.allocate(ownerOf(`full-${i}`), parts.ipam);
@@ -167,6 +206,44 @@ describe("CHECK", () => {
     await expect(runCheck(parts, check, call())).rejects.toThrow('no address is leased to it, wanted "10.9.0.2/24"');
     await runAdd(parts, ownRequest("a"), call());
     await runCheck(parts, check, call());
+  });
+});
+
+describe("CHECK compares with the result of the ADD", () => {
+  const result = { cniVersion: "1.1.0", ips: [{ address: "10.9.0.2/24" }] };
+  const check = (conf: Readonly<Record<string, unknown>>): CmdRequest =>
+    request("CHECK", "a", { ...parts.conf, ...conf });
+
+  test("without it, of an older version, or of a network that is not served", async () => {
+    await expect(runCheck(parts, check({}), call())).rejects.toMatchObject({ code: 7 });
+    await expect(runCheck(parts, check({ cniVersion: "0.3.1", prevResult: result }), call())).rejects.toMatchObject({
+      code: 1,
+      message: expect.stringContaining('"0.4.0" or later'),
+    });
+    const elsewhere = check({ name: "gone", prevResult: result });
+    await expect(runCheck(parts, elsewhere, call())).rejects.toMatchObject({ code: 7 });
+  });
+
+  test("each address that is leased, then what stands in the sandbox, in the owner's lane", async () => {
+    await runAdd(parts, ownRequest("a"), call());
+    const other = { ...result, ips: [{ address: "10.9.0.3/24" }] };
+    const seen: unknown[] = [];
+    parts.dataPath.check = async (owner?: unknown, netns?: unknown, prev?: unknown) => {
+      seen.push([owner, netns, prev, parts.lanes.isBusy(ownerKey(ownerOf("a")))]);
+      throw new Error("the interface is down");
+    };
+    await expect(runCheck(parts, check({ prevResult: other }), call())).rejects.toMatchObject({
+      code: 103,
+      message: 'Cannot confirm "a": it holds address "10.9.0.2", wanted an address of "prevResult"',
+    });
+    expect(seen).toEqual([]);
+    await expect(runCheck(parts, check({ prevResult: result }), call())).rejects.toThrow("the interface is down");
+    const ips = [expect.objectContaining({ address: expect.objectContaining({ prefix: 24 }) })];
+    expect(seen).toEqual([[ownerOf("a"), "/run/netns/x", expect.objectContaining({ ips }), true]]);
+  });
+
+  test("and not with leases where another IPAM plugin keeps them", async () => {
+    await runCheck(parts, check({ ipam: { type: "host-local" }, prevResult: result }), call());
   });
 });
 
@@ -206,7 +283,19 @@ describe("DEL", () => {
     ["an ipam section that is none", { name: "pods", ipam: 7 }],
     ["a data directory that is none", { name: "pods", ipam: { type: "pipette-ipam", dataDir: 7 } }],
     ["an unknown version", { name: "pods", cniVersion: "9.9" }],
-  ])("ends with %s", async (_name, conf) => {
+  ])("ends what stands with %s", async (_name, conf) => {
+    const owner = { ...ownerOf("a"), network: conf.name };
+    parts.allocator.allocate(owner, parts.ipam);
+    parts.dataPath.standing.set(ownerKey(owner), { owner, ownLease: true, hostIfname: "ve-a" });
+    parts.attached.set(ownerKey(owner), 0);
     await runDel(parts, request("DEL", "a", conf), call());
+    expect([parts.dataPath.containers(), states("a"), parts.attached.size]).toEqual([[], ["cooling"], 0]);
+  });
+
+  test("of a sandbox ends that of its network and interface only", async () => {
+    await runAdd(parts, request("ADD", "a"), call());
+    await runAdd(parts, request("ADD", "b"), call());
+    await runDel(parts, request("DEL", "b"), call());
+    expect([parts.dataPath.containers(), states("a"), states("b")]).toEqual([["a"], ["allocated"], ["cooling"]]);
   });
 });

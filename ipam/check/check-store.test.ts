@@ -113,7 +113,7 @@ const faults: readonly Fault[] = [
   },
   {
     code: "time-ahead",
-    severity: "warning",
+    severity: "note",
     what: 'with times that lie ahead: "10.1.0.2"',
     make: changeEach((lease) => (lease.generation === 1 ? { ...lease, allocatedAtMs: Date.now() + 3_600_000 } : lease)),
   },

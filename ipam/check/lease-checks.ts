@@ -69,12 +69,12 @@ export const leaseChecks: readonly LeaseCheck[] = [
   },
   {
     code: "time-ahead",
-    severity: "warning",
+    severity: "note",
     what: "with times that lie ahead",
     applies: ({ allocatedAtMs, releasedAtMs = 0 }, { nowMs }) =>
       Math.max(allocatedAtMs, releasedAtMs) > nowMs + aheadMs,
-    why: "The clock was set back since: what cools does so until then, and the addresses are given out last",
-    todo: "see to the node's clock; nothing else is needed",
+    why: "The clock was set back since: what cools does so for longer, and is given out all the same where nothing else is free",
+    todo: "nothing, where the clock is right now",
   },
   {
     code: "earlier-boot",

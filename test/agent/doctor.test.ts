@@ -113,6 +113,19 @@ describeWith("pipette doctor on a node that each test spoils in one place", ["ro
     expect((await command()).status).toBe(0);
   });
 
+  test("times that lie ahead, since the clock was set back, are a note: nothing disagrees, and nothing has to be done", async () => {
+    await addPod("a");
+    await addPod("b");
+    await home.cmd("cmdDel", "b", { netns: "" });
+    sql("UPDATE lease SET released_at_ms = released_at_ms + 86400000 WHERE sandbox_id = 'b'");
+    const told = await command("--repair", "--once");
+    expect(told).toMatchObject({
+      status: 0,
+      stdout: expect.stringMatching(/^note: 2 leases .* with times that lie ahead/),
+    });
+    expect(told.stdout).toContain("given out all the same where nothing else is free");
+  });
+
   test("a namespace that is gone took its interface with it", async () => {
     const pod = await addPod("a");
     await sandbox.removePod(pod);

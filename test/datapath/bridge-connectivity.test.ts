@@ -115,6 +115,11 @@ describeWith("bridge data path: who reaches whom", ["root", "nft"], () => {
     expect(await sandbox.ping(pod, "10.77.0.1")).toBe(true);
     const own = wire.received().filter((frame) => Buffer.from(frame).includes(packet));
     expect(own.length).toBe(hairpin ? 1 : 0);
+
+    // Switched in the configuration later, it changes for the pods that stand, too.
+    await started({ hairpin: !hairpin });
+    const switched = JSON.parse(await sandbox.node(`bridge -j -d link show dev ${interfaces[1]?.name}`));
+    expect(switched[0]).toMatchObject({ hairpin: !hairpin, learning: false });
   });
 
   test("the node forgets what it knew of an address, even by hand", async () => {

@@ -125,8 +125,7 @@ test("a GC of many leases is many transactions, so that nobody waits for all of 
   using scratch = scratchDir();
   await fillStore(scratch.path, { network, subnet: parseCidr("10.0.0.0/16")!, shape: "packed", leases: 1_200 });
   using allocator = await Allocator.open(scratch.path);
-  const statements = vi.spyOn(DatabaseSync.prototype, "exec");
+  using statements = vi.spyOn(DatabaseSync.prototype, "exec");
   expect(allocator.retain(network, [], "cooling")).toHaveLength(1_200);
   expect(statements.mock.calls.filter(([sql]) => sql === "COMMIT").length).toBeGreaterThanOrEqual(3);
-  statements.mockRestore();
 });

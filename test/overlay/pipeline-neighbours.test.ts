@@ -218,6 +218,23 @@ describeWith("questions about neighbours", ["linux", "root", "openvswitch"], () 
       expect(carriesSecret(others)).toEqual([]);
     });
 
+    test("nor who asks by ARP under a MAC or an address that is another's, in the frame or in the question", async () => {
+      const said = { operation: 1, target: addressOf("pod2", 4) } as const;
+      const own = { senderMac: pod1, sender: addressOf("pod1", 4) };
+      const { own: heardBack, others } = await send(
+        ...[
+          { from: pod1, ...own, senderMac: pod2 },
+          { from: pod1, ...own, senderMac: gateway },
+          { from: pod1, ...own, sender: addressOf("absentPod", 4) },
+          { from: pod2, ...own },
+        ].map(({ from, senderMac, sender }) =>
+          ethernet({ from, to: everybody }, EtherType.arp, bytes(arp({ ...said, senderMac, sender }), secret)),
+        ),
+      );
+      expect(heardBack.filter(isArp)).toEqual([]);
+      expect(carriesSecret(others)).toEqual([]);
+    });
+
     test("kernels take the answers: a pod's and the node's neighbours are there, under the holder's MAC", async () => {
       await install(nodeFlows(contexts[mode], [pods.pod1, { ...pods.pod2, vnid: pods.pod1.vnid }]));
       for (const path of Object.values(paths))

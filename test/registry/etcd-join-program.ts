@@ -1,4 +1,6 @@
 import { createEtcdRegistry } from "../../agent/nodes/etcd/mod.ts";
+import { random } from "../support/random.ts";
+import { seed } from "../support/seed.ts";
 import { machine } from "./etcd-machines.ts";
 
 /**
@@ -9,10 +11,12 @@ import { machine } from "./etcd-machines.ts";
 const [endpoints = "", from = "0", count = "0"] = process.argv.slice(2);
 const registry = createEtcdRegistry({ endpoints: endpoints.split(",") });
 
+const draw = random(seed + Number(from));
+
 async function one(i: number): Promise<never> {
   for (;;) {
     await registry.register(machine(i)).catch(() => undefined);
-    if (Math.random() < 0.5) await registry.release(machine(i).name).catch(() => undefined);
+    if (draw(2) === 0) await registry.release(machine(i).name).catch(() => undefined);
   }
 }
 

@@ -12,10 +12,9 @@ import {
 } from "../../netlink/mod.ts";
 import type { HostChange } from "../../windows-host/mod.ts";
 import { attempt } from "../clean-up-step.ts";
-import { addressesOf } from "../host/gateway.ts";
 import { removeNodeRoutes } from "../host/node-routes.ts";
 import { packetTable } from "../host/packet-rules.ts";
-import { allLinks, linkOrNone } from "../veth/host-links.ts";
+import { addressesOn, allLinks, linkOrNone } from "../veth/host-links.ts";
 import { PodPairs } from "../veth/pod-pairs.ts";
 
 /** Of each network what says where it is. */
@@ -70,10 +69,10 @@ function removeBridge(socket: NetlinkSocket, name: string): boolean {
 /** Ports that are there still are no pods' of ours, and we give it none but gateways' addresses. */
 function strangersOn(socket: NetlinkSocket, bridge: Link): readonly string[] {
   const ports = allLinks(socket).filter(({ master }) => master === bridge.index);
-  const addresses = addressesOf(socket, bridge).filter((address) => !isOurs(address));
+  const addresses = (addressesOn(socket, bridge.index) ?? []).filter(({ address }) => !isOurs(address));
   return [
     ...ports.map((port) => `it has the port "${port.name}"`),
-    ...addresses.map((address) => `it has the address ${formatCidr(address)}`),
+    ...addresses.map(({ address }) => `it has the address ${formatCidr(address)}`),
   ];
 }
 

@@ -69,7 +69,7 @@ export class GuardedPorts {
         setLink(name, index, { up: true }),
       ]);
       const refusal = refusals.find((one) => one !== undefined);
-      if (refusal === undefined) continue;
+      if (refusal === undefined || linkOrNone(socket, { index }) === undefined) continue;
       // The others shall have their network all the same; CHECK names this one.
       logger.error("cannot put a pod back on its bridge", { error: refusal.message });
     }

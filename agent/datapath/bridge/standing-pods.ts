@@ -2,13 +2,14 @@ import { formatIp } from "../../../shared/ip.ts";
 import { formatMac } from "../../../shared/mac.ts";
 import { type Link, listPortMacs, readPortMac } from "../../netlink/mod.ts";
 import { gatewayAddress } from "../gateway-address.ts";
+import { ifStillThere } from "../veth/host-links.ts";
 import type { PodPairs } from "../veth/pod-pairs.ts";
 import type { BridgeDataPathOptions, BridgeNetwork } from "./options.ts";
 import type { GuardedPod, PortGuard } from "./port-guard.ts";
 
-/** MACs that are declared on the bridge's ports, by the ports' indexes. @throws {NetlinkError} */
+/** MACs that are declared on the bridge's ports, by the ports' indexes; none where the bridge has gone since. @throws {NetlinkError} */
 export function declaredMacs({ tools }: PodPairs, bridge: Link): ReadonlyMap<number, string> {
-  const entries = tools.socket.dump(listPortMacs(bridge.index), readPortMac);
+  const entries = ifStillThere(() => tools.socket.dump(listPortMacs(bridge.index), readPortMac)) ?? [];
   return new Map(entries.map(([port, mac]) => [port, formatMac(mac)]));
 }
 

@@ -146,13 +146,20 @@ describe("containers that share an endpoint", () => {
     expect(await joins(joining(sandbox, "w"))).toEqual(look);
   });
 
-  test("that HNS has joined already are taken for joined", async () => {
+  test("that HNS has joined already are taken for joined, and what it refuses otherwise is refused", async () => {
     const sandbox = requestFor("a", "none", 7);
-    await hns.dataPath.attach(sandbox);
-    hns.hcn.before = (call, subject) => {
-      if (call === "hnsCall" && subject.includes("attach")) hns.hcn.fail("hnsCall", 0x803b0014);
+    const first = await hns.dataPath.attach(sandbox);
+    const answering = (hresult: number): void => {
+      hns.hcn.before = (call, subject) => {
+        if (call === "hnsCall" && subject.endsWith("/attach")) hns.hcn.fail("hnsCall", hresult);
+      };
     };
-    await hns.dataPath.attach(joining(sandbox, "w"));
+    answering(0x803b0014);
+    const joins = joining(sandbox, "w");
+    expect((await callsOf(() => hns.dataPath.attach(joins))).at(-1)).toBe(`hnsCall POST /endpoints/${id}/attach`);
+    expect((await hns.dataPath.attach(joins)).ips).toEqual(first.ips);
+    answering(0x80004005);
+    await expect(hns.dataPath.attach(joins)).rejects.toMatchObject({ code: 102 });
   });
 });
 

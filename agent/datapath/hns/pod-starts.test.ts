@@ -113,9 +113,29 @@ test("a pod that is to go while it is being connected is waited for, since its p
   expect(said).toEqual(["begun", "connected", "forgotten"]);
 });
 
+test("an ADD that comes while the pod's earlier adapter is being connected has its own connected next", async () => {
+  const connecting = Promise.withResolvers<void>();
+  const macs: string[] = [];
+  using starts = new PodStarts({
+    started: async (ports) => new Set(ports),
+    connect: async ({ mac }) => {
+      macs.push(mac);
+      if (macs.length === 1) await connecting.promise;
+    },
+    logger: createLogger("error", () => undefined),
+    firstLookMs: 1,
+  });
+  starts.expect(pod("a"));
+  await until(() => macs.length > 0);
+  starts.expect({ ...pod("a"), mac: "00:15:5d:0a:0b:0c" });
+  connecting.resolve();
+  await until(() => macs.length > 1);
+  expect(macs).toEqual(["00:15:5d:01:02:03", "00:15:5d:0a:0b:0c"]);
+});
+
 test("a pod that never starts is left alone in the end, until an ADD asks again", async () => {
   const { starts, come, asked, connected, lines } = world();
-  const now = vi.spyOn(performance, "now").mockReturnValue(0);
+  using now = vi.spyOn(performance, "now").mockReturnValue(0);
   starts.expect(pod("a"));
   await until(() => asked.length >= 1);
   now.mockReturnValue(601_000);
@@ -126,5 +146,4 @@ test("a pod that never starts is left alone in the end, until an ADD asks again"
   come.add("a");
   starts.expect(pod("a"));
   await until(() => connected.includes("a"));
-  now.mockRestore();
 });

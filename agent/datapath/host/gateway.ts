@@ -9,16 +9,20 @@ import {
   readAddress,
 } from "../../netlink/mod.ts";
 import { gatewayAddress } from "../gateway-address.ts";
+import { addressesOn } from "../veth/host-links.ts";
 import { writeSysctl } from "./sysctl.ts";
 
-/** The gateway addresses of these blocks that the interface lacks. */
-export const missingGateways = (socket: NetlinkSocket, subnets: readonly Cidr[], link: Link): readonly Cidr[] =>
-  missingFrom(addressesOf(socket, link), subnets.map(gatewayAddress));
+/** The gateway addresses of these blocks that the interface lacks: all, where it has gone since it was looked up. */
+export const missingGateways = (socket: NetlinkSocket, subnets: readonly Cidr[], { index }: Link): readonly Cidr[] =>
+  missingFrom(
+    (addressesOn(socket, index) ?? []).map(({ address }) => address),
+    subnets.map(gatewayAddress),
+  );
 
 export const missingFrom = (standing: readonly Cidr[], wanted: readonly Cidr[]): readonly Cidr[] =>
   wanted.filter(({ ip, prefix }) => !standing.some((other) => sameIp(other.ip, ip) && other.prefix === prefix));
 
-/** Of an interface in the socket's namespace. */
+/** Of an interface in the socket's namespace. @throws {NetlinkError} also where it has gone: nobody is to take that for "none" */
 export function addressesOf(socket: NetlinkSocket, { index }: Pick<Link, "index">): readonly Cidr[] {
   return socket.dump(listAddresses(index), readAddress).flatMap((one) => (one.index === index ? [one.address] : []));
 }

@@ -4,9 +4,12 @@ import {
   getLink,
   isRefusal,
   type Link,
+  type LinkAddress,
   type LinkKey,
+  listAddresses,
   listLinks,
   type NetlinkSocket,
+  readAddress,
   readLink,
   setLink,
 } from "../../netlink/mod.ts";
@@ -26,14 +29,43 @@ export const linkGroup = {
   beside: 0x70697003,
 } as const;
 
-/** @param namespaceId of the namespace that it is in, as a link names its other end's; absent: the socket's */
-export function linkOrNone(socket: NetlinkSocket, key: LinkKey, namespaceId?: number): Link | undefined {
+/**
+ * What the kernel answers about an interface by its index or name; `undefined` where it is gone. Whatever was seen a
+ * moment ago may be: pods end, and people take interfaces away.
+ * @param namespaceId of the namespace that is asked about, if it is another one; that may be gone as well
+ */
+export function ifStillThere<T>(ask: () => T, namespaceId?: number): T | undefined {
   try {
-    return socket.get(getLink(key, namespaceId), readLink);
+    return ask();
   } catch (caught) {
-    if (isRefusal(caught, Errno.ENODEV)) return undefined;
+    // The kernel has no number of its own for the id of a namespace that has ended.
+    const isGone = isRefusal(caught, Errno.ENODEV) || (namespaceId !== undefined && isRefusal(caught, Errno.EINVAL));
+    if (isGone) return undefined;
     throw caught;
   }
+}
+
+/** @param namespaceId of the namespace that it is in, as a link names its other end's; absent: the socket's */
+export const linkOrNone = (socket: NetlinkSocket, key: LinkKey, namespaceId?: number): Link | undefined =>
+  ifStillThere(() => socket.get(getLink(key, namespaceId), readLink), namespaceId);
+
+/** The addresses of an interface; `undefined` where it is gone. @param namespaceId as in `linkOrNone` */
+export const addressesOn = (
+  socket: NetlinkSocket,
+  index: number,
+  namespaceId?: number,
+): readonly LinkAddress[] | undefined =>
+  ifStillThere(() => socket.dump(listAddresses(index, namespaceId), readAddress), namespaceId)?.filter(
+    (one) => one.index === index,
+  );
+
+/** Those of a pair's other end; `undefined` where that has gone. */
+export function addressesBehind(
+  socket: NetlinkSocket,
+  { peerIndex, peerNamespaceId }: Pick<Link, "peerIndex" | "peerNamespaceId">,
+): readonly LinkAddress[] | undefined {
+  if (peerIndex === undefined || peerNamespaceId === undefined) return undefined;
+  return addressesOn(socket, peerIndex, peerNamespaceId);
 }
 
 /** The host's end of the owner's pair by its second name, also one that is leaving. One look-up, however many there are. */
@@ -65,11 +97,7 @@ export function allLinks(socket: NetlinkSocket): Link[] {
  * @throws {NetlinkError}
  */
 export function retire(socket: NetlinkSocket, link: Link): void {
-  try {
-    // Ports of Open vSwitch's kernel module are not left in this way, and go with the interface all the same.
-    const place = link.isBridgePort ? { master: 0 } : {};
-    socket.run(setLink(link.name, link.index, { up: false, ...place, group: linkGroup.leaving }));
-  } catch (caught) {
-    if (!isRefusal(caught, Errno.ENODEV)) throw caught;
-  }
+  // Ports of Open vSwitch's kernel module are not left in this way, and go with the interface all the same.
+  const place = link.isBridgePort ? { master: 0 } : {};
+  ifStillThere(() => socket.run(setLink(link.name, link.index, { up: false, ...place, group: linkGroup.leaving })));
 }

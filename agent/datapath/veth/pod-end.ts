@@ -6,20 +6,18 @@ import {
   type Kernel,
   type Link,
   type LinkAddress,
-  listAddresses,
   listRoutes,
   type Message,
   type NetlinkError,
   type NetlinkSocket,
   type NetworkNamespace,
   type Route,
-  readAddress,
   readRoute,
   setIpv4Options,
   setLink,
 } from "../../netlink/mod.ts";
 import { gatewayOf } from "../gateway-of.ts";
-import { linkOrNone } from "./host-links.ts";
+import { addressesOn, linkOrNone } from "./host-links.ts";
 import type { Plan } from "./plan.ts";
 
 const loopbackIndex = 1;
@@ -41,8 +39,9 @@ export class PodEnd implements Disposable {
     return linkOrNone(this.#socket, { name: ifname });
   }
 
+  /** None where the pod has taken the interface away since it was looked up. */
   addresses(link: Link): readonly LinkAddress[] {
-    return this.#socket.dump(listAddresses(link.index), readAddress).filter(({ index }) => index === link.index);
+    return addressesOn(this.#socket, link.index) ?? [];
   }
 
   /** Of both families, in every table: chained plugins move routes to tables of their own. */

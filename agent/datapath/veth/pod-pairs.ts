@@ -1,10 +1,10 @@
 import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import type { Cidr } from "../../../shared/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
-import { Kernel, type Link, listAddresses, type NetlinkSocket, readAddress } from "../../netlink/mod.ts";
+import { Kernel, type Link, type NetlinkSocket } from "../../netlink/mod.ts";
 import { type Alias, parseAlias } from "./alias.ts";
 import { comparePodEnd, differs } from "./compare.ts";
-import { allLinks, findHostLink, linkGroup, linkOrNone, retire } from "./host-links.ts";
+import { addressesBehind, allLinks, findHostLink, linkGroup, linkOrNone, retire } from "./host-links.ts";
 import { isOfNetwork, type PodNetwork } from "./plan.ts";
 import { PodEnd } from "./pod-end.ts";
 import { openSandbox } from "./sandbox.ts";
@@ -45,12 +45,9 @@ export class PodPairs implements AsyncDisposable {
 
   /** The network's addresses that stand in the owner's sandbox. */
   addresses(owner: Owner, network: PodNetwork): readonly Cidr[] {
-    const { peerIndex, peerNamespaceId } = findHostLink(this.#socket, owner) ?? {};
-    if (peerIndex === undefined || peerNamespaceId === undefined) return [];
-    return this.#socket
-      .dump(listAddresses(peerIndex, peerNamespaceId), readAddress)
-      .filter(({ index, address }) => index === peerIndex && isOfNetwork(network, address.ip))
-      .map(({ address }) => address);
+    const host = findHostLink(this.#socket, owner);
+    const standing = host === undefined ? [] : (addressesBehind(this.#socket, host) ?? []);
+    return standing.flatMap(({ address }) => (isOfNetwork(network, address.ip) ? [address] : []));
   }
 
   /** The hardware address of the pod's end; `undefined` where it is gone. */

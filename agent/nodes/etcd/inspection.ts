@@ -1,4 +1,5 @@
 import { type Cidr, formatCidr } from "../../../shared/ip.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import type { ClusterNode, ListedNode } from "../node-registry.ts";
 import type { EtcdClient, Transaction } from "./client/etcd-client.ts";
 import type { KeyValue } from "./client/messages.ts";
@@ -37,7 +38,7 @@ export async function takeSnapshot(client: EtcdClient, keys: Keys): Promise<Snap
       try {
         return { modRevision, node: readNode(name, textOf(kv)), unreadable: "" };
       } catch (caught) {
-        return { modRevision, node: undefined, unreadable: caught instanceof Error ? caught.message : String(caught) };
+        return { modRevision, node: undefined, unreadable: reasonOf(caught) };
       }
     }),
     marks: byName(1, (_, kv) => ({ modRevision: kv.modRevision, owner: readOwner(textOf(kv)) })),

@@ -1,4 +1,5 @@
 import type { Logger } from "../../../shared/log.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import type { ClusterNode } from "../node-registry.ts";
 import type { RegistryHealth } from "../registry-health.ts";
 import { abortable } from "../retry.ts";
@@ -67,7 +68,7 @@ export class KeepAlive implements AsyncDisposable {
     } catch (caught) {
       // Soon, at another member, since a third of the lease has gone by already.
       if (caught instanceof EtcdError && caught.passing) nextMs = Math.min(nextMs, etcdLimits.retryMostMs);
-      this.#say(caught instanceof Error ? caught.message : String(caught));
+      this.#say(reasonOf(caught));
     }
     if (this.#closed || this.#client.closed.aborted) return;
     this.#timer = setTimeout(() => {

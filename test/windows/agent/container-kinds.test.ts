@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { formatIp } from "../../../shared/ip.ts";
 import { guidOf, type KindWorld, play, scenariosOf } from "../../support/container-kinds.ts";
+import { random } from "../../support/random.ts";
+import { seed } from "../../support/seed.ts";
 import { describeWine } from "../wine/describe-wine.ts";
 import { addressesOf, WindowsNode } from "./windows-node.ts";
 
@@ -13,11 +15,12 @@ describeWine("sandbox and workload, with the compiled plugin and agent", (wine) 
   });
   afterAll(() => node[Symbol.asyncDispose]());
 
+  const draw = random(seed);
   const world: KindWorld = {
     cni: (verb, id, netns) => node.cni(verb, id, { netns }),
     async restart() {
       // As a service that is stopped, and as one that dies.
-      await node.stop(Math.random() < 0.5);
+      await node.stop(draw(2) === 0);
       await node.start();
     },
     /** Sandboxes by their addresses: an endpoint must have the address of a lease, and the other way round. */

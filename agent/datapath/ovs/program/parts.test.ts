@@ -73,6 +73,20 @@ test("a place of another is refused, and nothing has changed then", () => {
   expect(() => parts.apply(changes(["d", part("d", [numbered(2, 9)])]))).toThrow('part "b"');
   expect(told(parts, changes(["d", part("d", [numbered(3)])]))).toEqual({ added: [3] });
 });
+
+test("a change that is refused over a group leaves that group to who has it", () => {
+  const parts = new Parts();
+  parts.apply(changes(["a", part("a", [], [7])]));
+  // Whatever the refused change had before, and whatever it claimed before it met the conflict.
+  expect(() => parts.apply(changes(["b", part("b", [], [8, 7])]))).toThrow('part "a" has the place of its group 7');
+  expect([parts.hasGroup(7), parts.hasGroup(8)]).toEqual([true, false]);
+  expect(() => parts.apply(changes(["c", part("c", [], [7])]))).toThrow('part "a"');
+  // And goes with that one alone.
+  expect(told(parts, changes(["b", part("b", [], [8])]))).toEqual({ groups: [8] });
+  expect(told(parts, changes(["a", undefined]))).toEqual({ withoutGroups: [7] });
+  expect([parts.hasGroup(7), parts.hasGroup(8)]).toEqual([false, true]);
+});
+
 const toSeven = flow({ table: 5, priority: 3, actions: [toGroup(7)] });
 
 test("the same flow of two parts goes with the last of them", () => {

@@ -70,11 +70,20 @@ export class SwitchState {
       areFree ? this.#tryEach(client, requests) : this.#try(client, requests),
     ]);
     if (refusal === undefined) for (const id of difference.deletedGroups) this.#groups.delete(id);
-    else {
-      const undone = this.parts.apply(difference.back);
-      if (areFree) await client.bundle(changeRequests(undone), this.#bounds.bundleMs);
-    }
+    else await this.#takeBack(client, changes, difference, areFree);
     return refusal;
+  }
+
+  async #takeBack(client: OpenFlowClient, changes: Changes, { back }: Difference, areFree: boolean): Promise<void> {
+    const undone = this.parts.apply(back);
+    if (!areFree) return;
+    try {
+      await client.bundle(changeRequests(undone), this.#bounds.bundleMs);
+    } catch (caught) {
+      // Whoever waits for the change is told by the next connection, which tries it again and hears why not.
+      this.parts.apply(changes);
+      throw caught;
+    }
   }
 
   /** Changes what is to be there, without a word to the switch. */

@@ -7,6 +7,7 @@ import {
   type ServiceError,
 } from "@grpc/grpc-js";
 import type { Method } from "../../../../shared/proto/services.ts";
+import { reasonOf } from "../../../../shared/reason.ts";
 import { GrpcCode } from "../../../../shared/rpc/rpc-error.ts";
 import { channelOptions, type Endpoint } from "./endpoint.ts";
 import { etcdError } from "./etcd-error.ts";
@@ -67,7 +68,7 @@ function needsLeader(): Metadata {
 
 export function errorOf(caught: unknown): Error {
   const { code, details } = (caught ?? {}) as Partial<ServiceError>;
-  return etcdError(code ?? GrpcCode.unknown, details ?? String(caught), caught);
+  return etcdError(code ?? GrpcCode.unknown, details ?? reasonOf(caught), caught);
 }
 
 function codecsOf<Req, Res>({ request, response }: Method<Req, Res>): [(value: Req) => Buffer, (bytes: Buffer) => Res] {

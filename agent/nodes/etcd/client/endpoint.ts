@@ -3,6 +3,7 @@ import { checkServerIdentity } from "node:tls";
 import { type ChannelCredentials, type ChannelOptions, credentials } from "@grpc/grpc-js";
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { parseIp } from "../../../../shared/ip.ts";
+import { reasonOf } from "../../../../shared/reason.ts";
 import { etcdLimits } from "../etcd-limits.ts";
 
 /** A member of the cluster, and how to speak with it. */
@@ -72,7 +73,7 @@ function endpoint(text: string, url: URL, { ca, cert, key }: Secrets): Endpoint 
       options,
     };
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = reasonOf(cause);
     throw refused(`the certificates cannot be used (${why}), wanted PEM files that belong together`, cause);
   }
 }
@@ -97,7 +98,7 @@ function read(what: string, path: string | undefined): Buffer | undefined {
   try {
     return readFileSync(path);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = reasonOf(cause);
     throw refused(`"${what}" cannot be read (${why}), wanted a PEM file`, cause);
   }
 }

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { CniError } from "../../../../shared/errors.ts";
+import { errorOf } from "./connection.ts";
 import { cniErrorOf, EtcdError, etcdError } from "./etcd-error.ts";
 
 const registry = { name: "the etcd registry at http://h:1", callMs: 10_000 };
@@ -39,4 +40,11 @@ test("a certificate of another time names the clock, and what is an error of our
   expect(early.message).toContain("this node's clock");
   const own = new CniError(7, "Cannot x: y, wanted z");
   expect(cniErrorOf(own, "a", registry)).toBe(own);
+});
+
+test("what comes without a word of its own is named by what there is of it", () => {
+  expect(errorOf({ code: 14, details: "it is away" })).toMatchObject({ message: "it is away" });
+  expect(errorOf({ code: 14 })).toMatchObject({ trouble: "uncertain", message: "14" });
+  expect(errorOf({ syscall: "connect" })).toMatchObject({ message: '{"syscall":"connect"}' });
+  expect(errorOf(new Error("it broke"))).toMatchObject({ message: "it broke" });
 });

@@ -1,5 +1,6 @@
 import type { Logger } from "../../../../shared/log.ts";
 import { pause } from "../../../../shared/pause.ts";
+import { reasonOf } from "../../../../shared/reason.ts";
 import { LiveValue } from "../../../live-value.ts";
 import type { Followed } from "../../node-registry.ts";
 import type { RegistryHealth } from "../../registry-health.ts";
@@ -168,7 +169,7 @@ export class Mirror<T> extends LiveValue<ReadonlyMap<string, T>> implements Foll
 
   /** Once per reason: it is tried again for ever. */
   #say(caught: unknown): void {
-    const reason = caught instanceof Error ? caught.message : String(caught);
+    const reason = reasonOf(caught);
     if (!this.#end.aborted) this.#options.health?.failed(this.#following, reason);
     if (reason === this.#lastReason || this.#end.aborted) return;
     this.#lastReason = reason;
