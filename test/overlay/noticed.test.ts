@@ -106,9 +106,44 @@ const onBridge: readonly Theft[] = [
   ),
 ];
 
+/** What else is on the switch comes back with it, such as the flows that name a meter. */
+const ofctl = (what: string, command: (sight: Sight) => string): Theft => ({
+  what,
+  take: (sight) => {
+    const [verb = "", ...args] = command(sight).split(" ");
+    return sight.node.ofctl(verb, ...args);
+  },
+  look: async ({ node }) => {
+    const meters = (await node.ofctl("dump-meters")).split("\n").slice(1);
+    return [...(await node.flows()), ...meters].join("\n");
+  },
+});
+
+const meterOf = async ({ node }: Sight): Promise<string> =>
+  /meter=(\d+)/.exec(await node.ofctl("dump-meters"))?.[1] ?? "";
+
+const onSwitch: readonly Theft[] = [
+  ofctl("all flows", () => "del-flows"),
+  ofctl("the flows to a pod", ({ pod }) => `del-flows ip,nw_dst=${pod.address(4)}`),
+  ofctl("what a flow does", () => "mod-flows table=180,actions=drop"),
+  ofctl("what flows are, by a foreign one", () => "add-flow table=0,priority=60000,actions=drop"),
+  ofctl("the same with a cookie as ours", () => "add-flow cookie=0x1000000000005,priority=60000,actions=drop"),
+  ofctl("all meters", () => "del-meters"),
+  {
+    ...ofctl("a meter's rate", () => ""),
+    take: async (sight) => sight.node.ofctl("mod-meter", `meter=${await meterOf(sight)},pktps,bands=type=drop,rate=1`),
+  },
+];
+
 const modes = [
   { name: "a kernel bridge", dataPath: "bridge", nic: "plain", ovs: {}, thefts: [...onBoth, ...onBridge] },
-  { name: "Open vSwitch", dataPath: "ovs", nic: "outer-bridge", ovs: { mode: "noEncap" }, thefts: onBoth },
+  {
+    name: "Open vSwitch",
+    dataPath: "ovs",
+    nic: "outer-bridge",
+    ovs: { mode: "noEncap" },
+    thefts: [...onBoth, ...onSwitch],
+  },
 ] as const;
 
 /** The agent compares all of it once in a minute, and hears of what happens in between. */
@@ -135,8 +170,12 @@ describeWith("what somebody takes away is noticed at once", ["root", "nft", "ope
     test.each(thefts)("$what", async ({ take, look }) => {
       const before = await look(sight);
       expect(before).not.toBe("");
+      // Else it may be put right before it is looked at.
+      sight.node.agent.signal("SIGSTOP");
       await take(sight);
-      expect(await look(sight).catch(() => "")).not.toBe(before);
+      const after = await look(sight).catch(() => "");
+      sight.node.agent.signal("SIGCONT");
+      expect(after).not.toBe(before);
       await expect.poll(() => look(sight).catch(() => ""), soon).toBe(before);
       for (const address of sight.pod.addresses)
         await expect.poll(() => answers(sight.node.namespace, address, { seconds: 1 }), soon).toBe(true);
