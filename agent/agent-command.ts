@@ -142,6 +142,7 @@ async function serve(config: AgentConfig, io: TerminalIo, watched: Watched): Pro
       logger,
       system,
       ...(registry === undefined ? {} : { registry }),
+      ...(followed === undefined ? {} : { refusedConfig: () => followed.refused() }),
       ...(await chooseDataPath(config, logger)),
     });
     health.started(agent);

@@ -11,16 +11,14 @@ import { SocketServer } from "../shared/server/socket-server.ts";
 import type { System } from "../shared/server/system.ts";
 import { uptimeMs } from "../shared/uptime.ts";
 import { version } from "../shared/version.ts";
-import { writeAtomically } from "./atomic-file.ts";
-import { chainOf, lackOf } from "./chained-plugins.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
-import { conflistPath, conflistText } from "./conflist.ts";
 import type { DataPath } from "./datapath/datapath.ts";
 import type { DataPathNeeds } from "./datapath/needs.ts";
 import { Joining } from "./joining.ts";
 import { LateParts } from "./late-parts.ts";
 import type { Joined } from "./nodes/join.ts";
 import type { NodeRegistry } from "./nodes/node-registry.ts";
+import { RuntimeFile } from "./runtime-file.ts";
 import { cniRpcs } from "./services/cni-service.ts";
 import { agentIpamRpcs } from "./services/ipam-service.ts";
 import { mendRpcs } from "./services/mend-service.ts";
@@ -46,6 +44,8 @@ export interface AgentDependencies {
   readonly dataPathName: string;
   /** Who else knows of pods that stand. */
   readonly sources: readonly Source[];
+  /** Why the configuration is still that of before, where somebody has written another one: a sentence. */
+  readonly refusedConfig?: () => string | undefined;
   /** Resolves, with a sentence, when the data path needs a new process. */
   readonly dataPathLost?: Promise<string> | undefined;
 }
@@ -67,6 +67,7 @@ export class Agent {
   readonly #stopping = new AbortController();
   readonly #failed = Promise.withResolvers<string>();
   readonly #joining: Joining;
+  readonly #runtimeFile: RuntimeFile;
   #state: State = { t: "starting" };
   /** Aborted when nobody is to wait for the start any more: it is over, or takes as long as joining a cluster does. */
   readonly #started = new AbortController();
@@ -89,6 +90,7 @@ export class Agent {
     const { janitorIntervalMs: intervalMs, dataPath } = parts.config;
     // An endpoint of Windows outlives its sandbox, and HNS can lose those of pods that run.
     const vanishing = dataPath === "hns" ? {} : { vanishedGraceMs: limits.vanishedLooks * intervalMs };
+    this.#runtimeFile = new RuntimeFile(parts.logger);
     this.#joining = new Joining(parts, registry, this.#stopping.signal);
     this.#janitor = new Janitor(parts, {
       intervalMs,
@@ -181,12 +183,16 @@ export class Agent {
       cluster: () => this.#joining.cluster,
       refusals: () => this.#joining.refusals,
       troubles: () => this.#joining.troubles,
+      configuration: async () => {
+        const refused = this.#dependencies.refusedConfig?.();
+        return [...(refused === undefined ? [] : [refused]), ...(await this.#runtimeFile.troubles())];
+      },
       state: () => (this.#state.t === "starting" && this.#joining.waiting !== undefined ? "joining" : this.#state.t),
     };
     const services = [
       cniRpcs(this.#parts, gate),
       nodeRpcs(this.#parts, this.#janitor, gate, info),
-      mendRpcs(this.#parts, this.#dependencies.sources, gate, () => this.#writeConflist()),
+      mendRpcs(this.#parts, this.#dependencies.sources, gate, () => this.#runtimeFile.write(this.#parts.config)),
       registryRpcs(config.nodes?.name ?? "", this.#dependencies.registry),
       agentIpamRpcs(this.#parts, this.#janitor, gate),
     ];
@@ -234,20 +240,8 @@ export class Agent {
     this.#janitor.start();
     const watch = dataPath.watch?.(() => this.#janitor.mend());
     if (watch !== undefined) this.#resources.use(watch);
-    this.#writeConflist();
+    await this.#runtimeFile.write(config);
     logger.info("ready", { socket: config.socket, networks: config.networks.map((network) => network.name) });
-  }
-
-  #writeConflist(): void {
-    const { config, logger } = this.#parts;
-    const path = conflistPath(config);
-    const [network] = config.networks;
-    if (path === undefined || network === undefined) return;
-    const chain = chainOf(config);
-    const written = writeAtomically(path, conflistText(config, network, chain));
-    logger.info(written ? "wrote the network configuration" : "the network configuration is up to date", { path });
-    const lack = lackOf(chain);
-    if (lack !== undefined) logger.warn(`the network configuration is without ${lack}`);
   }
 
   #notReady(): string | undefined {

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { chainOf, isBesideOurs, lackOf, whereIs } from "./chained-plugins.ts";
+import { type Chain, chainOf, isBesideOurs, lackOf, whereIs } from "./chained-plugins.ts";
 import { parseAgentConfig } from "./config/parse-agent-config.ts";
 
 let directory: string;
@@ -15,56 +15,65 @@ function put(...names: readonly string[]): void {
   for (const name of names) writeFileSync(join(directory, name), "", { mode: 0o755 });
 }
 
-function chained(more = "") {
+function chained(more = ""): Promise<Chain> {
   const parsed = parseAgentConfig(`networks: [{ name: pods, subnets: [10.1.0.0/24], bridge: br0 }]\n${more}`, "");
   if (parsed.t !== "ok") throw new Error(parsed.problems.join());
   return chainOf(parsed.config, directory);
 }
 
-test("where nobody says otherwise, those that are there are chained, portmap first", () => {
+test("where nobody says otherwise, those that are there are chained, portmap first", async () => {
   put("bandwidth", "portmap");
-  expect(chained().plugins).toEqual([
+  expect((await chained()).plugins).toEqual([
     { type: "portmap", capabilities: { portMappings: true }, snat: true },
     { type: "bandwidth", capabilities: { bandwidth: true } },
   ]);
-  expect(lackOf(chained())).toBeUndefined();
+  expect(lackOf(await chained())).toBeUndefined();
 });
 
-test("of what is not there, or cannot be run, it says what pods go without", () => {
+test("of what is not there, or cannot be run, it says what pods go without", async () => {
   put("portmap", "bandwidth");
   chmodSync(join(directory, "bandwidth"), 0o644);
-  expect(chained().plugins.map(({ type }) => type)).toEqual(["portmap"]);
-  expect(lackOf(chained())).toBe(`pods' bandwidth limits, as "${directory}" has no "bandwidth"`);
+  expect((await chained()).plugins.map(({ type }) => type)).toEqual(["portmap"]);
+  expect(lackOf(await chained())).toBe(`pods' bandwidth limits, as "${directory}" has no "bandwidth"`);
   rmSync(join(directory, "portmap"));
-  expect(lackOf(chained())).toBe(
+  expect(lackOf(await chained())).toBe(
     `pods' host ports and bandwidth limits, as "${directory}" has no "portmap" and "bandwidth"`,
   );
 });
 
-test("newer versions are offered where every plugin of the list knows them, or somebody says so", () => {
+test("newer versions are offered where every plugin of the list knows them, or somebody says so", async () => {
   const knowing = (name: string, ...supportedVersions: readonly string[]): void =>
     writeFileSync(join(directory, name), `#!/bin/sh\necho '${JSON.stringify({ supportedVersions })}'\n`, {
       mode: 0o755,
     });
-  expect(chained().versions).toEqual(["1.0.0", "1.1.0"]);
+  expect((await chained()).versions).toEqual(["1.0.0", "1.1.0"]);
   knowing("portmap", "0.4.0", "1.0.0", "1.1.0");
-  expect(chained().versions).toEqual(["1.0.0", "1.1.0"]);
+  expect((await chained()).versions).toEqual(["1.0.0", "1.1.0"]);
   knowing("bandwidth", "0.4.0", "1.0.0");
-  expect(chained().versions).toEqual(["1.0.0"]);
+  expect((await chained()).versions).toEqual(["1.0.0"]);
   put("bandwidth");
-  expect(chained().versions).toEqual(["1.0.0"]);
-  expect(chained('cni: { cniVersion: "0.4.0", plugins: [{ type: nowhere }] }\n').versions).toEqual(["0.4.0"]);
-  expect(chained('cni: { cniVersions: ["1.0.0", "1.1.0"] }\n').versions).toEqual(["1.0.0", "1.1.0"]);
+  expect((await chained()).versions).toEqual(["1.0.0"]);
+  expect((await chained('cni: { cniVersion: "0.4.0", plugins: [{ type: nowhere }] }\n')).versions).toEqual(["0.4.0"]);
+  expect((await chained('cni: { cniVersions: ["1.0.0", "1.1.0"] }\n')).versions).toEqual(["1.0.0", "1.1.0"]);
 });
 
-test("what the configuration says holds, there or not", () => {
+test("one that hangs when it is asked for its versions holds up nobody else", async () => {
+  writeFileSync(join(directory, "portmap"), "#!/bin/sh\nexec sleep 60\n", { mode: 0o755 });
+  let turns = 0;
+  const timer = setInterval(() => turns++, 20);
+  expect((await chained()).versions).toEqual(["1.0.0"]);
+  clearInterval(timer);
+  expect(turns).toBeGreaterThan(5);
+});
+
+test("what the configuration says holds, there or not", async () => {
   put("portmap", "bandwidth");
-  expect(chained("cni: { plugins: [] }\n").plugins).toEqual([]);
-  expect(chained("cni: { plugins: [{ type: tuning }] }\n").plugins).toEqual([{ type: "tuning" }]);
-  expect(lackOf(chained("cni: { plugins: [{ type: tuning }] }\n"))).toBeUndefined();
+  expect((await chained("cni: { plugins: [] }\n")).plugins).toEqual([]);
+  expect((await chained("cni: { plugins: [{ type: tuning }] }\n")).plugins).toEqual([{ type: "tuning" }]);
+  expect(lackOf(await chained("cni: { plugins: [{ type: tuning }] }\n"))).toBeUndefined();
 });
 
-test("a plugin is beside ours only where ours is", () => {
+test("a plugin is beside ours only where ours is", async () => {
   put("tuning-of-nobody");
   const at = whereIs("tuning-of-nobody", [directory]);
   expect(at).toBe(join(directory, "tuning-of-nobody"));

@@ -34,23 +34,30 @@ export interface Chain {
 }
 
 /** @param directory where the runtime finds our plugin */
-export function chainOf(config: Pick<AgentConfig, "cni" | "dataPath">, directory = pluginDirectory()): Chain {
+export async function chainOf(
+  config: Pick<AgentConfig, "cni" | "dataPath">,
+  directory = pluginDirectory(),
+): Promise<Chain> {
   const { plugins } = config.cni;
   // HNS maps a pod's ports itself.
   if (plugins !== undefined || config.dataPath === "hns") return chained(config, plugins ?? [], directory);
   const isThere = ({ type }: Plugin): boolean => isPlugin(join(directory, String(type)));
   return {
-    ...chained(config, usualPlugins.filter(isThere), directory),
+    ...(await chained(config, usualPlugins.filter(isThere), directory)),
     lacking: usualPlugins.filter((plugin) => !isThere(plugin)).map(({ type }) => String(type)),
   };
 }
 
-function chained({ cni }: Pick<AgentConfig, "cni">, plugins: readonly Plugin[], directory: string): Chain {
+async function chained(
+  { cni }: Pick<AgentConfig, "cni">,
+  plugins: readonly Plugin[],
+  directory: string,
+): Promise<Chain> {
   const { cniVersion: least, cniVersions } = cni;
   const types = plugins.map(({ type }) => `${type}${paths.executableSuffix}`);
-  const known = (): readonly CniVersion[] =>
-    knownToAll(types, directory).filter((version) => version !== least && atLeast(version, least));
-  return { plugins, versions: cniVersions ?? [least, ...known()], lacking: [], directory };
+  const known = async (): Promise<readonly CniVersion[]> =>
+    (await knownToAll(types, directory)).filter((version) => version !== least && atLeast(version, least));
+  return { plugins, versions: cniVersions ?? [least, ...(await known())], lacking: [], directory };
 }
 
 /** Those of the usual ones that have these types. */

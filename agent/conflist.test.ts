@@ -33,18 +33,18 @@ describe("conflistText", () => {
     expect(JSON.parse(text)).toEqual(JSON.parse(readFileSync(join(samples, "10-pipette.conflist"), "utf8")));
   });
 
-  test("has what the configuration says: both families, other plugins after ours, other places", () => {
+  test("has what the configuration says: both families, other plugins after ours, other places", async () => {
     const config = configOf(readFileSync(join(samples, "agent.yaml"), "utf8"));
-    const list = JSON.parse(conflistText(config, config.networks[0]!, chainOf(config)));
+    const list = JSON.parse(conflistText(config, config.networks[0]!, await chainOf(config)));
     expect(list.plugins.map((plugin: { type: string }) => plugin.type)).toEqual(["pipette", "portmap", "bandwidth"]);
     expect(list.plugins[0].ipam.routes).toEqual([{ dst: "0.0.0.0/0" }, { dst: "::/0" }]);
     expect(list.plugins[0].ipam.exclude).toEqual(["10.244.1.5", "10.244.1.16/28"]);
     expect(conflistPath(config)).toBe("/etc/cni/net.d/10-pipette.conflist");
   });
 
-  test("leaves cniVersions out where the configuration has none, and has no path where it has no name", () => {
+  test("leaves cniVersions out where the configuration has none, and has no path where it has no name", async () => {
     const config = configOf(`${yaml}cni: { cniVersions: [], fileName: "" }\n`);
-    expect(Object.keys(JSON.parse(conflistText(config, config.networks[0]!, chainOf(config))))).toEqual([
+    expect(Object.keys(JSON.parse(conflistText(config, config.networks[0]!, await chainOf(config))))).toEqual([
       "cniVersion",
       "name",
       "plugins",
@@ -53,15 +53,15 @@ describe("conflistText", () => {
   });
 });
 
-test("only where HNS maps a pod's ports are they asked of us", () => {
-  const capabilities = (text: string): unknown => {
+test("only where HNS maps a pod's ports are they asked of us", async () => {
+  const capabilities = async (text: string): Promise<unknown> => {
     const config = configOf(text);
-    return JSON.parse(conflistText(config, config.networks[0]!, chainOf(config))).plugins[0].capabilities;
+    return JSON.parse(conflistText(config, config.networks[0]!, await chainOf(config))).plugins[0].capabilities;
   };
   const hns = yaml.replace("bridge: br0", "bridge: br0, hns: { nodeAddress: 192.168.1.5 }");
   const common = { dns: true, ips: true, ipRanges: true, mac: true };
-  expect(capabilities(yaml)).toEqual(common);
-  expect(capabilities(`dataPath: hns\n${hns}`)).toEqual({ ...common, portMappings: true });
+  expect(await capabilities(yaml)).toEqual(common);
+  expect(await capabilities(`dataPath: hns\n${hns}`)).toEqual({ ...common, portMappings: true });
 });
 
 describe("the samples in conf", () => {

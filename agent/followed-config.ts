@@ -13,6 +13,8 @@ const mostBytes = 1024 * 1024;
 export interface FollowedConfig extends AsyncDisposable {
   /** Resolves, with a word for the log, once the file asks for something else that an agent can start with. */
   readonly changed: Promise<string>;
+  /** Why what is in the file now is not in force, and since when; nothing where it is. */
+  refused(): string | undefined;
 }
 
 /**
@@ -28,9 +30,22 @@ export function followConfig(file: string, config: AgentConfig, logger: Logger):
     const problems = [...openFiles(file, parsed.config), wrongSystem(parsed.config)].filter((is) => is !== undefined);
     return problems.length > 0 ? { t: "wrong", problems } : { t: "ok", value: parsed.config };
   };
-  const followed = new FollowedFile({ path: file, what: "configuration", mostBytes, read, logger, intervalMs });
+  let refused: { readonly fault: string; readonly since: Date } | undefined;
+  const told = (fault: string | undefined): void => {
+    if (fault !== refused?.fault) refused = fault === undefined ? undefined : { fault, since: new Date() };
+  };
+  const options = { path: file, what: "configuration", mostBytes, read, logger, told, intervalMs };
+  const followed = new FollowedFile<AgentConfig>(options);
   followed.subscribe((value) => {
     if (!Bun.deepEquals(value, config)) changed.resolve(`"${file}" has changed`);
   });
-  return { changed: changed.promise, [Symbol.asyncDispose]: () => followed[Symbol.asyncDispose]() };
+  const refusedText = (): string | undefined =>
+    refused === undefined
+      ? undefined
+      : `"${file}" is refused since ${refused.since.toISOString()}, and the configuration from before stays in force: ${refused.fault}`;
+  return {
+    changed: changed.promise,
+    refused: refusedText,
+    [Symbol.asyncDispose]: () => followed[Symbol.asyncDispose](),
+  };
 }

@@ -1,8 +1,9 @@
 import { join } from "node:path";
 import { type CniVersion, supportedVersions } from "../shared/cni/versions.ts";
 import { isObject } from "../shared/json-fields.ts";
+import { runProgram } from "./run-program.ts";
 
-/** An answer takes milliseconds; one that hangs is not to keep the node from its network. */
+/** An answer takes milliseconds; one that hangs is not to keep the node from its network for long. */
 const longestAnswerMs = 2_000;
 
 /**
@@ -11,20 +12,19 @@ const longestAnswerMs = 2_000;
  * at each STATUS, and containerd 2 has a node that never gets ready.
  * @param directory where their executables are; one that is not there, or says nothing, knows none
  */
-export function knownToAll(types: readonly string[], directory: string): readonly CniVersion[] {
-  const known = types.map((type) => versionsKnownTo(join(directory, type)));
+export async function knownToAll(types: readonly string[], directory: string): Promise<readonly CniVersion[]> {
+  const known = await Promise.all(types.map((type) => versionsKnownTo(join(directory, type))));
   return supportedVersions.filter((version) => known.every((versions) => versions.has(version)));
 }
 
-function versionsKnownTo(executable: string): ReadonlySet<unknown> {
+async function versionsKnownTo(executable: string): Promise<ReadonlySet<unknown>> {
+  const { stdout } = await runProgram(executable, [], {
+    deadlineMs: longestAnswerMs,
+    input: JSON.stringify({ cniVersion: "1.0.0" }),
+    env: { CNI_COMMAND: "VERSION" },
+  });
   try {
-    const { stdout } = Bun.spawnSync([executable], {
-      env: { CNI_COMMAND: "VERSION" },
-      stdin: new TextEncoder().encode(JSON.stringify({ cniVersion: "1.0.0" })),
-      stderr: "ignore",
-      timeout: longestAnswerMs,
-    });
-    const answer: unknown = JSON.parse(stdout.toString());
+    const answer: unknown = JSON.parse(stdout);
     const versions = isObject(answer) ? answer["supportedVersions"] : undefined;
     return new Set(Array.isArray(versions) ? versions : []);
   } catch {

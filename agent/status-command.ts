@@ -38,7 +38,7 @@ export const statusCommand = defineCommand({
   },
   exits: {
     0: "no problem; shortcomings of single pods or other nodes, and what is refused of the registry, are none",
-    1: "problems, a registry that is lost, errors in the lease database, an agent that is not ready, or none",
+    1: "problems, a registry that is lost, a configuration that is refused or not in place, errors in the lease database, an agent that is not ready, or none",
   },
   run: async ({ options: { socket = paths.agentSocket, json, readiness } }, io) => {
     try {
@@ -73,9 +73,9 @@ async function ask(socket: string, readiness: boolean): Promise<NodeReport> {
 const isServing = ({ state }: StatusResponse): boolean => state !== "starting" && state !== "joining";
 
 function isWell({ status, database }: NodeReport, readiness: boolean): boolean {
-  const { problems, registryTroubles } = status;
+  const { problems, registryTroubles, configuration } = status;
   if (readiness) return problems.every(({ advisory }) => advisory);
-  return problems.length + registryTroubles.length + database.length === 0;
+  return problems.length + registryTroubles.length + configuration.length + database.length === 0;
 }
 
 function explain(caught: unknown, socket: string): string {
@@ -101,6 +101,7 @@ function asText({ status: answer, leases, interfaces, database }: NodeReport, no
       ({ what, reason, sinceMs }) =>
         `registry: cannot ${printable(what)} since ${new Date(sinceMs).toISOString()} (${formatAge(nowMs - sinceMs)}): ${printable(reason)}`,
     ),
+    ...answer.configuration.map((sentence) => `configuration: ${printable(sentence)}`),
     ...database.map((sentence) => `leases: ${printable(sentence)}`),
     ...answer.shortcomings.map((sentence) => `shortcoming: ${printable(sentence)}`),
     ...answer.refusals.map((sentence) => `refused: ${printable(sentence)}`),

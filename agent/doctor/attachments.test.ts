@@ -43,6 +43,7 @@ const answering = (callsInFlight = 0): Sight["agent"] => ({
     refusals: [],
     state: "ready",
     registryTroubles: [],
+    configuration: [],
   },
 });
 const sight: Sight = {

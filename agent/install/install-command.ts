@@ -108,7 +108,7 @@ async function planInstall(
       ...link.steps,
       ...configured,
       ...service,
-      ...leftToAgent(config, directory),
+      ...(await leftToAgent(config, directory)),
       ...after,
     ],
     warnings,

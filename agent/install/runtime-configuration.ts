@@ -16,10 +16,10 @@ const endings = [".conf", ".conflist", ".json"];
  * turns ready when the node is.
  * @param binDir where the runtime finds plugins
  */
-export function leftToAgent(config: AgentConfig, binDir: string): readonly Step[] {
+export async function leftToAgent(config: AgentConfig, binDir: string): Promise<readonly Step[]> {
   const path = conflistPath(config);
   if (path === undefined) return [];
-  const chain = chainOf(config, binDir);
+  const chain = await chainOf(config, binDir);
   const types = chain.plugins.map(({ type }) => `"${type}"`).join(" and ");
   const lack = lackOf(chain);
   const detail = [

@@ -20,6 +20,8 @@ export const ChangeGroup = {
   IPV4_ROUTE: 1 << 6,
   IPV6_IFADDR: 1 << 8,
   IPV6_ROUTE: 1 << 10,
+  IPV4_NETCONF: 1 << 23,
+  IPV6_NETCONF: 1 << 24,
   NFTABLES: 1 << 6,
 } as const;
 

@@ -14,6 +14,8 @@ export type Change =
     }
   | { readonly t: "address-gone"; readonly index: number }
   | { readonly t: "route-gone"; readonly protocol: number }
+  /** Of an interface or of all. What an interface has that comes into being is not meant. */
+  | { readonly t: "forwarding-off" }
   | { readonly t: "packet-rules"; readonly table: string };
 
 /** `undefined` for what it has no word for. @throws {MalformedMessage} */
@@ -26,6 +28,8 @@ export function readChange(message: RawMessage): Change | undefined {
       return { t: "address-gone", index: fixedHeader(message.body, 8).view.getUint32(4, true) };
     case MessageType.DELROUTE:
       return { t: "route-gone", protocol: fixedHeader(message.body, 12).view.getUint8(5) };
+    case MessageType.NEWNETCONF:
+      return readForwardingOff(message);
     default:
       return (message.type & 0xff00) === subsystem ? readRulesChange(message) : undefined;
   }
@@ -49,4 +53,14 @@ function readLinkChange({ type, body }: RawMessage): Change | undefined {
 /** Of a table, and of all that lies in one: its name comes first in each. */
 function readRulesChange({ body }: RawMessage): Change {
   return { t: "packet-rules", table: new Attributes(fixedHeader(body, 4).rest).text(Nfta.TABLE_NAME) ?? "" };
+}
+
+/** linux/netconf.h */
+const Netconfa = { FORWARDING: 2, PROXY_NEIGH: 5 } as const;
+
+/** A setting that is written is told alone, those of a new interface all together. */
+function readForwardingOff({ body }: RawMessage): Change | undefined {
+  const attributes = new Attributes(fixedHeader(body, 4).rest);
+  const isOff = attributes.u32(Netconfa.FORWARDING) === 0 && attributes.u32(Netconfa.PROXY_NEIGH) === undefined;
+  return isOff ? { t: "forwarding-off" } : undefined;
 }

@@ -33,6 +33,7 @@ export const MessageType = {
   NEWNEIGH: 28,
   DELNEIGH: 29,
   GETNEIGH: 30,
+  NEWNETCONF: 80,
   GETNSID: 90,
   NEWLINKPROP: 108,
 } as const;

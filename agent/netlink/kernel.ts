@@ -38,8 +38,9 @@ export class Kernel implements Disposable {
 
   /** Hears of changes to interfaces, addresses and routes of this process's own namespace. @throws {NetlinkError} */
   openLinkChanges(): ChangeSocket {
-    const { LINK, IPV4_IFADDR, IPV4_ROUTE, IPV6_IFADDR, IPV6_ROUTE } = ChangeGroup;
-    return this.#changes(Protocol.ROUTE, LINK | IPV4_IFADDR | IPV4_ROUTE | IPV6_IFADDR | IPV6_ROUTE);
+    const { LINK, IPV4_IFADDR, IPV4_ROUTE, IPV4_NETCONF, IPV6_IFADDR, IPV6_ROUTE, IPV6_NETCONF } = ChangeGroup;
+    const [ipv4, ipv6] = [IPV4_IFADDR | IPV4_ROUTE | IPV4_NETCONF, IPV6_IFADDR | IPV6_ROUTE | IPV6_NETCONF];
+    return this.#changes(Protocol.ROUTE, LINK | ipv4 | ipv6);
   }
 
   /** The same for what `nft` sets up. @throws {NetlinkError} */

@@ -6,6 +6,7 @@ import { MessageType, type Version } from "./constants.ts";
 import { BatchExchange, MultipartExchange, SingleExchange } from "./exchange.ts";
 import type { Features } from "./features.ts";
 import type { FlowFilter } from "./flow-mod.ts";
+import { watchFlowsRequest } from "./flow-monitor.ts";
 import { flowsRequest, type InstalledFlow } from "./flow-stats.ts";
 import { groupsRequest, type OpenFlowGroup } from "./group.ts";
 import { type GroupCounters, groupCountersRequest } from "./group-stats.ts";
@@ -19,7 +20,7 @@ import { addressText, type Connect, connectTransport, requireTrusted, type Trans
 export interface ClientOptions {
   /** Absent: 1.5, and 1.3 where the switch has no 1.5. */
   readonly versions?: readonly Version[];
-  /** What the switch tells of by itself, in order; not before it was asked to (`setAsync`). */
+  /** What the switch tells of by itself, in order; not before it was asked to (`setAsync`, `watchFlows`). */
   onEvent?(event: ConnectionEvent): void;
   readonly connectMs?: number;
   readonly requestMs?: number;
@@ -160,6 +161,11 @@ export class OpenFlowClient implements Disposable {
 
   flows(filter?: FlowFilter): Promise<readonly InstalledFlow[]> {
     return this.list(flowsRequest(filter));
+  }
+
+  /** Asks to be told of each flow that comes, changes or goes, by `onEvent`. @throws {OpenFlowError} where the switch does not know that */
+  async watchFlows(): Promise<void> {
+    await this.list(watchFlowsRequest());
   }
 
   groups(): Promise<readonly OpenFlowGroup[]> {

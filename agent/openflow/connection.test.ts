@@ -64,6 +64,32 @@ describe.each([1, 3, 7, Number.POSITIVE_INFINITY])("with %d bytes at a time", (c
     ]);
   });
 
+  test("changes of flows that the switch tells by itself are events, and what is broken in them costs nothing else", () => {
+    const script = ScriptedSwitch.opened(cut);
+    const told = (entries: string, type = "0010") =>
+      message(MessageType.MULTIPART_REPLY, 0, `${type} 0000 00000000 ${entries}`);
+    const removed = "0020 0002 05 02 0000 0000 0007 00000000 000000000000002a 0001 0004 00000000";
+    script.say(told(`0008 0004 00000009 ${removed} 0008 0005 00000000 0008 0006 00000000 0008 0063 00000000`));
+    expect(script.events).toEqual(
+      ["own", "removed", "paused", "resumed", "other"].map((event) => ({
+        t: "flow-update",
+        event,
+        cookie: event === "removed" ? 42n : 0n,
+      })),
+    );
+    script.events.length = 0;
+    const meterMod = "061d 0010 00000007 0001 0001 00000400";
+    script.say(told("0004 0001"), told("0040 0001 05"), told("0010 0001 00000000 00000000 00000000"));
+    script.say(told(removed, "0001"), message(MessageType.REQUESTFORWARD, 0, meterMod));
+    script.say(message(MessageType.REQUESTFORWARD, 0, "061d"));
+    expect(script.events).toEqual([
+      ...[1, 2, 3].map(() => expect.objectContaining({ t: "unreadable" })),
+      { t: "request-forwarded", changed: "meter" },
+      expect.objectContaining({ t: "unreadable" }),
+    ]);
+    expect(script.connection.state.t).toBe("open");
+  });
+
   test("an answer in parts is joined, others come in between", () => {
     const script = ScriptedSwitch.opened(cut);
     const [one, two] = [list(script), list(script)];

@@ -4,9 +4,10 @@ import { headerBytes, MessageType, Version } from "./constants.ts";
 import { type ErrorMessage, readError, refusedBy, typeOfCause } from "./error-message.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Features } from "./features.ts";
+import { type FlowUpdate, readFlowUpdates } from "./flow-monitor.ts";
 import { type Frame, FrameReader } from "./frame-reader.ts";
 import { agreeOnVersion, writeHello } from "./hello.ts";
-import { BundleControl, type Message, type OpenFlowEvent, readMessage } from "./message.ts";
+import { BundleControl, isEvent, type Message, type OpenFlowEvent, readMessage } from "./message.ts";
 import { MalformedMessage, OpenFlowError } from "./openflow-error.ts";
 import { type Request, writeMessage } from "./request.ts";
 import { WireReader } from "./wire-reader.ts";
@@ -15,6 +16,7 @@ import { WireWriter } from "./wire-writer.ts";
 /** What comes without having been asked for. */
 export type ConnectionEvent =
   | OpenFlowEvent
+  | FlowUpdate
   /** To a message that nobody waits for: `cause` is its type. */
   | { readonly t: "refused"; readonly error: ErrorMessage; readonly cause: number | undefined }
   /** A message whose inside is not what its type says; it is left out. */
@@ -219,7 +221,7 @@ export class OpenFlowConnection {
       this.#echo(frame, version, message.data);
       return;
     }
-    if (message.t === "packet-in" || message.t === "port-status" || message.t === "flow-removed") {
+    if (isEvent(message)) {
       this.#options.onEvent(message);
       return;
     }
@@ -228,6 +230,15 @@ export class OpenFlowConnection {
       if (running.exchange.answered(message, nth)) this.#finish(running.exchange);
     } else if (message.t === "error") {
       this.#options.onEvent({ t: "refused", error: message, cause: typeOfCause(message) });
+    } else if (message.t === "multipart") this.#onFlowUpdates(message.body);
+  }
+
+  #onFlowUpdates(body: Uint8Array): void {
+    try {
+      for (const update of readFlowUpdates(new WireReader(body, "changes of flows"))) this.#options.onEvent(update);
+    } catch (caught) {
+      if (!(caught instanceof MalformedMessage)) throw caught;
+      this.#options.onEvent({ t: "unreadable", error: caught });
     }
   }
 

@@ -29,6 +29,7 @@ export const MessageType = {
   BARRIER_REPLY: 21,
   SET_ASYNC: 28,
   METER_MOD: 29,
+  REQUESTFORWARD: 32,
   BUNDLE_CONTROL: 33,
   BUNDLE_ADD_MESSAGE: 34,
 } as const;
@@ -41,6 +42,7 @@ export const MultipartType = {
   METER_CONFIG: 10,
   METER_FEATURES: 11,
   PORT_DESC: 13,
+  FLOW_MONITOR: 16,
 } as const;
 
 /** `OFPMPF_REPLY_MORE`: another part of the same reply follows. */

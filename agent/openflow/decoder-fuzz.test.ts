@@ -4,6 +4,7 @@ import { random } from "../../test/support/random.ts";
 import { actionsText } from "./action-text.ts";
 import { MessageType, NiciraMessage, Vendor, Version } from "./constants.ts";
 import { addFlow } from "./flow-mod.ts";
+import { watchFlowsRequest } from "./flow-monitor.ts";
 import { flowsRequest } from "./flow-stats.ts";
 import { flowText } from "./flow-text.ts";
 import { FrameReader } from "./frame-reader.ts";
@@ -41,6 +42,7 @@ const requests: readonly MultipartRequest<unknown>[] = [
   groupCountersRequest(),
   metersRequest(),
   portsRequest(),
+  watchFlowsRequest(),
 ];
 
 /** A list of flows in each version's layout, from the instructions and matches that `addFlow` writes. */

@@ -1,6 +1,7 @@
 import { headerBytes, MessageType, NiciraMessage, OnfMessage, Vendor, type Version } from "./constants.ts";
 import { type ErrorMessage, readError } from "./error-message.ts";
 import { type Features, readFeatures } from "./features.ts";
+import { type RequestForwarded, readRequestForwarded } from "./flow-monitor.ts";
 import { type FlowRemoved, readFlowRemoved } from "./flow-removed.ts";
 import type { Frame } from "./frame-reader.ts";
 import { type PacketIn, readPacketIn, readPacketIn2 } from "./packet.ts";
@@ -8,7 +9,10 @@ import { type PortStatus, readPortStatus } from "./port.ts";
 import { WireReader } from "./wire-reader.ts";
 
 /** What the switch tells of by itself. */
-export type OpenFlowEvent = PacketIn | PortStatus | FlowRemoved;
+export type OpenFlowEvent = PacketIn | PortStatus | FlowRemoved | RequestForwarded;
+
+export const isEvent = (message: Message): message is OpenFlowEvent =>
+  ["packet-in", "port-status", "flow-removed", "request-forwarded"].includes(message.t);
 
 /** OFPBCT_*: what is done, or was done, with a bundle. */
 export const BundleControl = {
@@ -64,6 +68,8 @@ export function readMessage(frame: Frame, version: Version): Message {
       return readFlowRemoved(body, version);
     case MessageType.PORT_STATUS:
       return readPortStatus(body, version);
+    case MessageType.REQUESTFORWARD:
+      return readRequestForwarded(body);
     case MessageType.EXPERIMENTER:
       return readExperimenter(body);
     default:

@@ -16,14 +16,14 @@ export function mendRpcs(
   parts: AgentParts,
   sources: readonly Source[],
   gate: Gate,
-  writeConflist: () => void,
+  writeConflist: () => Promise<void>,
 ): readonly Rpc[] {
   return [
     rpc(nodeService.mend, async ({ goneGeneration, ...attachment }, call) => {
       gate.requireReady();
       if (Object.values(attachment).every((name) => name === "")) {
         await mendNode(parts);
-        writeConflist();
+        await writeConflist();
         return { done: "set the node up again" };
       }
       const owner = ownerIn(attachment);

@@ -34,6 +34,7 @@ async function call(
     refusals: () => [],
     state: () => "ready",
     troubles: () => [],
+    configuration: async () => [],
   };
   const nothing = (): void => undefined;
   const gate = {

@@ -35,6 +35,8 @@ export interface NodeInfo {
   troubles(): readonly RegistryTrouble[];
   /** What it does not take from the registry, in sentences. */
   refusals(): readonly string[];
+  /** What is wrong with agent.yaml or the runtime's file as they are now, in sentences; the agent and pods that run go on. */
+  configuration(): Promise<readonly string[]>;
 }
 
 /** Our own service beside the reference system's: GC, STATUS and what people ask. Failures are gRPC statuses. */
@@ -69,6 +71,7 @@ export function nodeRpcs(parts: AgentParts, janitor: Janitor, gate: Gate, info: 
         refusals: isOfRuntime ? [] : info.refusals(),
         state: info.state(),
         registryTroubles: isOfRuntime ? [] : info.troubles(),
+        configuration: isOfRuntime ? [] : await info.configuration(),
       };
     }),
     rpc(nodeService.listInterfaces, async () => {

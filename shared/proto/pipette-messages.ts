@@ -46,6 +46,7 @@ export interface StatusResponse {
   readonly refusals: readonly string[];
   readonly state: string;
   readonly registryTroubles: readonly RegistryTrouble[];
+  readonly configuration: readonly string[];
 }
 
 export interface RegistryTrouble {
@@ -121,6 +122,7 @@ export const StatusResponse: MessageCodec<StatusResponse> = message<StatusRespon
   refusals: texts(11),
   state: text(12),
   registryTroubles: repeated(13, RegistryTrouble),
+  configuration: texts(14),
 });
 
 export const NodeInterface: MessageCodec<NodeInterface> = message<NodeInterface>({

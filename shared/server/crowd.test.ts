@@ -26,6 +26,7 @@ const status = {
   refusals: [],
   state: "ready",
   registryTroubles: [],
+  configuration: [],
 };
 const most = 4;
 

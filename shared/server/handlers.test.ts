@@ -50,6 +50,7 @@ const empty = {
   refusals: [],
   state: "ready",
   registryTroubles: [],
+  configuration: [],
 };
 
 describe("a handled call", () => {

@@ -30,6 +30,7 @@ const answer: StatusResponse = {
   refusals: [],
   state: "ready",
   registryTroubles: [],
+  configuration: [],
 };
 
 let directory: string;

@@ -1,7 +1,9 @@
-import { mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { AgentHome, type AgentProcess, bridgeName } from "../support/agent-process.ts";
+import { nodeService } from "../../shared/proto/services.ts";
+import { AgentHome, type AgentProcess, bridgeName, networkName } from "../support/agent-process.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
 
@@ -65,6 +67,54 @@ describeWith("an agent that follows its configuration, as in a pod with a Config
     publish(text);
     publish(text.replace("{", '{ "cooldownMs": 1000,'));
     expect(await agent.ended()).toBe(0);
+  });
+
+  /** What a person is told, and whether all is well: for a person, and for a probe. */
+  function told(): { readonly configuration: readonly string[]; readonly statuses: readonly (number | null)[] } {
+    const [program = "", ...args] = home.command;
+    const status = (...more: readonly string[]) =>
+      spawnSync(program, [...args, "status", "--socket", home.socket, ...more], { encoding: "utf8" });
+    const forPeople = status();
+    const configuration = forPeople.stdout.split("\n").filter((line) => line.startsWith("configuration: "));
+    return { configuration, statuses: [forPeople.status, status("--readiness").status] };
+  }
+
+  test("status names a text that is refused, since when and why, until it is taken; probes are well", async () => {
+    expect(told()).toEqual({ configuration: [], statuses: [0, 0] });
+    publish("networks: {");
+    await refusal("agent.yaml:1:");
+    const { configuration, statuses } = told();
+    expect(configuration).toEqual([
+      expect.stringMatching(
+        /^configuration: ".*agent\.yaml" is refused since 20\d\d-.*Z, and the configuration from before stays in force: .*agent\.yaml:1:/,
+      ),
+    ]);
+    expect(statuses).toEqual([1, 0]);
+    // A runtime hears nothing of it.
+    expect((await home.call(nodeService.status, { network: networkName })).configuration).toEqual([]);
+    publish(text);
+    await expect.poll(told, { timeout: 20_000 }).toEqual({ configuration: [], statuses: [0, 0] });
+  });
+
+  test("so it does where the runtime's file is missing, another, or not the first one", async () => {
+    const written = readFileSync(home.conflist, "utf8");
+    rmSync(home.conflist);
+    expect(told().configuration).toEqual([
+      expect.stringContaining('10-pipette.conflist" is missing or cannot be read'),
+    ]);
+    writeFileSync(home.conflist, `${written} `);
+    expect(told().configuration).toEqual([
+      expect.stringContaining('10-pipette.conflist" is not as the agent wrote it'),
+    ]);
+    writeFileSync(home.conflist, written);
+    const other = join(dirname(home.conflist), "05-other.conflist");
+    writeFileSync(other, "{}");
+    expect(told()).toEqual({
+      configuration: [expect.stringContaining('05-other.conflist" comes before "10-pipette.conflist"')],
+      statuses: [1, 0],
+    });
+    rmSync(other);
+    expect(told()).toEqual({ configuration: [], statuses: [0, 0] });
   });
 
   test("goes on where the new text says the same in other words", async () => {

@@ -4,10 +4,10 @@ import { type Cidr, formatCidr, type Ip } from "../../../shared/ip.ts";
 import type { Link } from "../../netlink/mod.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
 import { crowdedKernel } from "../host/connection-table.ts";
-import { familiesNotForwarded, turnOnForwarding } from "../host/forwarding.ts";
+import { forwardingProblems, turnOnForwarding } from "../host/forwarding.ts";
 import { removeNodeRoutes } from "../host/node-routes.ts";
 import { type ForwardedNetwork, installPacketRules, missingPacketRules, packetTable } from "../host/packet-rules.ts";
-import { routersHeard } from "../host/sysctl.ts";
+import { hearNoRouters, routersHeard } from "../host/sysctl.ts";
 import { watchNode } from "../host/watch-node.ts";
 import { differs } from "../veth/compare.ts";
 import { linkOrNone } from "../veth/host-links.ts";
@@ -87,7 +87,7 @@ class BridgeDataPath implements DataPath {
     } catch (caught) {
       throw interfaceError("prepare the bridges", caught);
     }
-    turnOnForwarding(networks);
+    turnOnForwarding(networks.map(routed));
     await this.#installRules();
     await this.#reachOthers();
     await this.#pairs.tools.sweeper.sweep();
@@ -176,6 +176,8 @@ class BridgeDataPath implements DataPath {
       isPort: (index) => ports.some((each) => each.isGuarded(index)),
       look: async () => {
         this.#others?.trigger();
+        // Of these the kernel says nothing.
+        for (const { bridge } of this.#networks.values()) hearNoRouters(bridge);
         await look();
       },
       logger,
@@ -243,9 +245,8 @@ class BridgeDataPath implements DataPath {
       const missing = [...missingFromBridge(this.#pairs.tools.socket, network), ...this.#portsOf(network).missing(own)];
       return missing.map((message) => problem(own.length > 0, message));
     });
-    for (const family of familiesNotForwarded(networks)) {
-      problems.push(problem(attachments.length > 0, `IPv${family} forwarding is off on the node`));
-    }
+    for (const message of forwardingProblems(networks.map(routed)))
+      problems.push(problem(attachments.length > 0, message));
     const guarded = this.#unguarded === undefined ? this.#forwarded : [];
     for (const message of missingPacketRules(this.#pairs.tools.kernel, guarded))
       problems.push(problem(attachments.length > 0, message));
@@ -262,6 +263,8 @@ class BridgeDataPath implements DataPath {
     );
   }
 }
+
+const routed = ({ subnets, bridge }: BridgeNetwork) => ({ subnets, device: bridge });
 
 const exemptText = (networks: readonly ForwardedNetwork[]): string =>
   networks.map(({ exempt = [] }) => exempt.map(formatCidr).join()).join("\n");

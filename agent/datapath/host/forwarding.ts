@@ -4,6 +4,8 @@ import { readSysctl, writeSysctl } from "./sysctl.ts";
 /** Whose packets the node forwards. */
 interface Routed {
   readonly subnets: readonly Cidr[];
+  /** The interface that they come by: IPv4 has a switch for each. */
+  readonly device?: string;
 }
 
 const forwardingPaths = {
@@ -17,6 +19,22 @@ export function familiesNotForwarded(networks: readonly Routed[]): readonly (4 |
   return [...used].filter((family) => readSysctl(forwardingPaths[family]) !== "1");
 }
 
+/** Interfaces by which the node forwards nothing although it does by others. */
+export const devicesNotForwarding = (networks: readonly Routed[]): readonly string[] =>
+  networks.flatMap(({ subnets, device }) =>
+    device !== undefined && subnets.some(({ ip }) => ip.family === 4) && readSysctl(devicePath(device)) === "0"
+      ? [device]
+      : [],
+  );
+
+const devicePath = (device: string): string => `/proc/sys/net/ipv4/conf/${device}/forwarding`;
+
+/** What of it is off, in sentences. */
+export const forwardingProblems = (networks: readonly Routed[]): readonly string[] => [
+  ...familiesNotForwarded(networks).map((family) => `IPv${family} forwarding is off on the node`),
+  ...devicesNotForwarding(networks).map((device) => `IPv4 forwarding is off for "${device}"`),
+];
+
 /**
  * Turns forwarding on where it is off. For IPv6 this makes the node ignore router advertisements on
  * interfaces whose `accept_ra` is 1, so it is written only where needed.
@@ -26,4 +44,6 @@ export function turnOnForwarding(networks: readonly Routed[]): void {
   for (const family of familiesNotForwarded(networks)) {
     writeSysctl(forwardingPaths[family], "1", `forward IPv${family} packets`);
   }
+  for (const device of devicesNotForwarding(networks))
+    writeSysctl(devicePath(device), "1", `forward IPv4 packets from "${device}"`);
 }

@@ -18,7 +18,7 @@ export interface KernelChangesOptions {
 const pollMs = 250;
 
 /**
- * Hears what the kernel says of this node's own interfaces, addresses, routes and packet rules, and gives a hint where
+ * Hears what the kernel says of this node's own interfaces, addresses, routes, forwarding and packet rules, and gives a hint where
  * it was somebody else who took something away. Pods' namespaces are not heard.
  *
  * It reads the sockets from time to time, in place of being woken by each message: a pod that comes and goes makes some
@@ -74,6 +74,7 @@ export class KernelChanges implements Disposable {
       case "route-gone":
         return change.protocol === routeProtocol;
       case "address-gone":
+      case "forwarding-off":
         return true;
       case "link": {
         const { index, is } = change;

@@ -8,12 +8,12 @@ export interface FlowWatchOptions {
   readonly everyMs?: number;
 }
 
-/** For as long a pod may be without its flows before they are looked for. */
+/** For as long a pod may be without its flows, where nobody says so, before they are looked for. */
 const defaultEveryMs = 60_000;
 
 /**
- * Looks at the switch again and again: nobody says so when somebody else deletes or changes a flow, and the pod behind
- * it would be without its network until the agent's next start.
+ * Looks at the switch at a hint, and again and again: not every switch says so when somebody else deletes or changes a
+ * flow, and the pod behind it would be without its network until the agent's next start.
  */
 export function watchFlows({ look, logger, everyMs = defaultEveryMs }: FlowWatchOptions): LookSoon {
   const lookAndTell = async (): Promise<void> => {

@@ -5,7 +5,7 @@ import type { Link } from "../../netlink/mod.ts";
 import { sameOwner } from "../../state/owner-key.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
 import { crowdedKernel } from "../host/connection-table.ts";
-import { familiesNotForwarded } from "../host/forwarding.ts";
+import { forwardingProblems } from "../host/forwarding.ts";
 import { missingGateways } from "../host/gateway.ts";
 import { packetTable } from "../host/packet-rules.ts";
 import { watchNode } from "../host/watch-node.ts";
@@ -217,7 +217,7 @@ class OvsDataPath implements DataPath {
     return [
       ...(link.up ? [] : [`the gateway "${gateway}" is down`]),
       ...missing.map((address) => `the gateway "${gateway}" lacks the address "${formatCidr(address)}"`),
-      ...familiesNotForwarded([{ subnets: podSubnets }]).map((family) => `IPv${family} forwarding is off on the node`),
+      ...forwardingProblems([{ subnets: podSubnets, device: gateway }]),
       ...this.#outward.missing(this.#pairs.tools.kernel),
       ...(this.#beside?.missing(this.#hostEnds()) ?? []),
     ];

@@ -1,6 +1,7 @@
 import type { Owner } from "../../../shared/cni/types.ts";
 import { CniError } from "../../../shared/errors.ts";
 import { sameIp } from "../../../shared/ip.ts";
+import type { LookSoon } from "../../look-soon.ts";
 import type { Followed } from "../../nodes/node-registry.ts";
 import { Settler } from "../../settler.ts";
 import { type RefusedRoute, refusedRoute } from "../node-route.ts";
@@ -57,6 +58,8 @@ export class OvsNode implements OverlayNode {
   readonly #presence: SwitchPresence;
   #neighbours: TunnelNeighbours | undefined;
   #running: Running | undefined;
+  /** From the end of the first start on: what earlier agents have put there is not looked for. */
+  #watch: LookSoon | undefined;
   /** The gateway's device: another one has no addresses and no routes. */
   #device: number | undefined;
   /** The last set-up of it has failed, or is under way. */
@@ -184,6 +187,8 @@ export class OvsNode implements OverlayNode {
       await OpenFlowProgram.start({
         management,
         rounds: roundsOf(this.#db, bridge),
+        onOthers: () => this.#watch?.hint(),
+        onUnwatched: (error) => logger.warn("changes of flows by others are seen within a minute only", { error }),
         onStatus: (status) => {
           if (status.connected) logger.info("the switch has everything");
           else logger.warn("the switch is away", { error: status.lastError });
@@ -218,7 +223,7 @@ export class OvsNode implements OverlayNode {
       await this.#keepAddresses().catch(() => this.#settler.trigger());
       return program.look(true);
     };
-    this.#resources.use(watchFlows({ look, logger }));
+    this.#watch = this.#resources.use(watchFlows({ look, logger }));
     this.#follow();
   }
 

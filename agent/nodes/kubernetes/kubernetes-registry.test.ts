@@ -34,6 +34,10 @@ const texts = (nodes: ReadonlyMap<string, ClusterNode> | undefined): string[] =>
   );
 const watched = () => eventually(() => server.watches === 1, "a watch");
 
+test("sentences about it have one for their subject: it gives, it has", () => {
+  expect(registry.name).toBe(`Kubernetes at ${server.url}`);
+});
+
 describe("a Node is read", () => {
   test("with one address and one block of each family, and what is strange left out", () => {
     const status = {

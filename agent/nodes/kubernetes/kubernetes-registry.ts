@@ -36,7 +36,7 @@ export class KubernetesRegistry implements NodeRegistry {
 
   constructor(options: KubernetesRegistryOptions) {
     this.#options = options;
-    this.name = `the Nodes of Kubernetes at ${options.api.server}`;
+    this.name = `Kubernetes at ${options.api.server}`;
     this.servers = [options.api.server];
     this.health = new RegistryHealth(this.name, options.logger);
   }

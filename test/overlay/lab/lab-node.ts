@@ -121,7 +121,7 @@ export class LabNode implements AsyncDisposable {
 
   /** What Open vSwitch has on the pods' bridge, a flow per line, sorted, without counters. */
   async flows(): Promise<string[]> {
-    const lines = (await this.#ofctl("dump-flows", "--no-stats", "--no-names")).split("\n");
+    const lines = (await this.ofctl("dump-flows", "--no-stats", "--no-names")).split("\n");
     return lines
       .map((line) => line.trim())
       .filter((line) => line !== "")
@@ -134,9 +134,15 @@ export class LabNode implements AsyncDisposable {
    */
   async deleteFlows(match: string): Promise<void> {
     const before = (await this.flows()).length;
-    await this.#ofctl("del-flows", match);
+    await this.ofctl("del-flows", match);
     if ((await this.flows()).length === before) throw new Error(`There was no flow "${match}" on ${this.name}`);
     await this.vswitch.switchControl("revalidator/wait");
+  }
+
+  /** Has ovs-ofctl do something on the pods' bridge, behind the agent's back; answers its output. */
+  ofctl(command: string, ...args: readonly string[]): Promise<string> {
+    const target = `unix:${this.vswitch.management(podBridges.ovs)}`;
+    return this.vswitch.run("ovs-ofctl", "-O", "OpenFlow15", command, target, ...args);
   }
 
   /** Runs `pipette` on the node, with these arguments. */
@@ -149,11 +155,6 @@ export class LabNode implements AsyncDisposable {
     await this.#vswitch?.[Symbol.asyncDispose]();
     for (const pod of this.pods) pod.namespace[Symbol.dispose]();
     this.namespace[Symbol.dispose]();
-  }
-
-  #ofctl(command: string, ...args: readonly string[]): Promise<string> {
-    const target = `unix:${this.vswitch.management(podBridges.ovs)}`;
-    return this.vswitch.run("ovs-ofctl", "-O", "OpenFlow15", command, target, ...args);
   }
 
   async #connectNic(mac: string): Promise<void> {

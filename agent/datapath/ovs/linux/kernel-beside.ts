@@ -26,6 +26,7 @@ import {
 } from "../../../netlink/mod.ts";
 import { installRuleset, missingFromRuleset, type Ruleset } from "../../host/rule-keeper.ts";
 import { standingElements, unlessMissing } from "../../host/set-elements.ts";
+import { readSysctl } from "../../host/sysctl.ts";
 import { linkGroup, linkOrNone } from "../../veth/host-links.ts";
 
 /**
@@ -84,6 +85,9 @@ export class KernelBeside {
     const heard = ports.filter(({ group }) => group !== linkGroup.beside);
     return [
       ...this.#wanted().flatMap(({ ruleset, wanted }) => missingFromRuleset(this.#filters, ruleset, wanted)),
+      ...(this.#read ?? [])
+        .filter((name) => readSysctl(`/proc/sys/net/ipv4/conf/${name}/arp_ignore`) === "0")
+        .map((name) => `the node's kernel answers ARP for all of its addresses on "${name}", beside the switch`),
       ...heard.map(({ name }) => `the node's kernel hears "${name}" beside the switch`),
     ];
   }

@@ -58,7 +58,7 @@ export class LinuxHost implements HostNetwork {
       const stale = addresses.length === 0 ? [] : missingFrom(addresses, standing);
       for (const address of stale) this.#socket.run(removeAddress(name, link.index, address));
       for (const address of missingFrom(standing, addresses)) addGateway(this.#socket, link, address);
-      turnOnForwarding([{ subnets: addresses }]);
+      turnOnForwarding([{ subnets: addresses, device: name }]);
     });
   }
 

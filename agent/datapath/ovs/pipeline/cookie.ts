@@ -17,6 +17,8 @@ export const roundMask = 0xffff_0000_0000_0000n;
  */
 export const learnedBit = 1n << 32n;
 
+export const isLearned = (cookie: bigint): boolean => (cookie & roundMask) === 0n && (cookie & learnedBit) !== 0n;
+
 /** `round[16] | category[8] | 0[8] | object[32]`. @param object tells the parts of one category apart */
 export function cookieOf(round: number, category: Category, object = 0): bigint {
   return (BigInt(round) << roundShift) | (BigInt(category) << categoryShift) | (BigInt(object) & objectMask);

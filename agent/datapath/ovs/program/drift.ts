@@ -1,5 +1,6 @@
-import { type Flow, flowText, groupText, type OpenFlowGroup } from "../../../openflow/mod.ts";
-import { learnedBit, readCookie } from "../pipeline/cookie.ts";
+import { type Flow, flowText, groupText, type OpenFlowGroup, type OpenFlowMeter } from "../../../openflow/mod.ts";
+import { isLearned, readCookie } from "../pipeline/cookie.ts";
+import { setRight } from "./meters.ts";
 import type { Parts } from "./parts.ts";
 import { placeOf } from "./placed-part.ts";
 
@@ -13,14 +14,23 @@ export interface Drift {
   readonly groups: readonly OpenFlowGroup[];
   /** Numbers of those that no part has. */
   readonly foreignGroups: readonly number[];
+  /** As they should be, of those that are others. */
+  readonly meters: readonly OpenFlowMeter[];
 }
 
-export function driftOf(parts: Parts, round: number, flows: readonly Flow[], groups: readonly OpenFlowGroup[]): Drift {
+/** What a switch has. */
+export interface Standing {
+  readonly flows: readonly Flow[];
+  readonly groups: readonly OpenFlowGroup[];
+  readonly meters: readonly OpenFlowMeter[];
+}
+
+export function driftOf(parts: Parts, round: number, { flows, groups, meters }: Standing): Drift {
   const missing = new Map([...parts.all.values()].flatMap((part) => [...part.flows]));
   const missingGroups = new Map([...parts.all.values()].flatMap((part) => [...part.groups]));
   const foreign: Flow[] = [];
   for (const flow of flows) {
-    if (isLearned(flow)) continue;
+    if (isLearned(flow.cookie)) continue;
     const place = placeOf(flow);
     const wanted = missing.get(place);
     if (wanted === undefined) foreign.push(flow);
@@ -32,11 +42,12 @@ export function driftOf(parts: Parts, round: number, flows: readonly Flow[], gro
     if (wanted === undefined) foreignGroups.push(group.id);
     else if (groupText(wanted) === groupText(group)) missingGroups.delete(group.id);
   }
-  return { missing: [...missing.values()], foreign, groups: [...missingGroups.values()], foreignGroups };
+  const changed = { missing: [...missing.values()], foreign, groups: [...missingGroups.values()], foreignGroups };
+  return { ...changed, meters: setRight(meters) };
 }
 
 /** For people. */
-export function driftText({ missing, foreign, groups, foreignGroups }: Drift): readonly string[] {
+export function driftText({ missing, foreign, groups, foreignGroups, meters }: Drift): readonly string[] {
   const [lost] = missing;
   const [strange] = foreign;
   return [
@@ -48,14 +59,13 @@ export function driftText({ missing, foreign, groups, foreignGroups }: Drift): r
     ...(foreignGroups.length === 0
       ? []
       : [`the switch has ${count(foreignGroups, "group")} of somebody else, the first ${foreignGroups[0]}`]),
+    ...(meters.length === 0
+      ? []
+      : [`the switch has another rate in ${count(meters, "meter")}, the first ${meters[0]?.id}`]),
   ];
 }
 
 const count = (all: readonly unknown[], what: string): string => `${all.length} ${what}${all.length === 1 ? "" : "s"}`;
-
-function isLearned({ cookie }: Flow): boolean {
-  return readCookie(cookie).round === 0 && (cookie & learnedBit) !== 0n;
-}
 
 /** Flows that several parts share are there once, with the cookie of one of them. */
 const textOf = (flow: Flow): string => flowText({ ...flow, cookie: 0n, flags: [] });

@@ -1,6 +1,6 @@
 import { pause } from "../../../../shared/pause.ts";
 import { isWindows } from "../../../../shared/platform.ts";
-import { OpenFlowClient, parseAddress } from "../../../openflow/mod.ts";
+import { type ConnectionEvent, OpenFlowClient, parseAddress } from "../../../openflow/mod.ts";
 import type { ProgramBounds } from "./bounds.ts";
 
 export interface KeptConnection {
@@ -10,20 +10,30 @@ export interface KeptConnection {
   readonly closing: AbortSignal;
   /** Uses a connection until it ends, and throws then. */
   serve(client: OpenFlowClient): Promise<never>;
+  /** What the switch tells by itself, once it was asked to. */
+  heard(event: ConnectionEvent): void;
   /** There is none, and why. */
   down(reason: string): void;
 }
 
 /** Connects again and again until `closing`: at once after a restart of the switch, seldom where it stays away. */
-export async function keepConnected({ management, bounds, closing, serve, down }: KeptConnection): Promise<void> {
+export async function keepConnected({
+  management,
+  bounds,
+  closing,
+  serve,
+  heard,
+  down,
+}: KeptConnection): Promise<void> {
   const address = parseAddress(management, isWindows);
   const timing = { connectMs: bounds.answerMs, requestMs: bounds.answerMs, idleMs: bounds.idleMs };
+  const options = { ...timing, onEvent: heard };
   let goneAt = performance.now();
   let pauseMs: number = bounds.retryFirstMs;
   while (!closing.aborted) {
     const beganAt = performance.now();
     try {
-      using client = await OpenFlowClient.connect(address, timing);
+      using client = await OpenFlowClient.connect(address, options);
       const close = (): void => client[Symbol.dispose]();
       closing.addEventListener("abort", close, { once: true });
       if (closing.aborted) close();

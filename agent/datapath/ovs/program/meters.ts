@@ -1,4 +1,4 @@
-import { addMeter, type Flow, modifyMeter, type OpenFlowClient } from "../../../openflow/mod.ts";
+import { addMeter, type Flow, modifyMeter, type OpenFlowClient, type OpenFlowMeter } from "../../../openflow/mod.ts";
 import { newConnectionMeter } from "../pipeline/mod.ts";
 
 /**
@@ -11,8 +11,7 @@ export class Meters {
   /** What the switch has now; one that is another than ours is set right. @throws {OpenFlowError} where the connection is lost */
   async learn(client: OpenFlowClient): Promise<void> {
     const found = await client.meters();
-    const others = found.map(({ id }) => newConnectionMeter(id)).filter((own, i) => !Bun.deepEquals(own, found[i]));
-    await client.run(others.map(modifyMeter));
+    await client.run(setRight(found).map(modifyMeter));
     this.#standing = new Set(found.map(({ id }) => id));
   }
 
@@ -30,3 +29,7 @@ export class Meters {
     for (const id of missing) this.#standing.add(id);
   }
 }
+
+/** As ours are, those that are others. */
+export const setRight = (standing: readonly OpenFlowMeter[]): readonly OpenFlowMeter[] =>
+  standing.map(({ id }) => newConnectionMeter(id)).filter((own, i) => !Bun.deepEquals(own, standing[i]));

@@ -7,6 +7,7 @@ import { type ProgramBounds, programBounds } from "./bounds.ts";
 import { Call } from "./calls.ts";
 import { type Drift, driftText } from "./drift.ts";
 import { keepConnected } from "./keep-connected.ts";
+import { isOthers, watchOthers } from "./others-changes.ts";
 import type { Changes } from "./parts.ts";
 import { messagesOf, type PlacedPart, placePart } from "./placed-part.ts";
 import { StableIds } from "./stable-ids.ts";
@@ -26,6 +27,10 @@ export interface ProgramOptions {
   readonly rounds: RoundKeeper;
   /** Told when the switch is reached, with everything in it, and when it is lost. */
   readonly onStatus?: (status: ProgramStatus) => void;
+  /** Somebody else may have changed the switch: a look tells. Never for what this program changes. */
+  readonly onOthers?: () => void;
+  /** The switch does not tell what others change, and why; told once. */
+  readonly onUnwatched?: (reason: string) => void;
   readonly bounds?: Partial<ProgramBounds>;
 }
 
@@ -63,6 +68,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   #isUp = false;
   #isFilled = false;
   #isClosed = false;
+  #onUnwatched: ((reason: string) => void) | undefined;
   #lastError = "";
 
   /**
@@ -77,16 +83,20 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     return new OpenFlowProgram(options, round);
   }
 
-  private constructor({ management, bounds, onStatus }: ProgramOptions, round: number) {
+  private constructor({ management, bounds, onStatus, onOthers, onUnwatched }: ProgramOptions, round: number) {
     this.#bounds = { ...programBounds, ...bounds };
     this.#state = new SwitchState(round, this.#bounds);
     this.#onStatus = onStatus;
+    this.#onUnwatched = onUnwatched;
     this.round = round;
     this.#running = keepConnected({
       management,
       bounds: this.#bounds,
       closing: this.#closing.signal,
       serve: (client) => this.#serve(client),
+      heard: (event) => {
+        if (isOthers(event)) onOthers?.();
+      },
       down: (reason) => this.#down(reason),
     });
   }
@@ -215,6 +225,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     this.#isUp = true;
     this.#client = client;
     const before = this.#waiting.count;
+    await this.#watch(client);
     await this.#state.fill(client);
     for (const { changes, call } of this.#waiting.take(before)) this.#end(changes, call);
     this.#tell(true);
@@ -231,6 +242,14 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
       await this.#wake.promise;
     }
     throw lost;
+  }
+
+  /** Before it is filled: whatever others change from then on is told. */
+  async #watch(client: OpenFlowClient): Promise<void> {
+    const reason = await watchOthers(client);
+    if (reason === undefined) return;
+    this.#onUnwatched?.(reason);
+    this.#onUnwatched = undefined;
   }
 
   #end(changes: Changes, call: Call): void {

@@ -26,9 +26,10 @@ export const wholeRequests = (parts: readonly PlacedPart[]): readonly OpenFlowRe
 
 /**
  * Flows are to see the ports and the type of a packet in its first fragment. By itself the switch hides them there too,
- * so that whoever cuts a packet gets it past every guard that asks for them. No packet is for a controller.
+ * so that whoever cuts a packet gets it past every guard that asks for them. No packet is for a controller, but a
+ * connection that wants no byte of them is told of nothing else that others do either.
  */
-export const readFragments: OpenFlowRequest = setConfig("nx-match", 0);
+export const readFragments: OpenFlowRequest = setConfig("nx-match", 1);
 
 /** The flows of one round. */
 export const forgetRound = (round: number): OpenFlowRequest =>

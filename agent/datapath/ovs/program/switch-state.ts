@@ -107,9 +107,8 @@ export class SwitchState {
 
   /** Looks what others have made of the switch. What flows have learned is nobody's work. @throws {OpenFlowError} */
   async compare(client: OpenFlowClient): Promise<Drift> {
-    const [flows, groups] = await Promise.all([client.flows(), client.groups()]);
-    const standing = flows.map(({ flow }) => flow);
-    return driftOf(this.parts, this.#round, standing, groups);
+    const [flows, groups, meters] = await Promise.all([client.flows(), client.groups(), client.meters()]);
+    return driftOf(this.parts, this.#round, { flows: flows.map(({ flow }) => flow), groups, meters });
   }
 
   /** What no look at the flows shows, as somebody else may have set it: cheap, and right in any case. @throws {OpenFlowError} */
