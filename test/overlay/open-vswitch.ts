@@ -126,11 +126,7 @@ export class OpenVswitch implements AsyncDisposable {
   }
 
   /** @param socketOf path of what the process listens at once it is up */
-  async #start(
-    daemon: DaemonName,
-    args: readonly string[],
-    socketOf: (child: ChildProcess) => string,
-  ): Promise<void> {
+  async #start(daemon: DaemonName, args: readonly string[], socketOf: (child: ChildProcess) => string): Promise<void> {
     // Ends with this process however that ends.
     const options = ["--no-chdir", "-vconsole:off", `--log-file=${join(this.directory, `${daemon}.log`)}`];
     const environment = { ...process.env, ...this.#environment };

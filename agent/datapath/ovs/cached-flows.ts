@@ -5,9 +5,10 @@ import { controlPlaces, openControl } from "../../switch-control/mod.ts";
 
 /**
  * What a switch in user space has cached of its flows. When they change it puts the cache right, and Open vSwitch before
- * 3.1.3 puts the wrong entry right where two are for one packet, as they are once a flow has come that matches more than
- * others do: packets that go on are then dropped, or sent on, by a flow that has gone, for as long as they go on. So
- * where others have been at the flows, all that is cached goes; the next packets have it made anew.
+ * 2.17.8, 3.0.5, 3.1.3 and 3.2.0 puts the wrong entry right where two are for one packet ("dpif-netdev: Fix
+ * dpif_netdev_flow_put"), as they are once a flow has come that matches more than others do: packets are then dropped, or
+ * sent on, by a flow that has gone, for as long as they go on. So where others have been at the flows, all that is cached
+ * goes; the next packets have it made anew.
  */
 export class CachedFlows implements AsyncDisposable {
   readonly #soon: LookSoon;
