@@ -23,6 +23,8 @@ export class OpenVswitch implements AsyncDisposable {
   readonly directory: string;
   readonly #within: <T>(work: () => T) => T;
   readonly #daemons = new Map<DaemonName, ChildProcess>();
+  /** Process id of the switch that runs, or ran last. */
+  #switchPid = 0;
 
   private constructor({ parent = tmpdir(), within = (work) => work() }: OpenVswitchPlace) {
     this.directory = mkdtempSync(join(parent, "pt-ovs-"));
@@ -52,9 +54,9 @@ export class OpenVswitch implements AsyncDisposable {
     return join(this.directory, `${bridge}.mgmt`);
   }
 
-  /** Path of the socket of ovs-vswitchd that ovs-appctl takes. */
+  /** Path of the socket of ovs-vswitchd that ovs-appctl takes, named as ovs-vswitchd does by itself. */
   get control(): string {
-    return join(this.directory, "vswitchd.ctl");
+    return join(this.directory, `ovs-vswitchd.${this.#switchPid}.ctl`);
   }
 
   /** With nothing in it. */
@@ -67,16 +69,17 @@ export class OpenVswitch implements AsyncDisposable {
 
   async startDatabase(): Promise<void> {
     const remotes = [`--remote=punix:${this.socket}`, `--unixctl=${join(this.directory, "ovsdb.ctl")}`];
-    await this.#start("ovsdb-server", [join(this.directory, "conf.db"), ...remotes], this.socket);
+    // What a killed one has left would look as if it were there.
+    rmSync(this.socket, { force: true });
+    await this.#start("ovsdb-server", [join(this.directory, "conf.db"), ...remotes], () => this.socket);
   }
 
   async startSwitch(): Promise<void> {
-    const options = [
-      "--disable-system",
-      `--unixctl=${this.control}`,
-      `--pidfile=${join(this.directory, "vswitchd.pid")}`,
-    ];
-    await this.#start("ovs-vswitchd", [`unix:${this.socket}`, ...options], this.control);
+    const options = ["--disable-system", `--pidfile=${join(this.directory, "ovs-vswitchd.pid")}`];
+    await this.#start("ovs-vswitchd", [`unix:${this.socket}`, ...options], ({ pid = 0 }) => {
+      this.#switchPid = pid;
+      return this.control;
+    });
   }
 
   /** Ends one daemon and waits for its end. Where it is killed its sockets stay behind. */
@@ -122,15 +125,15 @@ export class OpenVswitch implements AsyncDisposable {
     return { OVS_RUNDIR: this.directory, OVS_LOGDIR: this.directory, OVS_DBDIR: this.directory };
   }
 
-  async #start(daemon: DaemonName, args: readonly string[], socket: string): Promise<void> {
-    // What a killed one has left would look as if it were there.
-    rmSync(socket, { force: true });
+  /** @param socketOf path of what the process listens at once it is up */
+  async #start(daemon: DaemonName, args: readonly string[], socketOf: (child: ChildProcess) => string): Promise<void> {
     // Ends with this process however that ends.
     const options = ["--no-chdir", "-vconsole:off", `--log-file=${join(this.directory, `${daemon}.log`)}`];
     const environment = { ...process.env, ...this.#environment };
     const command = ["--pdeathsig", "KILL", daemon, ...args, ...options];
     const child = this.#within(() => spawn("setpriv", command, { stdio: "ignore", env: environment }));
     this.#daemons.set(daemon, child);
+    const socket = socketOf(child);
     const until = performance.now() + 30_000;
     while (!existsSync(socket)) {
       if (child.exitCode !== null || child.signalCode !== null || performance.now() > until)

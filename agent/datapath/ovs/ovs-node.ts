@@ -6,6 +6,7 @@ import type { Followed } from "../../nodes/node-registry.ts";
 import { Settler } from "../../settler.ts";
 import { type RefusedRoute, refusedRoute } from "../node-route.ts";
 import { within } from "./bounded.ts";
+import { CachedFlows } from "./cached-flows.ts";
 import { compareFlows } from "./compare-flows.ts";
 import { crowdedSwitch } from "./crowded-switch.ts";
 import { watchFlows } from "./flow-watch.ts";
@@ -56,6 +57,8 @@ export class OvsNode implements OverlayNode {
   readonly #vnids: Followed<ReadonlyMap<string, number>> | undefined;
   readonly #meters: MeterSupport;
   readonly #presence: SwitchPresence;
+  /** Where the switch is in user space. */
+  readonly #cached: CachedFlows | undefined;
   #neighbours: TunnelNeighbours | undefined;
   #running: Running | undefined;
   /** From the end of the first start on: what earlier agents have put there is not looked for. */
@@ -77,6 +80,7 @@ export class OvsNode implements OverlayNode {
     this.#presence = this.#resources.use(new SwitchPresence());
     this.#ports = new PodPorts({ db: this.#db, bridge, presence: this.#presence, logger });
     this.#vnids = tenants === undefined ? undefined : this.#resources.use(tenants.follow());
+    this.#cached = options.kind === "netdev" ? this.#resources.use(new CachedFlows(database, logger)) : undefined;
     this.#settler = this.#resources.use(new Settler("the switch", () => this.#settle(), logger));
   }
 
@@ -193,6 +197,7 @@ export class OvsNode implements OverlayNode {
           if (status.connected) logger.info("the switch has everything");
           else logger.warn("the switch is away", { error: status.lastError });
           if (status.connected) this.#neighbours?.forget();
+          if (status.connected) this.#cached?.forget();
           this.#presence.tell(status.connected, () => this.#isAway);
           this.#settler.trigger();
         },
@@ -218,10 +223,11 @@ export class OvsNode implements OverlayNode {
       await keeper.begun();
     }
     await program.finishRound();
+    this.#cached?.forget();
     const look = async (): Promise<readonly string[]> => {
       // One is no reason to leave the other; the settling says what is wrong with the addresses.
       await this.#keepAddresses().catch(() => this.#settler.trigger());
-      return program.look(true);
+      return this.#mendFlows(program);
     };
     this.#watch = this.#resources.use(watchFlows({ look, logger }));
     this.#follow();
@@ -233,8 +239,15 @@ export class OvsNode implements OverlayNode {
     await this.#dropLostGateway();
     this.#device = undefined;
     await this.#settler.run();
-    const found = await this.#running?.program.look(true);
-    if (found !== undefined && found.length > 0) this.#options.logger.warn("the switch was put right", { found });
+    const found = this.#running === undefined ? [] : await this.#mendFlows(this.#running.program);
+    if (found.length > 0) this.#options.logger.warn("the switch was put right", { found });
+  }
+
+  /** @returns what others had changed in the switch */
+  async #mendFlows(program: OpenFlowProgram): Promise<readonly string[]> {
+    const found = await program.look(true);
+    if (found.length > 0) this.#cached?.forget();
+    return found;
   }
 
   /** One whose device somebody has deleted: the switch goes on as if it were there, and makes no other. */
