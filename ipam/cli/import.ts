@@ -48,7 +48,8 @@ With --conf the leases get their subnets and gateways at once, else with the nex
     const network = oneNetwork(scope, action, io);
     if (network === undefined) return exitStatus.wrongArguments;
     const { from } = options;
-    const directory = from === undefined ? await hostLocalDirectory(dataDir, network) : await directoryAt(resolve(from));
+    const directory =
+      from === undefined ? await hostLocalDirectory(dataDir, network) : await directoryAt(resolve(from));
     if (directory === undefined) {
       const is =
         from === undefined

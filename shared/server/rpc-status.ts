@@ -26,6 +26,8 @@ export function rpcStatus(caught: unknown): { code: GrpcCode; details: string } 
   const error = CniError.from(caught);
   const internal = error.code === CniCode.internal;
   // A status is one line.
-  const details = [error.message, ...(internal ? [] : error.details.split("\n"))].filter((text) => text !== "").join("; ");
+  const details = [error.message, ...(internal ? [] : error.details.split("\n"))]
+    .filter((text) => text !== "")
+    .join("; ");
   return { code: statusOf.get(error.code) ?? GrpcCode.internal, details };
 }

@@ -109,7 +109,16 @@ describeWith("a release, as npm run package makes it", ["linux", "busybox", "nft
     await execa("tar", ["-xzf", join(release, `pipette-${version.tag}-linux-x64.tar.gz`), "-C", parent]);
     await execa("busybox", ["unzip", "-q", join(release, `pipette-${version.tag}-windows-x64.zip`), "-d", parent]);
     const of = (platform: string): string => at(`pipette-${version.tag}-${platform}`);
-    const texts = ["CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md", "THIRD-PARTY.txt", "conf", "docs", "shared"];
+    const texts = [
+      "CONTRIBUTING.md",
+      "LICENSE",
+      "README.md",
+      "SECURITY.md",
+      "THIRD-PARTY.txt",
+      "conf",
+      "docs",
+      "shared",
+    ];
     expect(readdirSync(of("linux-x64")).sort()).toEqual([...texts, "pipette", "pipette-ipam"].sort());
     expect(readdirSync(of("windows-x64")).sort()).toEqual([...texts, "pipette.exe"].sort());
     for (const name of ["pipette", "pipette-ipam"])

@@ -111,11 +111,20 @@ describeWith("a user who is not root, while an agent runs", ["root", "linux"], (
     chmodSync(home.configFile, 0o600);
     const ended = typed([...line.split(" "), "--config", home.configFile]);
     expect([ended.status, ended.stdout]).toEqual([status, ""]);
-    expect(ended.stderr).toMatch(new RegExp(`^${begin}"${home.configFile}".*this user may not read it .EACCES., wanted root`));
+    expect(ended.stderr).toMatch(
+      new RegExp(`^${begin}"${home.configFile}".*this user may not read it .EACCES., wanted root`),
+    );
   });
 
   test("is told by uninstall whose the leases are", () => {
-    const args = ["uninstall", "--bin-dir", `${home.directory}/no-bin`, "--config", `${home.directory}/none.yaml`, "--dry-run"];
+    const args = [
+      "uninstall",
+      "--bin-dir",
+      `${home.directory}/no-bin`,
+      "--config",
+      `${home.directory}/none.yaml`,
+      "--dry-run",
+    ];
     writeFileSync(join(home.directory, "none.yaml"), readFileSync(home.configFile));
     const { status, stderr } = typed(args);
     expect([status, stderr]).toEqual([1, expect.stringContaining("this user may not open it (EACCES), wanted root\n")]);

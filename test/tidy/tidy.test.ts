@@ -226,7 +226,14 @@ const pathFrom = (path: string, link: string): string => new URL(link, `file:///
 function anchorsOf({ text }: Source): ReadonlySet<string> {
   const prose = text.replace(/^```[\s\S]*?^```/gm, "");
   const headings = [...prose.matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) => heading);
-  return new Set(headings.map((heading) => heading.toLowerCase().replace(/[^\w\- ]/g, "").replaceAll(" ", "-")));
+  return new Set(
+    headings.map((heading) =>
+      heading
+        .toLowerCase()
+        .replace(/[^\w\- ]/g, "")
+        .replaceAll(" ", "-"),
+    ),
+  );
 }
 
 /** Comments may name what the code may not do. */
