@@ -4,6 +4,7 @@ import type { TerminalIo } from "../../shared/terminal/terminal-io.ts";
 import type { AgentConfig } from "./agent-config.ts";
 import { filesOf, openToOthers } from "./own-files.ts";
 import { parseAgentConfig } from "./parse-agent-config.ts";
+import { unreadFile } from "./unread-file.ts";
 
 /**
  * Reads the agent's configuration for a command; says what is wrong with it, line by line, where it answers nothing: also
@@ -22,7 +23,7 @@ export async function readText(file: string, io: TerminalIo): Promise<AgentConfi
   try {
     text = await readFile(file, "utf8");
   } catch (caught) {
-    io.stderr(`Cannot read "${file}": ${caught instanceof Error ? caught.message : caught}, wanted a readable file\n`);
+    io.stderr(`${printable(`Cannot read "${file}": ${unreadFile(caught)}`)}\n`);
     return undefined;
   }
   const parsed = parseAgentConfig(text, file);

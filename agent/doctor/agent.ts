@@ -3,6 +3,7 @@ import type { RegistryTrouble } from "../../shared/proto/pipette-messages.ts";
 import { hasSystemd } from "../../shared/systemd.ts";
 import { version } from "../../shared/version.ts";
 import { isRulesProblem } from "../datapath/host/rules-problem.ts";
+import { isMissingPlugin } from "../listed-plugins.ts";
 import type { Finding } from "./finding.ts";
 import { rulesMissing } from "./packet-rules.ts";
 import type { Sight } from "./sight.ts";
@@ -31,9 +32,9 @@ export function agentFindings({ agent, networks }: Sight, socket: string): reado
   } = agent.status;
   const unserved = networks.filter((name) => !served.includes(name));
   return [
-    ...problems.map(({ message, advisory }) =>
-      isRulesProblem(message) ? rulesMissing(message) : troubled(message, advisory),
-    ),
+    ...problems
+      .filter(({ message }) => !isMissingPlugin(message))
+      .map(({ message, advisory }) => (isRulesProblem(message) ? rulesMissing(message) : troubled(message, advisory))),
     ...shortcomings.map(lacking),
     ...refusals.map(refused),
     ...registryTroubles.map(registryTrouble),

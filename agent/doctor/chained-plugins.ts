@@ -1,32 +1,7 @@
-import { type CniVersion, supportedVersions } from "../../shared/cni/versions.ts";
-import { isObject } from "../../shared/json-fields.ts";
 import { isBesideOurs, whereIs } from "../chained-plugins.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
+import { chainedIn } from "../listed-plugins.ts";
 import type { Finding } from "./finding.ts";
-
-/** Types of the plugins that a network configuration list names, ours aside; none where it cannot be read. */
-export function chainedIn(conflist: string): readonly string[] {
-  const plugins = keyOf(conflist, "plugins");
-  if (!Array.isArray(plugins)) return [];
-  return plugins
-    .flatMap((plugin) => (isObject(plugin) && typeof plugin["type"] === "string" ? [plugin["type"]] : []))
-    .slice(1);
-}
-
-/** The versions that it offers to runtimes; none where it cannot be read. */
-export function versionsIn(conflist: string): readonly CniVersion[] {
-  const versions = keyOf(conflist, "cniVersions");
-  return supportedVersions.filter((version) => Array.isArray(versions) && versions.includes(version));
-}
-
-function keyOf(conflist: string, key: string): unknown {
-  try {
-    const list: unknown = JSON.parse(conflist);
-    return isObject(list) ? list[key] : undefined;
-  } catch {
-    return undefined;
-  }
-}
 
 /** Whether the runtime finds the plugins that it is to run after ours: without one every ADD fails. */
 export function pluginFindings(config: AgentConfig, path: string, conflist: string): readonly Finding[] {

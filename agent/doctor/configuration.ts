@@ -1,10 +1,9 @@
-import { limits } from "../../shared/limits.ts";
-import { readSmallFile } from "../../shared/plain-file.ts";
 import { usualOf } from "../chained-plugins.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import { conflistPath, conflistText } from "../conflist.ts";
 import { foreignBefore } from "../install/runtime-configuration.ts";
-import { chainedIn, pluginFindings, versionsIn } from "./chained-plugins.ts";
+import { chainedIn, readIfThere, versionsIn } from "../listed-plugins.ts";
+import { pluginFindings } from "./chained-plugins.ts";
 import type { Finding } from "./finding.ts";
 
 /** Whether the runtime finds our configuration, and takes it before any other plugin's. */
@@ -53,11 +52,3 @@ const missing = (path: string): Finding => ({
   repair: { t: "node" },
   evidence: path,
 });
-
-function readIfThere(path: string): string | undefined {
-  try {
-    return readSmallFile(path, limits.stdinBytes);
-  } catch {
-    return undefined;
-  }
-}

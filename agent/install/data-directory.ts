@@ -1,6 +1,6 @@
 import { readdir, rmdir, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { Allocator } from "../../ipam/mod.ts";
+import { Allocator, loadCheck } from "../../ipam/mod.ts";
 import { endpointRecords } from "../datapath/hns/endpoint-records.ts";
 import { hostRecords } from "../windows-host/mod.ts";
 import { codeOf, failed, isMissing } from "./executable-file.ts";
@@ -12,8 +12,10 @@ const ours = /^(leases\.db.*|agent\.lock|agent\.log(\.1|\.lock)?|nodes\.json|nod
 /** On Windows also these, which a clean-up of the host has emptied. */
 const emptied = [hostRecords, endpointRecords];
 
-/** Pods that hold addresses of this node: their sandboxes, each once. */
+/** Pods that hold addresses of this node: their sandboxes, each once. @throws {CniError} code 101 where this user may not look */
 export async function podsWithAddresses(dataDir: string): Promise<number> {
+  const { databaseIn, requireRights } = await loadCheck();
+  requireRights(databaseIn(dataDir));
   using store = await Allocator.openExisting(dataDir);
   const held = store?.list().filter((lease) => lease.state === "allocated") ?? [];
   return new Set(held.map((lease) => lease.owner.sandboxId)).size;
@@ -58,6 +60,7 @@ export function removeConfig(path: string): Step {
       // As a ConfigMap in a pod, which is the cluster's and no node's.
       if (codeOf(caught) === "EROFS") return "stays: it is mounted here, read-only";
       if (!isMissing(caught)) throw failed("remove", path, caught);
+      return "is not there";
     }
     await removeIfEmpty(dirname(path));
     return undefined;

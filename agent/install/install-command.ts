@@ -34,7 +34,7 @@ const options = {
   "data-dir": { value: "DIR", of: "directory", help: `where leases lie (default ${paths.dataDir})` },
   check: { help: "Windows: only says whether this machine has what an installation needs, and what to do" },
   "no-link": { help: "makes no link: the command is called by its path" },
-  "executables-only": { help: "neither configuration nor service: for a container that shares the directory" },
+  "executables-only": { help: "neither configuration nor service, and a link where --link-dir asks for one" },
   "no-service": { help: "registers and starts nothing: something else runs the agent" },
   "no-start": { help: "registers the service and leaves it as it runs, or does not" },
 } as const;
@@ -76,7 +76,12 @@ async function planInstall(
   // On Windows an agent that ran until now goes on in its old file, which is free after the service's restart.
   const replaced = executables.some(({ action }) => action === "replace");
   const after = replaced && isWindows ? await plansOf(names, (path) => planSweep(path, true)) : [];
-  if (given["executables-only"]) return { steps: [...before, ...executables, ...after], warnings: [] };
+  const linkWish = { dir: given["link-dir"], none: given["no-link"], path };
+  if (given["executables-only"]) {
+    // In a container the PATH is not the node's: there only what is asked for is made.
+    const link = await planLink(names[0], { ...linkWish, none: linkWish.none || linkWish.dir === undefined });
+    return { steps: [...before, ...executables, ...link.steps, ...after], warnings: link.warnings };
+  }
 
   const configFile = resolve(given.config ?? paths.agentConfig);
   const { config, kept, steps: configuration } = await planConfig(configFile, valuesOf(given));
@@ -84,7 +89,7 @@ async function planInstall(
   const { dataDir, socket, cni } = config;
   const definition = { executable: names[0], configFile, dataDir, confDir: cni.confDir, socket };
   const service: readonly Step[] = given["no-service"] ? [] : await (await openKeeper()).planInstall(definition, wish);
-  const link = await planLink(names[0], { dir: given["link-dir"], none: given["no-link"], path });
+  const link = await planLink(names[0], linkWish);
   const unheard = kept ? valueNames.filter((name) => given[name] !== undefined && given[name].length > 0) : [];
   const warnings = [
     ...unheard.map(

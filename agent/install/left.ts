@@ -22,7 +22,7 @@ export async function leftBehind(
 async function leftOnHost(config: AgentConfig, configFile: string): Promise<readonly Left[]> {
   const { dataPath, networks, ovs } = config;
   const bridges = dataPath === "ovs" && ovs !== undefined ? [ovs.gateway] : networks.map(({ bridge }) => bridge);
-  const { links, routed } = await standing(bridges);
+  const { links, pods, routed } = await standing(bridges, new Set(networks.map(({ name }) => name)));
   // Loaded here: on Windows there is nothing to load.
   const { packetTable } = await import("../datapath/host/packet-rules.ts");
   const { routeProtocol } = await import("../datapath/host/node-routes.ts");
@@ -48,20 +48,35 @@ async function leftOnHost(config: AgentConfig, configFile: string): Promise<read
     command: `ip route flush proto ${routeProtocol} (and with ip -6)`,
   };
   return [
+    // Of DELs that no agent has finished, and of pods that were there all the same.
+    ...pods.map((name) => ({ what: `interface "${name}" of a pod`, command: `ip link del ${name}` })),
     ...links.map((name) => ({ what: `bridge "${name}"`, command: `ip link del ${name}` })),
     ...(routed ? [routes] : []),
     ...rules,
   ];
 }
 
-async function standing(names: readonly string[]): Promise<{ readonly links: readonly string[]; routed: boolean }> {
+interface Standing {
+  readonly links: readonly string[];
+  /** Host's ends of pods' interfaces. */
+  readonly pods: readonly string[];
+  readonly routed: boolean;
+}
+
+async function standing(names: readonly string[], networks: ReadonlySet<string>): Promise<Standing> {
   const { hasNodeRoutes } = await import("../datapath/host/node-routes.ts");
   const { Kernel } = await import("../netlink/mod.ts");
-  const { linkOrNone } = await import("../datapath/veth/host-links.ts");
+  const { allLinks, linkOrNone } = await import("../datapath/veth/host-links.ts");
+  const { parseAlias } = await import("../datapath/veth/alias.ts");
   using kernel = new Kernel();
   using socket = kernel.openSocket();
   const links = names.filter((name) => linkOrNone(socket, { name }) !== undefined);
-  return { links, routed: hasNodeRoutes(socket) };
+  const isOurs = ({ alias }: { readonly alias: string }): boolean =>
+    networks.has(parseAlias(alias)?.owner.network ?? "");
+  const pods = allLinks(socket)
+    .filter(isOurs)
+    .map(({ name }) => name);
+  return { links, pods, routed: hasNodeRoutes(socket) };
 }
 
 async function tableIsThere({ family, name }: { readonly family: string; readonly name: string }): Promise<boolean> {

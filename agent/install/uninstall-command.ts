@@ -74,7 +74,7 @@ async function planUninstall(
   if (pods > 0 && !given["with-pods"])
     throw new CniError(
       CniCode.tryAgainLater,
-      `Cannot uninstall: ${pods} pods of this node have addresses, wanted it drained; "pipette ipam list" shows them, --with-pods goes on all the same`,
+      `Cannot uninstall: ${pods === 1 ? "1 pod of this node has an address" : `${pods} pods of this node have addresses`}, wanted it drained; "pipette ipam list" shows them, --with-pods goes on all the same`,
     );
   const conflist = config === undefined ? join(paths.cniConfDir, "10-pipette.conflist") : conflistPath(config);
   const unconfigured = conflist === undefined ? { steps: [], warnings: [] } : await planUnconfigure(conflist);

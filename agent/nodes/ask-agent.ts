@@ -1,4 +1,5 @@
 import { RpcChannel } from "../../shared/channel/rpc-channel.ts";
+import { CniCode, CniError } from "../../shared/errors.ts";
 import { registryService } from "../../shared/proto/daemon-services.ts";
 import { GrpcCode, RpcError } from "../../shared/rpc/rpc-error.ts";
 import type { NodeListing, TenantListing } from "./listing.ts";
@@ -10,7 +11,7 @@ export type Answer<T> = { readonly t: "agent"; readonly is: T } | { readonly t: 
 /** Longer than a registry may take, whose own deadline gives the better reason. */
 const answerMs = 15_000;
 
-/** @throws {RpcError} what the agent says of a registry that does not answer */
+/** @throws {CniError} 11, what the agent says of a registry that does not answer */
 export function nodesByAgent(
   socket: string,
   request: { readonly rights: boolean },
@@ -23,7 +24,7 @@ export function nodesByAgent(
   });
 }
 
-/** @throws {RpcError} as `nodesByAgent` */
+/** @throws {CniError} as `nodesByAgent` */
 export function tenantsByAgent(socket: string): Promise<Answer<TenantListing>> {
   return ask(socket, async (agent) => {
     const pages = await Array.fromAsync(agent.stream(registryService.listTenants, {}, { timeoutMs: answerMs }));
@@ -45,6 +46,6 @@ async function ask<T>(socket: string, work: (agent: RpcChannel) => Promise<T>): 
       return { t: "none", why: "the agent that runs is of an earlier release" };
     if (caught.grpcCode === GrpcCode.failedPrecondition)
       return { t: "none", why: "the agent that runs has no registry in its configuration" };
-    throw caught;
+    throw new CniError(CniCode.tryAgainLater, caught.message, { cause: caught });
   }
 }

@@ -11,6 +11,7 @@ import { type CallContext, type Rpc, rpc } from "../../shared/server/handlers.ts
 import { uptimeMs } from "../../shared/uptime.ts";
 import type { AgentParts } from "../agent-parts.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
+import { missingPlugins } from "../listed-plugins.ts";
 import { departedOwners, detachAndEnd, finishDeparted } from "../state/departed.ts";
 import type { Janitor } from "../state/janitor.ts";
 import { ownerFields, ownerKey } from "../state/owner-key.ts";
@@ -167,15 +168,18 @@ export async function outages(
   return problems;
 }
 
-/** Why new pods get no address, while those that run are well and better off here than evicted. */
-function lacks(parts: AgentParts): readonly NodeProblem[] {
+/** Why new pods get no network, while those that run are well and better off here than evicted. */
+const lacks = (parts: AgentParts): readonly NodeProblem[] =>
+  [...missingPlugins(parts.config), ...lackedAddresses(parts)].map(lack);
+
+function lackedAddresses(parts: AgentParts): readonly string[] {
   const { allocator, config } = parts;
   try {
     allocator.requireWritable();
     for (const network of config.networks) allocator.requireComplete(network.name);
-    return config.networks.flatMap((network) => exhausted(parts, network)).map(lack);
+    return config.networks.flatMap((network) => exhausted(parts, network));
   } catch (caught) {
-    return [lack(CniError.from(caught).message)];
+    return [CniError.from(caught).message];
   }
 }
 

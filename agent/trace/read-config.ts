@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import type { OvsConfig } from "../config/agent-config.ts";
 import { parseAgentConfig } from "../config/parse-agent-config.ts";
+import { unreadFile } from "../config/unread-file.ts";
 
 /** What of the agent's configuration says where its switch is. */
 export interface TraceConfig {
@@ -18,7 +19,7 @@ export async function readConfig(file: string): Promise<TraceConfig> {
   try {
     text = await readFile(file, "utf8");
   } catch (caught) {
-    throw wrong(`"${file}" is not readable (${caught instanceof Error ? caught.message : caught})`, "a readable file");
+    throw new CniError(CniCode.invalidConfig, `Cannot ${action}: "${file}" cannot be read: ${unreadFile(caught)}`);
   }
   const parsed = parseAgentConfig(text, file);
   if (parsed.t === "wrong") throw wrong(parsed.problems.join("\n"), "a configuration in order");

@@ -31,12 +31,9 @@ function dataOf({ root, executable, texts, shipped, version }: DebInputs): reado
 
  -- ${maintainer}  ${new Date(version.time * 1000).toUTCString().replace("GMT", "+0000")}
 `;
+  // As they lie in the sources, so that their links lead somewhere; Debian's own name for samples is another.
   const documents = shipped.map(({ path, mode, bytes }) =>
-    file(
-      path.startsWith("conf/") ? `${docDir}/examples/${path.slice(5)}` : `${docDir}/${path.replace(/^docs\//, "")}`,
-      bytes,
-      mode,
-    ),
+    file(`${docDir}/${path.replace(/^conf\//, "examples/")}`, bytes, mode),
   );
   return [
     file(`${binDir}/pipette`, executable, 0o755),
@@ -45,6 +42,8 @@ function dataOf({ root, executable, texts, shipped, version }: DebInputs): reado
     file("usr/lib/systemd/system/pipette-agent.service", readFileSync(join(root, "conf/pipette-agent.service"))),
     file(`${docDir}/changelog.gz`, gzip(Buffer.from(changelog), { highest: true })),
     file(`${docDir}/copyright`, Buffer.from(copyright)),
+    { t: "link", path: `${docDir}/LICENSE`, link: "/usr/share/common-licenses/Apache-2.0" },
+    { t: "link", path: `${docDir}/conf`, link: "examples" },
     file(`${docDir}/THIRD-PARTY.txt`, texts.get("THIRD-PARTY.txt") ?? new Uint8Array()),
     file("usr/share/lintian/overrides/pipette", Buffer.from(overrides)),
     ...documents,

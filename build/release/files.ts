@@ -4,8 +4,17 @@ import type { TarEntry } from "../archive/tar.ts";
 
 export type FileEntry = Extract<TarEntry, { t: "file" }>;
 
-/** What of the sources goes with the executables, by its path in them. */
-const shipped = ["README.md", "SECURITY.md", "conf", "docs"];
+/** What of the sources goes with the executables, by its path in them: all that the documents link to. */
+const shipped = [
+  "CONTRIBUTING.md",
+  "README.md",
+  "SECURITY.md",
+  "conf",
+  "docs",
+  "shared/proto/cni.proto",
+  "shared/proto/health.proto",
+  "shared/proto/pipette.proto",
+];
 
 /** Files for whoever installs: documents and samples of configuration, in the order of their paths. */
 export function shippedFiles(root: string): readonly FileEntry[] {

@@ -14,7 +14,7 @@ import { strangeKeysOfSettings } from "../config/settings-keys.ts";
 import { strangeKeys, strangeKeyText } from "../config/strange-keys.ts";
 import { repairStore } from "../store/repair-store.ts";
 import { ipamConfigOf, type NetworkConf } from "./network-conf.ts";
-import { sayMissing } from "./open-store.ts";
+import { sayMissing, sayNothingGiven } from "./open-store.ts";
 import { confOption, dataDirOption, jsonOption, progressOption } from "./options.ts";
 import { scopeOf } from "./scope.ts";
 
@@ -25,7 +25,7 @@ export const check = defineCommand({
   about: `Verifies what the allocator relies on: the file itself, that what is noted as taken is what the leases say, that
 generations are distinct and counted, that owners, states and times make sense. Of each finding it says what is,
 why it matters and what to do. With --conf also whether the leases lie in the configured ranges, and which keys of
-the configuration are passed over, because nobody knows them.`,
+the configuration are passed over, because nobody knows them; so it tells of a configuration before its first ADD.`,
   options: {
     conf: confOption,
     repair: { help: "puts right what follows from the leases: what is taken, and the generation to count on from" },
@@ -44,9 +44,13 @@ the configuration are passed over, because nobody knows them.`,
     };
     let report = await look();
     if (report === undefined) {
-      for (const { what } of keys) io.stderr(`${printable(what)}\n`);
-      sayMissing(dataDir, action, io);
-      return exitStatus.notThere;
+      if (conf === undefined) {
+        sayMissing(dataDir, action, io);
+        return exitStatus.notThere;
+      }
+      // Before the first ADD: the configuration is all that there is to look at.
+      sayNothingGiven(dataDir, io);
+      report = { database: databaseIn(dataDir), leases: 0, findings: keys };
     }
     const before = report.findings.filter(({ repairable }) => repairable === true).length;
     if (options.repair && before > 0) {

@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { paths } from "../../shared/paths.ts";
 import { defineCommand } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
-import { formatJson, printable } from "../../shared/terminal/printable.ts";
+import { counted, formatJson, printable } from "../../shared/terminal/printable.ts";
 import { Progress } from "../../shared/terminal/progress.ts";
 import { exportHostLocal } from "../host-local/export.ts";
 import { openAllocator } from "./open-store.ts";
@@ -61,7 +61,7 @@ takes it over again.`,
       return exitStatus.done;
     }
     const lines = [
-      `Wrote ${leases} addresses of network "${network}" to "${directory}": ${written} files written, ${removed} removed`,
+      `Wrote ${counted(leases, "address", "addresses")} of network "${network}" to "${directory}": ${counted(written, "file")} written, ${removed} removed`,
       ...unreadable.map(({ file, reason }) => `"${directory}/${file}" was left alone: ${reason}`),
     ];
     io.stdout(lines.map((line) => `${printable(line)}\n`).join(""));

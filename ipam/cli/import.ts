@@ -7,7 +7,7 @@ import { formatJson, printable } from "../../shared/terminal/printable.ts";
 import { Progress } from "../../shared/terminal/progress.ts";
 import { Allocator } from "../allocator.ts";
 import { type ImportReport, importHostLocal } from "../host-local/import.ts";
-import { hostLocalDirectory } from "../host-local/places.ts";
+import { directoryAt, hostLocalDirectory } from "../host-local/places.ts";
 import { describeImport } from "../host-local/report.ts";
 import { leaseView } from "./lease-view.ts";
 import { ipamConfigOf } from "./network-conf.ts";
@@ -47,11 +47,15 @@ With --conf the leases get their subnets and gateways at once, else with the nex
     const { dataDir, conf } = scope;
     const network = oneNetwork(scope, action, io);
     if (network === undefined) return exitStatus.wrongArguments;
-    const directory = options.from === undefined ? await hostLocalDirectory(dataDir, network) : resolve(options.from);
+    const { from } = options;
+    const directory =
+      from === undefined ? await hostLocalDirectory(dataDir, network) : await directoryAt(resolve(from));
     if (directory === undefined) {
-      io.stderr(
-        `${printable(`Cannot ${action}: host-local has no directory for network "${network}" in "${dataDir}", wanted one; --from DIR names another`)}\n`,
-      );
+      const is =
+        from === undefined
+          ? `host-local has no directory for network "${network}" in "${dataDir}"`
+          : `"${from}" is no directory`;
+      io.stderr(`${printable(`Cannot ${action}: ${is}, wanted one; --from DIR names another`)}\n`);
       return exitStatus.notThere;
     }
     const config = conf === undefined ? undefined : await ipamConfigOf(conf);

@@ -53,6 +53,10 @@ test("import and export say what is missing", async () => {
     status: 3,
     stderr: expect.stringContaining(`host-local has no directory for network "blue" in "${node.dataDir}"`),
   });
+  expect(await node.run("import", "--network", "blue", "--from", `${node.path}/none`)).toMatchObject({
+    status: 3,
+    stderr: `Cannot import leases: "${node.path}/none" is no directory, wanted one; --from DIR names another\n`,
+  });
   expect((await node.run("export", "--network", "blue", "--to", `${node.path}/to`)).status).toBe(3);
   expect(readdirSync(node.path)).toEqual(["blue.conflist"]);
 });

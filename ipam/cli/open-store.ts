@@ -21,6 +21,10 @@ export async function openAllocator(dataDir: string, action: string, io: Termina
   return allocator;
 }
 
+/** For commands that a configuration tells enough. */
+export const sayNothingGiven = (dataDir: string, io: TerminalIo): void =>
+  io.stderr(`${printable(`"${dataDir}" holds no leases.db: nothing was given out there yet`)}\n`);
+
 export function sayMissing(dataDir: string, action: string, io: TerminalIo): void {
   io.stderr(
     `Cannot ${action}: "${printable(dataDir)}" holds no leases.db, wanted the data directory of a node that gave out addresses\n`,

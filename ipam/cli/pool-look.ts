@@ -1,11 +1,10 @@
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
-import { printable } from "../../shared/terminal/printable.ts";
 import type { TerminalIo } from "../../shared/terminal/terminal-io.ts";
 import { databaseIn } from "../allocator.ts";
 import type { Lease } from "../lease.ts";
 import { StoreSnapshot } from "../store/store-snapshot.ts";
 import { ipamConfigOf } from "./network-conf.ts";
-import { sayMissing } from "./open-store.ts";
+import { sayMissing, sayNothingGiven } from "./open-store.ts";
 import { type Pool, poolsOfConfig, poolsOfStore } from "./pools.ts";
 import { type Scope, unknownNetwork } from "./scope.ts";
 
@@ -41,8 +40,7 @@ export async function withPools(
     const leases: PoolLook["leases"] = (name = network) => snapshot.kept(Date.now(), name);
     return await use({ pools: poolsOfStore(snapshot, network), leases, marks: snapshot.marks() });
   }
-  if (snapshot === undefined)
-    io.stderr(`${printable(`"${dataDir}" holds no leases.db: nothing was given out there yet`)}\n`);
+  if (snapshot === undefined) sayNothingGiven(dataDir, io);
   const configured = { network: conf.network, cooldownMs: config.cooldownMs };
   const pools = poolsOfConfig(conf.network, config).filter((pool) => pool.network === network);
   const leases: PoolLook["leases"] = (name = network) => snapshot?.kept(Date.now(), name, configured) ?? [];

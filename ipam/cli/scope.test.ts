@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { ipamTerminal, usualIpam } from "../../test/support/ipam-terminal.ts";
 import { runAt } from "../../test/support/terminal-run.ts";
@@ -95,6 +95,17 @@ describe("--conf", () => {
     }
     expect(existsSync(node.dataDir)).toBe(false);
   });
+});
+
+test("check tells of a configuration before its first ADD", async () => {
+  using node = ipamTerminal();
+  const said = `"${node.dataDir}" holds no leases.db: nothing was given out there yet\n`;
+  const sound = await node.run("check", "--conf", node.conf);
+  expect(sound).toEqual({ status: 0, stdout: `${node.dataDir}/leases.db: 0 leases, in order\n`, stderr: said });
+  writeFileSync(node.conf, readFileSync(node.conf, "utf8").replace('"exclude"', '"exlude"'));
+  const slip = await node.run("check", "--conf", node.conf);
+  expect([slip.status, slip.stdout]).toEqual([1, expect.stringContaining('do:   write "exclude"')]);
+  expect(existsSync(node.dataDir)).toBe(false);
 });
 
 test.each([["list"], ["stats"], ["map"], ["check"]])(

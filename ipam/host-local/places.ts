@@ -10,17 +10,18 @@ export async function hostLocalDirectory(dataDir: string, network: string): Prom
   const places = dataDir === paths.dataDir ? [dataDir, paths.hostLocalDataDir] : [dataDir];
   for (const place of places) {
     const directory = `${place}${paths.directorySeparator}${network}`;
-    if (await isDirectory(directory)) return directory;
+    if ((await directoryAt(directory)) !== undefined) return directory;
   }
   return undefined;
 }
 
-async function isDirectory(path: string): Promise<boolean> {
+/** The path, where it is a directory. @throws {CniError} as `hostLocalDirectory` */
+export async function directoryAt(path: string): Promise<string | undefined> {
   try {
-    return (await Bun.file(path).stat()).isDirectory();
+    return (await Bun.file(path).stat()).isDirectory() ? path : undefined;
   } catch (cause) {
     const code = (cause as { code?: unknown }).code;
-    if (code === "ENOENT" || code === "ENOTDIR") return false;
+    if (code === "ENOENT" || code === "ENOTDIR") return undefined;
     const is = cause instanceof Error ? cause.message : String(cause);
     throw new CniError(
       CniCode.io,

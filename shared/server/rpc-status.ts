@@ -25,6 +25,9 @@ export function rpcStatus(caught: unknown): { code: GrpcCode; details: string } 
   if (caught instanceof RpcError) return { code: caught.grpcCode, details: caught.message };
   const error = CniError.from(caught);
   const internal = error.code === CniCode.internal;
-  const details = internal || error.details === "" ? error.message : `${error.message}; ${error.details}`;
+  // A status is one line.
+  const details = [error.message, ...(internal ? [] : error.details.split("\n"))]
+    .filter((text) => text !== "")
+    .join("; ");
   return { code: statusOf.get(error.code) ?? GrpcCode.internal, details };
 }

@@ -12,6 +12,7 @@ import { parseRuntimeList, type RuntimeList } from "../../agent/doctor/runtime-l
 import { standingFindings } from "../../agent/doctor/standing.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { formatIp } from "../../shared/ip.ts";
+import { nodeService } from "../../shared/proto/services.ts";
 import {
   AgentHome,
   type AgentProcess,
@@ -298,6 +299,21 @@ describeWith("pipette doctor on a node that each test spoils in one place", ["ro
       await sandbox.node(`ip netns del ${name}`);
     }
     expect(await codes()).toEqual([]);
+  });
+
+  test("a plugin of the runtime's list that is not there: the status says it too, and keeps the node in service", async () => {
+    await home[Symbol.asyncDispose]();
+    await start({ cni: { plugins: [{ type: "pt-none" }] } });
+    expect(await codes()).toEqual(["plugin-missing"]);
+    expect((await home.status()).problems).toEqual([
+      {
+        code: 50,
+        advisory: true,
+        message: expect.stringContaining(`the plugin "pt-none" of "${home.conflist}" is not`),
+      },
+    ]);
+    // A runtime hears nothing of it.
+    expect((await home.call(nodeService.status, { network: networkName })).problems).toEqual([]);
   });
 
   test("pods whose packets do not fit the way out", async () => {

@@ -168,6 +168,10 @@ describeWith("pipette install and uninstall", ["linux"], () => {
     const { status } = await run("install", "--from", place.old, "--executables-only");
     expect([status, existsSync(place.config), existsSync(place.data)]).toEqual([0, false, false]);
     expect(digest(join(place.bin, "pipette-ipam"))).toBe(digest(place.old));
+    expect((await run("install", "--from", place.old, "--executables-only", "--link-dir", directory.path)).status).toBe(
+      0,
+    );
+    expect(readlinkSync(join(directory.path, "pipette"))).toBe(join(place.bin, "pipette"));
   });
 
   test.each([

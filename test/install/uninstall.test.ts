@@ -4,7 +4,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest
 import type { ServiceKeeper } from "../../agent/install/service-steps.ts";
 import type { Step } from "../../agent/install/step.ts";
 import { uninstallCommandWith } from "../../agent/install/uninstall-command.ts";
-import { AgentHome, type AgentProcess, bridgeName, networkName } from "../support/agent-process.ts";
+import { AgentHome, type AgentProcess, bridgeName, networkName, resultOf } from "../support/agent-process.ts";
+import { NetworkNamespace } from "../support/network-namespace.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
 import { runAt } from "../support/terminal-run.ts";
@@ -86,6 +87,18 @@ describeWith("pipette uninstall beside an agent that somebody has started by han
     for (const { command } of host) await sandbox.node(command);
     const again = JSON.parse((await uninstall([], "--json")).stdout) as { left: { what: string }[] };
     expect(again.left.filter(({ what }) => !what.includes("/"))).toEqual([]);
+  });
+
+  test("names a pod's interface that nobody has taken down", async () => {
+    using pod = NetworkNamespace.create();
+    resultOf(await home.cmd("cmdAdd", "c1", { netns: pod.path }));
+    await agent.end();
+    const of = async (): Promise<readonly { what: string; command: string }[]> =>
+      JSON.parse((await uninstall([], "--with-pods", "--json")).stdout).left;
+    const [found] = await of();
+    expect(found?.what).toMatch(/^interface ".*" of a pod$/);
+    await sandbox.node(found?.command ?? "");
+    expect((await of()).some(({ what }) => what.startsWith("interface"))).toBe(false);
   });
 
   test("of a lock that a killed agent has left nothing is said", async () => {

@@ -60,7 +60,7 @@ describeWith("the package for Debian", ["root", "systemd", "nft"], () => {
   });
 
   test("is not removed from under pods", async () => {
-    await expect(dpkg("--remove", "pipette")).rejects.toThrow(/1 pods of this node have addresses, wanted it drained/);
+    await expect(dpkg("--remove", "pipette")).rejects.toThrow(/1 pod of this node has an address, wanted it drained/);
     expect(await unitIs(node, "is-active")).toBe("active");
     expect(await node.run("pipette status")).toContain("no problems");
   });

@@ -21,6 +21,7 @@ import { releaseFiles } from "../../build/release/release.ts";
 import { type Version, versionOf } from "../../build/release/version.ts";
 import { ServiceHome } from "../ipam/service-process.ts";
 import { describeWith } from "../support/requires.ts";
+import { deadLinks } from "./dead-links.ts";
 import { commitTime, SourceCopy } from "./source-copy.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -110,7 +111,16 @@ describeWith("a release, as npm run package makes it", ["linux", "busybox", "nft
     await execa("tar", ["-xzf", join(release, `pipette-${version.tag}-linux-x64.tar.gz`), "-C", parent]);
     await execa("busybox", ["unzip", "-q", join(release, `pipette-${version.tag}-windows-x64.zip`), "-d", parent]);
     const of = (platform: string): string => at(`pipette-${version.tag}-${platform}`);
-    const texts = ["LICENSE", "README.md", "SECURITY.md", "THIRD-PARTY.txt", "conf", "docs"];
+    const texts = [
+      "CONTRIBUTING.md",
+      "LICENSE",
+      "README.md",
+      "SECURITY.md",
+      "THIRD-PARTY.txt",
+      "conf",
+      "docs",
+      "shared",
+    ];
     expect(readdirSync(of("linux-x64")).sort()).toEqual([...texts, "pipette", "pipette-ipam"].sort());
     expect(readdirSync(of("windows-x64")).sort()).toEqual([...texts, "pipette.exe"].sort());
     for (const name of ["pipette", "pipette-ipam"])
@@ -119,6 +129,12 @@ describeWith("a release, as npm run package makes it", ["linux", "busybox", "nft
     expect(statSync(join(of("linux-x64"), "pipette")).mtimeMs).toBe(commitTime * 1000);
     for (const platform of ["linux-x64", "windows-x64"])
       expect(readFileSync(join(of(platform), "conf/agent.yaml"))).toEqual(readFileSync(join(root, "conf/agent.yaml")));
+  });
+
+  test("has documents whose links lead somewhere, in archive and package", async () => {
+    const unpacked = at(`pipette-${version.tag}-linux-x64`);
+    await execa("dpkg-deb", ["--extract", join(release, `pipette_${version.full}_amd64.deb`), at("deb")]);
+    expect([deadLinks(unpacked), deadLinks(at("deb/usr/share/doc/pipette"))]).toEqual([[], []]);
   });
 
   test("has the chart, with the release's version and the tag of its images", async () => {

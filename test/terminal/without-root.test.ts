@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { chmodSync, copyFileSync, constants as fs, statSync } from "node:fs";
+import { chmodSync, copyFileSync, constants as fs, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { compileExecutables, executables, resultOf, run, variables } from "../conformance/plugin.ts";
@@ -100,6 +100,42 @@ describeWith("a user who is not root, while an agent runs", ["root", "linux"], (
       JSON.stringify({ ...conf(), ipam: { ...conf().ipam, dataDir: "/tmp/pt-none" } }),
     );
     expect([status, stderr]).toEqual([1, expect.stringMatching(/It wants root, which this user is not\n$/)]);
+  });
+
+  test.each([
+    ["doctor", "Cannot read ", 2],
+    ["agent", "Cannot read ", 1],
+    ["nodes list", "Cannot read ", 1],
+    ["trace a b", "Cannot trace the packet: ", 1],
+  ])("is told by %s whose agent.yaml is", (line, begin, status) => {
+    chmodSync(home.configFile, 0o600);
+    const ended = typed([...line.split(" "), "--config", home.configFile]);
+    expect([ended.status, ended.stdout]).toEqual([status, ""]);
+    expect(ended.stderr).toMatch(
+      new RegExp(`^${begin}"${home.configFile}".*this user may not read it .EACCES., wanted root`),
+    );
+  });
+
+  test("is told by uninstall whose the leases are", () => {
+    const args = [
+      "uninstall",
+      "--bin-dir",
+      `${home.directory}/no-bin`,
+      "--config",
+      `${home.directory}/none.yaml`,
+      "--dry-run",
+    ];
+    writeFileSync(join(home.directory, "none.yaml"), readFileSync(home.configFile));
+    const { status, stderr } = typed(args);
+    expect([status, stderr]).toEqual([1, expect.stringContaining("this user may not open it (EACCES), wanted root\n")]);
+  });
+
+  test("who has no agent.yaml is told what makes one", () => {
+    for (const line of ["doctor", "agent --check", "nodes list", "trace a b"]) {
+      const args = [...line.split(" "), "--config", "/none/agent.yaml"];
+      const { stderr } = spawnSync(pipette, args, { encoding: "utf8" });
+      expect(stderr, line).toContain('"pipette install" writes one, --config names another');
+    }
   });
 
   test("root is told none of it", () => {

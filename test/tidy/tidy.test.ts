@@ -186,11 +186,24 @@ describe("the repository's own rules", () => {
     const known = new Set(sources(".").map(({ path }) => path));
     const broken = sources("*.md").flatMap(({ path, text }) =>
       [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)]
-        .map((match) => new URL(match[1] ?? "", `file:///${path}`).pathname.slice(1))
+        .map((match) => pathFrom(path, match[1] ?? ""))
         .filter((target) => !known.has(target))
         .map((target) => `${path} leads to ${target}`),
     );
     expect(broken).toEqual([]);
+  });
+
+  test("links between documents lead to headings that are there", () => {
+    const pages = new Map(sources("*.md").map((page) => [page.path, anchorsOf(page)]));
+    const broken = sources("*.md").flatMap(({ path, text }) =>
+      [...text.matchAll(/\]\((?!https?:)([^)#]*\.md)?#([^)]+)\)/g)]
+        .map(([, page, anchor = ""]) => ({ page: page === undefined ? path : pathFrom(path, page), anchor }))
+        .filter(({ page, anchor }) => !pages.get(page)?.has(anchor))
+        .map(({ page, anchor }) => `${path} leads to ${page}#${anchor}`),
+    );
+    expect(broken).toEqual([]);
+    // The rule would see one.
+    expect([...anchorsOf({ path: "a.md", text: "# A `pipette` page\n", lines: [] })]).toEqual(["a-pipette-page"]);
   });
 
   test("every package stands in docs/dependencies.md, and no other", () => {
@@ -205,6 +218,23 @@ describe("the repository's own rules", () => {
     expect(sources("package-lock.json")[0]?.text).not.toContain('"resolved"');
   });
 });
+
+/** Of what a document at `path` links to. */
+const pathFrom = (path: string, link: string): string => new URL(link, `file:///${path}`).pathname.slice(1);
+
+/** What a link can name of a page, as the usual viewers make it of its headings. */
+function anchorsOf({ text }: Source): ReadonlySet<string> {
+  const prose = text.replace(/^```[\s\S]*?^```/gm, "");
+  const headings = [...prose.matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) => heading);
+  return new Set(
+    headings.map((heading) =>
+      heading
+        .toLowerCase()
+        .replace(/[^\w\- ]/g, "")
+        .replaceAll(" ", "-"),
+    ),
+  );
+}
 
 /** Comments may name what the code may not do. */
 function withoutComments(text: string): string {

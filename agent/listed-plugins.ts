@@ -1,0 +1,58 @@
+import { type CniVersion, supportedVersions } from "../shared/cni/versions.ts";
+import { isObject } from "../shared/json-fields.ts";
+import { limits } from "../shared/limits.ts";
+import { readSmallFile } from "../shared/plain-file.ts";
+import { whereIs } from "./chained-plugins.ts";
+import type { AgentConfig } from "./config/agent-config.ts";
+import { conflistPath } from "./conflist.ts";
+
+/** Types of the plugins that a network configuration list names, ours aside; none where it cannot be read. */
+export function chainedIn(conflist: string): readonly string[] {
+  const plugins = keyOf(conflist, "plugins");
+  if (!Array.isArray(plugins)) return [];
+  return plugins
+    .flatMap((plugin) => (isObject(plugin) && typeof plugin["type"] === "string" ? [plugin["type"]] : []))
+    .filter((type) => type !== "pipette");
+}
+
+/** The versions that it offers to runtimes; none where it cannot be read. */
+export function versionsIn(conflist: string): readonly CniVersion[] {
+  const versions = keyOf(conflist, "cniVersions");
+  return supportedVersions.filter((version) => Array.isArray(versions) && versions.includes(version));
+}
+
+function keyOf(conflist: string, key: string): unknown {
+  try {
+    const list: unknown = JSON.parse(conflist);
+    return isObject(list) ? list[key] : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const noNetwork = "Cannot give a new pod its network: the plugin ";
+
+/** Whether it is one of `missingPlugins`, which the doctor finds itself and tells more of. */
+export const isMissingPlugin = (problem: string): boolean => problem.startsWith(noNetwork);
+
+/** A sentence for each plugin of the runtime's list that is nowhere on this node: without it no new pod comes up. */
+export function missingPlugins(config: AgentConfig): readonly string[] {
+  const path = conflistPath(config);
+  const list = path === undefined ? undefined : readIfThere(path);
+  if (list === undefined) return [];
+  return chainedIn(list)
+    .filter((type) => whereIs(type) === undefined)
+    .map(
+      (type) =>
+        `${noNetwork}"${type}" of "${path}" is not on this node, wanted it beside "pipette", or out of "cni.plugins" in agent.yaml`,
+    );
+}
+
+/** The runtime's list as it is; `undefined` where it cannot be read. */
+export function readIfThere(path: string): string | undefined {
+  try {
+    return readSmallFile(path, limits.stdinBytes);
+  } catch {
+    return undefined;
+  }
+}
