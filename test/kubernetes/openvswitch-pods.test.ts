@@ -21,7 +21,20 @@ const inUserSpace = ["--set", "dataPath=ovs,linux.config.ovs.datapath=netdev,lin
 /** The commands of docs/kubernetes.md about Open vSwitch, with the images that npm makes. Each test needs those before. */
 describeWith(
   "Open vSwitch in pods of a cluster, as the page has it",
-  ["root", "kubelet", "cgroup-v1", "containerd", "cni-plugins", "busybox", "etcd", "openssl", "nft", "gcc", "helm"],
+  [
+    "root",
+    "kubelet",
+    "cgroup-v1",
+    "containerd",
+    "cni-plugins",
+    "busybox",
+    "etcd",
+    "openssl",
+    "nft",
+    "gcc",
+    "helm",
+    "openvswitch",
+  ],
   () => {
     let made: PageCluster | undefined;
     const machines = (): PageCluster => {
