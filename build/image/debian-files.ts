@@ -43,6 +43,7 @@ const sectionOfLibraries = "libs";
 export class DebianPackages {
   readonly #architecture: Architecture;
   readonly #cache: string;
+  #installed: InstalledPackages | undefined;
   #apt: AptRoot | undefined;
 
   /** @param cache a directory for what is fetched */
@@ -57,9 +58,11 @@ export class DebianPackages {
   }
 
   #sourceOf({ packages }: Selection): PackageSource {
-    const here = new InstalledPackages();
-    const isForHere = machineArchitecture() === this.#architecture;
-    if (isForHere && packages.every((name) => here.field(name, "Version") !== undefined)) return here;
+    if (machineArchitecture() === this.#architecture) {
+      this.#installed ??= new InstalledPackages();
+      const installed = this.#installed;
+      if (packages.every((name) => installed.field(name, "Version") !== undefined)) return installed;
+    }
     this.#apt ??= new AptRoot(this.#architecture, join(this.#cache, this.#architecture));
     return this.#apt;
   }

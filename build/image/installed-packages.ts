@@ -3,13 +3,31 @@ import { type Field, inUsr, type PackageSource } from "./package-source.ts";
 
 export const machineArchitecture = (): string => output("dpkg", "--print-architecture").trim();
 
+/** As dpkg-query writes them: the source's name alone, without the version that may stand behind it. */
+const formats: Readonly<Record<Field, string>> = {
+  Version: "Version",
+  Section: "Section",
+  "Pre-Depends": "Pre-Depends",
+  Depends: "Depends",
+  Source: "source:Package",
+};
+
 /** What dpkg has installed on this machine. */
 export class InstalledPackages implements PackageSource {
+  /** By their names; asked for all at once, as each question costs a process. */
+  readonly #fields = new Map<string, ReadonlyMap<string, string>>();
+
+  constructor() {
+    const fields = Object.keys(formats);
+    const asked = ["db:Status-Status", "Package", ...Object.values(formats)].map((name) => `\${${name}}`).join("\\t");
+    for (const line of output("dpkg-query", "-W", "-f", `${asked}\\n`).split("\n")) {
+      const [status, name = "", ...values] = line.split("\t");
+      if (status === "installed") this.#fields.set(name, new Map(fields.map((field, i) => [field, values[i] ?? ""])));
+    }
+  }
+
   field(name: string, field: Field): string | undefined {
-    // The name alone: dpkg puts the version behind it where it is another one.
-    const format = `\${db:Status-Status}\n\${${field === "Source" ? "source:Package" : field}}`;
-    const [status, value] = (answer("dpkg-query", "-W", "-f", format, name) ?? "").split("\n");
-    return status === "installed" ? value : undefined;
+    return this.#fields.get(name)?.get(field);
   }
 
   unpack(names: readonly string[]): ReturnType<PackageSource["unpack"]> {
@@ -30,12 +48,3 @@ export class InstalledPackages implements PackageSource {
 
 const output = (file: string, ...args: readonly string[]): string =>
   execFileSync(file, args, { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"], maxBuffer: 1 << 26 });
-
-/** The same, and `undefined` where it fails. */
-function answer(file: string, ...args: readonly string[]): string | undefined {
-  try {
-    return output(file, ...args);
-  } catch {
-    return undefined;
-  }
-}

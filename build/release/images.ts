@@ -102,13 +102,14 @@ export function openVswitchFor(architecture: Architecture, debian: DebianPackage
 }
 
 /** Labels of an image. Of Debian's packages it tells the versions, which are what is new in it from one day to the next. */
-function about(title: string, version: Version, packages: readonly DebianPackage[] = []) {
+function about(title: DebianInImage["image"], version: Version, packages: readonly DebianPackage[] = []) {
   const versions = packages.map((each) => `${each.name}=${each.version}`).join(" ");
   return {
     created: version.time,
     annotations: {
       "org.opencontainers.image.title": title,
-      "org.opencontainers.image.licenses": "Apache-2.0",
+      // Of ours. Open vSwitch's image has the texts of its packages, and no one word for them.
+      ...(title === "pipette" ? { "org.opencontainers.image.licenses": "Apache-2.0" } : {}),
       "org.opencontainers.image.version": version.full,
       ...(version.commit === undefined ? {} : { "org.opencontainers.image.revision": version.commit }),
       ...(versions === "" ? {} : { "io.pipette.debian-packages": versions }),

@@ -21,7 +21,20 @@ const inUserSpace = ["--set", "dataPath=ovs,linux.config.ovs.datapath=netdev,lin
 /** The commands of docs/kubernetes.md about Open vSwitch, with the images that npm makes. Each test needs those before. */
 describeWith(
   "Open vSwitch in pods of a cluster, as the page has it",
-  ["root", "kubelet", "cgroup-v1", "containerd", "cni-plugins", "busybox", "etcd", "openssl", "nft", "gcc", "helm"],
+  [
+    "root",
+    "kubelet",
+    "cgroup-v1",
+    "containerd",
+    "cni-plugins",
+    "busybox",
+    "etcd",
+    "openssl",
+    "nft",
+    "gcc",
+    "helm",
+    "openvswitch",
+  ],
   () => {
     let made: PageCluster | undefined;
     const machines = (): PageCluster => {
@@ -64,7 +77,7 @@ describeWith(
       expect(await unansweredPings(places)).toEqual([]);
     });
 
-    /** Says so itself: a switch in user space that has started anew drops the first packet to each other node. */
+    /** At the latest after a moment: a switch in user space that starts anew drops the first packet to each other node. */
     const allReached = async (): Promise<void> => {
       const places = await Promise.all((await podsOf(cluster(), "first")).map((pod) => placeOf(cluster(), pod)));
       await eventually(async () => (await unansweredPings(places)).length === 0, "all pods to be reached");
@@ -87,27 +100,35 @@ describeWith(
       await allReached();
     });
 
-    test("agents go back to the commit before and come again: connections go on, and pods that the other has wired", async (context) => {
-      const missing = whyNoEarlierRelease(beforeSwitchImage);
+    /** Rolls the agents, has them wire a pod more, and looks after all of them. */
+    const rolled = async (tag: string): Promise<void> => {
+      const [one, two] = await Promise.all((await podsOf(cluster(), "first")).map((pod) => placeOf(cluster(), pod)));
+      if (one === undefined || two === undefined) throw new Error("There are too few pods");
+      using talk = await Conversation.start(one.namespace, two.namespace, two.addresses[0] ?? "");
+      const image = `pipette:${tag}`;
+      await machines().played(`kubectl -n kube-system set image ds/pipette-agent install=${image} agent=${image}
+kubectl -n kube-system rollout status ds/pipette-agent --timeout=2m
+kubectl run by-${tag.replaceAll(".", "-")} --image=busybox:1.37 --labels=app=first --command -- sleep 3600
+kubectl wait pods -l app=first --for=condition=Ready --timeout=1m`);
+      await talk.goesOn();
+      await allReached();
+      if (isShown) console.log(`Silence of ${Math.round(talk.longestSilenceMs)} ms`);
+    };
+    const missing = whyNoEarlierRelease(beforeSwitchImage);
+
+    test("agents of the commit before take over from these: connections go on, and a pod more comes", async (context) => {
       if (missing !== undefined) return context.skip(missing);
       const archive = join(cluster().directory, "earlier.tar");
       const directory = await earlierExecutables("linux", beforeSwitchImage);
       writeFileSync(archive, imageOfPipette("docker.io/library/pipette:earlier", directory));
       for (const { containerd } of cluster().nodes) await containerd.importImage(archive);
-      const [one, two] = await Promise.all((await podsOf(cluster(), "first")).map((pod) => placeOf(cluster(), pod)));
-      if (one === undefined || two === undefined) throw new Error("There are too few pods");
-      using talk = await Conversation.start(one.namespace, two.namespace, two.addresses[0] ?? "");
-      for (const tag of ["earlier", "0.1.0"]) {
-        const image = `pipette:${tag}`;
-        await machines().played(`kubectl -n kube-system set image ds/pipette-agent install=${image} agent=${image}
-kubectl -n kube-system rollout status ds/pipette-agent --timeout=2m
-kubectl run by-${tag.replaceAll(".", "-")} --image=busybox:1.37 --labels=app=first --command -- sleep 3600
-kubectl wait pods -l app=first --for=condition=Ready --timeout=1m`);
-        await talk.goesOn();
-        await allReached();
-      }
+      await rolled("earlier");
+    });
+
+    test("these take over from those: connections go on, and what the others have wired too", async (context) => {
+      if (missing !== undefined) return context.skip(missing);
+      await rolled("0.1.0");
       expect(await podsOf(cluster(), "first")).toHaveLength(5);
-      if (isShown) console.log(`Silence of ${Math.round(talk.longestSilenceMs)} ms`);
     });
 
     test("what is removed leaves every node as it was", async () => {

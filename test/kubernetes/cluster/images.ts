@@ -40,6 +40,7 @@ function pipetteFiles(executable: string): readonly TarEntry[] {
   const libraries = new Set([...needed.matchAll(/(?:=> )?(\/lib\S+) \(/g)].map(([, path = ""]) => path));
   return [
     fileOf("pipette", executable),
+    { t: "link", path: "bin/pipette", link: "/pipette" },
     fileOf("bin/nft", nft),
     ...[...libraries].map((path) => fileOf(path.slice(1), realpathSync(path))),
   ];
