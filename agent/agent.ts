@@ -16,6 +16,7 @@ import type { DataPath } from "./datapath/datapath.ts";
 import type { DataPathNeeds } from "./datapath/needs.ts";
 import { Joining } from "./joining.ts";
 import { LateParts } from "./late-parts.ts";
+import { sweepLeftBehind } from "./left-behind.ts";
 import type { Joined } from "./nodes/join.ts";
 import type { NodeRegistry } from "./nodes/node-registry.ts";
 import { RuntimeFile } from "./runtime-file.ts";
@@ -116,6 +117,8 @@ export class Agent {
     // Two agents with one store would each take the other's interfaces for leftovers.
     const lockFile = join(config.dataDir, "agent.lock");
     resources.use(InstanceLock.take(lockFile, "the agent", `data directory "${config.dataDir}"`, system));
+    const swept = sweepLeftBehind(config);
+    if (swept.length > 0) logger.info("removed what killed processes had left half written", { files: swept });
     if (registry !== undefined) resources.use(registry);
     dependencies.prepareNode?.();
     const parts = new LateParts(config, allocator, dependencies.sources, logger);

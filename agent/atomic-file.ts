@@ -48,7 +48,8 @@ export function writeOnce(path: string, text: string): string {
  * @param isWanted asked at the end; a text that something newer has overtaken is dropped
  */
 export async function writeAtomicallySlowly(path: string, text: string, isWanted: () => boolean): Promise<void> {
-  const temporary = `${path}.${process.pid}.later.tmp`;
+  // What a killed process leaves of it goes with the next start (`left-behind.ts`).
+  const temporary = `${path}.later.${process.pid}.tmp`;
   try {
     {
       unlinkIfThere(temporary);

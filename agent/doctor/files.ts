@@ -1,24 +1,20 @@
 import { lstatSync, readdirSync, type Stats } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { basename, join } from "node:path";
 import { limits } from "../../shared/limits.ts";
 import { isWindows } from "../../shared/platform.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import { type OpenSecret, openSecrets } from "../config/secret-files.ts";
 import { conflistPath } from "../conflist.ts";
+import { leftBehind } from "../left-behind.ts";
 import type { Finding } from "./finding.ts";
-
-/** Whoever writes a file beside its place is done within a second. */
-const writtenMs = 60_000;
 
 /** Files that a killed process left behind, and rights that let others in. */
 export function fileFindings(config: AgentConfig, nowMs: number): readonly Finding[] {
   const { dataDir } = config;
-  const conflist = conflistPath(config);
   const data = entriesOf(dataDir);
-  const beside = conflist === undefined ? [] : entriesOf(dirname(conflist));
-  const isOurs = (path: string): boolean => dirname(path) === dataDir || path.startsWith(`${conflist}.`);
   return [
-    ...[...data, ...beside].flatMap((path) => (isOurs(path) ? leftBehind(path, nowMs) : [])),
+    ...leftBehind(config, nowMs).map((path) => left(path, "stray-file", "It takes room, and is never read")),
+    ...staleLocks(data, nowMs).map((path) => left(path, "stale-lock", "No log is rotated while it is there")),
     ...(isWindows ? [] : rights(config, data)),
     ...openSecrets(config).map(secret),
   ];
@@ -34,37 +30,22 @@ const secret = ({ path, what }: OpenSecret): Finding => ({
   evidence: path,
 });
 
-/** `X.PID.tmp` is about to become `X`, and `X.lock` of a log is held while the log is rotated. */
-function leftBehind(path: string, nowMs: number): readonly Finding[] {
-  const stat = statOf(path);
-  const [, pid] = /\.(\d+)\.tmp$/.exec(path) ?? [];
-  const isLogLock = path.endsWith(".log.lock");
-  if (stat === undefined || !stat.isFile() || (pid === undefined && !isLogLock)) return [];
-  const ageMs = nowMs - stat.mtimeMs;
-  const isDone = isLogLock ? ageMs > limits.logLockMs : ageMs > writtenMs || !isAlive(Number(pid));
-  if (!isDone) return [];
-  return [
-    {
-      severity: "warning",
-      code: isLogLock ? "stale-lock" : "stray-file",
-      what: `"${path}" was left behind by a process that was killed`,
-      why: isLogLock ? "No log is rotated while it is there" : "It takes room, and is never read",
-      todo: "remove it",
-      repair: { t: "remove", path },
-      evidence: String(stat.mtimeMs),
-    },
-  ];
-}
+/** A `X.lock` of a log is held while the log is rotated. */
+const staleLocks = (paths: readonly string[], nowMs: number): readonly string[] =>
+  paths.filter((path) => {
+    const stat = path.endsWith(".log.lock") ? statOf(path) : undefined;
+    return stat?.isFile() === true && nowMs - stat.mtimeMs > limits.logLockMs;
+  });
 
-/** As seen from here: a process of another container may look dead, which its file's age makes up for a little. */
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (caught) {
-    return caught instanceof Error && "code" in caught && caught.code === "EPERM";
-  }
-}
+const left = (path: string, code: "stale-lock" | "stray-file", why: string): Finding => ({
+  severity: "warning",
+  code,
+  what: `"${path}" was left behind by a process that was killed`,
+  why,
+  todo: "remove it",
+  repair: { t: "remove", path },
+  evidence: String(statOf(path)?.mtimeMs),
+});
 
 /** Bits of a mode: others may look, or nobody but the owner may. */
 const readable = 0o022;

@@ -1,5 +1,7 @@
+import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
-import { scratchDir } from "../../test/support/scratch-dir.ts";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { FlowCommand, headerBytes, MessageType } from "./constants.ts";
 import { type Frame, FrameReader } from "./frame-reader.ts";
 import { BundleControl } from "./message.ts";
@@ -25,18 +27,18 @@ export class SwitchInMemory implements AsyncDisposable {
   refuse: (change: Change) => readonly [type: number, code: number] | undefined = () => undefined;
   /** Runs at every change, before it is answered; whoever cuts the connection in it leaves the answer out. */
   before: (change: Change) => void = () => undefined;
-  readonly #scratch = scratchDir();
+  readonly #directory = mkdtempSync(join(tmpdir(), "pipette-switch-"));
   readonly #sockets = new Set<Socket>();
   #server: Server | undefined;
 
   get management(): string {
-    return `unix:${this.#scratch.path}/s`;
+    return `unix:${this.#directory}/s`;
   }
 
   async listen(): Promise<void> {
     const made = createServer((socket) => this.#serve(socket));
     this.#server = made;
-    await new Promise<void>((listening) => made.listen(`${this.#scratch.path}/s`, listening));
+    await new Promise<void>((listening) => made.listen(`${this.#directory}/s`, listening));
   }
 
   /** All connections end; the next one finds what the switch has, or nothing where it was made anew. */
@@ -57,7 +59,7 @@ export class SwitchInMemory implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
-    this.#scratch[Symbol.dispose]();
+    rmSync(this.#directory, { recursive: true, force: true });
   }
 
   #serve(socket: Socket): void {

@@ -221,6 +221,12 @@ describeWith("pipette doctor on a node that each test spoils in one place", ["ro
     );
     expect(modes).toEqual([0o755, 0o600, 0o700]);
     expect(existsSync(join(dirname(conflist), "another.tmp"))).toBe(true);
+    // An agent's start takes them away by itself.
+    const later = join(home.dataDir, "nodes.json.4194305.later.tmp");
+    for (const path of [stray, later]) writeFileSync(path, "", { mode: 0o600 });
+    await agent.end("SIGKILL");
+    agent = await home.start();
+    expect([existsSync(stray), existsSync(later)]).toEqual([false, false]);
   });
 
   test("a configuration of the runtime that is missing, changed, or comes after another's", async () => {

@@ -69,8 +69,9 @@ export class EndpointRecords {
     const text = JSON.stringify(record);
     if (JSON.stringify(this.#records.get(id)) === text) return;
     const file = this.#fileOf(id);
-    writeFileSync(`${file}.tmp`, text, { mode: 0o600 });
-    renameSync(`${file}.tmp`, file);
+    const temporary = `${file}.${process.pid}.tmp`;
+    writeFileSync(temporary, text, { mode: 0o600 });
+    renameSync(temporary, file);
     this.#records.set(id, record);
   }
 

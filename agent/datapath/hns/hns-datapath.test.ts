@@ -93,6 +93,31 @@ describe("a sandbox", () => {
     });
   });
 
+  test("that HNS refuses while its namespace stands is not told that the namespace is gone", async () => {
+    hns.hcn.fail("attach", 0x80070490);
+    const error = await hns.dataPath.attach(requestFor("a", namespaceA, 7)).catch((caught: unknown) => caught);
+    expect(error).toMatchObject({
+      code: 102,
+      message: expect.stringMatching(/^Cannot .*: HNS could not .*, wanted it done$/),
+    });
+  });
+
+  test("is checked by its own interface, whatever others of the result are called", async () => {
+    const result = await hns.dataPath.attach({ ...requestFor("a", namespaceA, 7), mac: "02:00:5e:10:00:01" });
+    // As a plugin before ours may name the node's end, and one behind it another interface of the sandbox.
+    const others = [
+      { name: "eth0", mac: "02:00:5e:10:00:99" },
+      { name: "net1", mac: "02:00:5e:10:00:98", sandbox: namespaceA },
+    ];
+    const [, own] = result.interfaces;
+    if (own === undefined) throw new Error("The result names no interface of the sandbox");
+    const ip = (host: number, at: number) => ({ ...requestFor("a", namespaceA, host).ipam.ips[0]!, interface: at });
+    const check = (...ips: ReturnType<typeof ip>[]) =>
+      hns.dataPath.check(ownerOf("a"), namespaceA, { ...result, interfaces: [...others, own], ips });
+    await check(ip(7, 2), ip(99, 1));
+    await expect(check(ip(8, 2))).rejects.toMatchObject({ code: 103 });
+  });
+
   test("is not given an endpoint of somebody else that has its name", async () => {
     const { interfaces } = await hns.dataPath.attach(requestFor("a", namespaceA, 7));
     await hns.dataPath.detach(ownerOf("a"));
