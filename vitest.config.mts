@@ -101,9 +101,9 @@ const config = defineConfig({
           include: clusters,
           fileParallelism: false,
           maxWorkers: 1,
-          // Twenty pods of a kubelet and more, several times.
+          // Twenty pods of a kubelet and more, several times; a control plane and three nodes.
           testTimeout: 180_000,
-          hookTimeout: 120_000,
+          hookTimeout: 300_000,
           expect,
           retry,
           sequence: { groupOrder: 4 },

@@ -29,8 +29,8 @@ const files = process.argv.slice(2);
 // Each lane waits much, for clocks, switches and Windows' processes: side by side they keep two cores busy.
 const beside = ["windows", "apart", "kubernetes"];
 // Of a length that only those wait for who ask for it, by the names of files.
-const unasked = files.length === 0 ? ["clusters"] : [];
-const lanes = [projects.filter((name) => ![...beside, ...unasked].includes(name)), beside];
+const clusters = files.length === 0 ? [] : ["clusters"];
+const lanes = [projects.filter((name) => ![...beside, "clusters"].includes(name)), [...beside, ...clusters]];
 const runs = lanes.map((project) =>
   startVitest("test", files, { watch: false, run: true, project, passWithNoTests: true, reporters: [reporter] }),
 );

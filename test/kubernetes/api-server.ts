@@ -6,7 +6,7 @@ import { execa } from "execa";
 import { Certificates } from "../registry/certificates.ts";
 import { EtcdCluster } from "../registry/etcd-cluster.ts";
 import { eventually } from "../support/agent-process.ts";
-import { kubernetesProgram } from "./assets.ts";
+import { kubernetesProgram, longestStartMs } from "./assets.ts";
 
 const adminToken = "administrator";
 
@@ -94,7 +94,7 @@ export class ApiServer implements AsyncDisposable {
       if (child.exitCode !== null) throw new Error(`kube-apiserver has ended: ${this.log("kube-apiserver")}`);
       return (await this.ask("GET", "/readyz").catch(() => undefined))?.status === 200;
     };
-    await eventually(isReady, "the API server");
+    await eventually(isReady, "the API server", longestStartMs);
   }
 
   /** Ends it, or stops it, or lets it go on. */

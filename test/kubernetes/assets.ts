@@ -45,6 +45,9 @@ export const containerdPrograms: Readonly<Record<ContainerdVersion, string>> = {
   "2.2": kubernetesProgram(""),
 };
 
+/** Of an API server's start: seconds, but for a machine that has much else to do. It is only when it is given up. */
+export const longestStartMs = 90_000;
+
 /** Why a test that needs such a program cannot run here. */
 export function whyNoKubernetes(name: string): string | undefined {
   if (existsSync(kubernetesProgram(name))) return undefined;

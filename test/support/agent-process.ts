@@ -216,8 +216,12 @@ export class AgentProcess {
 }
 
 /** Asks again until the answer is neither `undefined` nor `false`; fails only when it never is. */
-export async function eventually<T>(ask: () => T | Promise<T>, what: string): Promise<Exclude<T, undefined | false>> {
-  const until = performance.now() + readyWithinMs;
+export async function eventually<T>(
+  ask: () => T | Promise<T>,
+  what: string,
+  withinMs = readyWithinMs,
+): Promise<Exclude<T, undefined | false>> {
+  const until = performance.now() + withinMs;
   for (;;) {
     const answer = await ask();
     if (answer !== undefined && answer !== false) return answer as Exclude<T, undefined | false>;

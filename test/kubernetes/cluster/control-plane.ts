@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { execa } from "execa";
 import { EtcdCluster } from "../../registry/etcd-cluster.ts";
 import { eventually } from "../../support/agent-process.ts";
-import { kubernetesProgram } from "../assets.ts";
+import { kubernetesProgram, longestStartMs } from "../assets.ts";
 import { Daemon } from "./daemon.ts";
 
 export const podCidrs = ["10.10.0.0/16", "fd10::/48"] as const;
@@ -69,10 +69,14 @@ export class ControlPlane implements AsyncDisposable {
   /** @returns once it serves */
   async startApiServer(): Promise<void> {
     this.apiServer.start();
-    await eventually(async () => {
-      this.apiServer.mustRun();
-      return (await this.kubectl("get --raw /readyz").catch(() => "")) === "ok";
-    }, "the API server");
+    await eventually(
+      async () => {
+        this.apiServer.mustRun();
+        return (await this.kubectl("get --raw /readyz").catch(() => "")) === "ok";
+      },
+      "the API server",
+      longestStartMs,
+    );
   }
 
   /** The authority that the API server's certificate is from: a file. */
