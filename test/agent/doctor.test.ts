@@ -257,14 +257,21 @@ describeWith("pipette doctor on a node that each test spoils in one place", ["ro
     expect(await codes()).toEqual(["lease-without-interface"]);
   });
 
-  test("forwarding that was turned off, which nobody says to the agent, before the janitor looks", async () => {
+  test("forwarding that was turned off: the agent is told, and without it the doctor tells a remedy", async () => {
     await home[Symbol.asyncDispose]();
     await start({ janitorIntervalMs: 600_000 });
     await sandbox.node("sysctl -q -w net.ipv4.ip_forward=0");
-    expect((await command("--once")).stdout).toMatch(
-      /^ {2}do: +have the agent turn it on again.*\(--repair does it\)$/m,
-    );
-    await findsAndRepairs(["forwarding"], /IPv4 forwarding is off/);
+    await agent.logged((line) => line["message"] === "repairing the data path");
+    await expect.poll(() => codes(), { timeout: 10_000 }).toEqual([]);
+    await agent.end("SIGKILL");
+    await sandbox.node("sysctl -q -w net.ipv4.ip_forward=0");
+    const { status, stdout } = await command("--once", "--repair");
+    expect([status, stdout]).toEqual([
+      1,
+      expect.stringMatching(/do: +start the agent first; then have the agent turn it on again/),
+    ]);
+    expect(stdout).toContain("IPv4 forwarding is off");
+    expect(stdout).not.toContain("repaired:");
   });
 
   test("the packet rules that somebody has deleted: the agent is told, and without it the doctor tells a remedy", async () => {
