@@ -28,6 +28,27 @@ test("what is said during a look is looked at", async () => {
   while (looks === 1) await Bun.sleep(10);
 });
 
+test("a look that has waited for others puts the next one off no longer, and one that has worked does", async () => {
+  const rests: number[] = [];
+  for (const work of [() => Bun.sleep(1_000), () => busyFor(200)]) {
+    let [looks, endedAt, rest] = [0, 0, 0];
+    const look = async (): Promise<void> => {
+      if (++looks === 2) rest = performance.now() - endedAt;
+      else await work();
+      endedAt = performance.now();
+    };
+    await using soon = new LookSoon({ ...silent, look });
+    soon.hint();
+    while (looks === 0) await Bun.sleep(1);
+    soon.hint();
+    while (looks === 1) await Bun.sleep(10);
+    rests.push(rest);
+  }
+  const [waited = 0, worked = 0] = rests;
+  expect(worked).toBeGreaterThan(3_500);
+  expect(waited).toBeLessThan(worked);
+}, 30_000);
+
 test("without a hint it looks every now and then, and never where nobody wants that", async () => {
   let [now, never] = [0, 0];
   await using _now = new LookSoon({ ...silent, look: async () => void now++, everyMs: 10 });
@@ -73,3 +94,12 @@ test("one that has ended looks no more, and waits for the look that it is in", a
   await Bun.sleep(20);
   expect([begun, done]).toEqual([1, 1]);
 });
+
+/** Milliseconds of the processor's time. */
+async function busyFor(ms: number): Promise<void> {
+  const from = process.cpuUsage();
+  for (;;) {
+    const { user, system } = process.cpuUsage(from);
+    if (user + system > ms * 1_000) return;
+  }
+}

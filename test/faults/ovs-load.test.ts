@@ -45,7 +45,8 @@ describeWith("Open vSwitch and etcd fail under pods", ["root", "openvswitch", "e
     workload.begin();
     await workload.judge();
     await workload.end();
-    const happened = [...workload.events.last().slice(-80), ...node.agentLog().slice(-15)];
+    const evidence = workload.failed ? await node.evidence(workload.pods) : [];
+    const happened = [...workload.events.last().slice(-80), ...node.agentLog().slice(-15), ...evidence];
     expect(workload.violations, happened.join("\n")).toEqual([]);
   }
 

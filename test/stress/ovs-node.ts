@@ -5,7 +5,7 @@ import { networkName } from "../support/agent-process.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";
 import { PrivateNode } from "../support/private-node.ts";
 import { BridgeNode, type BridgeNodeOptions } from "./bridge-node.ts";
-import { type StressNode, withAgent } from "./stress-node.ts";
+import { type StressNode, type StressPod, withAgent } from "./stress-node.ts";
 
 const bridge = "br-int";
 const nodeAddress = "192.0.2.1";
@@ -79,6 +79,18 @@ export class OvsNode extends BridgeNode {
   /** Runs ovs-ofctl on the pods' bridge. */
   ofctl(command: string, ...args: readonly string[]): Promise<string> {
     return this.vswitch.run("ovs-ofctl", "-OOpenFlow15", command, `unix:${this.vswitch.management(bridge)}`, ...args);
+  }
+
+  /** Why pods may not be reached: whom they know, what flows have counted, and what the switch has cached of those. */
+  async evidence(pods: readonly StressPod[]): Promise<readonly string[]> {
+    const known = ["-4", "-6"].flatMap((family) =>
+      pods.map(({ netns }) => this.machine.runIn(netns, `ip ${family} -s neigh`)),
+    );
+    const flows = this.ofctl("dump-flows").then((text) => text.replaceAll(/^.* n_packets=0, .*\n/gm, ""));
+    const all = [...known, flows, this.vswitch.switchControl("dpctl/dump-flows", "-m", "netdev@ovs-netdev")];
+    return (await Promise.allSettled(all)).map((each) =>
+      each.status === "fulfilled" ? each.value : String(each.reason),
+    );
   }
 
   /** What a person does who has read what the doctor says. */
