@@ -132,9 +132,10 @@ describeWith("a release, as npm run package makes it", ["linux", "busybox", "nft
   });
 
   test("has documents whose links lead somewhere, in archive and package", async () => {
-    const unpacked = at(`pipette-${version.tag}-linux-x64`);
+    mkdirSync(at("archive"));
+    await execa("tar", ["-xzf", join(release, `pipette-${version.tag}-linux-x64.tar.gz`), "-C", at("archive")]);
     await execa("dpkg-deb", ["--extract", join(release, `pipette_${version.full}_amd64.deb`), at("deb")]);
-    expect([deadLinks(unpacked), deadLinks(at("deb/usr/share/doc/pipette"))]).toEqual([[], []]);
+    expect([deadLinks(at("archive")), deadLinks(at("deb/usr/share/doc/pipette"))]).toEqual([[], []]);
   });
 
   test("has the chart, with the release's version and the tag of its images", async () => {
