@@ -11,6 +11,18 @@ test("ends when its time is up, or when it is aborted, before or meanwhile", asy
   await pause(3_600_000, stopping.signal);
 });
 
+test("does not end before its time is up, nor by another's signal", async () => {
+  const [own, other] = [new AbortController(), new AbortController()];
+  const started = performance.now();
+  const paused = pause(40, own.signal);
+  const pausedBeside = pause(3_600_000, other.signal);
+  other.abort();
+  await pausedBeside;
+  await paused;
+  // Timers count in whole milliseconds.
+  expect(performance.now() - started).toBeGreaterThanOrEqual(39);
+});
+
 test("leaves nothing behind with a signal that lasts", async () => {
   const { signal } = new AbortController();
   const promises = (): number => {

@@ -48,6 +48,20 @@ describe("a pod of a sticky network", () => {
     expect(add("c", sticky, { ...web, uid: "u2" })).toBe("10.0.0.2");
   });
 
+  test.each([podOf("web-0", "prod"), podOf("web-1")])(
+    "does not get one that cools for another: $namespace/$name",
+    (other) => {
+      const { add, del } = allocatorInMemory();
+      const asking = configOf({ subnet: "10.0.0.0/29", sticky: true }, { runtimeConfig: { ips: ["10.0.0.2"] } });
+      add("a", sticky, web);
+      del("a");
+      expect(add("b", asking, other)).toBe("10.0.0.2");
+      del("b");
+      expect(add("c", sticky, web)).toBe("10.0.0.3");
+      expect(add("d", sticky, other)).toBe("10.0.0.2");
+    },
+  );
+
   test("gets an address of each range set back, whatever their order is now; else the next", () => {
     const { add, del } = allocatorInMemory();
     const sets = [[{ subnet: "10.0.0.0/29" }], [{ subnet: "fd00::/64" }]];

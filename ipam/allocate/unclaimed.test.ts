@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { allocatorInMemory, ownerOf } from "./allocator-in-memory.ts";
+import { allocatorInMemory, configOf, ownerOf } from "./allocator-in-memory.ts";
 
 const idsLeft = (allocator: ReturnType<typeof allocatorInMemory>["allocator"]): readonly string[] =>
   allocator
@@ -42,6 +42,35 @@ test("peers 2: a GC frees nobody who gets a lease while it waits for the lock or
   };
   expect(allocator.retain("net", [], "cooling", 1)).toEqual([ownerOf("stale")]);
   expect(idsLeft(allocator)).toEqual(["waited for", "before the page"]);
+});
+
+const asking = configOf({ subnet: "10.0.0.0/29", cooldownMs: 1000 }, { runtimeConfig: { ips: ["10.0.0.2"] } });
+
+test.each([
+  ["another sandbox", "new", 1],
+  ["the same sandbox", "stale", 1],
+  ["nobody: it was left", undefined, 0],
+])("an address that goes to %s while a GC waits for the lock stays as it is then", (_, id, allocated) => {
+  const { allocator, store, add, clock } = allocatorInMemory();
+  add("stale");
+  clock.ms += 2;
+  const transaction = store.transaction.bind(store);
+  let transactions = 0;
+  store.transaction = (work) => {
+    // The first one is about the network, before any lease is read.
+    if (++transactions === 2) {
+      store.transaction = transaction;
+      allocator.release(ownerOf("stale"), "releasing");
+      for (const lease of allocator.releasing(ownerOf("stale"))) if (id !== undefined) allocator.settle(lease);
+      if (id !== undefined) add(id, asking);
+    }
+    return transaction(work);
+  };
+  expect(allocator.retain("net", [], "cooling", 1)).toEqual([]);
+  expect(allocator.list().map(({ owner, state }) => [owner.sandboxId, state])).toEqual([
+    [id ?? "stale", id === undefined ? "releasing" : "allocated"],
+  ]);
+  expect(idsLeft(allocator)).toHaveLength(allocated);
 });
 
 test("leases from before the clock was set back are no younger than a list", () => {

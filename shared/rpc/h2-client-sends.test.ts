@@ -117,8 +117,11 @@ describe("what the client sends", () => {
     expect(Buffer.compare(concat(sent), prefixed(request))).toBe(0);
   });
 
-  test("opens its own windows again for an answer that is longer than they are", () => {
-    const long = new Uint8Array(limits.messageBytes).fill(3);
+  test.each([
+    ["", limits.messageBytes, 16_384, 0],
+    [", padding included", 2 * limits.receiveWindowBytes, 255, 255],
+  ])("opens its own windows again for an answer that is longer than they are%s", (_, bytes, partBytes, padding) => {
+    const long = new Uint8Array(bytes).fill(3);
     const call = newCall();
     const granted = { stream: 0, connection: 65_535 };
     const grant = (bytes: Uint8Array): void => {
@@ -132,12 +135,14 @@ describe("what the client sends", () => {
     call.receive(concat([settings, headers(answerHeaders)]));
     expect(framesOf(call.take())).toHaveLength(1);
     const body = prefixed(long);
-    for (let at = 0; at < body.length; at += 16_384) {
-      const part = body.subarray(at, at + 16_384);
+    for (let at = 0; at < body.length; at += partBytes) {
+      const plain = body.subarray(at, at + partBytes);
+      const padded = concat([new Uint8Array([padding]), plain, new Uint8Array(padding)]);
+      const part = padding === 0 ? plain : padded;
       granted.stream -= part.length;
       granted.connection -= part.length;
       expect(Math.min(granted.stream, granted.connection)).toBeGreaterThanOrEqual(0);
-      call.receive(data(part));
+      call.receive(data(part, padding === 0 ? 0 : flags.padded));
       grant(call.take());
     }
     call.receive(trailers(okTrailers));

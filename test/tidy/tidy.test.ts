@@ -83,7 +83,11 @@ const bans: readonly Ban[] = [
     except: services,
   },
   { pattern: /^export \* /m, instead: "exports by name" },
-  { pattern: /^export default /m, instead: "an export by name", except: ["vitest.config.mts"] },
+  {
+    pattern: /^export default /m,
+    instead: "an export by name",
+    except: ["vitest.config.mts", "test/mutants/vitest.config.mts"],
+  },
   { pattern: /^(export )?(const )?enum /m, instead: "an object `as const`" },
   {
     pattern: /\b(it|test|describe)\.(only|todo|skip)\(/,
