@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { compileExecutables } from "../conformance/plugin.ts";
 import { eventually } from "../support/agent-process.ts";
@@ -56,36 +57,57 @@ describeWith("pipette doctor with Open vSwitch", ["root", "openvswitch", "nft"],
     expect(await single.node.namespace.run("ip -br link")).not.toContain("ghost0");
   });
 
-  const ofctl = (...args: readonly string[]): Promise<string> =>
-    single.node.vswitch.run("ovs-ofctl", "-OOpenFlow15", ...args);
-  const addFlow = (flow: string) => ofctl("add-flow", single.node.vswitch.management("br-int"), flow);
+  /**
+   * Somebody who deletes and adds these flows again and again: what is done once the agent has put right before anybody
+   * could look. It ends with `work`.
+   */
+  async function withSaboteur<T>(changes: readonly (readonly string[])[], work: () => Promise<T>): Promise<T> {
+    const { namespace, vswitch } = single.node;
+    const target = `unix:${vswitch.management("br-int")}`;
+    const lines = changes.map(([command, flow]) => `ovs-ofctl -O OpenFlow15 ${command} '${target}' '${flow}'`);
+    const script = ["for i in $(seq 600); do", ...lines, "sleep 0.05; done"].join("\n");
+    const running = namespace.start(["setpriv", "--pdeathsig", "KILL", "sh", "-c", script]);
+    try {
+      return await work();
+    } finally {
+      process.kill(running.pid, "SIGKILL");
+      await running.ended;
+    }
+  }
+  const inOrder = async (before: readonly string[]): Promise<void> => {
+    await eventually(async () => isDeepStrictEqual(await single.node.flows(), before), "the flows of before");
+    expect((await doctor("--repair")).findings).toEqual([]);
+    expect(await answers(a.namespace, b.address(4), { seconds: 5 })).toBe(true);
+  };
 
-  test("flows that somebody deleted, changed or added are told, and put right by the agent with --repair", async () => {
+  test("flows that somebody deletes, changes or adds are told, and are put right", async () => {
     const before = await single.node.flows();
     const [port] = await podPortsOf(single);
     const number = (await single.node.vswitch.vsctl("get", "Interface", port ?? "", "ofport")).trim();
-    await single.node.deleteFlows(`in_port=${number}`);
-    // Round 1, category of pods.
-    await addFlow("cookie=0x1010000000000,table=30,priority=190,in_port=999,actions=drop");
-    expect(await codes()).toEqual(["flows-without-port", "port-without-flows", "shortcoming", "shortcoming"]);
-    expect(await single.node.pipette("status", "--socket", single.node.home.socket)).toMatch(
-      /\nshortcoming: the switch lacks \d+ flows.*\nshortcoming: the switch has 1 flow of somebody else/,
-    );
-    const { findings, repaired } = await doctor("--repair");
-    expect([findings, repaired]).toMatchObject([[], [{ done: "set the node up again" }]]);
-    expect(await single.node.flows()).toEqual(before);
-    expect(await answers(a.namespace, b.address(4), { seconds: 5 })).toBe(true);
+    const changes = [
+      ["del-flows", `in_port=${number}`],
+      // Round 1, category of pods.
+      ["add-flow", "cookie=0x1010000000000,table=30,priority=190,in_port=999,actions=drop"],
+    ];
+    await withSaboteur(changes, async () => {
+      await expect.poll(codes).toEqual(["flows-without-port", "port-without-flows", "shortcoming", "shortcoming"]);
+      await expect
+        .poll(() => single.node.pipette("status", "--socket", single.node.home.socket).catch(String))
+        .toMatch(/\nshortcoming: the switch lacks \d+ flows.*\nshortcoming: the switch has 1 flow of somebody else/);
+    });
+    await inOrder(before);
   });
 
   test("a flow that drops everything, and those of the node itself lost: the same", async () => {
     const before = await single.node.flows();
-    await addFlow("table=0,priority=65535,actions=drop");
-    await single.node.deleteFlows("table=240");
-    expect(await answers(a.namespace, b.address(4), { seconds: 1 })).toBe(false);
-    expect(await codes()).toEqual(["shortcoming", "shortcoming"]);
-    expect((await doctor("--repair")).findings).toEqual([]);
-    expect(await single.node.flows()).toEqual(before);
-    expect(await answers(a.namespace, b.address(4), { seconds: 5 })).toBe(true);
+    const changes = [
+      ["add-flow", "table=0,priority=65535,actions=drop"],
+      ["del-flows", "table=240"],
+    ];
+    await withSaboteur(changes, async () => {
+      await expect.poll(codes).toEqual(["shortcoming", "shortcoming"]);
+    });
+    await inOrder(before);
   });
 
   test("an interface whose port was deleted while no agent ran, and a switch that is away", async () => {
