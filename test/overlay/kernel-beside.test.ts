@@ -177,7 +177,11 @@ describeWith("a node whose switch is in user space", ["root", "openvswitch", "nf
       expect(await heard()).toEqual(once);
       await node.namespace.run("nft flush ruleset");
       await eventually(async () => Bun.deepEquals(await heard(), once), "the rules to come back");
-      expect(node.agent.stderr).toContain('in the table \\"inet pipette-beside-pipette-gw0\\"');
+      // It says so once it has done it.
+      await eventually(
+        () => node.agent.stderr.includes('in the table \\"inet pipette-beside-pipette-gw0\\"'),
+        "the agent's word of it",
+      );
     });
 
     test("pods of a release without them are kept to the switch from the next start on", async () => {
