@@ -1,7 +1,6 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { formatCidr, formatIp, type Ip } from "../../shared/ip.ts";
 import type { Logger } from "../../shared/log.ts";
-import { counted } from "../../shared/printable.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import { LiveValue } from "../live-value.ts";
 import { type Admission, admission } from "./admissible.ts";
@@ -125,7 +124,7 @@ export class Membership implements Cluster, AsyncDisposable {
     const source = this.#confirmed
       ? this.#options.registry.name
       : `what was last known, not from ${this.#options.registry.name}`;
-    return `node ${name} at ${textOf(addresses)} with ${subnets.map(formatCidr).join(", ")}, ${counted(peers, "other")}; from ${source}`;
+    return `node ${name} at ${textOf(addresses)} with ${subnets.map(formatCidr).join(", ")}, ${peers} others; from ${source}`;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

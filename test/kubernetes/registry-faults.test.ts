@@ -98,7 +98,7 @@ describeWith("an agent whose API server fails it, a real one", registryNeeds, ()
     node.way.isClosed = true;
     node.way.cut();
     agent = await node.home.start();
-    expect(await node.cluster()).toContain("1 other; from what was last known");
+    expect(await node.cluster()).toContain("1 others; from what was last known");
     expect(await node.addPod("kept")).toEqual(before);
     await podsWork();
     node.way.isClosed = false;

@@ -163,7 +163,7 @@ describeWith("what a node's record may not say", ["root", "openvswitch", "nft", 
       writeFileSync(file, JSON.stringify(kept));
       for (const i of [0, 1, 2]) await lab.etcd.signal(i, "SIGKILL");
       await node.startAgent();
-      expect((await node.home.status()).cluster).toContain("1 other; from what was last known");
+      expect((await node.home.status()).cluster).toContain("1 others; from what was last known");
       expect(await refusals(node)).toHaveLength(5);
       expect(await routesOf(node)).toEqual(before[0]);
       await Promise.all([0, 1, 2].map((i) => lab.etcd.startMember(i)));

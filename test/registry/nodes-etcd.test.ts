@@ -70,7 +70,7 @@ describeWith("a node that joins by etcd, with the compiled executable", ["root",
     expect(await addressOf("two", 1)).toMatch(/^10\.128\.[01]\.\d+\/23$/);
     const { problems, cluster } = await home.status();
     expect(problems).toEqual([]);
-    expect(cluster).toContain("1 other; from what was last known, not from the etcd registry");
+    expect(cluster).toContain("1 others; from what was last known, not from the etcd registry");
     await etcd.startMember(0);
     await said(agent, "the registry has this node as it was known");
     await eventually(async () => (await run("nodes", "list")).stdout.includes("here   ready"), "its sign of life");

@@ -91,6 +91,6 @@ describeWith("a node of Kubernetes, whose API is played", ["root", "nft"], () =>
     await server[Symbol.asyncDispose]();
     await home.start();
     expect(resultOf(await add()).ips[0]?.address).toBe(address);
-    expect(await cluster()).toContain("1 other; from what was last known");
+    expect(await cluster()).toContain("1 others; from what was last known");
   });
 });

@@ -75,7 +75,7 @@ describeWith("a node that joins by a file of nodes", ["root", "nft"], () => {
     const { problems, cluster } = await home.status();
     expect([problems, cluster]).toEqual([
       [],
-      `node here at 192.0.2.1 with 10.79.0.0/24, 1 other; from the file of nodes "${file}"`,
+      `node here at 192.0.2.1 with 10.79.0.0/24, 1 others; from the file of nodes "${file}"`,
     ]);
     expect(readFileSync(home.conflist, "utf8")).toContain('"subnet": "10.79.0.0/24"');
     expect(await agent.end()).toBe(0);
@@ -123,7 +123,7 @@ describeWith("a node that joins by a file of nodes", ["root", "nft"], () => {
     await agent.logged(({ message }) => message === "ready");
     expect(await addressOf("one", 0)).toBe(before);
     expect(await addressOf("two", 1)).toMatch(/^10\.79\.0\.\d+$/);
-    expect((await home.status()).cluster).toContain("1 other; from what was last known, not from the file of nodes");
+    expect((await home.status()).cluster).toContain("1 others; from what was last known, not from the file of nodes");
     write([...others, entry("10.79.0.0/24")]);
     await agent.logged(({ message }) => message === "the registry has this node as it was known");
     expect((await home.status()).cluster).toContain('; from the file of nodes "');
@@ -142,7 +142,7 @@ describeWith("a node that joins by a file of nodes", ["root", "nft"], () => {
     rmSync(file);
     await home.start();
     const { cluster, refusals, problems } = await home.status();
-    expect(cluster).toContain("1 other; from what was last known");
+    expect(cluster).toContain("1 others; from what was last known");
     expect(refusals).toEqual([
       'node "liar" is left out: its subnet "224.0.0.0/4" touches "224.0.0.0/3", multicast, reserved addresses and broadcast',
       'node "thief" is left out: it has "192.0.2.1", the address of "here"',
