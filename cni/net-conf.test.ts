@@ -37,6 +37,17 @@ test("an empty hardware address is none", () => {
   expect(() => parse({ runtimeConfig: { mac: "0a-58-0a-f4-01-02" } })).not.toThrow();
 });
 
+test.each(["0a:58:0a:f4:01", "0a:58:0a:f4:01:02:03", "x0a:58:0a:f4:01:02", "0a:58:0a:f4:01:02x", "0a580af40102"])(
+  "the hardware address %s is refused",
+  (mac) => {
+    expect(() => parse({ runtimeConfig: { mac } })).toThrow(/"runtimeConfig.mac" is/);
+  },
+);
+
+test("what carries addresses between plugin and agent cannot come from outside", () => {
+  expect(() => parse({ ipamResult: { ips: [] } })).toThrow(/"ipamResult".*no such key/);
+});
+
 test("leniently, every field that will not do is reported and has its default", () => {
   const problems: string[] = [];
   const conf = { socket: 5, addTimeoutMs: "1", delTimeoutMs: 200, ipam: [], dataDir: "x", mtu: "big", logLevel: 1 };
