@@ -8,7 +8,7 @@ import { GrpcCode } from "../rpc/rpc-error.ts";
 import { CallTracker } from "../server/call-tracker.ts";
 import { type CallContext, rpc, streamingRpc } from "../server/handlers.ts";
 import { RpcServer } from "../server/rpc-server.ts";
-import { RpcChannel } from "./rpc-channel.ts";
+import { RpcChannel, statusOf } from "./rpc-channel.ts";
 
 let scratch: ReturnType<typeof scratchDir>;
 let socket: string;
@@ -159,4 +159,23 @@ describe("a channel", () => {
     const call = channel.unary(nodeService.status, { network: "" }, { timeoutMs: 20_000 });
     await expect(call).rejects.toMatchObject({ grpcCode: GrpcCode.unimplemented, unreachable: false });
   });
+});
+
+describe("what grpc-js says", () => {
+  const rst = "Received RST_STREAM with code 2 triggered by internal client error: ";
+  const internal = { code: GrpcCode.internal as number };
+
+  test("a pipe that breaks under a call is one that can be tried again", () => {
+    expect(statusOf({ ...internal, details: `${rst}EPIPE: broken pipe, write` })).toEqual({
+      code: GrpcCode.unavailable,
+      details: "the connection was lost (EPIPE: broken pipe, write)",
+    });
+  });
+
+  test.each([`${rst}a frame of the wrong size`, "EPIPE: broken pipe, write", "what a server says"])(
+    "%s stays what it is",
+    (details) => {
+      expect(statusOf({ ...internal, details })).toEqual({ ...internal, details });
+    },
+  );
 });

@@ -127,8 +127,9 @@ export class RpcChannel implements Disposable {
   }
 
   #error(method: Method<unknown, unknown>, caught: unknown): unknown {
-    const { code, details } = caught as Partial<ServiceError>;
-    if (code === undefined || details === undefined) return caught;
+    const said = caught as Partial<ServiceError>;
+    if (said.code === undefined || said.details === undefined) return caught;
+    const { code, details } = statusOf({ code: said.code, details: said.details });
     const unreachable = code === GrpcCode.unavailable && details.startsWith("No connection established");
     const { refused } = this.#credentials;
     if (unreachable && refused !== undefined) {
@@ -146,6 +147,19 @@ export class RpcChannel implements Disposable {
       : `Cannot call ${method.path} at "${this.#address}": ${is}, wanted an answer`;
     return new RpcError(code as GrpcCode, message, { unreachable, cause: caught });
   }
+}
+
+/**
+ * grpc-js calls a connection that is lost under a call unavailable, but for one that ends with EPIPE, as pipes of Windows
+ * do: that one is an internal error for it, which nobody would try again.
+ */
+export function statusOf({
+  code,
+  details,
+}: Pick<ServiceError, "code" | "details">): Pick<ServiceError, "code" | "details"> {
+  const lost = /^Received RST_STREAM with code 2 triggered by internal client error: (EPIPE.*)$/s.exec(details);
+  if (code !== GrpcCode.internal || lost === null) return { code, details };
+  return { code: GrpcCode.unavailable, details: `the connection was lost (${lost[1]})` };
 }
 
 function codecsOf<Req, Res>({ request, response }: Method<Req, Res>): [(value: Req) => Buffer, (bytes: Buffer) => Res] {

@@ -2,6 +2,7 @@ import { createServer } from "node:net";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { HealthServer } from "../../agent/health-server.ts";
 import { AgentHome, bridgeName, eventually } from "../support/agent-process.ts";
+import { startCommand } from "../support/cni-call.ts";
 import { loopbackGet } from "../support/loopback-get.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
@@ -33,16 +34,25 @@ describeWith("an agent whom a kubelet asks for its health", ["root", "nft"], () 
   });
 
   test("is started and ready when it serves, and not ready while pods have no network", async () => {
-    // The kernel tells nobody of it, and nothing else puts it right meanwhile.
-    home = new AgentHome({ janitorIntervalMs: 3_600_000 });
+    home = new AgentHome();
     const agent = await home.start({}, probing);
     expect(await probes()).toEqual([200, 200, 200]);
-    await sandbox.node("sysctl -q -w net.ipv4.ip_forward=0");
-    await eventually(async () => (await loopbackGet(port, "/readyz")).status === 503, "the probe to see it");
-    expect(await probes()).toEqual([200, 200, 503]);
-    const { text } = await loopbackGet(port, "/readyz");
-    expect(text).toMatch(/\d+ problems, which "pipette status" tells\n$/);
-    expect(text).not.toContain("forwarding");
+    // Again and again: the agent puts right at once what it hears of.
+    const script = "for i in $(seq 600); do sysctl -q -w net.ipv4.ip_forward=0; sleep 0.05; done";
+    const saboteur = startCommand(
+      ["setpriv", "--pdeathsig", "KILL", "sh", "-c", script],
+      { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" },
+      "",
+    );
+    try {
+      await expect.poll(probes).toEqual([200, 200, 503]);
+      const told = async (): Promise<string> => (await loopbackGet(port, "/readyz")).text;
+      await expect.poll(told).toMatch(/^(?!.*forwarding).*\d+ problems?, which "pipette status" tells\n$/s);
+    } finally {
+      process.kill(saboteur.pid, "SIGKILL");
+      await saboteur.ended;
+    }
+    await eventually(async () => (await loopbackGet(port, "/readyz")).status === 200, "the agent to put it right");
     expect((await loopbackGet(port, "/")).status).toBe(404);
     expect(await agent.end()).toBe(0);
     expect(await probes()).toEqual([0, 0, 0]);

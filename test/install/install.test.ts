@@ -205,7 +205,7 @@ describeWith("pipette install and uninstall", ["linux"], () => {
     mkdirSync(join(place.config, ".."));
     writeFileSync(
       place.config,
-      `cni: { confDir: ${confDir} }\nnetworks: [{ name: n, subnets: [10.1.0.0/24], bridge: br0 }]\n`,
+      `cni: { confDir: ${confDir} }\ndataDir: ${place.data}\nnetworks: [{ name: n, subnets: [10.1.0.0/24], bridge: br0 }]\n`,
     );
     for (const name of ["05-other.conflist", "09-note.txt", "20-late.conf"]) writeFileSync(join(confDir, name), "{}");
     const { status, stderr } = await run("install", "--from", place.old);
@@ -234,7 +234,11 @@ describeWith("pipette install and uninstall", ["linux"], () => {
     expect(purged.status).toBe(0);
     expect([existsSync(place.config), readdirSync(place.data)]).toEqual([false, ["notes.txt"]]);
     expect(purged.stdout).toContain('the directory stays: it holds "notes.txt", which is not of our making');
+    // Without one it would be this machine's own data.
+    mkdirSync(join(place.config, ".."), { recursive: true });
+    writeFileSync(place.config, `dataDir: ${place.data}\nnetworks: [{ name: n, subnets: [10.1.0.0/24], bridge: b }]\n`);
     expect((await run("uninstall", "--purge")).status).toBe(0);
+    expect([existsSync(place.config), readdirSync(place.data)]).toEqual([false, ["notes.txt"]]);
   });
 
   test("uninstall that cannot purge leaves the executable, so that it can be run again as it says", async () => {
@@ -274,7 +278,7 @@ describeWith("pipette install and uninstall", ["linux"], () => {
     const conflist = join(confDir, "10-pipette.conflist");
     writeFileSync(
       place.config,
-      `cni: { confDir: ${confDir} }\nnetworks: [{ name: n, subnets: [10.1.0.0/24], bridge: b }]\n`,
+      `cni: { confDir: ${confDir} }\ndataDir: ${place.data}\nnetworks: [{ name: n, subnets: [10.1.0.0/24], bridge: b }]\n`,
     );
     await run("install", "--from", place.old);
     writeFileSync(conflist, '{"name":"n","plugins":[{"type":"other"}]}');

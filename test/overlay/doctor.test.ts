@@ -5,6 +5,7 @@ import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
 import type { LabPod } from "./lab/lab-pod.ts";
 import { answers } from "./lab/reach.ts";
+import { type FlowChange, withSaboteur } from "./lab/saboteur.ts";
 import { podPortsOf, SingleNode } from "./single-node.ts";
 
 interface Report {
@@ -57,23 +58,6 @@ describeWith("pipette doctor with Open vSwitch", ["root", "openvswitch", "nft"],
     expect(await single.node.namespace.run("ip -br link")).not.toContain("ghost0");
   });
 
-  /**
-   * Somebody who deletes and adds these flows again and again: what is done once the agent has put right before anybody
-   * could look. It ends with `work`.
-   */
-  async function withSaboteur<T>(changes: readonly (readonly string[])[], work: () => Promise<T>): Promise<T> {
-    const { namespace, vswitch } = single.node;
-    const target = `unix:${vswitch.management("br-int")}`;
-    const lines = changes.map(([command, flow]) => `ovs-ofctl -O OpenFlow15 ${command} '${target}' '${flow}'`);
-    const script = ["for i in $(seq 600); do", ...lines, "sleep 0.05; done"].join("\n");
-    const running = namespace.start(["setpriv", "--pdeathsig", "KILL", "sh", "-c", script]);
-    try {
-      return await work();
-    } finally {
-      process.kill(running.pid, "SIGKILL");
-      await running.ended;
-    }
-  }
   const inOrder = async (before: readonly string[]): Promise<void> => {
     await eventually(async () => isDeepStrictEqual(await single.node.flows(), before), "the flows of before");
     expect((await doctor("--repair")).findings).toEqual([]);
@@ -84,12 +68,12 @@ describeWith("pipette doctor with Open vSwitch", ["root", "openvswitch", "nft"],
     const before = await single.node.flows();
     const [port] = await podPortsOf(single);
     const number = (await single.node.vswitch.vsctl("get", "Interface", port ?? "", "ofport")).trim();
-    const changes = [
+    const changes: readonly FlowChange[] = [
       ["del-flows", `in_port=${number}`],
       // Round 1, category of pods.
       ["add-flow", "cookie=0x1010000000000,table=30,priority=190,in_port=999,actions=drop"],
     ];
-    await withSaboteur(changes, async () => {
+    await withSaboteur(single.node, changes, async () => {
       await expect.poll(codes).toEqual(["flows-without-port", "port-without-flows", "shortcoming", "shortcoming"]);
       await expect
         .poll(() => single.node.pipette("status", "--socket", single.node.home.socket).catch(String))
@@ -100,11 +84,11 @@ describeWith("pipette doctor with Open vSwitch", ["root", "openvswitch", "nft"],
 
   test("a flow that drops everything, and those of the node itself lost: the same", async () => {
     const before = await single.node.flows();
-    const changes = [
+    const changes: readonly FlowChange[] = [
       ["add-flow", "table=0,priority=65535,actions=drop"],
       ["del-flows", "table=240"],
     ];
-    await withSaboteur(changes, async () => {
+    await withSaboteur(single.node, changes, async () => {
       await expect.poll(codes).toEqual(["shortcoming", "shortcoming"]);
     });
     await inOrder(before);

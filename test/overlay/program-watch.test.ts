@@ -132,10 +132,10 @@ describeWith("a switch that tells what others change in it", ["linux", "root", "
     watch.push(open.use(watchFlows({ look, logger: createLogger("error", () => undefined) })));
     const before = await bridge.dumpFlows();
     const file = join(open.use(scratchDir()).path, "flows");
-    const lines = Array.from({ length: 8_000 }, (_, i) => `table=9,reg0=${i + 1},actions=drop`);
+    const lines = Array.from({ length: 24_000 }, (_, i) => `table=9,reg0=${i + 1},actions=drop`);
     writeFileSync(file, lines.join("\n"));
     const target = `unix:${bridge.vswitch.management("br-int")}`;
-    // Nobody reads meanwhile: the switch has to stop telling.
+    // Nobody reads meanwhile: once what it has told fills the socket, and 128 KB more, the switch stops telling.
     expect(spawnSync("ovs-ofctl", ["-O", "OpenFlow15", "add-flows", target, file]).status).toBe(0);
     await eventually(async () => Bun.deepEquals(await bridge.dumpFlows(), before), "the foreign flows to be gone");
     expect(looks).toBeLessThan(4);

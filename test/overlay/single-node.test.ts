@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { compileExecutables } from "../conformance/plugin.ts";
 import { eventually } from "../support/agent-process.ts";
@@ -5,6 +6,7 @@ import { describeWith } from "../support/requires.ts";
 import { external } from "./lab/addresses.ts";
 import type { LabPod } from "./lab/lab-pod.ts";
 import { answers, pingsHeard, unansweredPings } from "./lab/reach.ts";
+import { withSaboteur } from "./lab/saboteur.ts";
 import { failedConnections, seenBy, TcpServer } from "./lab/tcp.ts";
 import { gateways, linksOf, podPortsOf, SingleNode } from "./single-node.ts";
 
@@ -92,12 +94,18 @@ describeWith("pods on one node with Open vSwitch", ["root", "openvswitch", "nft"
     const [address = ""] = b.addresses;
     await b.check();
     const before = await node.flows();
-    await node.deleteFlows(`table=140,ip,nw_dst=${address}`);
-    await node.deleteFlows(`table=180,dl_dst=${b.result.interfaces.at(-1)?.mac}`);
-    expect(await answers(a.namespace, address, { seconds: 1 })).toBe(false);
-    await expect(b.check()).rejects.toThrow(/"code":103,.*Cannot confirm the flow/s);
+    const gone = [`table=140,ip,nw_dst=${address}`, `table=180,dl_dst=${b.result.interfaces.at(-1)?.mac}`];
+    const check = (): Promise<string> => b.check().then(() => "content", String);
+    await withSaboteur(
+      node,
+      gone.map((match) => ["del-flows", match] as const),
+      () => expect.poll(check).toMatch(/"code":103,.*Cannot confirm the flow/s),
+    );
+    await eventually(async () => isDeepStrictEqual(await node.flows(), before), "the agent to put them back");
     // Whoever restarts the agent gets them back, and nothing twice.
     await node.agent.end("SIGTERM");
+    for (const match of gone) await node.deleteFlows(match);
+    expect(await answers(a.namespace, address, { seconds: 1 })).toBe(false);
     await node.startAgent();
     expect(await answers(a.namespace, address)).toBe(true);
     expect(withoutRound(await node.flows())).toEqual(withoutRound(before));

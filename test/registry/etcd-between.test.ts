@@ -72,7 +72,8 @@ describeWith("what comes between a look at etcd and what is written then", ["etc
     test("takes another subnet where its first choice was marked", async () => {
       const first = keys.subnet(parseCidr("10.1.0.0/26")!);
       whenInBetween(put(first, writeOwner(other)));
-      expect(subnetsOf([await attempt()])).toEqual(["10.1.0.64/26"]);
+      // Which one of the others is left to chance, so that nodes that join together do not all take the next.
+      expect(subnetsOf([await attempt()])).toEqual([expect.stringMatching(/^10\.1\.0\.(64|128|192)\/26$/)]);
       expect(await textAt(first)).toBe(writeOwner(other));
     });
 

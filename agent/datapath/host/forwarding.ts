@@ -30,10 +30,15 @@ export const devicesNotForwarding = (networks: readonly Routed[]): readonly stri
 const devicePath = (device: string): string => `/proc/sys/net/ipv4/conf/${device}/forwarding`;
 
 /** What of it is off, in sentences. */
-export const forwardingProblems = (networks: readonly Routed[]): readonly string[] => [
-  ...familiesNotForwarded(networks).map((family) => `IPv${family} forwarding is off on the node`),
-  ...devicesNotForwarding(networks).map((device) => `IPv4 forwarding is off for "${device}"`),
-];
+export function forwardingProblems(networks: readonly Routed[]): readonly string[] {
+  const families = familiesNotForwarded(networks);
+  // What is off on the node is off for each of its interfaces.
+  const devices = families.includes(4) ? [] : devicesNotForwarding(networks);
+  return [
+    ...families.map((family) => `IPv${family} forwarding is off on the node`),
+    ...devices.map((device) => `IPv4 forwarding is off for "${device}"`),
+  ];
+}
 
 /**
  * Turns forwarding on where it is off. For IPv6 this makes the node ignore router advertisements on
