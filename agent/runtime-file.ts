@@ -1,11 +1,10 @@
-import { limits } from "../shared/limits.ts";
 import type { Logger } from "../shared/log.ts";
-import { readSmallFile } from "../shared/plain-file.ts";
 import { writeAtomically } from "./atomic-file.ts";
 import { chainOf, lackOf } from "./chained-plugins.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import { conflistPath, conflistText } from "./conflist.ts";
 import { foreignBefore } from "./install/runtime-configuration.ts";
+import { readIfThere } from "./listed-plugins.ts";
 
 /** The runtime's file, by which it knows our network: written when the node is ready, looked at when a person asks. */
 export class RuntimeFile {
@@ -43,13 +42,5 @@ export class RuntimeFile {
           ? []
           : [`"${path}" is not as the agent wrote it: ${todo}`];
     return [...own, ...(await foreignBefore(config))];
-  }
-}
-
-function readIfThere(path: string): string | undefined {
-  try {
-    return readSmallFile(path, limits.stdinBytes);
-  } catch {
-    return undefined;
   }
 }
