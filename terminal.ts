@@ -37,12 +37,12 @@ const pipette: CommandGroup = defineGroup({
     {
       name: "doctor",
       summary: "what disagrees on this node, what to do about it, and the repair",
-      load: async () => (await import("./agent/doctor/mod.ts")).doctorCommand,
+      load: async () => (await import("./agent/commands/doctor/mod.ts")).doctorCommand,
     },
     {
       name: "trace",
       summary: "a packet's way from pod to pod through Open vSwitch, in words",
-      load: async () => (await import("./agent/trace/mod.ts")).traceCommand,
+      load: async () => (await import("./agent/commands/trace/mod.ts")).traceCommand,
     },
     {
       name: "ipam",
@@ -52,22 +52,22 @@ const pipette: CommandGroup = defineGroup({
     {
       name: "nodes",
       summary: "the nodes of the cluster: look, register, release",
-      load: async () => (await import("./agent/nodes/cli/commands.ts")).nodesCommands,
+      load: async () => (await import("./agent/cluster/cli/commands.ts")).nodesCommands,
     },
     {
       name: "tenants",
       summary: "projects of the cluster, and who reaches whom",
-      load: async () => (await import("./agent/nodes/cli/commands.ts")).tenantsCommands,
+      load: async () => (await import("./agent/cluster/cli/commands.ts")).tenantsCommands,
     },
     {
       name: "install",
       summary: "put Pipette on this node, or upgrade it",
-      load: async () => (await import("./agent/install/mod.ts")).installCommand,
+      load: async () => (await import("./agent/commands/install/mod.ts")).installCommand,
     },
     {
       name: "uninstall",
       summary: "take Pipette off this node",
-      load: async () => (await import("./agent/install/mod.ts")).uninstallCommand,
+      load: async () => (await import("./agent/commands/install/mod.ts")).uninstallCommand,
     },
     {
       name: "completion",

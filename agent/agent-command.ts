@@ -18,7 +18,7 @@ import { openSecrets } from "./config/secret-files.ts";
 import { chooseDataPath } from "./data-path-choice.ts";
 import { followConfig } from "./followed-config.ts";
 import { HealthServer } from "./health-server.ts";
-import { openRegistry } from "./nodes/open-registry.ts";
+import { openRegistry } from "./cluster/open-registry.ts";
 
 const portRule = {
   wrong: (text: string) => (/^\d{1,5}$/.test(text) && Number(text) >= 1 && Number(text) <= 65_535 ? undefined : "none"),
@@ -108,12 +108,12 @@ async function cleanUp(file: string, json: boolean, io: TerminalIo): Promise<num
   const config = await readConfig(file, io);
   if (config === undefined) return exitStatus.failed;
   if (!isWindows) {
-    const { cleanUpLinuxNode } = await import("./clean-up-linux-node.ts");
+    const { cleanUpLinuxNode } = await import("./commands/cleanup/clean-up-linux-node.ts");
     return cleanUpLinuxNode(config, await openSystem(), json, io);
   }
-  const { cleanUpNode } = await import("./clean-up-node.ts");
-  const { openHcn } = await import("./hcn/mod.ts");
-  const { openHostRunner } = await import("./windows-host/powershell.windows.ts");
+  const { cleanUpNode } = await import("./commands/cleanup/clean-up-node.ts");
+  const { openHcn } = await import("./protocols/hcn/mod.ts");
+  const { openHostRunner } = await import("./datapath/hns/windows-host/powershell.windows.ts");
   const system = await openSystem();
   await using hcn = openHcn();
   const { dataDir, ovs, networks } = config;

@@ -38,7 +38,7 @@ export async function asService(io: TerminalIo, run: (supervisor: Supervisor) =>
   if (!isWindows)
     throw new CniError(CniCode.io, "Cannot run as a service: this is not Windows, wanted the agent without --service");
   try {
-    const { enterService, serviceName } = await import("./windows-service/mod.ts");
+    const { enterService, serviceName } = await import("./platform/windows-service/mod.ts");
     const host = await enterService(serviceName);
     let status: number = exitStatus.failed;
     try {

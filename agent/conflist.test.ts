@@ -12,7 +12,7 @@ import type { AgentConfig } from "./config/agent-config.ts";
 import { parseAgentConfig } from "./config/parse-agent-config.ts";
 import { conflistPath, conflistText } from "./conflist.ts";
 
-const samples = new URL("../conf/", import.meta.url).pathname;
+const samples = new URL("../conf", import.meta.url).pathname;
 
 function configOf(text: string): AgentConfig {
   const parsed = parseAgentConfig(text, "agent.yaml");

@@ -31,8 +31,8 @@ export function chooseDataPath(config: AgentConfig, logger: Logger): Promise<Dat
 
 async function bridge(logger: Logger): Promise<DataPathChoice> {
   const { bridgeClusterOf, createBridgeDataPath } = await import("./datapath/bridge/mod.ts");
-  const { addressesInNamespaces } = await import("./netlink/mod.ts");
-  const { namespaceSource } = await import("./state/sources.ts");
+  const { addressesInNamespaces } = await import("./protocols/netlink/mod.ts");
+  const { namespaceSource } = await import("./reconcile/sources.ts");
   return {
     createDataPath: ({ config, cluster, leasedTo }) => {
       const joined = cluster === undefined ? {} : { cluster: bridgeClusterOf(config, cluster) };
@@ -45,8 +45,8 @@ async function bridge(logger: Logger): Promise<DataPathChoice> {
 
 async function ovs({ dataDir, ovs: section, networks }: AgentConfig, logger: Logger): Promise<DataPathChoice> {
   const { createOvsDataPath, findNodeAddresses, ovsOptionsOf } = await import("./datapath/ovs/mod.ts");
-  const { addressesInNamespaces } = await import("./netlink/mod.ts");
-  const { namespaceSource } = await import("./state/sources.ts");
+  const { addressesInNamespaces } = await import("./protocols/netlink/mod.ts");
+  const { namespaceSource } = await import("./reconcile/sources.ts");
   const { uplink } = section ?? {};
   const [network] = networks;
   return {
@@ -62,8 +62,8 @@ async function ovs({ dataDir, ovs: section, networks }: AgentConfig, logger: Log
 async function hns(config: AgentConfig, logger: Logger): Promise<DataPathChoice> {
   const { createHnsDataPath, createNodeSide, createOverlayDataPath } = await import("./datapath/hns/mod.ts");
   const { ovsOptionsOf } = await import("./datapath/ovs/configured.ts");
-  const { openHcn } = await import("./hcn/mod.ts");
-  const { openHostRunner } = await import("./windows-host/powershell.windows.ts");
+  const { openHcn } = await import("./protocols/hcn/mod.ts");
+  const { openHostRunner } = await import("./datapath/hns/windows-host/powershell.windows.ts");
   const lost = Promise.withResolvers<string>();
   return {
     createDataPath: (needs) => {

@@ -5,8 +5,8 @@ import type { Logger } from "../shared/log.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import type { DataPath } from "./datapath/datapath.ts";
-import { Lanes } from "./lanes.ts";
-import type { Source } from "./state/sources.ts";
+import { Lanes } from "../shared/async/lanes.ts";
+import type { Source } from "./reconcile/sources.ts";
 
 /** A container has one call at a time by the specification; a few more come from repeats after timeouts. */
 const longestQueue = 64;

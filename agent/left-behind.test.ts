@@ -5,7 +5,7 @@ import { scratchDir } from "../test/support/scratch-dir.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import { conflistPath } from "./conflist.ts";
 import { leftBehind, sweepLeftBehind } from "./left-behind.ts";
-import { partsInMemory } from "./state/parts-in-memory.ts";
+import { partsInMemory } from "./reconcile/parts-in-memory.ts";
 
 let scratch: ReturnType<typeof scratchDir>;
 let config: AgentConfig;

@@ -3,4 +3,4 @@
  * pods, finishes what plugins could not, and brings store and kernel into agreement at its start.
  */
 export { agentCommand } from "./agent-command.ts";
-export { statusCommand } from "./status-command.ts";
+export { statusCommand } from "./commands/status/status-command.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { formatCidr } from "../shared/ip.ts";
+import { formatCidr } from "../shared/net/ip.ts";
 import { parseDelegateResult } from "./delegate-result.ts";
 
 const addresses = (text: string) => parseDelegateResult(text, "x", "1.0.0").ips.map((ip) => formatCidr(ip.address));

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { formatCidr, formatIp } from "../shared/ip.ts";
+import { formatCidr, formatIp } from "../shared/net/ip.ts";
 import {
   configOf as config,
   five,

@@ -1,7 +1,7 @@
 import { assert } from "../shared/assert.ts";
 import type { Owner, Pod } from "../shared/cni/types.ts";
 import type { CniError } from "../shared/errors.ts";
-import { type Ip, sameIp } from "../shared/ip.ts";
+import { type Ip, sameIp } from "../shared/net/ip.ts";
 import { limits } from "../shared/limits.ts";
 import { paths } from "../shared/paths.ts";
 import { type Applicant, assignRequests, chooseAddress } from "./allocate/choose.ts";

@@ -1,5 +1,5 @@
 import type { Owner, Pod } from "../shared/cni/types.ts";
-import type { Cidr, Ip } from "../shared/ip.ts";
+import type { Cidr, Ip } from "../shared/net/ip.ts";
 
 /**
  * `allocated → releasing → cooling → free`: a free address has no lease.

@@ -1,6 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
-import { ipOf } from "../shared/ip.ts";
+import { ipOf } from "../shared/net/ip.ts";
 import { scratchDir } from "../test/support/scratch-dir.ts";
 import { Allocator } from "./allocator.ts";
 import type { Lease } from "./lease.ts";

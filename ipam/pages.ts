@@ -1,4 +1,4 @@
-import { ipOf } from "../shared/ip.ts";
+import { ipOf } from "../shared/net/ip.ts";
 import { cooldownOf, cooledBy, cooledTest } from "./allocate/cooldown.ts";
 import type { Lease } from "./lease.ts";
 import type { Store } from "./store/store.ts";

@@ -4,7 +4,7 @@ import { encodeResult, parseResult } from "../shared/cni/result.ts";
 import type { Owner } from "../shared/cni/types.ts";
 import { validAttachments } from "../shared/cni/valid-attachments.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
-import { formatCidr, sameIp } from "../shared/ip.ts";
+import { formatCidr, sameIp } from "../shared/net/ip.ts";
 import { Allocator } from "./allocator.ts";
 import { dataDirOf, type IpamConfig, type IpamRequest, parseAnyRanges, parseIpamConfig } from "./config/ipam-config.ts";
 import { readSettingsFile } from "./config/settings-file.ts";

@@ -1,9 +1,9 @@
 import type { CniVersion } from "../../shared/cni/versions.ts";
-import type { Cidr, Ip } from "../../shared/ip.ts";
+import type { Cidr, Ip } from "../../shared/net/ip.ts";
 import type { LogLevel } from "../../shared/log.ts";
 import type { SwitchKind, TunnelOptions } from "../datapath/ovs/options.ts";
 import type { TrafficMode } from "../datapath/ovs/pipeline/context.ts";
-import type { ClusterNetwork } from "../nodes/etcd/mod.ts";
+import type { ClusterNetwork } from "../cluster/etcd/mod.ts";
 
 /** `agent.yaml`, checked and with its defaults; what each key means stands in `conf/agent.yaml`. */
 export interface AgentConfig {
@@ -77,7 +77,7 @@ export interface NodesConfig {
   readonly registry: RegistryConfig;
 }
 
-/** One implementation of `NodeRegistry` each, in the folder of that name below `agent/nodes`. */
+/** One implementation of `NodeRegistry` each, in the folder of that name below `agent/cluster`. */
 export type RegistryConfig = StaticRegistryConfig | EtcdRegistryConfig | KubernetesRegistryConfig;
 
 /** A file that a person, or their tooling, writes. */

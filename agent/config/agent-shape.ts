@@ -7,7 +7,7 @@ import {
   wrongPluginType,
 } from "../../shared/cni/names.ts";
 import { supportedVersions } from "../../shared/cni/versions.ts";
-import { firstOf, parseCidr, parseIp, sameIp } from "../../shared/ip.ts";
+import { firstOf, parseCidr, parseIp, sameIp } from "../../shared/net/ip.ts";
 import { limits } from "../../shared/limits.ts";
 import { logLevels } from "../../shared/log.ts";
 import { paths } from "../../shared/paths.ts";

@@ -1,6 +1,6 @@
 import { assert } from "../../shared/assert.ts";
-import { type Cidr, contains, firstOf, overlap, parseCidr, parseIp, sameIp } from "../../shared/ip.ts";
-import { parseNodeAddress } from "../node-address.ts";
+import { type Cidr, contains, firstOf, overlap, parseCidr, parseIp, sameIp } from "../../shared/net/ip.ts";
+import { parseNodeAddress } from "../../shared/net/node-address.ts";
 import type { HnsConfig, HnsPeer } from "./agent-config.ts";
 import { nodeVariable, nodeVariables } from "./node-variables.ts";
 import type { RawOvs } from "./ovs-shape.ts";

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "vitest";
-import { formatIp } from "../../shared/ip.ts";
+import { formatIp } from "../../shared/net/ip.ts";
 import { nodeVariables } from "./node-variables.ts";
 import { parseAgentConfig } from "./parse-agent-config.ts";
 

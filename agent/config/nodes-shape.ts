@@ -1,8 +1,8 @@
 import { hostname } from "node:os";
-import { firstOf, type Ip, overlap, parseCidr, parseIp, sameIp } from "../../shared/ip.ts";
-import { interfaceMac } from "../mac.ts";
-import type { ClusterNetwork } from "../nodes/etcd/mod.ts";
-import { nodeNameRule, wrongNodeName } from "../nodes/node-name.ts";
+import { firstOf, type Ip, overlap, parseCidr, parseIp, sameIp } from "../../shared/net/ip.ts";
+import { interfaceMac } from "../../shared/net/parse-mac.ts";
+import type { ClusterNetwork } from "../cluster/etcd/mod.ts";
+import { nodeNameRule, wrongNodeName } from "../cluster/node-name.ts";
 import type { NodesConfig, RegistryConfig } from "./agent-config.ts";
 import { nodeVariable, nodeVariables } from "./node-variables.ts";
 import { nodeAddress, nodeMac, oneOf, path } from "./value-shapes.ts";

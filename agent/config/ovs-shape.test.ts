@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseCidr, parseIp } from "../../shared/ip.ts";
+import { parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { parseAgentConfig } from "./parse-agent-config.ts";
 
 const file = (ovs: string, more = ""): string =>

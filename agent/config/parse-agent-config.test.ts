@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { describe, expect, test } from "vitest";
-import { parseCidr, parseIp } from "../../shared/ip.ts";
+import { parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { agentShape } from "./agent-shape.ts";
 import { parseAgentConfig } from "./parse-agent-config.ts";
 import { keysOf } from "./yaml-shape.ts";

@@ -1,5 +1,5 @@
 import type { CniVersion } from "../../shared/cni/versions.ts";
-import { type Cidr, formatCidr, overlap, parseCidr } from "../../shared/ip.ts";
+import { type Cidr, formatCidr, overlap, parseCidr } from "../../shared/net/ip.ts";
 import { limits } from "../../shared/limits.ts";
 import type { LogLevel } from "../../shared/log.ts";
 import { paths } from "../../shared/paths.ts";

@@ -1,6 +1,6 @@
 import type { ContainerKind } from "../../shared/cni/container-kind.ts";
 import type { CniResult, Owner, Pod } from "../../shared/cni/types.ts";
-import type { Cidr, Ip } from "../../shared/ip.ts";
+import type { Cidr, Ip } from "../../shared/net/ip.ts";
 
 /** The container that a call is about: the sandbox itself, or on Windows also one that shares its network. */
 export interface Container {

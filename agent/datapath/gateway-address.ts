@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { type Cidr, contains, firstOf, formatCidr, plus } from "../../shared/ip.ts";
+import { type Cidr, contains, firstOf, formatCidr, plus } from "../../shared/net/ip.ts";
 
 /** The first address of the block, with the block's prefix length. */
 export function gatewayAddress(subnet: Cidr): Cidr {

@@ -1,5 +1,5 @@
 import type { CniResult, CniRoute } from "../../shared/cni/types.ts";
-import type { Ip } from "../../shared/ip.ts";
+import type { Ip } from "../../shared/net/ip.ts";
 
 /** Where a route leads: its own gateway, else the gateway of the first address of its family that has one. */
 export function gatewayOf(route: CniRoute, ips: CniResult["ips"]): Ip | undefined {

@@ -1,4 +1,4 @@
-import { type Ip, ipOf } from "../../shared/ip.ts";
+import { type Ip, ipOf } from "../../shared/net/ip.ts";
 
 /** The address that an interface makes itself of its MAC (RFC 4291, appendix A). */
 export function linkLocalOf(mac: string): Ip {

@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { type Cidr, formatCidr, formatIp, type Ip } from "../../shared/ip.ts";
+import { type Cidr, formatCidr, formatIp, type Ip } from "../../shared/net/ip.ts";
 
 /** Where the node sends packets for other nodes' pods and for services. */
 export interface NodeRoute {

@@ -1,4 +1,4 @@
-import { type Cidr, ipOf } from "../../shared/ip.ts";
+import { type Cidr, ipOf } from "../../shared/net/ip.ts";
 
 /** Means something inside of a host only, where services listen that trust it. */
 export const loopback = {

@@ -1,5 +1,5 @@
 import type { Owner, Pod } from "../../shared/cni/types.ts";
-import { formatIp, type Ip, parseIp, sameIp } from "../../shared/ip.ts";
+import { formatIp, type Ip, parseIp, sameIp } from "../../shared/net/ip.ts";
 import { intervalAt } from "../config/intervals.ts";
 import type { IpamConfig } from "../config/ipam-config.ts";
 import { type RangeSet, rangeOf } from "../config/ranges.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseIp } from "../../shared/ip.ts";
+import { parseIp } from "../../shared/net/ip.ts";
 import type { RangeSet } from "../config/ranges.ts";
 import { cursorMark, generationMark, inheritedCursorMark, networksUsed, wiredMark } from "./marks.ts";
 

@@ -1,4 +1,4 @@
-import { type Ip, plus } from "../../shared/ip.ts";
+import { type Ip, plus } from "../../shared/net/ip.ts";
 import { type Intervals, intervalAt, pastIntervals } from "../config/intervals.ts";
 import { type RangeSet, rangeOf } from "../config/ranges.ts";
 import type { Lease } from "../lease.ts";

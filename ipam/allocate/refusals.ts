@@ -1,7 +1,7 @@
 import { podTitle } from "../../shared/cni/pod-name.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { formatIp, type Ip } from "../../shared/ip.ts";
+import { formatIp, type Ip } from "../../shared/net/ip.ts";
 import { formatInterval, type Interval } from "../config/intervals.ts";
 import type { IpamConfig } from "../config/ipam-config.ts";
 import { formatRangeSet, type RangeSet } from "../config/ranges.ts";

@@ -1,5 +1,5 @@
 import type { Owner, Pod } from "../../shared/cni/types.ts";
-import type { Ip } from "../../shared/ip.ts";
+import type { Ip } from "../../shared/net/ip.ts";
 import { limits } from "../../shared/limits.ts";
 import { intervalAt } from "../config/intervals.ts";
 import type { IpamConfig } from "../config/ipam-config.ts";

@@ -1,4 +1,4 @@
-import { bitsOf, type Ip } from "../../shared/ip.ts";
+import { bitsOf, type Ip } from "../../shared/net/ip.ts";
 import { type RangeSet, rangeOf } from "../config/ranges.ts";
 import type { Lease } from "../lease.ts";
 

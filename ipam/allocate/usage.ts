@@ -1,4 +1,4 @@
-import { plus } from "../../shared/ip.ts";
+import { plus } from "../../shared/net/ip.ts";
 import { countOf, type Interval, type Intervals, intervalsOf, without } from "../config/intervals.ts";
 import type { IpamConfig } from "../config/ipam-config.ts";
 import { formatRangeSet, type RangeSet, rangeOf } from "../config/ranges.ts";

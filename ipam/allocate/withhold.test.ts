@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Ip, parseIp } from "../../shared/ip.ts";
+import { type Ip, parseIp } from "../../shared/net/ip.ts";
 import { allocatorInMemory, configOf, five, refusal } from "./allocator-in-memory.ts";
 import { withholding } from "./withhold.ts";
 

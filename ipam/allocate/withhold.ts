@@ -1,4 +1,4 @@
-import type { Ip } from "../../shared/ip.ts";
+import type { Ip } from "../../shared/net/ip.ts";
 import { type Intervals, intervalsOf } from "../config/intervals.ts";
 import type { IpamConfig } from "../config/ipam-config.ts";
 

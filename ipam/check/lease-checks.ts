@@ -1,5 +1,5 @@
 import { ifnameRule, wrongContainerId, wrongIfname, wrongNetworkName } from "../../shared/cni/names.ts";
-import { bitsOf, formatIp, sameIp } from "../../shared/ip.ts";
+import { bitsOf, formatIp, sameIp } from "../../shared/net/ip.ts";
 import type { Intervals } from "../config/intervals.ts";
 import { intervalAt } from "../config/intervals.ts";
 import type { Lease } from "../lease.ts";

@@ -1,4 +1,4 @@
-import { formatIp } from "../../shared/ip.ts";
+import { formatIp } from "../../shared/net/ip.ts";
 import type { Lease } from "../lease.ts";
 import { ipOfKey, keyOfNumber } from "../store/address-key.ts";
 import { runsOfLeases, type TakenRun } from "../store/runs-of-leases.ts";

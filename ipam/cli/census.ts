@@ -1,4 +1,4 @@
-import type { Ip } from "../../shared/ip.ts";
+import type { Ip } from "../../shared/net/ip.ts";
 import { countOf, type Intervals, intervalAt, intervalsOf, without } from "../config/intervals.ts";
 import type { Lease, LeaseState } from "../lease.ts";
 import type { Pool } from "./pools.ts";

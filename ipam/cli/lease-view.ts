@@ -1,5 +1,5 @@
 import { podTitle } from "../../shared/cni/pod-name.ts";
-import { formatCidr, formatIp } from "../../shared/ip.ts";
+import { formatCidr, formatIp } from "../../shared/net/ip.ts";
 import { formatAge, formatTable } from "../../shared/terminal/table.ts";
 import type { Lease } from "../lease.ts";
 

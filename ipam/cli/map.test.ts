@@ -1,6 +1,6 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { parseIp, plus } from "../../shared/ip.ts";
+import { parseIp, plus } from "../../shared/net/ip.ts";
 import { type IpamTerminal, ipamTerminal } from "../../test/support/ipam-terminal.ts";
 import type { LeaseState } from "../lease.ts";
 

@@ -1,4 +1,4 @@
-import { formatIp } from "../../shared/ip.ts";
+import { formatIp } from "../../shared/net/ip.ts";
 import { printable } from "../../shared/terminal/printable.ts";
 import { formatInterval } from "../config/intervals.ts";
 import { type AddressKind, addressKinds } from "./census.ts";

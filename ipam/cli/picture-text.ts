@@ -1,4 +1,4 @@
-import { formatIp } from "../../shared/ip.ts";
+import { formatIp } from "../../shared/net/ip.ts";
 import { formatInterval } from "../config/intervals.ts";
 import { type AddressKind, addressKinds } from "./census.ts";
 import { type Cell, density, mainKind, type Picture, rowsOf, type Strip } from "./picture.ts";

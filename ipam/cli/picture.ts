@@ -1,4 +1,4 @@
-import { type Ip, plus } from "../../shared/ip.ts";
+import { type Ip, plus } from "../../shared/net/ip.ts";
 import { type Interval, intervalAt } from "../config/intervals.ts";
 import type { Lease } from "../lease.ts";
 import { type AddressKind, addressKinds, Counter, kindOf, type Tally, taken } from "./census.ts";

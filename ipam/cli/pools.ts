@@ -1,4 +1,4 @@
-import { firstOf, formatIp, type Ip, lastOf, parseIp, plus } from "../../shared/ip.ts";
+import { firstOf, formatIp, type Ip, lastOf, parseIp, plus } from "../../shared/net/ip.ts";
 import {
   countOf,
   formatInterval,

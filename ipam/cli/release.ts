@@ -1,4 +1,4 @@
-import { formatIp, sameIp } from "../../shared/ip.ts";
+import { formatIp, sameIp } from "../../shared/net/ip.ts";
 import { defineCommand } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import { formatJson, printable } from "../../shared/terminal/printable.ts";

@@ -1,4 +1,4 @@
-import { formatCidr, formatIp, type Ip, parseCidr, parseIp, sameIp } from "../../shared/ip.ts";
+import { formatCidr, formatIp, type Ip, parseCidr, parseIp, sameIp } from "../../shared/net/ip.ts";
 import { defineCommand } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import { formatJson, printable } from "../../shared/terminal/printable.ts";

@@ -1,5 +1,5 @@
 import type { CniError } from "../../shared/errors.ts";
-import { firstOf, formatCidr, lastOf, parseCidr, parseIp } from "../../shared/ip.ts";
+import { firstOf, formatCidr, lastOf, parseCidr, parseIp } from "../../shared/net/ip.ts";
 import type { Fields } from "../../shared/json-fields.ts";
 import { limits } from "../../shared/limits.ts";
 import { type Interval, overlap } from "./intervals.ts";

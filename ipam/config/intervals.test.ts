@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { formatIp, type Ip, ipOf, parseIp } from "../../shared/ip.ts";
+import { formatIp, type Ip, ipOf, parseIp } from "../../shared/net/ip.ts";
 import { random } from "../../test/support/random.ts";
 import {
   countOf,

@@ -1,4 +1,4 @@
-import { formatIp, type Ip, plus } from "../../shared/ip.ts";
+import { formatIp, type Ip, plus } from "../../shared/net/ip.ts";
 
 /** An unbroken run of addresses of one family, both ends included. */
 export interface Interval {

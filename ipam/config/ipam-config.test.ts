@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { CniVersion } from "../../shared/cni/versions.ts";
 import { CniError } from "../../shared/errors.ts";
-import { formatCidr, formatIp } from "../../shared/ip.ts";
+import { formatCidr, formatIp } from "../../shared/net/ip.ts";
 import { Fields } from "../../shared/json-fields.ts";
 import { dataDirOf, parseAnyRanges, parseIpamConfig } from "./ipam-config.ts";
 import type { Range } from "./ranges.ts";

@@ -10,7 +10,7 @@ import {
   parseCidr,
   parseIp,
   plus,
-} from "../../shared/ip.ts";
+} from "../../shared/net/ip.ts";
 import type { Fields } from "../../shared/json-fields.ts";
 import { limits } from "../../shared/limits.ts";
 import type { Interval } from "./intervals.ts";

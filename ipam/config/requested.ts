@@ -1,6 +1,6 @@
 import { parseArgs } from "../../shared/cni/args.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { type Ip, parseIp, sameIp } from "../../shared/ip.ts";
+import { type Ip, parseIp, sameIp } from "../../shared/net/ip.ts";
 import { type Fields, show } from "../../shared/json-fields.ts";
 import { limits } from "../../shared/limits.ts";
 

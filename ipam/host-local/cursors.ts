@@ -1,4 +1,4 @@
-import { type Ip, parseIp } from "../../shared/ip.ts";
+import { type Ip, parseIp } from "../../shared/net/ip.ts";
 import { inheritedCursorMark } from "../allocate/marks.ts";
 import type { Lease } from "../lease.ts";
 import type { Store } from "../store/store.ts";

@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readdirSync, readSync } from "node:fs";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { formatIp, type Ip, parseIp } from "../../shared/ip.ts";
+import { formatIp, type Ip, parseIp } from "../../shared/net/ip.ts";
 import { limits } from "../../shared/limits.ts";
 import { addressOfName, type Holder, lockName, parseHolder, rangeSetOfCursor } from "./lease-file.ts";
 

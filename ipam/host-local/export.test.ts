@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { formatIp } from "../../shared/ip.ts";
+import { formatIp } from "../../shared/net/ip.ts";
 import { filesIn, hostLocalInScratch, leasesOf } from "../../test/support/host-local-directory.ts";
 import { configOf, ownerOf } from "../allocate/allocator-in-memory.ts";
 import type { Allocator } from "../allocator.ts";

@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { formatIp } from "../../shared/ip.ts";
+import { formatIp } from "../../shared/net/ip.ts";
 import { isWindows } from "../../shared/platform.ts";
 import type { Allocator } from "../allocator.ts";
 import type { Store } from "../store/store.ts";

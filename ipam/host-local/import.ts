@@ -1,7 +1,7 @@
 import { uptime } from "node:os";
 import { resolve } from "node:path";
 import type { Owner } from "../../shared/cni/types.ts";
-import { bitsOf, formatIp, type Ip } from "../../shared/ip.ts";
+import { bitsOf, formatIp, type Ip } from "../../shared/net/ip.ts";
 import { generationMark, inheritedCursorMark } from "../allocate/marks.ts";
 import { hasSubnet, subnetOf } from "../allocate/subnet.ts";
 import type { Allocator } from "../allocator.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { formatIp, parseIp } from "../../shared/ip.ts";
+import { formatIp, parseIp } from "../../shared/net/ip.ts";
 import { addressName, addressOfName, cursorName, holderText, parseHolder, rangeSetOfCursor } from "./lease-file.ts";
 
 describe("names", () => {

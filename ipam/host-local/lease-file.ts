@@ -1,5 +1,5 @@
 import { wrongContainerId, wrongIfname } from "../../shared/cni/names.ts";
-import { formatIp, type Ip, parseIp } from "../../shared/ip.ts";
+import { formatIp, type Ip, parseIp } from "../../shared/net/ip.ts";
 
 /**
  * The files of a host-local directory, as names and texts. One file per address in use: its name is the address,

@@ -1,4 +1,4 @@
-import { formatIp } from "../../shared/ip.ts";
+import { formatIp } from "../../shared/net/ip.ts";
 import { printable } from "../../shared/printable.ts";
 import type { ImportReport } from "./import.ts";
 

@@ -1,6 +1,6 @@
 import type { Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { formatIp, type Ip } from "../../shared/ip.ts";
+import { formatIp, type Ip } from "../../shared/net/ip.ts";
 import type { Attachment } from "../allocator.ts";
 import type { Store } from "../store/store.ts";
 

@@ -1,5 +1,5 @@
 import type { Owner } from "../../shared/cni/types.ts";
-import type { Cidr } from "../../shared/ip.ts";
+import type { Cidr } from "../../shared/net/ip.ts";
 import { generationMark } from "../allocate/marks.ts";
 import { subnetOf } from "../allocate/subnet.ts";
 import type { RangeSet } from "../config/ranges.ts";

@@ -1,6 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
 import type { Owner } from "../../shared/cni/types.ts";
-import { bitsOf, formatIp, type Ip } from "../../shared/ip.ts";
+import { bitsOf, formatIp, type Ip } from "../../shared/net/ip.ts";
 import { type Lease, leaseStates } from "../lease.ts";
 import { type AddressKey, ipOfKey, keyOfNumber, numberOfKey } from "../store/address-key.ts";
 import { type LeaseRow, leaseOf } from "../store/lease-row.ts";

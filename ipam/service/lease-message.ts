@@ -1,4 +1,4 @@
-import { formatCidr, formatIp } from "../../shared/ip.ts";
+import { formatCidr, formatIp } from "../../shared/net/ip.ts";
 import type { LeaseMessage } from "../../shared/proto/ipam-messages.ts";
 import type { Lease } from "../lease.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { formatIp, parseIp } from "../../shared/ip.ts";
+import { formatIp, parseIp } from "../../shared/net/ip.ts";
 import { distance, ipOfKey, ipOfNumber, keyOf, numberOf, numberOfKey } from "./address-key.ts";
 
 const ordered = [

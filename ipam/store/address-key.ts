@@ -1,5 +1,5 @@
 import { assert } from "../../shared/assert.ts";
-import { type Ip, ipOf } from "../../shared/ip.ts";
+import { type Ip, ipOf } from "../../shared/net/ip.ts";
 
 /**
  * Addresses as the database keeps them: 16 bytes, high byte first, IPv4 in its IPv4-mapped place

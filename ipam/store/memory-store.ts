@@ -1,6 +1,6 @@
 import { assert } from "../../shared/assert.ts";
 import type { Owner } from "../../shared/cni/types.ts";
-import { formatIp, type Ip, ipOf, sameIp } from "../../shared/ip.ts";
+import { formatIp, type Ip, ipOf, sameIp } from "../../shared/net/ip.ts";
 import type { Lease } from "../lease.ts";
 import { numberOf } from "./address-key.ts";
 import {

@@ -2,7 +2,7 @@ import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import { assert } from "../../shared/assert.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { CniError } from "../../shared/errors.ts";
-import type { Ip } from "../../shared/ip.ts";
+import type { Ip } from "../../shared/net/ip.ts";
 import type { Lease, LeaseState } from "../lease.ts";
 import {
   type AddressKey,

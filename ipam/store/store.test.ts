@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { formatIp, type Ip, parseIp } from "../../shared/ip.ts";
+import { formatIp, type Ip, parseIp } from "../../shared/net/ip.ts";
 import { random } from "../../test/support/random.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
 import type { Lease } from "../lease.ts";

@@ -1,6 +1,6 @@
 import { assert } from "../../shared/assert.ts";
 import type { Owner } from "../../shared/cni/types.ts";
-import type { Ip } from "../../shared/ip.ts";
+import type { Ip } from "../../shared/net/ip.ts";
 import type { Lease } from "../lease.ts";
 
 /** Which leases to read. All but `cooling` come by network and address. */

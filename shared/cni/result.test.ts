@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parseCidr, parseIp } from "../ip.ts";
+import { parseCidr, parseIp } from "../net/ip.ts";
 import { Fields } from "../json-fields.ts";
 import { encodeResult, parseResult } from "./result.ts";
 import type { CniResult } from "./types.ts";

@@ -1,4 +1,4 @@
-import type { Cidr, Ip } from "../ip.ts";
+import type { Cidr, Ip } from "../net/ip.ts";
 
 /**
  * A CNI result as Pipette keeps it: the richest shape (specification 1.1.0, "ADD Success").

@@ -1,6 +1,6 @@
 import { connect as connectPlain, type Socket } from "node:net";
 import { checkServerIdentity, connect as connectSecure, type TLSSocket } from "node:tls";
-import { parseIp } from "../ip.ts";
+import { parseIp } from "../net/ip.ts";
 import type { TlsMaterial } from "./access.ts";
 import { hostOf } from "./proxy.ts";
 

@@ -1,4 +1,4 @@
-import { contains, type Ip, parseCidr, parseIp } from "../ip.ts";
+import { contains, type Ip, parseCidr, parseIp } from "../net/ip.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

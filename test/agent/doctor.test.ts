@@ -5,13 +5,13 @@ import { DatabaseSync } from "node:sqlite";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import type { AgentConfig } from "../../agent/config/agent-config.ts";
 import { parseAgentConfig } from "../../agent/config/parse-agent-config.ts";
-import { examine } from "../../agent/doctor/examine.ts";
-import { doctorCommand } from "../../agent/doctor/mod.ts";
-import { repair } from "../../agent/doctor/repair.ts";
-import { parseRuntimeList, type RuntimeList } from "../../agent/doctor/runtime-list.ts";
-import { standingFindings } from "../../agent/doctor/standing.ts";
+import { examine } from "../../agent/commands/doctor/examine.ts";
+import { doctorCommand } from "../../agent/commands/doctor/mod.ts";
+import { repair } from "../../agent/commands/doctor/repair.ts";
+import { parseRuntimeList, type RuntimeList } from "../../agent/commands/doctor/runtime-list.ts";
+import { standingFindings } from "../../agent/commands/doctor/standing.ts";
 import type { Owner } from "../../shared/cni/types.ts";
-import { formatIp } from "../../shared/ip.ts";
+import { formatIp } from "../../shared/net/ip.ts";
 import { nodeService } from "../../shared/proto/services.ts";
 import {
   AgentHome,

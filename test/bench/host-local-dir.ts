@@ -1,5 +1,5 @@
 import { mkdirSync, writeFileSync } from "node:fs";
-import { firstOf, formatIp, parseCidr, plus } from "../../shared/ip.ts";
+import { firstOf, formatIp, parseCidr, plus } from "../../shared/net/ip.ts";
 
 /** Leases side by side in host-local's own files: one per address, and the last one given. */
 export function fillHostLocal(dataDir: string, network: string, subnet: string, leases: number): void {

@@ -1,6 +1,6 @@
 import { Allocator } from "../../ipam/mod.ts";
 import type { Owner } from "../../shared/cni/types.ts";
-import { formatCidr } from "../../shared/ip.ts";
+import { formatCidr } from "../../shared/net/ip.ts";
 
 /** What the store holds, read beside the plugin as the agent does it. */
 export async function leasesIn(dataDir: string) {

@@ -2,7 +2,7 @@ import { type BridgeNetwork, createBridgeDataPath } from "../../agent/datapath/b
 import type { AttachRequest, DataPath } from "../../agent/datapath/datapath.ts";
 import type { CniResult, Owner } from "../../shared/cni/types.ts";
 import { CniError } from "../../shared/errors.ts";
-import { type Cidr, type Ip, parseCidr, parseIp } from "../../shared/ip.ts";
+import { type Cidr, type Ip, parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { createLogger, type Logger } from "../../shared/log.ts";
 
 export function cidr(text: string): Cidr {

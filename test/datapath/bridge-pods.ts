@@ -1,6 +1,6 @@
 import type { DataPath } from "../../agent/datapath/datapath.ts";
 import { linkLocalOf } from "../../agent/datapath/link-local.ts";
-import { formatIp } from "../../shared/ip.ts";
+import { formatIp } from "../../shared/net/ip.ts";
 import { bytes } from "../support/frames/frame.ts";
 import { RawLink } from "../support/frames/raw-link.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { DataPath } from "../../agent/datapath/datapath.ts";
-import { addRoute, deleteRoute, Kernel, readChange } from "../../agent/netlink/mod.ts";
+import { addRoute, deleteRoute, Kernel, readChange } from "../../agent/protocols/netlink/mod.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { addressesInNamespaces } from "../../agent/netlink/mod.ts";
+import { addressesInNamespaces } from "../../agent/protocols/netlink/mod.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
 import { openDataPath, ownerOf, requestFor } from "./bridge-fixture.ts";

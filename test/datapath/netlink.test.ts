@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { linkGroup, retire } from "../../agent/datapath/veth/host-links.ts";
+import { linkGroup, retire } from "../../agent/datapath/linux/host-links.ts";
 import {
   addRoute,
   createBridge,
@@ -18,9 +18,9 @@ import {
   readNeighbour,
   readRoute,
   setLink,
-} from "../../agent/netlink/mod.ts";
-import { type Cidr, formatIp, parseCidr, parseIp, sameIp } from "../../shared/ip.ts";
-import { parseMac } from "../../shared/mac.ts";
+} from "../../agent/protocols/netlink/mod.ts";
+import { type Cidr, formatIp, parseCidr, parseIp, sameIp } from "../../shared/net/ip.ts";
+import { parseMac } from "../../shared/net/mac.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
 

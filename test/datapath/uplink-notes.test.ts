@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { LinuxHost } from "../../agent/datapath/ovs/linux/linux-host.ts";
-import { Kernel } from "../../agent/netlink/mod.ts";
+import { Kernel } from "../../agent/protocols/netlink/mod.ts";
 import { createLogger } from "../../shared/log.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";

@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import type { ServiceKeeper } from "../../agent/install/service-steps.ts";
-import type { Step } from "../../agent/install/step.ts";
-import { uninstallCommandWith } from "../../agent/install/uninstall-command.ts";
+import type { ServiceKeeper } from "../../agent/commands/install/service-steps.ts";
+import type { Step } from "../../agent/commands/install/step.ts";
+import { uninstallCommandWith } from "../../agent/commands/install/uninstall-command.ts";
 import { AgentHome, type AgentProcess, bridgeName, networkName, resultOf } from "../support/agent-process.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";

@@ -1,6 +1,6 @@
 import { closeSync, openSync, unlinkSync } from "node:fs";
 import { Allocator, parseIpamConfig } from "../../ipam/mod.ts";
-import { formatIp } from "../../shared/ip.ts";
+import { formatIp } from "../../shared/net/ip.ts";
 import { Fields } from "../../shared/json-fields.ts";
 import { random } from "../support/random.ts";
 

@@ -4,7 +4,7 @@ import { checkDatabase } from "../../ipam/check/check-store.ts";
 import { Allocator, parseIpamConfig } from "../../ipam/mod.ts";
 import { GrpcCode, type IpamClient, RpcError } from "../../ipam/service/ipam-client.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { formatCidr } from "../../shared/ip.ts";
+import { formatCidr } from "../../shared/net/ip.ts";
 import { Fields } from "../../shared/json-fields.ts";
 import { compileExecutables } from "../conformance/plugin.ts";
 import { brokenInvariants } from "../support/invariants.ts";

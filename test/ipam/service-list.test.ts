@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { SqliteStore } from "../../ipam/store/sqlite-store.ts";
-import { ipOf } from "../../shared/ip.ts";
+import { ipOf } from "../../shared/net/ip.ts";
 import { describeWith } from "../support/requires.ts";
 import { attachmentOf, ServiceHome, serviceConf } from "./service-process.ts";
 

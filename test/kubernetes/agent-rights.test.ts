@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { KubernetesRegistry } from "../../agent/nodes/kubernetes/kubernetes-registry.ts";
+import { KubernetesRegistry } from "../../agent/cluster/kubernetes/kubernetes-registry.ts";
 import { ApiClient, serviceAccountAccess } from "../../shared/kubernetes/mod.ts";
 import { createLogger } from "../../shared/log.ts";
 import { eventually } from "../support/agent-process.ts";

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { ScriptedApiServer } from "../../agent/nodes/kubernetes/scripted-api-server.ts";
+import { ScriptedApiServer } from "../../agent/cluster/kubernetes/scripted-api-server.ts";
 import { isObject } from "../../shared/json-fields.ts";
 import { describeWith } from "../support/requires.ts";
 import { ApiServer } from "./api-server.ts";

@@ -1,5 +1,5 @@
 import { Allocator, parseIpamConfig } from "../../ipam/mod.ts";
-import { formatIp } from "../../shared/ip.ts";
+import { formatIp } from "../../shared/net/ip.ts";
 import { Fields } from "../../shared/json-fields.ts";
 
 /**

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { nodeVariables } from "../../agent/config/node-variables.ts";
 import { parseAgentConfig } from "../../agent/config/parse-agent-config.ts";
-import { installCommand, uninstallCommand } from "../../agent/install/mod.ts";
+import { installCommand, uninstallCommand } from "../../agent/commands/install/mod.ts";
 import { agentCommand } from "../../agent/mod.ts";
-import { KubernetesRegistry } from "../../agent/nodes/kubernetes/kubernetes-registry.ts";
-import { ScriptedApiServer } from "../../agent/nodes/kubernetes/scripted-api-server.ts";
+import { KubernetesRegistry } from "../../agent/cluster/kubernetes/kubernetes-registry.ts";
+import { ScriptedApiServer } from "../../agent/cluster/kubernetes/scripted-api-server.ts";
 import { ApiClient, serviceAccountAccess } from "../../shared/kubernetes/mod.ts";
 import { createLogger } from "../../shared/log.ts";
 import { linuxPaths } from "../../shared/paths.linux.ts";

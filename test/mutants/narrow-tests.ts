@@ -18,7 +18,7 @@ const elsewhere: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Where the product begins. What cannot be reached from here is a double of tests. */
-const entries = ["main.ts", "ipam/main.ts", "ipam/service/ipam-client.ts", "agent/hcn/hcn-worker.windows.ts"];
+const entries = ["main.ts", "ipam/main.ts", "ipam/service/ipam-client.ts", "agent/protocols/hcn/hcn-worker.windows.ts"];
 
 /** Who imports whom in the repository, as it is in the work tree. */
 export class ImportGraph {

@@ -1,5 +1,5 @@
 import { readFragments } from "../../agent/datapath/ovs/program/requests.ts";
-import { addFlow, deleteFlows, type Flow, OpenFlowClient } from "../../agent/openflow/mod.ts";
+import { addFlow, deleteFlows, type Flow, OpenFlowClient } from "../../agent/protocols/openflow/mod.ts";
 import { bytes, EtherType, ethernet, ipv4, Protocol, udp } from "../support/frames/frame.ts";
 import { RawLink } from "../support/frames/raw-link.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";

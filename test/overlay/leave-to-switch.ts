@@ -1,5 +1,5 @@
 import { KernelBeside } from "../../agent/datapath/ovs/linux/kernel-beside.ts";
-import { Kernel } from "../../agent/netlink/mod.ts";
+import { Kernel } from "../../agent/protocols/netlink/mod.ts";
 import type { NetworkNamespace } from "../support/network-namespace.ts";
 
 /** Does to a namespace without an agent what an agent does: its kernel leaves what comes in by these interfaces to the switch. */

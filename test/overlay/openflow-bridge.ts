@@ -1,4 +1,4 @@
-import { type ClientOptions, OpenFlowClient } from "../../agent/openflow/mod.ts";
+import { type ClientOptions, OpenFlowClient } from "../../agent/protocols/openflow/mod.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { OpenVswitch } from "./open-vswitch.ts";
 

@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { readError } from "../../agent/openflow/error-message.ts";
+import { readError } from "../../agent/protocols/openflow/error-message.ts";
 import {
   addFlow,
   addGroup,
@@ -27,11 +27,11 @@ import {
   resubmit,
   toGroup,
   Version,
-} from "../../agent/openflow/mod.ts";
-import { writeMessage } from "../../agent/openflow/request.ts";
-import { WireReader } from "../../agent/openflow/wire-reader.ts";
-import { WireWriter } from "../../agent/openflow/wire-writer.ts";
-import { parseCidr } from "../../shared/ip.ts";
+} from "../../agent/protocols/openflow/mod.ts";
+import { writeMessage } from "../../agent/protocols/openflow/request.ts";
+import { WireReader } from "../../agent/protocols/openflow/wire-reader.ts";
+import { WireWriter } from "../../agent/protocols/openflow/wire-writer.ts";
+import { parseCidr } from "../../shared/net/ip.ts";
 import { describeWith } from "../support/requires.ts";
 import { OpenFlowBridge } from "./openflow-bridge.ts";
 import { namedMeter, pipelineFlows } from "./pipeline-flows.ts";

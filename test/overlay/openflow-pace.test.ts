@@ -12,8 +12,8 @@ import {
   type OpenFlowClient,
   resubmit,
   setField,
-} from "../../agent/openflow/mod.ts";
-import { ipOf } from "../../shared/ip.ts";
+} from "../../agent/protocols/openflow/mod.ts";
+import { ipOf } from "../../shared/net/ip.ts";
 import { summarize } from "../bench/stats.ts";
 import { describeWith } from "../support/requires.ts";
 import { OpenFlowBridge } from "./openflow-bridge.ts";

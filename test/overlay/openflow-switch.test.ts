@@ -35,7 +35,7 @@ import {
   toGroup,
   usePacketIn2,
   Version,
-} from "../../agent/openflow/mod.ts";
+} from "../../agent/protocols/openflow/mod.ts";
 import { describeWith } from "../support/requires.ts";
 import { OpenFlowBridge } from "./openflow-bridge.ts";
 

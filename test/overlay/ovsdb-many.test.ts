@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openStream } from "../../agent/ovsdb/byte-stream.ts";
-import { insertBridge, OvsdbClient, Transaction, transactAndApply } from "../../agent/ovsdb/mod.ts";
+import { openStream } from "../../agent/protocols/ovsdb/byte-stream.ts";
+import { insertBridge, OvsdbClient, Transaction, transactAndApply } from "../../agent/protocols/ovsdb/mod.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
 import { OpenVswitch } from "./open-vswitch.ts";

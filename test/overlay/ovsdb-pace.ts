@@ -5,7 +5,7 @@ import {
   removePorts,
   Transaction,
   transactAndApply,
-} from "../../agent/ovsdb/mod.ts";
+} from "../../agent/protocols/ovsdb/mod.ts";
 import type { OpenVswitch } from "./open-vswitch.ts";
 
 export const pacedColumns = {

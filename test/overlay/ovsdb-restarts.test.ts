@@ -10,7 +10,7 @@ import {
   Transaction,
   transactAndApply,
   waitForOfport,
-} from "../../agent/ovsdb/mod.ts";
+} from "../../agent/protocols/ovsdb/mod.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
 import { OpenVswitch } from "./open-vswitch.ts";

@@ -1,5 +1,5 @@
 import { type TableName, tables } from "../../agent/datapath/ovs/pipeline/tables.ts";
-import { addFlow, deleteFlows, type Flow, type OpenFlowClient } from "../../agent/openflow/mod.ts";
+import { addFlow, deleteFlows, type Flow, type OpenFlowClient } from "../../agent/protocols/openflow/mod.ts";
 import { OpenFlowBridge } from "./openflow-bridge.ts";
 
 /** What a traced packet met. */

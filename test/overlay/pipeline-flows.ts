@@ -17,8 +17,8 @@ import {
   setField,
   throughMeter,
   whole,
-} from "../../agent/openflow/mod.ts";
-import { parseCidr, parseIp } from "../../shared/ip.ts";
+} from "../../agent/protocols/openflow/mod.ts";
+import { parseCidr, parseIp } from "../../shared/net/ip.ts";
 
 import { serviceFlows, trackingFlows } from "./service-flows.ts";
 

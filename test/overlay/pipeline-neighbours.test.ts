@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { linkLocalOf } from "../../agent/datapath/link-local.ts";
-import { addFlow, deleteFlows, type Flow, type OpenFlowClient, setConfig } from "../../agent/openflow/mod.ts";
-import { formatIp } from "../../shared/ip.ts";
+import { addFlow, deleteFlows, type Flow, type OpenFlowClient, setConfig } from "../../agent/protocols/openflow/mod.ts";
+import { formatIp } from "../../shared/net/ip.ts";
 import { forgetNeighbours } from "../support/forget-neighbours.ts";
 import { fragments } from "../support/frames/fragments.ts";
 import {

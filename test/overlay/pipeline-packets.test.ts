@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { tables } from "../../agent/datapath/ovs/pipeline/tables.ts";
-import { addFlow, deleteFlows, type Flow, type OpenFlowClient } from "../../agent/openflow/mod.ts";
+import { addFlow, deleteFlows, type Flow, type OpenFlowClient } from "../../agent/protocols/openflow/mod.ts";
 import { forgetNeighbours } from "../support/forget-neighbours.ts";
 import type { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";

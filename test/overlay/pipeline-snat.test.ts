@@ -3,8 +3,8 @@ import type { PipelineContext } from "../../agent/datapath/ovs/pipeline/context.
 import { markSnat, Priority, rememberSource, step } from "../../agent/datapath/ovs/pipeline/mod.ts";
 import { connectionMarks, registers, zones } from "../../agent/datapath/ovs/pipeline/registers.ts";
 import { tables } from "../../agent/datapath/ovs/pipeline/tables.ts";
-import { ct, type Flow, load, match } from "../../agent/openflow/mod.ts";
-import { parseIp } from "../../shared/ip.ts";
+import { ct, type Flow, load, match } from "../../agent/protocols/openflow/mod.ts";
+import { parseIp } from "../../shared/net/ip.ts";
 import { describeWith } from "../support/requires.ts";
 import { PipelineBridge } from "./pipeline-bridge.ts";
 import { addressOf, contexts, type Host, macs, nodeFlows, packet, type Version } from "./pipeline-node.ts";

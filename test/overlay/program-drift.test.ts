@@ -19,8 +19,8 @@ import {
   type OpenFlowClient,
   output,
   setConfig,
-} from "../../agent/openflow/mod.ts";
-import { parseCidr, parseIp } from "../../shared/ip.ts";
+} from "../../agent/protocols/openflow/mod.ts";
+import { parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { createLogger } from "../../shared/log.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";

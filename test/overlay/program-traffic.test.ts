@@ -6,7 +6,7 @@ import { OpenFlowProgram } from "../../agent/datapath/ovs/program/mod.ts";
 import { placePart } from "../../agent/datapath/ovs/program/placed-part.ts";
 import { SwitchState } from "../../agent/datapath/ovs/program/switch-state.ts";
 import type { Part } from "../../agent/datapath/ovs/switch-program.ts";
-import { deleteFlows } from "../../agent/openflow/mod.ts";
+import { deleteFlows } from "../../agent/protocols/openflow/mod.ts";
 import { describeWith } from "../support/requires.ts";
 import { addressOf, contexts, pods } from "./pipeline-node.ts";
 import { PodBridge } from "./pipeline-pods.ts";

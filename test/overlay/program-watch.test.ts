@@ -25,7 +25,7 @@ import {
   output,
   throughMeter,
   toGroup,
-} from "../../agent/openflow/mod.ts";
+} from "../../agent/protocols/openflow/mod.ts";
 import { createLogger } from "../../shared/log.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";

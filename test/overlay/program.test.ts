@@ -15,7 +15,7 @@ import {
   output,
   resubmit,
   toGroup,
-} from "../../agent/openflow/mod.ts";
+} from "../../agent/protocols/openflow/mod.ts";
 import { describeWith } from "../support/requires.ts";
 import { OpenFlowBridge } from "./openflow-bridge.ts";
 

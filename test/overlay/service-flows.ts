@@ -15,8 +15,8 @@ import {
   setField,
   toGroup,
   whole,
-} from "../../agent/openflow/mod.ts";
-import { parseCidr, parseIp } from "../../shared/ip.ts";
+} from "../../agent/protocols/openflow/mod.ts";
+import { parseCidr, parseIp } from "../../shared/net/ip.ts";
 
 const ip = (text: string) => parseIp(text)!;
 const cidr = (text: string) => parseCidr(text)!;

@@ -6,8 +6,8 @@ import type { Service, ServiceSource } from "../../agent/datapath/ovs/services/s
 import { ServiceKeeper } from "../../agent/datapath/ovs/services/service-keeper.ts";
 import { serviceRoutes } from "../../agent/datapath/ovs/services/service-routes.ts";
 import type { Part } from "../../agent/datapath/ovs/switch-program.ts";
-import { LiveValue } from "../../agent/live-value.ts";
-import { formatCidr, formatIp, parseCidr, parseIp } from "../../shared/ip.ts";
+import { LiveValue } from "../../shared/async/live-value.ts";
+import { formatCidr, formatIp, parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { createLogger } from "../../shared/log.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";
 import { withoutChecksumOffload } from "./lab/checksum-offload.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Endpoint, Service } from "../../agent/datapath/ovs/services/service.ts";
-import { parseIp } from "../../shared/ip.ts";
+import { parseIp } from "../../shared/net/ip.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
 import { call, DatagramClient, NamedServer, tally } from "./named-server.ts";

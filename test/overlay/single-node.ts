@@ -1,4 +1,4 @@
-import { linkGroup } from "../../agent/datapath/veth/host-links.ts";
+import { linkGroup } from "../../agent/datapath/linux/host-links.ts";
 import { executables } from "../conformance/plugin.ts";
 import { nodeOn } from "./lab/addresses.ts";
 import { type LabDataPath, LabNode, type NicShape, podBridges } from "./lab/lab-node.ts";

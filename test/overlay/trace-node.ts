@@ -6,7 +6,7 @@ import { baseFlows, peerFlows, podFlows } from "../../agent/datapath/ovs/pipelin
 import { formatIdentity, roleIds } from "../../agent/datapath/ovs/port-identity.ts";
 import type { Service } from "../../agent/datapath/ovs/services/service.ts";
 import { servicePart } from "../../agent/datapath/ovs/services/service-flows.ts";
-import type { ClusterNode } from "../../agent/nodes/node-registry.ts";
+import type { ClusterNode } from "../../agent/cluster/node-registry.ts";
 import {
   addFlow,
   addGroup,
@@ -14,9 +14,9 @@ import {
   deleteFlows,
   type Flow,
   type OpenFlowClient,
-} from "../../agent/openflow/mod.ts";
-import { traceCommand } from "../../agent/trace/mod.ts";
-import { type Cidr, type Ip, parseCidr, parseIp } from "../../shared/ip.ts";
+} from "../../agent/protocols/openflow/mod.ts";
+import { traceCommand } from "../../agent/commands/trace/mod.ts";
+import { type Cidr, type Ip, parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { runAt, type TerminalRun } from "../support/terminal-run.ts";
 import { OpenFlowBridge } from "./openflow-bridge.ts";
 

@@ -1,10 +1,10 @@
-import type { Endpoint } from "../../agent/nodes/etcd/client/endpoint.ts";
-import { parseEndpoints } from "../../agent/nodes/etcd/client/endpoint.ts";
-import { keyOf, textOf } from "../../agent/nodes/etcd/client/operations.ts";
-import { watch } from "../../agent/nodes/etcd/client/watch.ts";
-import type { WatchResponse } from "../../agent/nodes/etcd/client/watch-messages.ts";
-import { readNode, readOwner } from "../../agent/nodes/etcd/records.ts";
-import { formatCidr } from "../../shared/ip.ts";
+import type { Endpoint } from "../../agent/protocols/etcd/endpoint.ts";
+import { parseEndpoints } from "../../agent/protocols/etcd/endpoint.ts";
+import { keyOf, textOf } from "../../agent/protocols/etcd/operations.ts";
+import { watch } from "../../agent/protocols/etcd/watch.ts";
+import type { WatchResponse } from "../../agent/protocols/etcd/watch-messages.ts";
+import { readNode, readOwner } from "../../agent/cluster/etcd/records.ts";
+import { formatCidr } from "../../shared/net/ip.ts";
 
 /**
  * Replays everything that ever happened to the registry from etcd's history, and looks after each single revision whether

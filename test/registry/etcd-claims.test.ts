@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createEtcdRegistry, type EtcdNodeRegistry, type EtcdRegistryOptions } from "../../agent/nodes/etcd/mod.ts";
-import type { ClusterNode } from "../../agent/nodes/node-registry.ts";
-import { parseCidr, parseIp } from "../../shared/ip.ts";
+import { createEtcdRegistry, type EtcdNodeRegistry, type EtcdRegistryOptions } from "../../agent/cluster/etcd/mod.ts";
+import type { ClusterNode } from "../../agent/cluster/node-registry.ts";
+import { parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { describeWith } from "../support/requires.ts";
 import { replay } from "./etcd-bijection.ts";
 import { EtcdCluster } from "./etcd-cluster.ts";

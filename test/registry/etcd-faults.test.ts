@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { afterEach, expect, test } from "vitest";
-import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/nodes/etcd/mod.ts";
-import type { ClusterNode } from "../../agent/nodes/node-registry.ts";
-import { parseCidr } from "../../shared/ip.ts";
+import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/cluster/etcd/mod.ts";
+import type { ClusterNode } from "../../agent/cluster/node-registry.ts";
+import { parseCidr } from "../../shared/net/ip.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { random } from "../support/random.ts";
 import { describeWith } from "../support/requires.ts";

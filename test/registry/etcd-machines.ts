@@ -1,5 +1,5 @@
-import type { ClusterNode, Registration } from "../../agent/nodes/node-registry.ts";
-import { formatCidr, parseIp } from "../../shared/ip.ts";
+import type { ClusterNode, Registration } from "../../agent/cluster/node-registry.ts";
+import { formatCidr, parseIp } from "../../shared/net/ip.ts";
 
 /** What the `i`th machine of a test says of itself. */
 export const machine = (i: number): Registration => ({

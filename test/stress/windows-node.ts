@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { formatIp } from "../../shared/ip.ts";
+import { formatIp } from "../../shared/net/ip.ts";
 import { addressesOf as addressesOfEndpoint, WindowsNode } from "../windows/agent/windows-node.ts";
 import { deleteNamespace } from "../windows/hns/namespaces.ts";
 import { onDriveZ, WinePrefix } from "../windows/wine/prefix.ts";

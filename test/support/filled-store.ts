@@ -1,7 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { Allocator } from "../../ipam/mod.ts";
 import { keyOf, keyOfNumber, numberOf } from "../../ipam/store/address-key.ts";
-import { type Cidr, firstOf, plus } from "../../shared/ip.ts";
+import { type Cidr, firstOf, plus } from "../../shared/net/ip.ts";
 import { random } from "./random.ts";
 
 /** How full a pool is and how its leases lie in it. */

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { findAdapter, handBackAddress, prepareHost } from "../../agent/windows-host/mod.ts";
+import { findAdapter, handBackAddress, prepareHost } from "../../agent/datapath/hns/windows-host/mod.ts";
 import { deleteHnsNetwork, makeHnsNetwork } from "./node-state.ts";
 import { HostFixture, ip } from "./set-up-fixture.ts";
 

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { type HostRunner, startedPods } from "../../agent/windows-host/mod.ts";
-import { renderPipeline, renderScript } from "../../agent/windows-host/script.ts";
-import { listings } from "../../agent/windows-host/tables.ts";
+import { type HostRunner, startedPods } from "../../agent/datapath/hns/windows-host/mod.ts";
+import { renderPipeline, renderScript } from "../../agent/datapath/hns/windows-host/script.ts";
+import { listings } from "../../agent/datapath/hns/windows-host/tables.ts";
 import { makeInternalPort, startContainer } from "./node-state.ts";
 import { gateway, OvsNode } from "./ovs-gateway-fixture.ts";
 import { HostFixture } from "./set-up-fixture.ts";

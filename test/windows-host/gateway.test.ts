@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { prepareHost, setUpHost } from "../../agent/windows-host/mod.ts";
-import { formatCidr, formatIp } from "../../shared/ip.ts";
+import { prepareHost, setUpHost } from "../../agent/datapath/hns/windows-host/mod.ts";
+import { formatCidr, formatIp } from "../../shared/net/ip.ts";
 import { deleteInternalPort, makeHnsNetwork, makeInternalPort } from "./node-state.ts";
 import { gateway, OvsNode, toNode, toServices } from "./ovs-gateway-fixture.ts";
 import { cidr, ip } from "./set-up-fixture.ts";

@@ -1,4 +1,4 @@
-import { type HostSettings, prepareHost, setUpHost } from "../../agent/windows-host/mod.ts";
+import { type HostSettings, prepareHost, setUpHost } from "../../agent/datapath/hns/windows-host/mod.ts";
 import { makeHnsNetwork, makeInternalPort } from "./node-state.ts";
 import { cidr, HostFixture, ip } from "./set-up-fixture.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { startedPods } from "../../agent/windows-host/mod.ts";
+import { startedPods } from "../../agent/datapath/hns/windows-host/mod.ts";
 import { startContainer } from "./node-state.ts";
 import { HostFixture } from "./set-up-fixture.ts";
 

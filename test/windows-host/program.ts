@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { openHostRunner } from "../../agent/windows-host/powershell.windows.ts";
-import type { Statement } from "../../agent/windows-host/script.ts";
+import { openHostRunner } from "../../agent/datapath/hns/windows-host/powershell.windows.ts";
+import type { Statement } from "../../agent/datapath/hns/windows-host/script.ts";
 
 /**
  * Compiled for Windows: runs the statements in the file of the first argument, with the deadline of the second, and

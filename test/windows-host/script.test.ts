@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { createHostRunner, type Ended } from "../../agent/windows-host/runner.ts";
-import { quote, renderPipeline, renderScript } from "../../agent/windows-host/script.ts";
+import { createHostRunner, type Ended } from "../../agent/datapath/hns/windows-host/runner.ts";
+import { quote, renderPipeline, renderScript } from "../../agent/datapath/hns/windows-host/script.ts";
 import { readScript } from "./read-script.ts";
 
 const hostile = [

@@ -8,8 +8,8 @@ import {
   type HostSettings,
   prepareHost,
   setUpHost,
-} from "../../agent/windows-host/mod.ts";
-import { type Cidr, type Ip, parseCidr, parseIp } from "../../shared/ip.ts";
+} from "../../agent/datapath/hns/windows-host/mod.ts";
+import { type Cidr, type Ip, parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { NodeInMemory } from "./node-in-memory.ts";
 import { deleteHnsNetwork, freshNode, makeHnsNetwork, type NodeState } from "./node-state.ts";
 

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { setUpHost } from "../../agent/windows-host/mod.ts";
+import { setUpHost } from "../../agent/datapath/hns/windows-host/mod.ts";
 import { deleteHnsNetwork, type Item, type NodeState } from "./node-state.ts";
 import { cidr, HostFixture, ip, restored, steps } from "./set-up-fixture.ts";
 

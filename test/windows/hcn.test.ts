@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { functionNames } from "../../agent/hcn/native.ts";
+import { functionNames } from "../../agent/protocols/hcn/native.ts";
 import { allClosed, compileDriver, endpoint, network } from "./hcn/driver.ts";
 import { RemoteHcn } from "./hcn/remote-hcn.ts";
 import type { HnsService } from "./hns/hns-service.ts";

@@ -1,7 +1,7 @@
-import { parseMac } from "../../../shared/mac.ts";
-import { addPortMac, type Link, type Message, setPodPort } from "../../netlink/mod.ts";
-import { linkGroup } from "../veth/host-links.ts";
-import type { HostSide } from "../veth/host-side.ts";
+import { parseMac } from "../../../shared/net/mac.ts";
+import { addPortMac, type Link, type Message, setPodPort } from "../../protocols/netlink/mod.ts";
+import { linkGroup } from "../linux/host-links.ts";
+import type { HostSide } from "../linux/host-side.ts";
 import type { PortGuard } from "./port-guard.ts";
 
 /** What makes a host's end a pod's port, beside that it is one. */

@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { type Cidr, firstOf, formatCidr, formatIp, plus, sameIp } from "../../../shared/ip.ts";
+import { type Cidr, firstOf, formatCidr, formatIp, plus, sameIp } from "../../../shared/net/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
 import {
   deleteLink,
@@ -9,13 +9,13 @@ import {
   type Link,
   type NetlinkSocket,
   type Table,
-} from "../../netlink/mod.ts";
-import type { HostChange } from "../../windows-host/mod.ts";
+} from "../../protocols/netlink/mod.ts";
+import type { HostChange } from "../hns/windows-host/mod.ts";
 import { attempt } from "../clean-up-step.ts";
-import { removeNodeRoutes } from "../host/node-routes.ts";
-import { packetTable } from "../host/packet-rules.ts";
-import { addressesOn, allLinks, linkOrNone } from "../veth/host-links.ts";
-import { PodPairs } from "../veth/pod-pairs.ts";
+import { removeNodeRoutes } from "../linux/node-routes.ts";
+import { packetTable } from "../linux/packet-rules.ts";
+import { addressesOn, allLinks, linkOrNone } from "../linux/host-links.ts";
+import { PodPairs } from "../linux/pod-pairs.ts";
 
 /** Of each network what says where it is. */
 interface Leaving {

@@ -1,5 +1,5 @@
-import type { Link } from "../../netlink/mod.ts";
-import { differs } from "../veth/compare.ts";
+import type { Link } from "../../protocols/netlink/mod.ts";
+import { differs } from "../linux/compare.ts";
 
 /** The host's end: up and a port of the bridge. */
 export function compareHostEnd(link: Link, bridge: Link): void {

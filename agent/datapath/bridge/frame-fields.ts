@@ -1,4 +1,4 @@
-import { compare, type Expression, type Field, masked, payload } from "../../netlink/mod.ts";
+import { compare, type Expression, type Field, masked, payload } from "../../protocols/netlink/mod.ts";
 
 /** Where a frame has what the rules for pods' ports compare. */
 

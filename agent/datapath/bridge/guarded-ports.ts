@@ -1,10 +1,10 @@
 import type { Owner } from "../../../shared/cni/types.ts";
-import { type Link, type NetlinkSocket, setLink } from "../../netlink/mod.ts";
-import { differs } from "../veth/compare.ts";
-import { linkGroup, linkOrNone } from "../veth/host-links.ts";
-import type { HostSide } from "../veth/host-side.ts";
-import { interfaceError } from "../veth/kernel-errors.ts";
-import type { Attachment, PodPairs } from "../veth/pod-pairs.ts";
+import { type Link, type NetlinkSocket, setLink } from "../../protocols/netlink/mod.ts";
+import { differs } from "../linux/compare.ts";
+import { linkGroup, linkOrNone } from "../linux/host-links.ts";
+import type { HostSide } from "../linux/host-side.ts";
+import { interfaceError } from "../linux/kernel-errors.ts";
+import type { Attachment, PodPairs } from "../linux/pod-pairs.ts";
 import { bridgeSide, isPodPort, podPort } from "./bridge-side.ts";
 import type { BridgeDataPathOptions, BridgeNetwork } from "./options.ts";
 import { PortGuard } from "./port-guard.ts";

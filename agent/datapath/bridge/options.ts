@@ -1,5 +1,5 @@
 import type { Owner } from "../../../shared/cni/types.ts";
-import type { Cidr, Ip } from "../../../shared/ip.ts";
+import type { Cidr, Ip } from "../../../shared/net/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
 import type { BridgeCluster } from "./other-nodes.ts";
 

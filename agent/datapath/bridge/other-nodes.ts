@@ -1,11 +1,11 @@
-import { type Cidr, contains, formatCidr } from "../../../shared/ip.ts";
+import { type Cidr, contains, formatCidr } from "../../../shared/net/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
-import type { Live } from "../../live-value.ts";
-import { listRoutes, type NetlinkSocket, readRoute } from "../../netlink/mod.ts";
-import { addressOnLink } from "../../nodes/address-on-link.ts";
-import type { ClusterNode } from "../../nodes/node-registry.ts";
-import { Settler } from "../../settler.ts";
-import { routeProtocol, setNodeRoutes } from "../host/node-routes.ts";
+import type { Live } from "../../../shared/async/live-value.ts";
+import { listRoutes, type NetlinkSocket, readRoute } from "../../protocols/netlink/mod.ts";
+import { addressOnLink } from "../../cluster/address-on-link.ts";
+import type { ClusterNode } from "../../cluster/node-registry.ts";
+import { Settler } from "../../../shared/async/settler.ts";
+import { routeProtocol, setNodeRoutes } from "../linux/node-routes.ts";
 import { type NodeRoute, type RefusedRoute, refusedRoute } from "../node-route.ts";
 
 /** The cluster that this node has joined. */

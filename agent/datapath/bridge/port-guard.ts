@@ -1,7 +1,7 @@
 import type { Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { type Ip, ipOf, sameIp } from "../../../shared/ip.ts";
-import { formatMac, parseMac } from "../../../shared/mac.ts";
+import { type Ip, ipOf, sameIp } from "../../../shared/net/ip.ts";
+import { formatMac, parseMac } from "../../../shared/net/mac.ts";
 import {
   type Element,
   Errno,
@@ -10,12 +10,12 @@ import {
   ipFromBytes,
   isRefusal,
   type NetlinkSocket,
-} from "../../netlink/mod.ts";
-import { absentRuleset, presentElements } from "../host/absent-rules.ts";
-import { installRuleset, missingFromRuleset } from "../host/rule-keeper.ts";
-import { elementName, lackingElements, putElements, standingElements, takeElements } from "../host/set-elements.ts";
+} from "../../protocols/netlink/mod.ts";
+import { absentRuleset, presentElements } from "../linux/absent-rules.ts";
+import { installRuleset, missingFromRuleset } from "../linux/rule-keeper.ts";
+import { elementName, lackingElements, putElements, standingElements, takeElements } from "../linux/set-elements.ts";
 import { linkLocalOf } from "../link-local.ts";
-import { sameOwner } from "../veth/alias.ts";
+import { sameOwner } from "../linux/alias.ts";
 import type { BridgeNetwork } from "./options.ts";
 import { portRuleset } from "./port-rules.ts";
 

@@ -10,8 +10,8 @@ import {
   type Rule,
   type Table,
   upperProtocol,
-} from "../../netlink/mod.ts";
-import type { Ruleset } from "../host/rule-keeper.ts";
+} from "../../protocols/netlink/mod.ts";
+import type { Ruleset } from "../linux/rule-keeper.ts";
 import {
   arpHead,
   arpOperation,

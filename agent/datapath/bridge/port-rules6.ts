@@ -7,7 +7,7 @@ import {
   hasExtensionHeader,
   type Rule,
   upperProtocol,
-} from "../../netlink/mod.ts";
+} from "../../protocols/netlink/mod.ts";
 import {
   destination6,
   fragment6,

@@ -1,4 +1,4 @@
-import { counter, drop, type Expression, type Rule, type Table } from "../../netlink/mod.ts";
+import { counter, drop, type Expression, type Rule, type Table } from "../../protocols/netlink/mod.ts";
 
 /** Makes a rule of one table. @param leadsTo chain that decides about what has passed `expressions` */
 export type RuleMaker = (chain: string, comment: string, expressions: readonly Expression[], leadsTo?: string) => Rule;

@@ -1,9 +1,9 @@
-import { formatIp } from "../../../shared/ip.ts";
-import { formatMac } from "../../../shared/mac.ts";
-import { type Link, listPortMacs, readPortMac } from "../../netlink/mod.ts";
+import { formatIp } from "../../../shared/net/ip.ts";
+import { formatMac } from "../../../shared/net/mac.ts";
+import { type Link, listPortMacs, readPortMac } from "../../protocols/netlink/mod.ts";
 import { gatewayAddress } from "../gateway-address.ts";
-import { ifStillThere } from "../veth/host-links.ts";
-import type { PodPairs } from "../veth/pod-pairs.ts";
+import { ifStillThere } from "../linux/host-links.ts";
+import type { PodPairs } from "../linux/pod-pairs.ts";
 import type { BridgeDataPathOptions, BridgeNetwork } from "./options.ts";
 import type { GuardedPod, PortGuard } from "./port-guard.ts";
 

@@ -1,5 +1,5 @@
 import type { Logger } from "../../../shared/log.ts";
-import { type HostRunner, startedPods } from "../../windows-host/mod.ts";
+import { type HostRunner, startedPods } from "./windows-host/mod.ts";
 import type { DataPath } from "../datapath.ts";
 import { podMtu } from "../ovs/mtu.ts";
 import type { OvsNodeOptions } from "../ovs/options.ts";

@@ -1,6 +1,6 @@
 import type { CniResult } from "../../../shared/cni/types.ts";
-import { type Cidr, firstOf, formatCidr, formatIp, type Ip, plus } from "../../../shared/ip.ts";
-import type { HcnDocument } from "../../hcn/mod.ts";
+import { type Cidr, firstOf, formatCidr, formatIp, type Ip, plus } from "../../../shared/net/ip.ts";
+import type { HcnDocument } from "../../protocols/hcn/mod.ts";
 import { gatewayOf } from "../gateway-of.ts";
 import type { HnsNetwork, NodeAdapter } from "./options.ts";
 import type { EndpointPolicy } from "./policies.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { HcnEndpoint } from "../../hcn/mod.ts";
+import type { HcnEndpoint } from "../../protocols/hcn/mod.ts";
 import { EndpointListing } from "./endpoint-listing.ts";
 
 const endpoint = (id: string): HcnEndpoint => ({

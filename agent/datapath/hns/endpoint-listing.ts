@@ -1,4 +1,4 @@
-import type { HcnEndpoint } from "../../hcn/mod.ts";
+import type { HcnEndpoint } from "../../protocols/hcn/mod.ts";
 
 /**
  * The endpoints of the node, ours and all others, as they were at the last listing and by what we did since. A

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Owner } from "../../../shared/cni/types.ts";
 import { parseJson } from "../../../shared/json.ts";
 import { isObject } from "../../../shared/json-fields.ts";
-import type { HcnDocument } from "../../hcn/mod.ts";
+import type { HcnDocument } from "../../protocols/hcn/mod.ts";
 
 /** What it takes to make an endpoint again that HNS has lost. */
 export interface MadeEndpoint {

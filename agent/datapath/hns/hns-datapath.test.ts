@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { formatIp } from "../../../shared/ip.ts";
-import type { HcnCallName } from "../../hcn/hcn-in-memory.ts";
+import { formatIp } from "../../../shared/net/ip.ts";
+import type { HcnCallName } from "../../protocols/hcn/hcn-in-memory.ts";
 import { endpointId } from "./endpoint-id.ts";
 import {
   type HnsInMemory,

@@ -1,8 +1,8 @@
 import { containerKind } from "../../../shared/cni/container-kind.ts";
 import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { type Cidr, contains, type Ip, parseIp } from "../../../shared/ip.ts";
-import { type HcnEndpoint, HcnError } from "../../hcn/mod.ts";
+import { type Cidr, contains, type Ip, parseIp } from "../../../shared/net/ip.ts";
+import { type HcnEndpoint, HcnError } from "../../protocols/hcn/mod.ts";
 import type { Attached, AttachRequest, DataPath, Missing, Problem } from "../datapath.ts";
 import { hostIfname } from "../owner-names.ts";
 import { endpointDocument, overlayMac } from "./documents.ts";

@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { HcnError } from "../../hcn/mod.ts";
+import { HcnError } from "../../protocols/hcn/mod.ts";
 
 /**
  * What an ADD or a DEL answers for a failure of HNS. A call that was given up and a service that is away are worth

@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { type Cidr, formatCidr, formatIp, hostBlock, parseCidr } from "../../../shared/ip.ts";
+import { type Cidr, formatCidr, formatIp, hostBlock, parseCidr } from "../../../shared/net/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
 import {
   type GatewayPort,
@@ -12,7 +12,7 @@ import {
   type SettingsRoute,
   savedAdapter,
   setUpHost,
-} from "../../windows-host/mod.ts";
+} from "./windows-host/mod.ts";
 import type { NodeRoute, RefusedRoute } from "../node-route.ts";
 import type { HostNetwork } from "../ovs/host-network.ts";
 import { networkGateway } from "./documents.ts";

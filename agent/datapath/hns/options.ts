@@ -1,8 +1,8 @@
 import type { Owner } from "../../../shared/cni/types.ts";
-import type { Cidr } from "../../../shared/ip.ts";
+import type { Cidr } from "../../../shared/net/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
 import type { HnsConfig } from "../../config/agent-config.ts";
-import type { Hcn } from "../../hcn/mod.ts";
+import type { Hcn } from "../../protocols/hcn/mod.ts";
 
 /** One network on this node, on an HNS network of its own. */
 export interface HnsNetwork {

@@ -1,6 +1,6 @@
 import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { type Cidr, formatIp, type Ip } from "../../../shared/ip.ts";
+import { type Cidr, formatIp, type Ip } from "../../../shared/net/ip.ts";
 import type { Attached, AttachRequest, DataPath, Missing, Problem } from "../datapath.ts";
 import type { ConnectedPod, OverlayNode, PodPort } from "../ovs/options.ts";
 import { ownerParts } from "../owner-names.ts";

@@ -1,5 +1,5 @@
-import { formatIp } from "../../../shared/ip.ts";
-import type { HcnDocument } from "../../hcn/mod.ts";
+import { formatIp } from "../../../shared/net/ip.ts";
+import type { HcnDocument } from "../../protocols/hcn/mod.ts";
 import type { PortMapping } from "../datapath.ts";
 import type { HnsNetwork } from "./options.ts";
 

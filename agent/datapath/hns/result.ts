@@ -1,7 +1,7 @@
 import type { CniInterface, CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { formatCidr, formatIp } from "../../../shared/ip.ts";
-import type { HcnEndpoint } from "../../hcn/mod.ts";
+import { formatCidr, formatIp } from "../../../shared/net/ip.ts";
+import type { HcnEndpoint } from "../../protocols/hcn/mod.ts";
 
 /** As CNI writes it: `00:15:5d:01:02:03`. */
 const cniMac = (mac: string): string => mac.toLowerCase().replaceAll("-", ":");

@@ -1,7 +1,7 @@
 import type { Logger } from "../../../shared/log.ts";
-import { LookSoon } from "../../look-soon.ts";
-import { parseAddress } from "../../ovsdb/mod.ts";
-import { controlPlaces, openControl } from "../../switch-control/mod.ts";
+import { LookSoon } from "../../../shared/async/look-soon.ts";
+import { parseAddress } from "../../protocols/ovsdb/mod.ts";
+import { controlPlaces, openControl } from "../../protocols/switch-control/mod.ts";
 
 /**
  * What a switch in user space has cached of its flows. When they change it puts the cache right, and Open vSwitch before

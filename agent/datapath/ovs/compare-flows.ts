@@ -1,6 +1,6 @@
 import { isWindows } from "../../../shared/platform.ts";
-import { type Flow, flowText, OpenFlowClient, parseAddress } from "../../openflow/mod.ts";
-import { differs } from "../veth/compare.ts";
+import { type Flow, flowText, OpenFlowClient, parseAddress } from "../../protocols/openflow/mod.ts";
+import { differs } from "../linux/compare.ts";
 
 /** Looks at the switch itself for flows that it should have. @throws {CniError} 103 naming the first one missing */
 export async function compareFlows(management: string, wanted: readonly Flow[]): Promise<void> {

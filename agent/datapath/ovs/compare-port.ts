@@ -1,5 +1,5 @@
-import type { Link } from "../../netlink/mod.ts";
-import { differs } from "../veth/compare.ts";
+import type { Link } from "../../protocols/netlink/mod.ts";
+import { differs } from "../linux/compare.ts";
 import type { ConnectedPod } from "./options.ts";
 
 /** The host's end: up, and a port that the switch has made of this very device. */

@@ -1,9 +1,9 @@
 import { hostname, networkInterfaces } from "node:os";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { bitsOf, type Cidr, type Ip, parseCidr, sameIp } from "../../../shared/ip.ts";
+import { bitsOf, type Cidr, type Ip, parseCidr, sameIp } from "../../../shared/net/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
-import { LiveValue } from "../../live-value.ts";
-import { clusterNetworks } from "../../nodes/cluster-networks.ts";
+import { LiveValue } from "../../../shared/async/live-value.ts";
+import { clusterNetworks } from "../../cluster/cluster-networks.ts";
 import type { DataPathNeeds } from "../needs.ts";
 import type { OvsDataPathOptions } from "./options.ts";
 import { openServiceFile } from "./services/service-file.ts";

@@ -1,6 +1,6 @@
-import { parseAddress } from "../../ovsdb/mod.ts";
-import { controlPlaces, openControl } from "../../switch-control/mod.ts";
-import { crowded } from "../host/connection-table.ts";
+import { parseAddress } from "../../protocols/ovsdb/mod.ts";
+import { controlPlaces, openControl } from "../../protocols/switch-control/mod.ts";
+import { crowded } from "../linux/connection-table.ts";
 import type { SwitchKind } from "./options.ts";
 
 /** What ovs-vswitchd calls the data path of all its bridges in user space. */

@@ -1,4 +1,4 @@
-import type { Cidr } from "../../../shared/ip.ts";
+import type { Cidr } from "../../../shared/net/ip.ts";
 import type { NodeRoute, RefusedRoute } from "../node-route.ts";
 
 /** The pods' gateway, as it is to stand in the system's network. */

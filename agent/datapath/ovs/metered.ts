@@ -1,5 +1,5 @@
 import { isWindows } from "../../../shared/platform.ts";
-import { OpenFlowClient, parseAddress, Version } from "../../openflow/mod.ts";
+import { OpenFlowClient, parseAddress, Version } from "../../protocols/openflow/mod.ts";
 import { lastPodNumber } from "./port-numbers.ts";
 
 /** Whether a switch can have a meter for each pod's port, of its number: that on Windows has none, nor have kernels before 4.18. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseCidr } from "../../../shared/ip.ts";
+import { parseCidr } from "../../../shared/net/ip.ts";
 import { podMtu } from "./mtu.ts";
 
 const v4 = [parseCidr("192.168.1.5/24")!];

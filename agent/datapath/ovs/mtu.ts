@@ -1,4 +1,4 @@
-import type { Cidr } from "../../../shared/ip.ts";
+import type { Cidr } from "../../../shared/net/ip.ts";
 
 import type { TrafficMode, TunnelType } from "./pipeline/context.ts";
 

@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { insertBridge, insertPort, removePorts, Transaction, transactAndApply } from "../../ovsdb/mod.ts";
+import { insertBridge, insertPort, removePorts, Transaction, transactAndApply } from "../../protocols/ovsdb/mod.ts";
 import type { NodePort } from "./node-ports.ts";
 import type { SwitchKind } from "./options.ts";
 import { roleOf } from "./port-identity.ts";

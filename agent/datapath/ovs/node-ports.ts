@@ -1,4 +1,4 @@
-import { formatIp, type Ip } from "../../../shared/ip.ts";
+import { formatIp, type Ip } from "../../../shared/net/ip.ts";
 import type { TunnelOptions } from "./options.ts";
 import { type PortRole, roleIds } from "./port-identity.ts";
 

@@ -1,5 +1,5 @@
-import { bitsOf } from "../../../shared/ip.ts";
-import type { ClusterNode } from "../../nodes/node-registry.ts";
+import { bitsOf } from "../../../shared/net/ip.ts";
+import type { ClusterNode } from "../../cluster/node-registry.ts";
 import type { NodeRoute } from "../node-route.ts";
 import type { OvsNodeOptions } from "./options.ts";
 import { peerRoutes } from "./peers.ts";

@@ -1,8 +1,8 @@
-import { formatCidr, formatIp } from "../../../shared/ip.ts";
-import { formatMac } from "../../../shared/mac.ts";
-import { waitForOfport } from "../../ovsdb/mod.ts";
+import { formatCidr, formatIp } from "../../../shared/net/ip.ts";
+import { formatMac } from "../../../shared/net/mac.ts";
+import { waitForOfport } from "../../protocols/ovsdb/mod.ts";
 import { gatewayAddress } from "../gateway-address.ts";
-import { gatewayMac } from "../veth/names.ts";
+import { gatewayMac } from "../linux/names.ts";
 import type { Gateway } from "./host-network.ts";
 import type { MeterSupport } from "./metered.ts";
 import { ensureNodeBridge } from "./node-bridge.ts";

@@ -1,8 +1,8 @@
 import type { Owner, Pod } from "../../../shared/cni/types.ts";
-import type { Cidr, Ip } from "../../../shared/ip.ts";
+import type { Cidr, Ip } from "../../../shared/net/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
-import type { Live } from "../../live-value.ts";
-import type { ClusterNode, TenantRegistry } from "../../nodes/node-registry.ts";
+import type { Live } from "../../../shared/async/live-value.ts";
+import type { ClusterNode, TenantRegistry } from "../../cluster/node-registry.ts";
 import type { HostNetwork } from "./host-network.ts";
 import type { TrafficMode, TunnelType } from "./pipeline/context.ts";
 import type { ServiceSource } from "./services/service.ts";
@@ -23,9 +23,9 @@ export interface TunnelOptions {
 
 /** What both systems' parts of the switch are made of. */
 interface SwitchOptions {
-  /** As `parseAddress` of `agent/ovsdb` takes it. */
+  /** As `parseAddress` of `agent/protocols/ovsdb` takes it. */
   readonly database: string;
-  /** Where the bridge listens for OpenFlow, as `parseAddress` of `agent/openflow` takes it. */
+  /** Where the bridge listens for OpenFlow, as `parseAddress` of `agent/protocols/openflow` takes it. */
   readonly management: string;
   readonly bridge: string;
   readonly kind: SwitchKind;

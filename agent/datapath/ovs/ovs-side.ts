@@ -1,6 +1,6 @@
-import type { Link } from "../../netlink/mod.ts";
-import { linkGroup } from "../veth/host-links.ts";
-import type { HostSide } from "../veth/host-side.ts";
+import type { Link } from "../../protocols/netlink/mod.ts";
+import { linkGroup } from "../linux/host-links.ts";
+import type { HostSide } from "../linux/host-side.ts";
 import type { OverlayNode, SwitchKind } from "./options.ts";
 
 /** A host's end becomes a port of Open vSwitch once it is named, while the pod's end is set up. */

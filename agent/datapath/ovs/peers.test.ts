@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { parseCidr, parseIp } from "../../../shared/ip.ts";
-import type { ClusterNode } from "../../nodes/node-registry.ts";
+import { parseCidr, parseIp } from "../../../shared/net/ip.ts";
+import type { ClusterNode } from "../../cluster/node-registry.ts";
 import { PeerParts } from "./peers.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
 import type { Part, SwitchProgram } from "./switch-program.ts";

@@ -1,6 +1,6 @@
-import { formatCidr, formatIp, type Ip } from "../../../shared/ip.ts";
-import { addressOnLink } from "../../nodes/address-on-link.ts";
-import type { ClusterNode } from "../../nodes/node-registry.ts";
+import { formatCidr, formatIp, type Ip } from "../../../shared/net/ip.ts";
+import { addressOnLink } from "../../cluster/address-on-link.ts";
+import type { ClusterNode } from "../../cluster/node-registry.ts";
 import type { NodeRoute } from "../node-route.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
 import { Category } from "./pipeline/cookie.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseCidr, parseIp } from "../../../shared/ip.ts";
+import { parseCidr, parseIp } from "../../../shared/net/ip.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
 import { type FlowPort, ToldPods } from "./pod-parts.ts";
 

@@ -1,4 +1,4 @@
-import { formatIp } from "../../../shared/ip.ts";
+import { formatIp } from "../../../shared/net/ip.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
 import { Category } from "./pipeline/cookie.ts";
 import { podFlows } from "./pipeline/mod.ts";

@@ -1,6 +1,6 @@
 import { wrongContainerId, wrongIfname, wrongNetworkName } from "../../../shared/cni/names.ts";
 import type { Owner, Pod } from "../../../shared/cni/types.ts";
-import { formatIp, type Ip, parseIp } from "../../../shared/ip.ts";
+import { formatIp, type Ip, parseIp } from "../../../shared/net/ip.ts";
 import type { PodPort } from "./options.ts";
 
 /** What a port of ours is for, in `external_ids` of its row: a later agent knows it by that. */

@@ -1,4 +1,4 @@
-import type { RowChange } from "../../ovsdb/mod.ts";
+import type { RowChange } from "../../protocols/ovsdb/mod.ts";
 import { roleOf } from "./port-identity.ts";
 
 const bridgeColumns = ["name", "datapath_type", "fail_mode", "protocols", "other_config"] as const;

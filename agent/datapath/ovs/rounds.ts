@@ -1,4 +1,4 @@
-import { Transaction } from "../../ovsdb/mod.ts";
+import { Transaction } from "../../protocols/ovsdb/mod.ts";
 import { lastRound } from "./pipeline/cookie.ts";
 import { bridgeNamed, type SwitchDatabase } from "./switch-database.ts";
 

@@ -1,4 +1,4 @@
-import { type Monitored, OvsdbClient } from "../../ovsdb/mod.ts";
+import { type Monitored, OvsdbClient } from "../../protocols/ovsdb/mod.ts";
 import { roleOf } from "./port-identity.ts";
 
 /** What the data path follows of the database. */

@@ -1,8 +1,8 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { isWindows } from "../../../shared/platform.ts";
 import { hasSystemd } from "../../../shared/systemd.ts";
-import { OpenFlowError } from "../../openflow/mod.ts";
-import { OvsdbCode, OvsdbError } from "../../ovsdb/mod.ts";
+import { OpenFlowError } from "../../protocols/openflow/mod.ts";
+import { OvsdbCode, OvsdbError } from "../../protocols/ovsdb/mod.ts";
 
 /** The database, or the switch behind it, did not answer: another time it may. */
 const passing: ReadonlySet<string> = new Set([

@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import type { Flow, OpenFlowGroup } from "../../openflow/mod.ts";
+import type { Flow, OpenFlowGroup } from "../../protocols/openflow/mod.ts";
 import type { Category } from "./pipeline/cookie.ts";
 
 /** What belongs together on the switch: flows of one pod, one peer, one service; comes, changes and goes as a whole. */

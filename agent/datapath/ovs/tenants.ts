@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import type { TenantRegistry } from "../../nodes/node-registry.ts";
+import type { TenantRegistry } from "../../cluster/node-registry.ts";
 import type { PodPort } from "./options.ts";
 import type { PodPorts } from "./pod-ports.ts";
 

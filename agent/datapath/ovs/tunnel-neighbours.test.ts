@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { type Ip, parseIp } from "../../../shared/ip.ts";
-import { Version } from "../../openflow/constants.ts";
-import type { OpenFlowRequest } from "../../openflow/mod.ts";
-import { writeMessage } from "../../openflow/request.ts";
-import { WireWriter } from "../../openflow/wire-writer.ts";
+import { type Ip, parseIp } from "../../../shared/net/ip.ts";
+import { Version } from "../../protocols/openflow/constants.ts";
+import type { OpenFlowRequest } from "../../protocols/openflow/mod.ts";
+import { writeMessage } from "../../protocols/openflow/request.ts";
+import { WireWriter } from "../../protocols/openflow/wire-writer.ts";
 import { TunnelNeighbours } from "./tunnel-neighbours.ts";
 
 const [first, second] = ["192.0.2.1", "192.0.2.2"].map((text) => parseIp(text)) as [Ip, Ip];

@@ -1,7 +1,7 @@
-import { formatIp, type Ip } from "../../../shared/ip.ts";
-import { parseMac } from "../../../shared/mac.ts";
-import { pause } from "../../../shared/pause.ts";
-import { type OpenFlowRequest, output, packetOut, setField } from "../../openflow/mod.ts";
+import { formatIp, type Ip } from "../../../shared/net/ip.ts";
+import { parseMac } from "../../../shared/net/mac.ts";
+import { pause } from "../../../shared/async/pause.ts";
+import { type OpenFlowRequest, output, packetOut, setField } from "../../protocols/openflow/mod.ts";
 import { virtualMac } from "./pipeline/registers.ts";
 
 /** The other node may be starting just now: it is asked for again, each time so long after the last one. */

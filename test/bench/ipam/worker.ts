@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import { Allocator } from "../../../ipam/mod.ts";
-import { formatIp } from "../../../shared/ip.ts";
+import { formatIp } from "../../../shared/net/ip.ts";
 import { standingId } from "../../support/filled-store.ts";
 import { configFor, network, type Pool } from "./pool.ts";
 

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { nodes } from "../../../agent/nodes/kubernetes/node-resource.ts";
+import { nodes } from "../../../agent/cluster/kubernetes/node-resource.ts";
 import {
   ApiClient,
   type ApiObject,

@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { OpenFlowProgram } from "../../../agent/datapath/ovs/program/mod.ts";
-import { addFlow, deleteFlows, flowText, OpenFlowClient } from "../../../agent/openflow/mod.ts";
+import { addFlow, deleteFlows, flowText, OpenFlowClient } from "../../../agent/protocols/openflow/mod.ts";
 import type { OpenVswitch } from "../../overlay/open-vswitch.ts";
 import { overlayBudgets } from "../budgets.ts";
 import { compare, type Row } from "../row.ts";

@@ -2,7 +2,7 @@ import type { PipelineContext } from "../../../agent/datapath/ovs/pipeline/conte
 import { Category } from "../../../agent/datapath/ovs/pipeline/cookie.ts";
 import { baseFlows, peerFlows, podFlows } from "../../../agent/datapath/ovs/pipeline/mod.ts";
 import type { Part } from "../../../agent/datapath/ovs/switch-program.ts";
-import { type Cidr, ipOf } from "../../../shared/ip.ts";
+import { type Cidr, ipOf } from "../../../shared/net/ip.ts";
 
 /** How much is on one node's switch. */
 export interface NodeSize {

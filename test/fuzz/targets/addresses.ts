@@ -9,8 +9,8 @@ import {
   parseCidr,
   parseIp,
   sameIp,
-} from "../../../shared/ip.ts";
-import { formatMac, parseMac } from "../../../shared/mac.ts";
+} from "../../../shared/net/ip.ts";
+import { formatMac, parseMac } from "../../../shared/net/mac.ts";
 import type { Target } from "../engine/target.ts";
 import { textOf } from "./words.ts";
 

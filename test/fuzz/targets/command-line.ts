@@ -1,9 +1,9 @@
 import { agentCommand } from "../../../agent/agent-command.ts";
-import { doctorCommand } from "../../../agent/doctor/mod.ts";
-import { installCommand, uninstallCommand } from "../../../agent/install/mod.ts";
-import { nodesCommands, tenantsCommands } from "../../../agent/nodes/cli/commands.ts";
-import { statusCommand } from "../../../agent/status-command.ts";
-import { traceCommand } from "../../../agent/trace/mod.ts";
+import { doctorCommand } from "../../../agent/commands/doctor/mod.ts";
+import { installCommand, uninstallCommand } from "../../../agent/commands/install/mod.ts";
+import { nodesCommands, tenantsCommands } from "../../../agent/cluster/cli/commands.ts";
+import { statusCommand } from "../../../agent/commands/status/status-command.ts";
+import { traceCommand } from "../../../agent/commands/trace/mod.ts";
 import { loadIpamCommands } from "../../../ipam/mod.ts";
 import { type Command, type CommandGroup, defineGroup } from "../../../shared/terminal/command.ts";
 import { parseLine } from "../../../shared/terminal/parse-line.ts";

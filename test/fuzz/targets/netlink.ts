@@ -1,14 +1,14 @@
-import { readAddress } from "../../../agent/netlink/address.ts";
-import { readPortMac } from "../../../agent/netlink/bridge-port.ts";
-import { readLink } from "../../../agent/netlink/link.ts";
-import { MalformedMessage, type RawMessage, readAnswer, readMessages } from "../../../agent/netlink/message-reader.ts";
-import { readNamespaceId } from "../../../agent/netlink/namespace-id.ts";
-import { readNeighbour } from "../../../agent/netlink/neighbour.ts";
-import { readElementKeys } from "../../../agent/netlink/nftables/elements.ts";
-import { readRuleCount } from "../../../agent/netlink/nftables/objects.ts";
-import { readRoute } from "../../../agent/netlink/route.ts";
-import { readWholeRoute, waysOf } from "../../../agent/netlink/route-move.ts";
-import { bitsOf, firstOf, formatCidr, formatIp, parseCidr, parseIp } from "../../../shared/ip.ts";
+import { readAddress } from "../../../agent/protocols/netlink/address.ts";
+import { readPortMac } from "../../../agent/protocols/netlink/bridge-port.ts";
+import { readLink } from "../../../agent/protocols/netlink/link.ts";
+import { MalformedMessage, type RawMessage, readAnswer, readMessages } from "../../../agent/protocols/netlink/message-reader.ts";
+import { readNamespaceId } from "../../../agent/protocols/netlink/namespace-id.ts";
+import { readNeighbour } from "../../../agent/protocols/netlink/neighbour.ts";
+import { readElementKeys } from "../../../agent/protocols/netlink/nftables/elements.ts";
+import { readRuleCount } from "../../../agent/protocols/netlink/nftables/objects.ts";
+import { readRoute } from "../../../agent/protocols/netlink/route.ts";
+import { readWholeRoute, waysOf } from "../../../agent/protocols/netlink/route-move.ts";
+import { bitsOf, firstOf, formatCidr, formatIp, parseCidr, parseIp } from "../../../shared/net/ip.ts";
 import type { Target } from "../engine/target.ts";
 import { frameMutator, netlinkFrames } from "../mutate/frames.ts";
 

@@ -1,5 +1,5 @@
-import { parseIp } from "../../../shared/ip.ts";
-import { parseMac } from "../../../shared/mac.ts";
+import { parseIp } from "../../../shared/net/ip.ts";
+import { parseMac } from "../../../shared/net/mac.ts";
 import type { Hex } from "./parse.ts";
 import type { Rule } from "./rules.ts";
 import { hexOf, hexOfMac, loopbackPackets } from "./sites/facts.ts";

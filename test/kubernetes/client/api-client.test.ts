@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer, connect as dial } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { nodes } from "../../../agent/nodes/kubernetes/node-resource.ts";
+import { nodes } from "../../../agent/cluster/kubernetes/node-resource.ts";
 import {
   ApiClient,
   type ApiObject,

@@ -1,4 +1,4 @@
-import { formatIp, ipOf } from "../../../shared/ip.ts";
+import { formatIp, ipOf } from "../../../shared/net/ip.ts";
 import { EtherType } from "../../support/frames/frame.ts";
 import { RawLink } from "../../support/frames/raw-link.ts";
 import type { NetworkNamespace } from "../../support/network-namespace.ts";

@@ -1,4 +1,4 @@
-import { formatIp } from "../../../shared/ip.ts";
+import { formatIp } from "../../../shared/net/ip.ts";
 import type { Fault as HnsFault } from "../../windows/hns/faults.ts";
 import { deleteNamespace } from "../../windows/hns/namespaces.ts";
 import type { Fault } from "../fault.ts";

@@ -1,5 +1,5 @@
-import { bitsOf, type Ip, parseIp } from "../../../shared/ip.ts";
-import { parseMac } from "../../../shared/mac.ts";
+import { bitsOf, type Ip, parseIp } from "../../../shared/net/ip.ts";
+import { parseMac } from "../../../shared/net/mac.ts";
 
 /** EtherTypes that tests speak of by name. */
 export const EtherType = { ipv4: 0x0800, arp: 0x0806, vlan: 0x8100, ipv6: 0x86dd, qinq: 0x88a8 } as const;

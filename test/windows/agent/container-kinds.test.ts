@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { formatIp } from "../../../shared/ip.ts";
+import { formatIp } from "../../../shared/net/ip.ts";
 import { guidOf, type KindWorld, play, scenariosOf } from "../../support/container-kinds.ts";
 import { random } from "../../support/random.ts";
 import { seed } from "../../support/seed.ts";

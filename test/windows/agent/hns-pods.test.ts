@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { formatIp } from "../../../shared/ip.ts";
+import { formatIp } from "../../../shared/net/ip.ts";
 import { describeWine } from "../wine/describe-wine.ts";
 import { addressesOf, WindowsNode } from "./windows-node.ts";
 

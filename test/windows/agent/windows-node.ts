@@ -2,7 +2,7 @@ import { cpSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Allocator, type Lease } from "../../../ipam/mod.ts";
-import { formatIp } from "../../../shared/ip.ts";
+import { formatIp } from "../../../shared/net/ip.ts";
 import type { KindAnswer, KindVerb } from "../../support/container-kinds.ts";
 import { brokenInvariants } from "../../support/invariants.ts";
 import { NodeInMemory } from "../../windows-host/node-in-memory.ts";

@@ -1,5 +1,5 @@
 import { createServer, type Server, type Socket } from "node:net";
-import type { Hcn, HcnOptions } from "../../../agent/hcn/mod.ts";
+import type { Hcn, HcnOptions } from "../../../agent/protocols/hcn/mod.ts";
 import type { Answer, Request } from "../programs/hcn-driver.ts";
 import type { WinePrefix } from "../wine/prefix.ts";
 import type { Program } from "../wine/program.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { afterEach, beforeAll, expect, test } from "vitest";
 import { compileExecutable } from "../../../build/bundle.ts";
-import { parseCidr } from "../../../shared/ip.ts";
+import { parseCidr } from "../../../shared/net/ip.ts";
 import { fillStore } from "../../support/filled-store.ts";
 import { brokenInvariants } from "../../support/invariants.ts";
 import { describeWine } from "../wine/describe-wine.ts";

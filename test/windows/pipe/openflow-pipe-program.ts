@@ -8,7 +8,7 @@ import {
   OpenFlowClient,
   output,
   parseAddress,
-} from "../../../agent/openflow/mod.ts";
+} from "../../../agent/protocols/openflow/mod.ts";
 import { relay } from "./tcp-relay.ts";
 
 /**

@@ -1,5 +1,5 @@
 import { writeFileSync } from "node:fs";
-import { insertBridge, insertPort, OvsdbClient, Transaction } from "../../../agent/ovsdb/mod.ts";
+import { insertBridge, insertPort, OvsdbClient, Transaction } from "../../../agent/protocols/ovsdb/mod.ts";
 import { relay } from "./tcp-relay.ts";
 
 /**

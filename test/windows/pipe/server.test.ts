@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { afterEach, beforeAll, describe, expect, test } from "vitest";
-import { parseCidr } from "../../../shared/ip.ts";
+import { parseCidr } from "../../../shared/net/ip.ts";
 import { concat, encodeSettings, encodeWindowUpdate, flags, preface } from "../../../shared/rpc/h2-frames.ts";
 import { prefixed } from "../../../shared/rpc/message-frame.ts";
 import { data, headers, requestHeaders } from "../../../shared/server/http2/scripted-client.ts";

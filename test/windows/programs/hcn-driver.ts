@@ -1,5 +1,5 @@
 import { connect } from "node:net";
-import { type Hcn, HcnError, type HcnOptions, openHcn } from "../../../agent/hcn/mod.ts";
+import { type Hcn, HcnError, type HcnOptions, openHcn } from "../../../agent/protocols/hcn/mod.ts";
 
 /**
  * Our binding to HNS, compiled as the agent is, in the hands of a test: it connects to the port in its first argument and

@@ -1,10 +1,10 @@
 import type { Logger } from "../../../../shared/log.ts";
-import type { HostChange } from "../../../windows-host/mod.ts";
+import type { HostChange } from "../../hns/windows-host/mod.ts";
 import { attempt } from "../../clean-up-step.ts";
-import { removeNodeRoutes } from "../../host/node-routes.ts";
-import { packetTable, removePacketRules } from "../../host/packet-rules.ts";
-import { linkOrNone } from "../../veth/host-links.ts";
-import { PodPairs } from "../../veth/pod-pairs.ts";
+import { removeNodeRoutes } from "../../linux/node-routes.ts";
+import { packetTable, removePacketRules } from "../../linux/packet-rules.ts";
+import { linkOrNone } from "../../linux/host-links.ts";
+import { PodPairs } from "../../linux/pod-pairs.ts";
 import { removeOverlay } from "../remove-overlay.ts";
 import { openDatabase, uplinkOf } from "../switch-database.ts";
 import { removeKernelBeside } from "./kernel-beside.ts";

@@ -1,5 +1,5 @@
-import { formatIp } from "../../../../shared/ip.ts";
-import { parseMac } from "../../../../shared/mac.ts";
+import { formatIp } from "../../../../shared/net/ip.ts";
+import { parseMac } from "../../../../shared/net/mac.ts";
 import {
   declareNeighbour,
   Errno,
@@ -8,8 +8,8 @@ import {
   listNeighbours,
   type NetlinkSocket,
   readNeighbour,
-} from "../../../netlink/mod.ts";
-import { runEach, throwFirst } from "../../host/each-message.ts";
+} from "../../../protocols/netlink/mod.ts";
+import { runEach, throwFirst } from "../../linux/each-message.ts";
 import type { NodeRoute } from "../../node-route.ts";
 import { virtualMac } from "../pipeline/registers.ts";
 

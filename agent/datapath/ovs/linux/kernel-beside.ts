@@ -23,11 +23,11 @@ import {
   setIpv4Options,
   setLink,
   type Table,
-} from "../../../netlink/mod.ts";
-import { installRuleset, missingFromRuleset, type Ruleset } from "../../host/rule-keeper.ts";
-import { standingElements, unlessMissing } from "../../host/set-elements.ts";
-import { readSysctl } from "../../host/sysctl.ts";
-import { linkGroup, linkOrNone } from "../../veth/host-links.ts";
+} from "../../../protocols/netlink/mod.ts";
+import { installRuleset, missingFromRuleset, type Ruleset } from "../../linux/rule-keeper.ts";
+import { standingElements, unlessMissing } from "../../linux/set-elements.ts";
+import { readSysctl } from "../../linux/sysctl.ts";
+import { linkGroup, linkOrNone } from "../../linux/host-links.ts";
 
 /**
  * Open vSwitch in user space reads a copy of what comes in by an interface; the node's kernel has the other one. It would

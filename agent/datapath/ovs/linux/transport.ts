@@ -1,8 +1,8 @@
-import type { Cidr } from "../../../../shared/ip.ts";
-import { sameIp } from "../../../../shared/ip.ts";
-import { listAddresses, type NetlinkSocket, readAddress } from "../../../netlink/mod.ts";
-import { linkOrNone } from "../../veth/host-links.ts";
-import { defaultMtu } from "../../veth/plan.ts";
+import type { Cidr } from "../../../../shared/net/ip.ts";
+import { sameIp } from "../../../../shared/net/ip.ts";
+import { listAddresses, type NetlinkSocket, readAddress } from "../../../protocols/netlink/mod.ts";
+import { linkOrNone } from "../../linux/host-links.ts";
+import { defaultMtu } from "../../linux/plan.ts";
 
 /**
  * Bytes that the interface takes by which the node reaches the others: the uplink, else the one that has the node's

@@ -1,7 +1,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { readBootId } from "../../../../ipam/mod.ts";
-import { type Cidr, formatCidr, parseCidr } from "../../../../shared/ip.ts";
+import { type Cidr, formatCidr, parseCidr } from "../../../../shared/net/ip.ts";
 import { parseJson } from "../../../../shared/json.ts";
 import { readSmallFile } from "../../../../shared/plain-file.ts";
 import { writeAtomically } from "../../../atomic-file.ts";
@@ -14,9 +14,9 @@ import {
   type NetlinkSocket,
   setLink,
   type WholeRoute,
-} from "../../../netlink/mod.ts";
-import { addGateway, addressesOf } from "../../host/gateway.ts";
-import { linkOrNone } from "../../veth/host-links.ts";
+} from "../../../protocols/netlink/mod.ts";
+import { addGateway, addressesOf } from "../../linux/gateway.ts";
+import { linkOrNone } from "../../linux/host-links.ts";
 import { isLinkLocal, routesBy } from "./uplink.ts";
 
 /** The node's own addresses and routes, as they were on the bridge. */

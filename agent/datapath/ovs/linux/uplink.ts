@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
-import { type Cidr, contains, formatCidr, parseCidr } from "../../../../shared/ip.ts";
+import { type Cidr, contains, formatCidr, parseCidr } from "../../../../shared/net/ip.ts";
 import {
   addRouteBy,
   deleteRouteBy,
@@ -14,9 +14,9 @@ import {
   setLink,
   type WholeRoute,
   waysOf,
-} from "../../../netlink/mod.ts";
-import { addGateway, addressesOf } from "../../host/gateway.ts";
-import { useOwnAddressAtOnce } from "../../host/sysctl.ts";
+} from "../../../protocols/netlink/mod.ts";
+import { addGateway, addressesOf } from "../../linux/gateway.ts";
+import { useOwnAddressAtOnce } from "../../linux/sysctl.ts";
 
 const linkLocal = parseCidr("fe80::/10");
 

@@ -1,5 +1,5 @@
-import type { Ip } from "../../../../shared/ip.ts";
-import { type Action, move, output, Port, setField, whole } from "../../../openflow/mod.ts";
+import type { Ip } from "../../../../shared/net/ip.ts";
+import { type Action, move, output, Port, setField, whole } from "../../../protocols/openflow/mod.ts";
 import { registers, virtualMac } from "./registers.ts";
 
 /** Turns an ARP request into its answer, which goes to the asker alone. @param ip what was asked for; `"asked"`: whatever it was */

@@ -1,4 +1,4 @@
-import type { Cidr } from "../../../../shared/ip.ts";
+import type { Cidr } from "../../../../shared/net/ip.ts";
 import {
   type Action,
   type Flow,
@@ -9,7 +9,7 @@ import {
   outputTo,
   Port,
   setField,
-} from "../../../openflow/mod.ts";
+} from "../../../protocols/openflow/mod.ts";
 import { linkLocalOf } from "../../link-local.ts";
 import { broadcast, linkLocal6, multicast } from "../../special-blocks.ts";
 import { Priority, step } from "./build.ts";

@@ -1,4 +1,4 @@
-import { type Action, type Flow, flow, load, type MatchBuilder } from "../../../openflow/mod.ts";
+import { type Action, type Flow, flow, load, type MatchBuilder } from "../../../protocols/openflow/mod.ts";
 import { registers } from "./registers.ts";
 import { type TableName, tables } from "./tables.ts";
 

@@ -1,4 +1,4 @@
-import { type Action, ct, type Flow, load, match, move } from "../../../openflow/mod.ts";
+import { type Action, ct, type Flow, load, match, move } from "../../../protocols/openflow/mod.ts";
 import { Priority, step } from "./build.ts";
 import type { PipelineContext } from "./context.ts";
 import { familiesOf } from "./families.ts";

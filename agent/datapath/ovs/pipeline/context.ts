@@ -1,4 +1,4 @@
-import type { Cidr, Ip } from "../../../../shared/ip.ts";
+import type { Cidr, Ip } from "../../../../shared/net/ip.ts";
 
 /** How packets reach other nodes (`docs/overlay.md`). */
 export const trafficModes = ["encap", "noEncap", "hybrid", "networkPolicyOnly"] as const;

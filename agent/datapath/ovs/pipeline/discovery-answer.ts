@@ -1,4 +1,4 @@
-import { type Action, move, output, Port, resubmit, setField, whole } from "../../../openflow/mod.ts";
+import { type Action, move, output, Port, resubmit, setField, whole } from "../../../protocols/openflow/mod.ts";
 import { virtualMac } from "./registers.ts";
 import { tables } from "./tables.ts";
 

@@ -1,4 +1,4 @@
-import type { Family } from "../../../../shared/ip.ts";
+import type { Family } from "../../../../shared/net/ip.ts";
 import type { PipelineContext } from "./context.ts";
 
 /** The families that pods have: those of the gateway's addresses. */

@@ -1,4 +1,4 @@
-import { type Flow, load, match, setField } from "../../../openflow/mod.ts";
+import { type Flow, load, match, setField } from "../../../protocols/openflow/mod.ts";
 import { Priority, sendTo, step } from "./build.ts";
 import type { PipelineContext } from "./context.ts";
 import { familiesOf } from "./families.ts";

@@ -1,5 +1,5 @@
-import { formatIp, type Ip, ipOf } from "../../../../shared/ip.ts";
-import { type Flow, type MatchBuilder, match } from "../../../openflow/mod.ts";
+import { formatIp, type Ip, ipOf } from "../../../../shared/net/ip.ts";
+import { type Flow, type MatchBuilder, match } from "../../../protocols/openflow/mod.ts";
 import { linkLocalOf } from "../../link-local.ts";
 import { answerArp } from "./arp-answer.ts";
 import { Priority, step } from "./build.ts";

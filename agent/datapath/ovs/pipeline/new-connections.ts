@@ -1,4 +1,4 @@
-import { type Flow, match, meter, type OpenFlowMeter, throughMeter } from "../../../openflow/mod.ts";
+import { type Flow, match, meter, type OpenFlowMeter, throughMeter } from "../../../protocols/openflow/mod.ts";
 import { Priority, step } from "./build.ts";
 import type { PipelineContext } from "./context.ts";
 import { connectionMarks } from "./registers.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { parseCidr, parseIp } from "../../../../shared/ip.ts";
-import { type Flow, flowText } from "../../../openflow/mod.ts";
+import { parseCidr, parseIp } from "../../../../shared/net/ip.ts";
+import { type Flow, flowText } from "../../../protocols/openflow/mod.ts";
 import type { PipelineContext } from "./context.ts";
 import { readCookie } from "./cookie.ts";
 import { baseFlows, peerFlows, podFlows } from "./mod.ts";

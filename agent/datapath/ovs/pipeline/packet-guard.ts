@@ -1,5 +1,5 @@
-import type { Family } from "../../../../shared/ip.ts";
-import { type Flow, type MatchBuilder, match } from "../../../openflow/mod.ts";
+import type { Family } from "../../../../shared/net/ip.ts";
+import { type Flow, type MatchBuilder, match } from "../../../protocols/openflow/mod.ts";
 import { loopback } from "../../special-blocks.ts";
 import { Priority, step } from "./build.ts";
 import type { PipelineContext } from "./context.ts";

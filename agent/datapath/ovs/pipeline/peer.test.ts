@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { parseCidr, parseIp } from "../../../../shared/ip.ts";
-import type { ClusterNode } from "../../../nodes/node-registry.ts";
-import { flowText } from "../../../openflow/mod.ts";
+import { parseCidr, parseIp } from "../../../../shared/net/ip.ts";
+import type { ClusterNode } from "../../../cluster/node-registry.ts";
+import { flowText } from "../../../protocols/openflow/mod.ts";
 import type { PipelineContext } from "./context.ts";
 import { peerFlows, wayTo } from "./peer.ts";
 

@@ -1,7 +1,7 @@
-import { type Cidr, firstOf, type Ip, plus } from "../../../../shared/ip.ts";
-import { addressOnLink } from "../../../nodes/address-on-link.ts";
-import type { ClusterNode } from "../../../nodes/node-registry.ts";
-import { type Action, type Flow, load, match, move, setField } from "../../../openflow/mod.ts";
+import { type Cidr, firstOf, type Ip, plus } from "../../../../shared/net/ip.ts";
+import { addressOnLink } from "../../../cluster/address-on-link.ts";
+import type { ClusterNode } from "../../../cluster/node-registry.ts";
+import { type Action, type Flow, load, match, move, setField } from "../../../protocols/openflow/mod.ts";
 import { answerArp } from "./arp-answer.ts";
 import { Priority, step } from "./build.ts";
 import type { PipelineContext } from "./context.ts";

@@ -1,5 +1,5 @@
-import type { Ip } from "../../../../shared/ip.ts";
-import { type Action, type Flow, load, match, setField } from "../../../openflow/mod.ts";
+import type { Ip } from "../../../../shared/net/ip.ts";
+import { type Action, type Flow, load, match, setField } from "../../../protocols/openflow/mod.ts";
 import { Priority, sendTo, step } from "./build.ts";
 import type { PipelineContext } from "./context.ts";
 import { answersFor, type Neighbour, neighbourSpoofFlows, noAnswerToHolder } from "./neighbours.ts";

@@ -1,4 +1,4 @@
-import { type Flow, load, match, setField } from "../../../openflow/mod.ts";
+import { type Flow, load, match, setField } from "../../../protocols/openflow/mod.ts";
 import { answerArp } from "./arp-answer.ts";
 import { Priority, step } from "./build.ts";
 import type { PipelineContext } from "./context.ts";

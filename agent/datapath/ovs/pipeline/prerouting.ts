@@ -1,4 +1,4 @@
-import { type Flow, load, match, resubmit } from "../../../openflow/mod.ts";
+import { type Flow, load, match, resubmit } from "../../../protocols/openflow/mod.ts";
 import { Priority, step } from "./build.ts";
 import { EndpointState, registers } from "./registers.ts";
 import { tables } from "./tables.ts";

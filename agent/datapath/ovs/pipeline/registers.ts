@@ -1,4 +1,4 @@
-import { bits, whole } from "../../../openflow/mod.ts";
+import { bits, whole } from "../../../protocols/openflow/mod.ts";
 
 /** Where a packet comes from: `reg0[0..3]`, and for a connection's first packet `ct_mark[0..3]`. */
 export const Source = { tunnel: 1, gateway: 2, pod: 3, uplink: 4, local: 5 } as const;

@@ -1,5 +1,5 @@
-import { type Family, type Ip, parseIp } from "../../../../shared/ip.ts";
-import { type Action, ct, type Flow, load, type MatchBuilder, match } from "../../../openflow/mod.ts";
+import { type Family, type Ip, parseIp } from "../../../../shared/net/ip.ts";
+import { type Action, ct, type Flow, load, type MatchBuilder, match } from "../../../protocols/openflow/mod.ts";
 import { Priority, step } from "./build.ts";
 import type { PipelineContext } from "./context.ts";
 import { connectionMarks, Destination, registers, Source, virtualServiceIp, zones } from "./registers.ts";

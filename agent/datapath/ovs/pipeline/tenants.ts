@@ -1,5 +1,5 @@
-import type { Cidr, Ip } from "../../../../shared/ip.ts";
-import { type Flow, load, type MatchBuilder, match } from "../../../openflow/mod.ts";
+import type { Cidr, Ip } from "../../../../shared/net/ip.ts";
+import { type Flow, load, type MatchBuilder, match } from "../../../protocols/openflow/mod.ts";
 import { Priority, step } from "./build.ts";
 import type { PipelineContext } from "./context.ts";
 import { registers } from "./registers.ts";

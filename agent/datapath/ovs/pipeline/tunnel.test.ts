@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { parseCidr, parseIp } from "../../../../shared/ip.ts";
-import { flowText } from "../../../openflow/mod.ts";
+import { parseCidr, parseIp } from "../../../../shared/net/ip.ts";
+import { flowText } from "../../../protocols/openflow/mod.ts";
 import type { PipelineContext, Tunnel } from "./context.ts";
 import { tunnelFlows } from "./tunnel.ts";
 

@@ -1,4 +1,4 @@
-import { formatIp, type Ip, parseCidr } from "../../../../shared/ip.ts";
+import { formatIp, type Ip, parseCidr } from "../../../../shared/net/ip.ts";
 import {
   type Action,
   type Flow,
@@ -8,7 +8,7 @@ import {
   output,
   Port,
   setField,
-} from "../../../openflow/mod.ts";
+} from "../../../protocols/openflow/mod.ts";
 import { Priority, sendTo, step } from "./build.ts";
 import type { PipelineContext } from "./context.ts";
 import { Destination, registers, Source } from "./registers.ts";

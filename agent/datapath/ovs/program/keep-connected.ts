@@ -1,6 +1,6 @@
-import { pause } from "../../../../shared/pause.ts";
+import { pause } from "../../../../shared/async/pause.ts";
 import { isWindows } from "../../../../shared/platform.ts";
-import { type ConnectionEvent, OpenFlowClient, parseAddress } from "../../../openflow/mod.ts";
+import { type ConnectionEvent, OpenFlowClient, parseAddress } from "../../../protocols/openflow/mod.ts";
 import type { ProgramBounds } from "./bounds.ts";
 
 export interface KeptConnection {

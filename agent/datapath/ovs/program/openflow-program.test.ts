@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { FlowCommand } from "../../../openflow/constants.ts";
-import { type Flow, flow, group, match, type OpenFlowGroup, output } from "../../../openflow/mod.ts";
-import { type Change, SwitchInMemory } from "../../../openflow/switch-in-memory.ts";
+import { FlowCommand } from "../../../protocols/openflow/constants.ts";
+import { type Flow, flow, group, match, type OpenFlowGroup, output } from "../../../protocols/openflow/mod.ts";
+import { type Change, SwitchInMemory } from "../../../protocols/openflow/switch-in-memory.ts";
 import { Category } from "../pipeline/cookie.ts";
 import type { Part } from "../switch-program.ts";
 import type { ProgramBounds } from "./bounds.ts";

@@ -1,6 +1,6 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { isWindows } from "../../../../shared/platform.ts";
-import { type OpenFlowClient, OpenFlowError, type OpenFlowRequest, parseAddress } from "../../../openflow/mod.ts";
+import { type OpenFlowClient, OpenFlowError, type OpenFlowRequest, parseAddress } from "../../../protocols/openflow/mod.ts";
 import { nextRound } from "../pipeline/cookie.ts";
 import type { Part, SwitchProgram } from "../switch-program.ts";
 import { type ProgramBounds, programBounds } from "./bounds.ts";
@@ -22,7 +22,7 @@ export interface RoundKeeper {
 }
 
 export interface ProgramOptions {
-  /** Where the bridge listens, as `parseAddress` of `agent/openflow` takes it. */
+  /** Where the bridge listens, as `parseAddress` of `agent/protocols/openflow` takes it. */
   readonly management: string;
   readonly rounds: RoundKeeper;
   /** Told when the switch is reached, with everything in it, and when it is lost. */

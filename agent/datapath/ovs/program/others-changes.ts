@@ -1,4 +1,4 @@
-import { type ConnectionEvent, type OpenFlowClient, OpenFlowError, setAsync } from "../../../openflow/mod.ts";
+import { type ConnectionEvent, type OpenFlowClient, OpenFlowError, setAsync } from "../../../protocols/openflow/mod.ts";
 import { isLearned } from "../pipeline/cookie.ts";
 
 /**

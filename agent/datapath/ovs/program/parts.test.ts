@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Flow, flow, group, match, output, toGroup } from "../../../openflow/mod.ts";
+import { type Flow, flow, group, match, output, toGroup } from "../../../protocols/openflow/mod.ts";
 import { Category } from "../pipeline/cookie.ts";
 import { type Changes, Parts } from "./parts.ts";
 import { placePart } from "./placed-part.ts";

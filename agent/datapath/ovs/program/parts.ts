@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
-import { type Flow, flowText, type OpenFlowGroup } from "../../../openflow/mod.ts";
+import { type Flow, flowText, type OpenFlowGroup } from "../../../protocols/openflow/mod.ts";
 import type { PlacedPart } from "./placed-part.ts";
 
 export type Changes = ReadonlyMap<string, PlacedPart | undefined>;

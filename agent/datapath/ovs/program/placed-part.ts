@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
-import { type Flow, flowText, type OpenFlowGroup } from "../../../openflow/mod.ts";
+import { type Flow, flowText, type OpenFlowGroup } from "../../../protocols/openflow/mod.ts";
 import { type Category, cookieOf } from "../pipeline/cookie.ts";
 import type { Part } from "../switch-program.ts";
 

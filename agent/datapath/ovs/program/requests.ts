@@ -6,7 +6,7 @@ import {
   deleteGroup,
   type OpenFlowRequest,
   setConfig,
-} from "../../../openflow/mod.ts";
+} from "../../../protocols/openflow/mod.ts";
 import { cookieOf, learnedBit, roundMask } from "../pipeline/cookie.ts";
 import type { Difference } from "./parts.ts";
 import type { PlacedPart } from "./placed-part.ts";

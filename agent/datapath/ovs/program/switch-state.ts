@@ -6,7 +6,7 @@ import {
   type OpenFlowClient,
   OpenFlowError,
   type OpenFlowRequest,
-} from "../../../openflow/mod.ts";
+} from "../../../protocols/openflow/mod.ts";
 import { Category } from "../pipeline/cookie.ts";
 import type { ProgramBounds } from "./bounds.ts";
 import { type Drift, driftOf } from "./drift.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseIp } from "../../../../shared/ip.ts";
+import { parseIp } from "../../../../shared/net/ip.ts";
 import { createLogger } from "../../../../shared/log.ts";
 import { GoneConnections } from "./gone-connections.ts";
 

@@ -1,11 +1,11 @@
 import type { Logger } from "../../../../shared/log.ts";
 import { isWindows } from "../../../../shared/platform.ts";
-import { flushConnections, OpenFlowClient, type OpenFlowError, parseAddress } from "../../../openflow/mod.ts";
+import { flushConnections, OpenFlowClient, type OpenFlowError, parseAddress } from "../../../protocols/openflow/mod.ts";
 import { zones } from "../pipeline/registers.ts";
 import type { GoneEndpoint } from "./service-changes.ts";
 
 export interface GoneConnectionsOptions {
-  /** Where the bridge listens, as `parseAddress` of `agent/openflow` takes it. */
+  /** Where the bridge listens, as `parseAddress` of `agent/protocols/openflow` takes it. */
   readonly management: string;
   readonly logger: Logger;
   readonly settleMs?: number;

@@ -1,4 +1,4 @@
-import { formatIp, sameIp } from "../../../../shared/ip.ts";
+import { formatIp, sameIp } from "../../../../shared/net/ip.ts";
 import { type Endpoint, mostEndpoints, type Service } from "./service.ts";
 
 /** From one state of a service to the next; `undefined` is none. */

@@ -1,4 +1,4 @@
-import { formatIp, type Ip, parseIp } from "../../../../shared/ip.ts";
+import { formatIp, type Ip, parseIp } from "../../../../shared/net/ip.ts";
 import { readDocument } from "../../../config/read-document.ts";
 import type { Shape, Shaped, ShapeProblem } from "../../../config/yaml-shape.ts";
 import type { ReadText } from "../../../followed-file.ts";

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { parseIp } from "../../../../shared/ip.ts";
+import { parseIp } from "../../../../shared/net/ip.ts";
 import { keysOf } from "../../../config/yaml-shape.ts";
 import { fileShape, readServices } from "./service-file-shape.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { parseCidr, parseIp } from "../../../../shared/ip.ts";
-import { flowText, groupText } from "../../../openflow/mod.ts";
+import { parseCidr, parseIp } from "../../../../shared/net/ip.ts";
+import { flowText, groupText } from "../../../protocols/openflow/mod.ts";
 import type { Part } from "../switch-program.ts";
 import type { Service } from "./service.ts";
 import { hairpinPart, noServicePart, servicePart } from "./service-flows.ts";

@@ -1,4 +1,4 @@
-import type { Cidr, Ip } from "../../../../shared/ip.ts";
+import type { Cidr, Ip } from "../../../../shared/net/ip.ts";
 import {
   type Action,
   ct,
@@ -15,7 +15,7 @@ import {
   setField,
   toGroup,
   whole,
-} from "../../../openflow/mod.ts";
+} from "../../../protocols/openflow/mod.ts";
 import { Category, cookieOf, learnedBit } from "../pipeline/cookie.ts";
 import { markSnat, Priority, rememberSource, step } from "../pipeline/mod.ts";
 import { connectionMarks, EndpointState, registers, zones } from "../pipeline/registers.ts";

@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
-import type { Cidr } from "../../../../shared/ip.ts";
+import type { Cidr } from "../../../../shared/net/ip.ts";
 import type { Logger } from "../../../../shared/log.ts";
 import type { PipelineContext } from "../pipeline/context.ts";
 import type { Part, SwitchProgram } from "../switch-program.ts";
@@ -15,7 +15,7 @@ export interface ServiceKeeperOptions {
   readonly context: Pick<PipelineContext, "podSubnets">;
   /** Where services have their addresses. */
   readonly cidrs: readonly Cidr[];
-  /** Where the bridge listens, as `parseAddress` of `agent/openflow` takes it. */
+  /** Where the bridge listens, as `parseAddress` of `agent/protocols/openflow` takes it. */
   readonly management: string;
   readonly logger: Logger;
 }

@@ -1,4 +1,4 @@
-import { firstOf, formatIp, type Ip, lastOf } from "../../../../shared/ip.ts";
+import { firstOf, formatIp, type Ip, lastOf } from "../../../../shared/net/ip.ts";
 import type { Logger } from "../../../../shared/log.ts";
 import type { PipelineContext } from "../pipeline/context.ts";
 import { StableIds } from "../program/mod.ts";

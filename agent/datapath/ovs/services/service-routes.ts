@@ -1,4 +1,4 @@
-import { bitsOf, type Cidr, type Ip } from "../../../../shared/ip.ts";
+import { bitsOf, type Cidr, type Ip } from "../../../../shared/net/ip.ts";
 import type { NodeRoute } from "../../node-route.ts";
 import { virtualAddress } from "../pipeline/mod.ts";
 import { virtualMac } from "../pipeline/registers.ts";

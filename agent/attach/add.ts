@@ -1,0 +1,113 @@
+import { encodeResult } from "../../shared/cni/result.ts";
+import type { CniResult, Owner } from "../../shared/cni/types.ts";
+import { CniCode, CniError } from "../../shared/errors.ts";
+import { limits } from "../../shared/limits.ts";
+import type { CallContext } from "../../shared/server/handlers.ts";
+import { uptimeMs } from "../../shared/uptime.ts";
+import type { AgentParts } from "../agent-parts.ts";
+import { ownerFields, ownerKey, sameOwner } from "../reconcile/owner-key.ts";
+import { type AddressClaim, claimAddresses, givenUp, stillClaimed } from "./address-claim.ts";
+import type { CmdRequest } from "./cmd-request.ts";
+import { requestedMac, requireNetwork } from "./network.ts";
+import { portMappingsOf } from "./port-mappings.ts";
+import { sandboxAddresses } from "./sandbox-addresses.ts";
+
+/**
+ * ADD: the addresses, then the wiring, in the owner's lane. The same call again gives the same
+ * answer. A call that fails has taken its own part back before it answers; what stood before the call
+ * stays as it was.
+ *
+ * A workload container takes nothing: it gets what its sandbox has, and joins that.
+ */
+export async function runAdd(parts: AgentParts, request: CmdRequest, call: CallContext): Promise<string> {
+  const { owner, container } = request;
+  const joins = container.kind.t === "workload";
+  const network = requireNetwork(parts.config, owner.network);
+  const mac = requestedMac(request);
+  const mtu = request.conf.integer("mtu", limits.smallestMtu, limits.largestMtu);
+  // On a kernel bridge a plugin of its own, later in the chain, maps ports.
+  const portMappings = parts.config.dataPath === "hns" ? portMappingsOf(request.conf) : undefined;
+  const what = { what: `ADD of "${owner.sandboxId}"`, signal: call.signal, timeoutMs: parts.config.callTimeoutMs };
+  return parts.lanes.run(ownerKey(owner), what, async () => {
+    if (callerHasGone(call)) throw nobodyWaits(owner);
+    // What a workload container joins is never its own to take away.
+    const stood = joins || parts.attached.has(ownerKey(owner));
+    if (!joins) await endEarlierLife(parts, request);
+    const claim = await (joins ? sandboxAddresses : claimAddresses)(parts, network, request);
+    let result: CniResult;
+    try {
+      result = await parts.dataPath.attach({
+        owner,
+        container,
+        ...(request.pod === undefined ? {} : { pod: request.pod }),
+        ipam: claim.ipam,
+        ownLease: claim.leases.length > 0,
+        ...(portMappings === undefined ? {} : { portMappings }),
+        ...(mtu === undefined ? {} : { mtu }),
+        ...(mac === undefined ? {} : { mac }),
+      });
+    } catch (caught) {
+      await takeBack(parts, request, claim, call, stood);
+      throw caught;
+    }
+    if (!stillClaimed(parts, owner, claim)) {
+      // Whoever gave the addresses up waits for the interface to go, whether it stood before or not.
+      await takeBack(parts, request, claim, call, false);
+      throw givenUp(owner);
+    }
+    if (callerHasGone(call) && !stood) {
+      await takeBack(parts, request, claim, call, false);
+      throw nobodyWaits(owner);
+    }
+    // A DEL of the sandbox is overtaken by an ADD of the sandbox only.
+    parts.attached.set(
+      ownerKey(owner),
+      joins ? (parts.attached.get(ownerKey(owner)) ?? 0) : (call.startedUptimeMs ?? 0),
+    );
+    parts.leftover.delete(ownerKey(owner));
+    return encodeResult(result, request.version);
+  });
+}
+
+const callerHasGone = ({ signal, untilUptimeMs = Number.POSITIVE_INFINITY }: CallContext): boolean =>
+  signal.aborted || (uptimeMs() ?? 0) > untilUptimeMs;
+
+const nobodyWaits = ({ sandboxId }: Owner): CniError =>
+  new CniError(
+    CniCode.tryAgainLater,
+    `Cannot finish ADD of "${sandboxId}": its caller has gone, wanted it to wait for the answer`,
+  );
+
+/** A DEL that never reached this agent, then an ADD of the same sandbox (podman does so): the old interface goes first. */
+async function endEarlierLife(parts: AgentParts, { owner }: CmdRequest): Promise<void> {
+  if (!parts.allocator.departures().some((departed) => sameOwner(departed, owner))) return;
+  await parts.dataPath.detach(owner);
+  parts.attached.delete(ownerKey(owner));
+  parts.allocator.forgetDeparture(owner);
+}
+
+/** Undoes what this call did. Whatever cannot be undone now is put on record for the janitor. */
+async function takeBack(
+  parts: AgentParts,
+  { owner }: CmdRequest,
+  claim: AddressClaim,
+  call: CallContext,
+  stood: boolean,
+): Promise<void> {
+  let clean = true;
+  if (!stood) {
+    try {
+      await parts.dataPath.detach(owner);
+      parts.attached.delete(ownerKey(owner));
+      parts.leftover.delete(ownerKey(owner));
+    } catch (caught) {
+      clean = false;
+      parts.leftover.set(ownerKey(owner), owner);
+      call.log.error("a failed ADD could not be undone, the janitor goes on with it", {
+        ...ownerFields(owner),
+        error: caught instanceof Error ? caught.message : String(caught),
+      });
+    }
+  }
+  claim.undo(clean ? "cooling" : "releasing");
+}

@@ -1,0 +1,47 @@
+import { ipamKind } from "../../shared/cni/ipam-kind.ts";
+import { parseResult } from "../../shared/cni/result.ts";
+import { atLeast } from "../../shared/cni/versions.ts";
+import { CniCode, CniError } from "../../shared/errors.ts";
+import { formatCidr, formatIp, sameIp } from "../../shared/net/ip.ts";
+import type { CallContext } from "../../shared/server/handlers.ts";
+import type { AgentParts } from "../agent-parts.ts";
+import { ownerKey } from "../reconcile/owner-key.ts";
+import type { CmdRequest } from "./cmd-request.ts";
+import { requireNetwork } from "./network.ts";
+
+/**
+ * CHECK: the kernel against `prevResult` (specification 1.1.0, "CHECK").
+ * @throws {CniError} code 7 without `prevResult`, 103 naming the first difference
+ */
+export async function runCheck(parts: AgentParts, request: CmdRequest, call: CallContext): Promise<undefined> {
+  const { owner, conf, version } = request;
+  requireNetwork(parts.config, owner.network);
+  if (!atLeast(version, "0.4.0")) {
+    throw new CniError(
+      CniCode.incompatibleVersion,
+      `Cannot run CHECK: "cniVersion" is "${version}", wanted "0.4.0" or later`,
+    );
+  }
+  const fields = conf.object("prevResult");
+  if (fields === undefined) throw conf.wrong("prevResult", undefined, "the result of the ADD");
+  const prevResult = parseResult(fields, version);
+  const what = { what: `CHECK of "${owner.sandboxId}"`, signal: call.signal, timeoutMs: parts.config.callTimeoutMs };
+  await parts.lanes.run(ownerKey(owner), what, async () => {
+    const leases = parts.allocator.find(owner);
+    if (leases.length === 0 && ipamKind(conf) === "own") {
+      const wanted = prevResult.ips.map((ip) => `"${formatCidr(ip.address)}"`).join(", ");
+      throw new CniError(
+        CniCode.checkFailure,
+        `Cannot confirm "${owner.sandboxId}": no address is leased to it, wanted ${wanted}`,
+      );
+    }
+    for (const lease of leases) {
+      if (prevResult.ips.some((entry) => sameIp(entry.address.ip, lease.address.ip))) continue;
+      throw new CniError(
+        CniCode.checkFailure,
+        `Cannot confirm "${owner.sandboxId}": it holds address "${formatIp(lease.address.ip)}", wanted an address of "prevResult"`,
+      );
+    }
+    await parts.dataPath.check(owner, request.container.netns, prevResult);
+  });
+}

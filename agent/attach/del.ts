@@ -1,0 +1,44 @@
+import type { Owner } from "../../shared/cni/types.ts";
+import { CniCode, CniError } from "../../shared/errors.ts";
+import type { CallContext } from "../../shared/server/handlers.ts";
+import type { AgentParts } from "../agent-parts.ts";
+import { detachAndEnd } from "../reconcile/departed.ts";
+import { ownerFields, ownerKey } from "../reconcile/owner-key.ts";
+import type { CmdRequest } from "./cmd-request.ts";
+
+/**
+ * DEL: the interface goes, then the addresses may cool. "Is not there" is success; neither the network's configuration
+ * nor a namespace is asked for. A workload container's end leaves its sandbox as it is. An agent that is killed over it has not answered, so the plugin makes the DEL durable.
+ * @throws {CniError} code 104 for a DEL that an ADD of the same sandbox has overtaken, 102 where the kernel refuses and
+ * no lease of ours is there to remember it by
+ */
+export async function runDel(parts: AgentParts, request: CmdRequest, call: CallContext): Promise<undefined> {
+  const { owner, container } = request;
+  if (container.kind.t === "workload") return;
+  const what = { what: `DEL of "${owner.sandboxId}"`, signal: call.signal, timeoutMs: parts.config.callTimeoutMs };
+  await parts.lanes.run(ownerKey(owner), what, async () => {
+    requireNotOvertaken(parts, owner, call);
+    try {
+      await detachAndEnd(parts, owner);
+    } catch (caught) {
+      parts.allocator.release(owner, "releasing");
+      if (parts.allocator.releasing(owner).length === 0) throw caught;
+      call.log.error("unwiring failed, the janitor goes on with it", {
+        ...ownerFields(owner),
+        error: caught instanceof Error ? caught.message : String(caught),
+      });
+    }
+  });
+}
+
+/**
+ * A DEL that waited in a frozen agent until its plugin gave up, while the runtime added the same sandbox again, must not
+ * end that new life.
+ */
+function requireNotOvertaken(parts: AgentParts, owner: Owner, { startedUptimeMs: began }: CallContext): void {
+  if (began === undefined || (parts.attached.get(ownerKey(owner)) ?? 0) <= began) return;
+  throw new CniError(
+    CniCode.overtaken,
+    `Cannot unwire "${owner.sandboxId}": it has been added again since the DEL began, wanted a DEL of that`,
+  );
+}

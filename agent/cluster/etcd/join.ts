@@ -1,0 +1,173 @@
+import { CniCode, CniError } from "../../../shared/errors.ts";
+import { type Cidr, formatCidr, formatIp } from "../../../shared/net/ip.ts";
+import type { ClusterNode, Registration } from "../node-registry.ts";
+import type { EtcdClient } from "../../protocols/etcd/etcd-client.ts";
+import type { KeyValue } from "../../protocols/etcd/messages.ts";
+import { absent, get, getAll, keyOf, put, textOf, unchanged } from "../../protocols/etcd/operations.ts";
+import { type FamilyNetworks, familiesOf } from "./cluster-networks.ts";
+import { etcdLimits } from "./etcd-limits.ts";
+import type { Keys } from "./keys.ts";
+import type { ClusterNetwork } from "./options.ts";
+import { readNode, readOwner, writeConfig, writeNode, writeOwner } from "./records.ts";
+import { takeTicket } from "./ticket.ts";
+
+/**
+ * How a node gets its subnets. The only thing that safety rests on is one transaction, the claim: it puts the node's
+ * record and marks the subnets where none of these keys is there yet. Whatever is lost before it has changed nothing;
+ * whatever is lost after it is found again by the node's uid.
+ */
+export class Join {
+  readonly #client: EtcdClient;
+  readonly #keys: Keys;
+  readonly #config: string;
+  readonly #families: readonly FamilyNetworks[];
+
+  constructor(client: EtcdClient, keys: Keys, networks: readonly ClusterNetwork[]) {
+    this.#client = client;
+    this.#keys = keys;
+    this.#config = writeConfig(networks);
+    this.#families = familiesOf(networks);
+  }
+
+  /** One attempt, which begins by looking what others have done. @throws {EtcdError} @throws {CniError} 7, 101 */
+  async attempt(self: Registration, claims: boolean, preferred: readonly Cidr[]): Promise<ClusterNode> {
+    for (let claim = 0; claim < etcdLimits.claims; claim++) {
+      const { config, node } = await this.#look(self.name);
+      if (node === undefined && !claims) throw this.#gone(self);
+      if (config === undefined) await this.#writeConfig();
+      else {
+        this.#requireSame(self, textOf(config));
+        const done = node === undefined ? await this.#claim(self, config, preferred) : await this.#adopt(self, node);
+        if (done !== undefined) return done;
+      }
+    }
+    const is = `others have changed the registry ${etcdLimits.claims} times meanwhile`;
+    throw new CniError(
+      CniCode.tryAgainLater,
+      `Cannot register node "${self.name}" in ${this.#client.name}: ${is}, wanted a moment`,
+    );
+  }
+
+  async #look(name: string): Promise<{ config: KeyValue | undefined; node: KeyValue | undefined }> {
+    const { found } = await this.#client.txn({ run: [get(this.#keys.config), get(this.#keys.node(name))] });
+    return { config: found[0]?.[0], node: found[1]?.[0] };
+  }
+
+  /** The first node says what the networks are. */
+  async #writeConfig(): Promise<void> {
+    const key = this.#keys.config;
+    await this.#client.txn({ when: [absent(key)], run: [put(key, this.#config)] });
+  }
+
+  #requireSame({ name }: Registration, config: string): void {
+    if (isSameJson(config, this.#config)) return;
+    const is = `its cluster networks are ${this.#config}, wanted those of the registry, ${config.slice(0, 1000)}`;
+    throw new CniError(CniCode.invalidConfig, `Cannot register node "${name}" in ${this.#client.name}: ${is}`);
+  }
+
+  /** `undefined` where something is to be looked at again. */
+  async #claim(self: Registration, config: KeyValue, preferred: readonly Cidr[]): Promise<ClusterNode | undefined> {
+    const prefix = this.#keys.subnets;
+    const nodeKey = this.#keys.node(self.name);
+    const ticket = await takeTicket(this.#client, this.#keys.ticket("subnets"));
+    let taken: ReadonlySet<string> | undefined;
+    for (let i = 0; i < etcdLimits.claims; i++) {
+      const subnets = this.#choose(self, taken, { preferred, ticket: i > 1 ? undefined : ticket });
+      if (subnets !== undefined) {
+        const node: ClusterNode = { ...self, subnets };
+        const owner = writeOwner({ node: self.name, uid: self.uid });
+        const keys = subnets.map((subnet) => this.#keys.subnet(subnet));
+        const { succeeded, found } = await this.#client.txn({
+          when: [unchanged(this.#keys.config, config.modRevision), absent(nodeKey), ...keys.map(absent)],
+          run: [put(nodeKey, writeNode(node)), ...keys.map((key) => put(key, owner))],
+          otherwise: [get(this.#keys.config), get(nodeKey), getAll(prefix, { keysOnly: true })],
+        });
+        if (succeeded) return node;
+        if (found[0]?.[0]?.modRevision !== config.modRevision || found[1]?.[0] !== undefined) return undefined;
+        taken = namesOf(found[2], prefix);
+      } else {
+        const { found } = await this.#client.txn({ run: [getAll(prefix, { keysOnly: true })] });
+        taken = namesOf(found[0], prefix);
+      }
+    }
+    return undefined;
+  }
+
+  /** One free subnet of each family; `undefined` where it has to be known first what is taken. */
+  #choose(
+    self: Registration,
+    taken: ReadonlySet<string> | undefined,
+    { preferred, ticket }: { readonly preferred: readonly Cidr[]; readonly ticket: number | undefined },
+  ): readonly Cidr[] | undefined {
+    const subnets: Cidr[] = [];
+    for (const family of this.#families) {
+      const kept = preferred.find((subnet) => family.has(subnet) && taken?.has(formatCidr(subnet)) !== true);
+      if (kept !== undefined) {
+        subnets.push(kept);
+        continue;
+      }
+      const subnet = taken === undefined ? family.first(ticket ?? 0) : family.free(taken, ticket);
+      if (subnet === undefined && taken === undefined) return undefined;
+      if (subnet === undefined) {
+        const is = `all subnets of ${family.name} are taken, wanted a free one: release nodes that are gone`;
+        throw new CniError(CniCode.ipamFailure, `Cannot register node "${self.name}" in ${this.#client.name}: ${is}`);
+      }
+      subnets.push(subnet);
+    }
+    return subnets;
+  }
+
+  /** The node is there already: what it has is its own, if it is the same one. */
+  async #adopt(self: Registration, kv: KeyValue): Promise<ClusterNode | undefined> {
+    const before = readNode(self.name, textOf(kv));
+    if (before.uid !== self.uid) throw this.#taken(self, before);
+    const owner = writeOwner({ node: self.name, uid: self.uid });
+    const keys = before.subnets.map((subnet) => this.#keys.subnet(subnet));
+    const { found } = await this.#client.txn({ run: keys.map(get) });
+    const missing: string[] = [];
+    for (const [i, key] of keys.entries()) {
+      const mark = found[i]?.[0];
+      if (mark === undefined) missing.push(key);
+      else this.#requireOwn(self, keyOf(mark).slice(this.#keys.subnets.length), textOf(mark));
+    }
+    const node: ClusterNode = { ...self, subnets: before.subnets };
+    if (missing.length === 0 && writeNode(node) === writeNode(before)) return node;
+    const { succeeded } = await this.#client.txn({
+      when: [unchanged(this.#keys.node(self.name), kv.modRevision), ...missing.map(absent)],
+      run: [put(this.#keys.node(self.name), writeNode(node)), ...missing.map((key) => put(key, owner))],
+    });
+    return succeeded ? node : undefined;
+  }
+
+  #requireOwn(self: Registration, subnet: string, mark: string): void {
+    const owner = readOwner(mark);
+    if (owner?.node === self.name && owner.uid === self.uid) return;
+    const holder = owner === undefined ? "somebody" : `node "${owner.node}"`;
+    const is = `its subnet ${subnet} is held by ${holder} too, wanted it alone: release one of them`;
+    throw new CniError(CniCode.ipamFailure, `Cannot register node "${self.name}" in ${this.#client.name}: ${is}`);
+  }
+
+  #gone({ name }: Registration): CniError {
+    const is = "it has no such node any more, and pods of this one stand, wanted its record back, or its pods gone";
+    return new CniError(CniCode.ipamFailure, `Cannot register node "${name}" in ${this.#client.name}: ${is}`);
+  }
+
+  #taken(self: Registration, other: ClusterNode): CniError {
+    const [here, there] = [self, other].map(({ addresses }) => addresses.map(formatIp).join(", "));
+    const subnets = other.subnets.map(formatCidr).join(", ");
+    const is = `the name belongs to another machine, at ${there} with ${subnets}, wanted it free for this one, at ${here}: release it there, or give this one another name`;
+    return new CniError(CniCode.invalidConfig, `Cannot register node "${self.name}" in ${this.#client.name}: ${is}`);
+  }
+}
+
+const namesOf = (kvs: readonly KeyValue[] | undefined, prefix: string): ReadonlySet<string> =>
+  new Set((kvs ?? []).map((kv) => keyOf(kv).slice(prefix.length)));
+
+/** A person's spaces are none of the networks. */
+function isSameJson(a: string, b: string): boolean {
+  try {
+    return Bun.deepEquals(JSON.parse(a), JSON.parse(b));
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,118 @@
+import type { Logger } from "../../../shared/log.ts";
+import { reasonOf } from "../../../shared/reason.ts";
+import type { ClusterNode } from "../node-registry.ts";
+import type { RegistryHealth } from "../registry-health.ts";
+import { abortable } from "../retry.ts";
+import type { EtcdClient } from "../../protocols/etcd/etcd-client.ts";
+import { EtcdError } from "../../protocols/etcd/etcd-error.ts";
+import { etcdMethods } from "../../protocols/etcd/methods.ts";
+import { get, put, textOf, unchanged } from "../../protocols/etcd/operations.ts";
+import { etcdLimits } from "./etcd-limits.ts";
+import type { Keys } from "./keys.ts";
+import { readNode } from "./records.ts";
+
+const telling = "say that this node lives";
+
+/**
+ * Says that a node lives, by a key with a lease. It says nothing else: what the node has does not depend on it, and
+ * renewing a lease makes no revision, so that nobody who follows the nodes hears of it.
+ */
+export class KeepAlive implements AsyncDisposable {
+  readonly #client: EtcdClient;
+  readonly #keys: Keys;
+  readonly #self: ClusterNode;
+  readonly #health: RegistryHealth;
+  readonly #logger: Logger | undefined;
+  readonly #everyMs: number;
+  #lease: number | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #running: Promise<void>;
+  #closed = false;
+  #lastReason = "";
+
+  constructor(
+    client: EtcdClient,
+    keys: Keys,
+    self: ClusterNode,
+    health: RegistryHealth,
+    logger?: Logger,
+    everyMs: number = etcdLimits.keepAliveMs,
+  ) {
+    this.#client = client;
+    this.#keys = keys;
+    this.#self = self;
+    this.#health = health;
+    this.#logger = logger;
+    this.#everyMs = everyMs;
+    this.#running = this.#beat();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    await abortable(this.#running, AbortSignal.timeout(etcdLimits.farewellMs)).catch(() => undefined);
+    const id = this.#lease;
+    this.#lease = undefined;
+    // Where nobody hears it, the lease ends by itself.
+    if (id !== undefined)
+      await this.#client.call(etcdMethods.leaseRevoke, { id }, etcdLimits.farewellMs).catch(() => undefined);
+  }
+
+  async #beat(): Promise<void> {
+    let nextMs = this.#everyMs;
+    try {
+      const alive = this.#lease !== undefined && (await this.#renew(this.#lease));
+      if (!alive) await this.#begin();
+      this.#lastReason = "";
+      this.#health.works(telling);
+    } catch (caught) {
+      // Soon, at another member, since a third of the lease has gone by already.
+      if (caught instanceof EtcdError && caught.passing) nextMs = Math.min(nextMs, etcdLimits.retryMostMs);
+      this.#say(reasonOf(caught));
+    }
+    if (this.#closed || this.#client.closed.aborted) return;
+    this.#timer = setTimeout(() => {
+      this.#running = this.#beat();
+    }, nextMs);
+    // Nobody needs a process that does nothing else.
+    this.#timer.unref();
+  }
+
+  /** Whether both are still there: the key goes with a release, which may have been followed by a new registration. */
+  async #renew(id: number): Promise<boolean> {
+    const { ttl } = await this.#client.call(etcdMethods.leaseKeepAlive, { id });
+    const { found } = await this.#client.txn({ run: [get(this.#keys.aliveNode(this.#self.name))] });
+    const kv = found[0]?.[0];
+    if (ttl > 0 && kv !== undefined && textOf(kv) === this.#self.uid) return true;
+    this.#lease = undefined;
+    return false;
+  }
+
+  /** A lease that nobody hears of again, because the answer is lost, ends by itself. */
+  async #begin(): Promise<void> {
+    const id = 1 + Math.floor(Math.random() * Number.MAX_SAFE_INTEGER);
+    await this.#client.call(etcdMethods.leaseGrant, { ttl: etcdLimits.leaseSeconds, id });
+    const { name, uid } = this.#self;
+    const { found } = await this.#client.txn({ run: [get(this.#keys.node(name))] });
+    const kv = found[0]?.[0];
+    if (kv === undefined || readNode(name, textOf(kv)).uid !== uid)
+      throw new EtcdError("refused", `node "${name}" is not registered any more, wanted it registered with its uid`);
+    const { succeeded } = await this.#client.txn({
+      when: [unchanged(this.#keys.node(name), kv.modRevision)],
+      run: [put(this.#keys.aliveNode(name), uid, id)],
+    });
+    if (!succeeded) throw new EtcdError("uncertain", `the record of node "${name}" has changed meanwhile`);
+    this.#lease = id;
+  }
+
+  /** Once per reason: it is tried again for ever. */
+  #say(reason: string): void {
+    if (!this.#closed) this.#health.failed(telling, reason);
+    if (reason === this.#lastReason || this.#closed) return;
+    this.#lastReason = reason;
+    this.#logger?.warn("Cannot tell the registry that this node lives, trying again", {
+      registry: this.#client.name,
+      reason,
+    });
+  }
+}

@@ -1,0 +1,175 @@
+import { CniCode, CniError } from "../../shared/errors.ts";
+import { formatCidr, formatIp, type Ip } from "../../shared/net/ip.ts";
+import type { Logger } from "../../shared/log.ts";
+import type { AgentConfig, NodesConfig, RegistryConfig } from "../config/agent-config.ts";
+import { KnownStateFile } from "./known-state.ts";
+import { contradiction, Membership, type MembershipOptions, type Standing, saysNo } from "./membership.ts";
+import { withoutSubnets, withSubnets } from "./network-subnets.ts";
+import type { ClusterNode, NodeRegistry, Registration } from "./node-registry.ts";
+import { nodeUid } from "./node-uid.ts";
+import { configuredAddresses, findOwnAddresses, type OwnAddresses } from "./own-addresses.ts";
+import { untilDone } from "./retry.ts";
+
+/** How long an answer of the registry may take: then a node that knows its subnet goes on with that, others say so. */
+const patienceMs = 2000;
+/** How long it waits for the node's own addresses then: the agent starts before the network does. */
+const linksPatienceMs = 15_000;
+
+export interface JoinOptions {
+  readonly config: AgentConfig;
+  readonly nodes: NodesConfig;
+  readonly registry: NodeRegistry;
+  /** Whether pods of this node hold addresses, and hold them outside of these subnets where some are given. */
+  podsStand(outside?: ClusterNode["subnets"]): boolean;
+  /** The subnets of these addresses: of each family the one with the most of them. */
+  podSubnets(): ClusterNode["subnets"];
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+  /** Hears why the node has not joined yet. */
+  waiting(reason: string): void;
+}
+
+export interface Joined {
+  readonly membership: Membership;
+  /** With the subnets that the node has. */
+  readonly config: AgentConfig;
+}
+
+/**
+ * Registers this node, or, where the registry does not answer, takes what was last known of it; waits, as long as it has
+ * to, where there is neither. Pods that stand with addresses of another subnet, as after a change of the registry, are
+ * served with that one until they have gone: they could neither run nor be taken down without it.
+ * @throws {CniError} code 5 where the data directory cannot be used; what the signal was aborted with
+ */
+export async function joinCluster(options: JoinOptions): Promise<Joined> {
+  const { config, nodes, registry, logger, signal } = options;
+  const uid = nodeUid(config.dataDir);
+  const known = new KnownStateFile(config.dataDir, identityOf(nodes.registry), logger);
+  const linksUntilMs = performance.now() + linksPatienceMs;
+  // HNS looks for the node's card itself, and wants only the MAC of it here.
+  const needsLinks = config.dataPath !== "hns" || nodes.mac === undefined;
+  const linksMayMiss = (): boolean => !needsLinks || performance.now() > linksUntilMs;
+  const ownRecord = (): Promise<Registration> => registrationOf(options, uid, linksMayMiss());
+  const register = async (): Promise<ClusterNode> => {
+    const own = await ownRecord();
+    // Pods that stand would be cut off from what the others are told of a new subnet.
+    const claims = known.state.self === undefined || !options.podsStand();
+    return registry.register(own, claims, options.podSubnets());
+  };
+  const membership = async (self: ClusterNode, standing: Standing): Promise<Joined> => {
+    const isOwn = standing.t === "registered" || standing.t === "known";
+    const changed = withSubnets(isOwn ? config : withoutSubnets(config), self);
+    // What the registry says, where it is the one that says where the node is.
+    const own = await ownAddresses(self.addresses, linksMayMiss());
+    if (needsLinks && own.linkAddresses.length === 0)
+      logger.warn("no interface has the address by which the other nodes know this one", {
+        addresses: self.addresses.map(formatIp),
+      });
+    // From here on nothing fails or waits: a membership that nobody has would not be ended.
+    signal.throwIfAborted();
+    const podsStand = (): boolean => options.podsStand();
+    const rest: MembershipOptions = { config: changed, registry, self, own, known, podsStand, register, logger };
+    return { config: changed, membership: new Membership(rest, standing) };
+  };
+  const keepPods = async (answer: ClusterNode | CniError, before?: ClusterNode): Promise<Joined> => {
+    const subnets = options.podSubnets();
+    if (answer instanceof CniError)
+      return membership({ ...(await ownRecord()), subnets }, { t: "stranded", is: answer.message });
+    const self = before ?? { ...answer, subnets };
+    return membership(self, { t: "refused", is: contradiction(self, answer, registry.name) ?? strangers(answer) });
+  };
+  const attempt = async (): Promise<Joined> => {
+    const { refused } = known.state;
+    const self = stillOurs(known.state.self, options);
+    // One that was taken out takes no other subnet while its pods stand, and is no member any more once they have gone.
+    if (self !== undefined && refused !== undefined && options.podsStand())
+      return membership(self, { t: "refused", is: refused });
+    const before = refused === undefined ? self : undefined;
+    const answer = await ask(register, ({ message }) => {
+      const goesOn = before !== undefined || options.podsStand();
+      if (!goesOn) options.waiting(message);
+      return goesOn;
+    });
+    if (answer instanceof CniError) {
+      if (before === undefined && options.podsStand()) return keepPods(answer);
+      if (before === undefined) throw answer;
+      if (!saysNo(answer)) {
+        const joined = await membership(before, { t: "known" });
+        logger.warn("starting with what was last known of the other nodes", { error: answer.message });
+        return joined;
+      }
+      if (!options.podsStand()) throw answer;
+      return membership(before, { t: "refused", is: answer.message });
+    }
+    // What pods were given stays, whatever the registry says now.
+    return options.podsStand(answer.subnets) ? keepPods(answer, before) : membership(answer, { t: "registered" });
+  };
+  const failed = (error: CniError): void => {
+    options.waiting(error.message);
+    logger.warn("waiting to join", { error: error.message, code: error.code, details: error.details });
+  };
+  return untilDone(attempt, { signal, failed });
+}
+
+/** Nothing where pods have other addresses than that: the registry, or the configuration, was another one meanwhile. */
+const stillOurs = (self: ClusterNode | undefined, { podsStand }: JoinOptions): ClusterNode | undefined =>
+  self === undefined || podsStand(self.subnets) ? undefined : self;
+
+/** What the node says of itself. @throws {CniError} as `ownAddresses` */
+async function registrationOf(
+  { config, nodes }: JoinOptions,
+  uid: string,
+  linksMayMiss: boolean,
+): Promise<Registration> {
+  // Without their interface the record would lose its MAC.
+  const { addresses, mac: found } = await ownAddresses(configuredAddresses(config), linksMayMiss);
+  const mac = nodes.mac ?? found;
+  return { name: nodes.name, uid, addresses, ...(mac === undefined ? {} : { mac }) };
+}
+
+/** What is known stays known where only the ways to the registry change: etcd's members come and go. */
+function identityOf(registry: RegistryConfig): string {
+  switch (registry.type) {
+    case "static":
+      return `static ${registry.file}`;
+    case "etcd":
+      return `etcd ${registry.prefix}`;
+    case "kubernetes":
+      return "kubernetes";
+  }
+}
+
+/**
+ * The failure, where it fails.
+ * @param late hears of an answer that takes long, and says whether to go on without it
+ */
+async function ask(
+  register: () => Promise<ClusterNode>,
+  late: (error: CniError) => boolean,
+): Promise<ClusterNode | CniError> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const impatient = new Promise<CniError>((resolve) => {
+    const is = `the registry has given no answer for ${patienceMs} ms, wanted one`;
+    const error = new CniError(CniCode.tryAgainLater, `Cannot join: ${is}`);
+    timer = setTimeout(() => late(error) && resolve(error), patienceMs);
+  });
+  try {
+    return await Promise.race([register().catch((caught: unknown) => CniError.from(caught, "join")), impatient]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/**
+ * As `findOwnAddresses`, for a node that may be early in its boot.
+ * @throws {CniError} 11 also where no interface has one of the addresses, unless that is `accepted`
+ */
+async function ownAddresses(wanted: readonly Ip[], accepted: boolean): Promise<OwnAddresses> {
+  const found = await findOwnAddresses(wanted);
+  if (found.linkAddresses.length > 0 || accepted) return found;
+  const is = `no interface has ${wanted.map(formatIp).join(", ")} yet`;
+  throw new CniError(CniCode.tryAgainLater, `Cannot join: ${is}, wanted this node's own address`);
+}
+
+const strangers = ({ subnets }: ClusterNode): string =>
+  `pods of this node have addresses outside of ${subnets.map(formatCidr).join(", ")}, which the registry gives it`;

@@ -1,0 +1,76 @@
+import {
+  type ApiClient,
+  type Change,
+  Informer,
+  type InformerState,
+  type InformerTimes,
+} from "../../../shared/kubernetes/mod.ts";
+import type { Logger } from "../../../shared/log.ts";
+import { LiveValue } from "../../../shared/async/live-value.ts";
+import type { ClusterNode, Followed } from "../node-registry.ts";
+import type { RegistryHealth } from "../registry-health.ts";
+import { pageNodes } from "./node-list.ts";
+import { inOrder, type KnownNode, nodes, plain } from "./node-resource.ts";
+
+const following = "follow the nodes";
+
+/** All Nodes, as an informer follows them: a whole new map with every change that a peer asks for. */
+export class NodeWatch implements Followed<ReadonlyMap<string, ClusterNode>> {
+  readonly #logger: Logger;
+  readonly #health: RegistryHealth;
+  readonly #value = new LiveValue<ReadonlyMap<string, ClusterNode>>();
+  readonly #informer: Informer<KnownNode>;
+  #said: string | undefined;
+
+  constructor(client: ApiClient, logger: Logger, times: InformerTimes, health: RegistryHealth) {
+    this.#health = health;
+    this.#logger = logger;
+    this.#informer = new Informer(client, nodes, { logger, times, pageSize: pageNodes });
+    this.#informer.subscribe({
+      changed: (changes) => this.#take(changes),
+      listed: () => this.#publishAll(),
+      stateChanged: (state) => this.#say(state),
+    });
+  }
+
+  get current(): ReadonlyMap<string, ClusterNode> | undefined {
+    return this.#value.current;
+  }
+
+  subscribe(listener: (value: ReadonlyMap<string, ClusterNode>) => void): Disposable {
+    return this.#value.subscribe(listener);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#informer[Symbol.asyncDispose]();
+  }
+
+  #take(changes: readonly Change<KnownNode>[]): void {
+    // A list is taken in page by page, and is told of as a whole.
+    if (this.#informer.state.t !== "watching") return;
+    const known = new Map(this.#value.current);
+    for (const change of changes) {
+      if (change.t === "deleted") known.delete(change.old.node.name);
+      else known.set(change.object.node.name, plain(change.object.node));
+    }
+    this.#value.set(known);
+  }
+
+  #publishAll(): void {
+    const all = inOrder(this.#informer.objects.values());
+    this.#value.set(new Map(all.map((node) => [node.name, plain(node)])));
+  }
+
+  #say(state: InformerState): void {
+    if (state.t === "watching") {
+      this.#said = undefined;
+      this.#health.works(following);
+    }
+    if (state.t !== "failing") return;
+    const error = state.error.message;
+    this.#health.failed(following, error);
+    if (error === this.#said) return;
+    this.#said = error;
+    this.#logger.warn("the nodes of Kubernetes cannot be followed, and are asked for again", { error });
+  }
+}

@@ -1,0 +1,32 @@
+import { lookup } from "node:dns/promises";
+import { type Ip, parseIp } from "../../shared/net/ip.ts";
+import type { Logger } from "../../shared/log.ts";
+import { untilDone } from "./retry.ts";
+
+/** `https://[fd00::1]:2379` has `fd00::1`. */
+const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).hostname.replace(/^\[|\]$/g, "") : "");
+
+/** Those that need no look-up. */
+export const literalAddresses = (urls: readonly string[]): readonly Ip[] =>
+  urls.flatMap((url) => parseIp(hostOf(url)) ?? []);
+
+/**
+ * The addresses of the names too: asked for again until all are known, since a node may start before its name server can be reached.
+ * @throws what the signal was aborted with
+ */
+export async function resolvedAddresses(
+  urls: readonly string[],
+  logger: Logger,
+  signal: AbortSignal,
+): Promise<readonly Ip[]> {
+  const names = [...new Set(urls.map(hostOf))].filter((host) => host !== "" && parseIp(host) === undefined);
+  const failed = (error: Error): void =>
+    logger.warn("the registry's names cannot be resolved, and records of nodes are not held against them", {
+      error: error.message,
+    });
+  const look = async (): Promise<readonly Ip[]> => {
+    const found = await Promise.all(names.map((name) => lookup(name, { all: true })));
+    return found.flat().flatMap(({ address }) => parseIp(address) ?? []);
+  };
+  return [...literalAddresses(urls), ...(names.length === 0 ? [] : await untilDone(look, { signal, failed }))];
+}

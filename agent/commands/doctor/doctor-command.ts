@@ -1,0 +1,83 @@
+import { statSync } from "node:fs";
+import { CniError } from "../../../shared/errors.ts";
+import { limits } from "../../../shared/limits.ts";
+import { paths } from "../../../shared/paths.ts";
+import { defineCommand } from "../../../shared/terminal/command.ts";
+import { exitStatus } from "../../../shared/terminal/exit-status.ts";
+import { printableLines } from "../../../shared/terminal/printable.ts";
+import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
+import type { AgentConfig } from "../../config/agent-config.ts";
+import { readConfig } from "../../config/read-config.ts";
+import { examine } from "./examine.ts";
+import { repair as carryOut } from "./repair.ts";
+import { reportJson, reportText } from "./report.ts";
+import { parseRuntimeList, type RuntimeList } from "./runtime-list.ts";
+
+const action = "look at the node";
+/** As for wrong arguments: nothing can be said about the node. */
+const cannotLook = exitStatus.wrongArguments;
+
+export const doctorCommand = defineCommand({
+  action,
+  about: `Compares what this node's sources say of its pods: leases, interfaces and the addresses on them, namespaces, the
+agent, with Open vSwitch its ports and flows, with --runtime the container runtime. Looks at what a pod's network
+needs besides: configuration, bridge or switch, forwarding, MTU, database, rights, registry. Of each disagreement it
+says which source is believed, why, and what to do. Changes nothing without --repair. Pods may come and go meanwhile:
+a disagreement is told only when it stays.`,
+  options: {
+    runtime: {
+      value: "FILE",
+      of: "file",
+      help: 'what the runtime has, from "crictl pods -o json", or attachments as for "pipette ipam gc" ("-": standard input)',
+    },
+    repair: { help: "does what can be done, pods' attachments by way of the agent; then looks again" },
+    once: { help: "looks only once, so that calls in flight can show as disagreements: for scripts that look again" },
+    json: { help: "one JSON object, for programs" },
+    config: { value: "FILE", of: "file", help: `the agent's configuration (default ${paths.agentConfig})` },
+  },
+  exits: {
+    0: "all agree, apart from notes",
+    1: "something disagrees, or is in the way of pods' network",
+    2: "cannot look, or wrong arguments",
+  },
+  run: async ({ options }, io) => {
+    const config = await readConfig(options.config ?? paths.agentConfig, io);
+    if (config === undefined) return cannotLook;
+    try {
+      const runtime = options.runtime === undefined ? {} : { runtime: await runtimeList(options.runtime, io) };
+      return await examineAndTell(config, runtime, options, io);
+    } catch (caught) {
+      const { message, details } = CniError.from(caught, action);
+      io.stderr(`${printableLines(message)}\n${details === "" ? "" : `${printableLines(details)}\n`}`);
+      return cannotLook;
+    }
+  },
+});
+
+async function examineAndTell(
+  config: AgentConfig,
+  runtime: { readonly runtime?: RuntimeList },
+  options: { readonly repair: boolean; readonly once: boolean; readonly json: boolean },
+  io: TerminalIo,
+): Promise<number> {
+  const how = { ...runtime, once: options.once };
+  let diagnosis = await examine(config, how);
+  const repaired = options.repair ? await carryOut(config, diagnosis.findings) : undefined;
+  if (repaired !== undefined && repaired.length > 0) diagnosis = await examine(config, how);
+  io.stdout(options.json ? reportJson(diagnosis, repaired) : reportText(diagnosis, repaired));
+  return diagnosis.findings.every(({ severity }) => severity === "note") ? exitStatus.done : exitStatus.failed;
+}
+
+async function runtimeList(file: string, io: TerminalIo): Promise<RuntimeList> {
+  // Before it is read: what comes while it is read is younger than it.
+  const takenAtMs = file === "-" ? Date.now() : statSync(file).mtimeMs;
+  const bytes =
+    file === "-"
+      ? await io.stdin()
+      : await Bun.file(file)
+          .slice(0, limits.messageBytes + 1)
+          .bytes();
+  if (bytes.length > limits.messageBytes)
+    throw new Error(`Cannot read the list of the runtime: it is longer than ${limits.messageBytes} bytes, wanted less`);
+  return parseRuntimeList(new TextDecoder().decode(bytes), takenAtMs);
+}

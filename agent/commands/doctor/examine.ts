@@ -1,0 +1,85 @@
+import type { AgentConfig } from "../../config/agent-config.ts";
+import { addressFindings } from "./addresses.ts";
+import { agentFindings } from "./agent.ts";
+import { attachmentFindings } from "./attachments.ts";
+import { fileFindings } from "./files.ts";
+import { type Finding, keyOf, sorted } from "./finding.ts";
+import { leftoverFindings } from "./leftovers.ts";
+import { type Look, look } from "./look.ts";
+import type { RuntimeList } from "./runtime-list.ts";
+import type { Sight } from "./sight.ts";
+import { standingFindings } from "./standing.ts";
+
+export interface Diagnosis {
+  /** The worst first. */
+  readonly findings: readonly Finding[];
+  /** What was compared. */
+  readonly leases: number;
+  readonly interfaces: number;
+}
+
+export interface ExamineOptions {
+  readonly runtime?: RuntimeList;
+  /** Between two looks. */
+  readonly pauseMs?: number;
+  /** One look: what a call in flight makes look wrong is told too. */
+  readonly once?: boolean;
+}
+
+/** A call that runs changes what is seen within this many looks; on a busy node, which takes its time, within the second. */
+const looks = { idle: 3, busy: 8 };
+const pauseMs = 700;
+
+/**
+ * Everything that disagrees on this node, or that keeps its pods from their network. Changes nothing. A disagreement is
+ * told where each of several looks has it, on the same lease, interface, port or file: calls go on meanwhile.
+ * @throws {CniError | NetlinkError} where this process may not look
+ */
+export async function examine(config: AgentConfig, options: ExamineOptions = {}): Promise<Diagnosis> {
+  const standing = await standingFindings(config);
+  let found = await lookAgain(config, options.runtime);
+  const most = ({ sight }: Look): number => (options.once ? 1 : isBusy(sight) ? looks.busy : looks.idle);
+  for (let i = 1; i < most(found) && found.findings.length > 0; i++) {
+    await Bun.sleep(options.pauseMs ?? pauseMs);
+    const before = new Set(found.findings.map(keyOf));
+    const next = await lookAgain(config, options.runtime);
+    found = { ...next, findings: next.findings.filter((finding) => before.has(keyOf(finding))) };
+  }
+  const { leases, interfaces, agent } = found.sight;
+  const findings = sorted([...found.findings, ...standing]);
+  return {
+    findings: agent.t === "away" ? findings.map(withoutAgent) : findings,
+    leases: leases?.length ?? 0,
+    interfaces: interfaces?.length ?? 0,
+  };
+}
+
+/** What only the agent can put right waits for it. */
+function withoutAgent({ repair, ...finding }: Finding): Finding {
+  if (repair === undefined) return finding;
+  if (repair.t !== "attachment" && repair.t !== "node") return { ...finding, repair };
+  return { ...finding, todo: `start the agent first; then ${finding.todo}` };
+}
+
+const isBusy = ({ agent }: Sight): boolean =>
+  agent.t === "answers" && (agent.status.callsInFlight > 0 || agent.status.departing > 0);
+
+async function lookAgain(config: AgentConfig, runtime: RuntimeList | undefined): Promise<Look> {
+  const { sight, findings } = await look(config, runtime);
+  const host = config.dataPath === "hns" ? [] : (await import("./host.ts")).hostFindings(config);
+  const own = agentFindings(sight, config.socket);
+  const told = new Set(host.map(({ what }) => what.toLowerCase()));
+  return {
+    sight,
+    findings: [
+      // What is seen here is not told a second time in the agent's words.
+      ...own.filter(({ what }) => !told.has(what.toLowerCase())),
+      ...findings,
+      ...host,
+      ...attachmentFindings(sight),
+      ...addressFindings(sight),
+      ...leftoverFindings(sight),
+      ...fileFindings(config, sight.nowMs),
+    ],
+  };
+}

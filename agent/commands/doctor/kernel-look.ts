@@ -1,0 +1,30 @@
+import { parseAlias } from "../../datapath/linux/alias.ts";
+import { addressesBehind, allLinks, linkGroup } from "../../datapath/linux/host-links.ts";
+import { Kernel } from "../../protocols/netlink/mod.ts";
+import type { HalfMade, SeenInterface } from "./sight.ts";
+
+/** What the kernel has of ours, in the calling thread's network namespace. @throws {NetlinkError} */
+export function lookAtKernel(): {
+  readonly interfaces: readonly SeenInterface[];
+  readonly halfMade: readonly HalfMade[];
+} {
+  using kernel = new Kernel();
+  using socket = kernel.openSocket();
+  const interfaces: SeenInterface[] = [];
+  const halfMade: HalfMade[] = [];
+  for (const link of allLinks(socket)) {
+    const { name, index, group } = link;
+    const alias = parseAlias(link.alias);
+    if (group === linkGroup.arriving) halfMade.push({ name, index, state: "arriving" });
+    else if (group === linkGroup.leaving) halfMade.push({ name, index, state: "leaving" });
+    else if (alias !== undefined)
+      interfaces.push({
+        ...alias,
+        hostIfname: name,
+        index,
+        mtu: link.mtu,
+        addresses: addressesBehind(socket, link)?.map(({ address }) => address.ip),
+      });
+  }
+  return { interfaces, halfMade };
+}

@@ -1,0 +1,102 @@
+import { lstat, readlink, stat, symlink, unlink } from "node:fs/promises";
+import { delimiter, join, resolve } from "node:path";
+import { isWindows } from "../../../shared/platform.ts";
+import { codeOf, failed, isMissing } from "./executable-file.ts";
+import type { Step } from "./step.ts";
+
+/** Where an administrator's commands lie, on every Linux. */
+const usualDir = "/usr/local/bin";
+const commandName = "pipette";
+
+/** Where the command gets its link. */
+export interface LinkWish {
+  /** `--link-dir`; absent: the usual one, where PATH has it. */
+  readonly dir?: string | undefined;
+  /** `--no-link` */
+  readonly none: boolean;
+  /** The PATH of whoever installs. */
+  readonly path: string;
+}
+
+/**
+ * What makes `pipette` a command: the runtime's directory of plugins is on nobody's PATH. A name that is another
+ * program's stays that, with a word about it.
+ * @param main the installed executable
+ */
+export async function planLink(
+  main: string,
+  wish: LinkWish,
+): Promise<{ readonly steps: readonly Step[]; readonly warnings: readonly string[] }> {
+  const nothing = { steps: [], warnings: [] };
+  if (wish.none) return nothing;
+  if (isWindows) return { steps: hintForWindows(main, wish.path), warnings: [] };
+  const dir = wish.dir === undefined ? usualDir : resolve(wish.dir);
+  if (wish.dir === undefined && !wish.path.split(delimiter).includes(usualDir)) return nothing;
+  if (!(await isDirectory(dir))) return nothing;
+  const path = join(dir, commandName);
+  // Installed there itself.
+  if (path === main) return nothing;
+  const is = await lookAt(path);
+  if (is.t === "other") return { steps: [], warnings: [`"${path}" is not ours and stays: call "${main}"`] };
+  if (is.t === "link" && is.to === main)
+    return { steps: [{ action: "keep", target: path, detail: `link to ${main}` }], warnings: [] };
+  if (is.t === "link" && (await isThere(is.to)))
+    return { steps: [], warnings: [`"${path}" leads to "${is.to}" and stays: call "${main}"`] };
+  const run = async (): Promise<undefined> => {
+    try {
+      // One that leads nowhere is an earlier installation's, or nobody's.
+      if (is.t === "link") await unlink(path);
+      await symlink(main, path);
+    } catch (caught) {
+      throw failed("link", path, caught);
+    }
+  };
+  const action = is.t === "link" ? "replace" : "create";
+  return { steps: [{ action, target: path, detail: `link to ${main}`, run }], warnings: [] };
+}
+
+/** What takes the link away again, where it leads to `main`. */
+export async function planUnlink(main: string, dir: string = usualDir): Promise<readonly Step[]> {
+  if (isWindows) return [];
+  const path = join(resolve(dir), commandName);
+  const is = await lookAt(path);
+  if (is.t !== "link" || is.to !== main) return [];
+  const run = async (): Promise<undefined> => {
+    await unlink(path).catch((caught) => {
+      if (!isMissing(caught)) throw failed("remove", path, caught);
+    });
+  };
+  return [{ action: "remove", target: path, detail: `link to ${main}`, run }];
+}
+
+type Found = { readonly t: "absent" } | { readonly t: "link"; readonly to: string } | { readonly t: "other" };
+
+async function lookAt(path: string): Promise<Found> {
+  try {
+    const found = await lstat(path);
+    return found.isSymbolicLink() ? { t: "link", to: await readlink(path) } : { t: "other" };
+  } catch (caught) {
+    if (["ENOENT", "ENOTDIR"].includes(codeOf(caught))) return { t: "absent" };
+    throw failed("look at", path, caught);
+  }
+}
+
+const isDirectory = (path: string): Promise<boolean> =>
+  stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+
+const isThere = (path: string): Promise<boolean> =>
+  stat(path).then(
+    () => true,
+    () => false,
+  );
+
+/** The machine's PATH is a value that many programs write at once: the operator's to change. */
+function hintForWindows(main: string, path: string): readonly Step[] {
+  const dir = main.slice(0, main.lastIndexOf("\\"));
+  if (path.toLowerCase().split(";").includes(dir.toLowerCase())) return [];
+  const command = `[Environment]::SetEnvironmentVariable('Path', [Environment]::GetEnvironmentVariable('Path', 'Machine') + ';${dir}', 'Machine')`;
+  return [{ action: "none", target: "PATH", detail: `has no "${dir}"; in PowerShell: ${command}` }];
+}

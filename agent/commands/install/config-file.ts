@@ -1,0 +1,122 @@
+import { link, mkdir, open, readFile, unlink } from "node:fs/promises";
+import { dirname } from "node:path";
+import { CniCode, CniError } from "../../../shared/errors.ts";
+import { isWindows } from "../../../shared/platform.ts";
+import type { AgentConfig } from "../../config/agent-config.ts";
+import { parseAgentConfig } from "../../config/parse-agent-config.ts";
+import { openFiles } from "../../config/read-config.ts";
+import { codeOf, failed, isMissing } from "./executable-file.ts";
+import { addressesToGive } from "./node-address.ts";
+import { nameBeside, syncDirectory } from "./place-file.ts";
+import type { Step } from "./step.ts";
+
+/** What a node's first `agent.yaml` has to say; the rest has its defaults. */
+export interface ConfigValues {
+  readonly network: string;
+  /** Blocks such as `10.244.1.0/24`, one or two. */
+  readonly subnets: readonly string[];
+  readonly bridge: string;
+  /** Windows: the address of the adapter that the pods' network goes out by. */
+  readonly nodeAddress?: string | undefined;
+  readonly dataDir?: string | undefined;
+}
+
+/** The file as it is, or as it is to be written. */
+export interface PlannedConfig {
+  readonly config: AgentConfig;
+  readonly steps: readonly Step[];
+  /** Whether it was there before, so that the values have no say. */
+  readonly kept: boolean;
+}
+
+/**
+ * Looks at `path`; where nothing is there, plans the file that says `values`. What is there is never written over.
+ * @throws {CniError} code 7 where the file, or what would be written, is wrong; code 5 where it cannot be read
+ */
+export async function planConfig(path: string, values: ConfigValues): Promise<PlannedConfig> {
+  const present = await textOf(path);
+  const text = present ?? configText(values);
+  if (present === undefined && values.subnets.length === 0)
+    throw new CniError(
+      CniCode.invalidConfig,
+      `Cannot install: "${path}" is not there and nothing says which addresses this node has for its pods, wanted --subnet, or that file`,
+    );
+  if (present === undefined && isWindows && values.nodeAddress === undefined)
+    throw new CniError(
+      CniCode.invalidConfig,
+      `Cannot install: "${path}" is not there and nothing says which address pods go out by, wanted --node-address, or that file; of this machine: ${addressesToGive()}`,
+    );
+  const config = parsed(text, present === undefined ? `${path}, as the options have it` : path);
+  if (present !== undefined) {
+    refuseOpen(path, config);
+    return { config, kept: true, steps: [{ action: "keep", target: path, detail: "in order; never written over" }] };
+  }
+  const create: Step = { action: "create", target: path, detail: "configuration", run: () => writeNew(path, text) };
+  return { config, kept: false, steps: [create] };
+}
+
+/** The configuration at `path`; `undefined` where there is none. @throws as `planConfig` */
+export async function readConfig(path: string): Promise<AgentConfig | undefined> {
+  const text = await textOf(path);
+  return text === undefined ? undefined : parsed(text, path);
+}
+
+/** As small as it can be, so that later defaults count. JSON's strings are YAML's. */
+export function configText({ network, subnets, bridge, nodeAddress, dataDir }: ConfigValues): string {
+  const text = (value: string): string => JSON.stringify(value);
+  return [
+    '# Written by "pipette install", which never writes it again. conf/agent.yaml explains every key.',
+    ...(dataDir === undefined ? [] : [`dataDir: ${text(dataDir)}`]),
+    "networks:",
+    `  - name: ${text(network)}`,
+    `    subnets: [${subnets.map(text).join(", ")}]`,
+    `    bridge: ${text(bridge)}`,
+    ...(nodeAddress === undefined ? [] : [`    hns: { nodeAddress: ${text(nodeAddress)} }`]),
+    "",
+  ].join("\n");
+}
+
+function parsed(text: string, path: string): AgentConfig {
+  const result = parseAgentConfig(text, path);
+  if (result.t === "ok") return result.config;
+  throw new CniError(CniCode.invalidConfig, `Cannot install: "${path}" has faults, wanted none`, {
+    details: result.problems.join("\n"),
+  });
+}
+
+/** Before anything is touched: the agent would not start. */
+function refuseOpen(path: string, config: AgentConfig): void {
+  const [first, ...others] = openFiles(path, config);
+  if (first === undefined) return;
+  throw new CniError(CniCode.invalidConfig, `Cannot install: ${first}`, { details: others.join("\n") });
+}
+
+async function textOf(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (caught) {
+    if (isMissing(caught)) return undefined;
+    throw failed("read", path, caught);
+  }
+}
+
+/** A hard link fails where a file has come meanwhile, which a rename would replace. */
+async function writeNew(path: string, text: string): Promise<string | undefined> {
+  const temporary = nameBeside(path);
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: isWindows ? 0o777 : 0o755 });
+    {
+      await using file = await open(temporary, "wx", 0o600);
+      await file.writeFile(text);
+      await file.sync();
+    }
+    await link(temporary, path);
+    await syncDirectory(dirname(path));
+    return undefined;
+  } catch (caught) {
+    if (codeOf(caught) === "EEXIST") return "somebody has written it meanwhile; left as it is";
+    throw failed("write", path, caught);
+  } finally {
+    await unlink(temporary).catch(() => undefined);
+  }
+}

@@ -1,0 +1,90 @@
+import { readdir, rmdir, unlink } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { Allocator, loadCheck } from "../../../ipam/mod.ts";
+import { endpointRecords } from "../../datapath/hns/endpoint-records.ts";
+import { hostRecords } from "../../datapath/hns/windows-host/mod.ts";
+import { codeOf, failed, isMissing } from "./executable-file.ts";
+import { removeFile } from "./place-file.ts";
+import type { Step } from "./step.ts";
+
+/** What Pipette itself makes in its data directory; anything else there is somebody else's. */
+const ours = /^(leases\.db.*|agent\.lock|agent\.log(\.1|\.lock)?|nodes\.json|node-uid)$/;
+/** On Windows also these, which a clean-up of the host has emptied. */
+const emptied = [hostRecords, endpointRecords];
+
+/** Pods that hold addresses of this node: their sandboxes, each once. @throws {CniError} code 101 where this user may not look */
+export async function podsWithAddresses(dataDir: string): Promise<number> {
+  const { databaseIn, requireRights } = await loadCheck();
+  requireRights(databaseIn(dataDir));
+  using store = await Allocator.openExisting(dataDir);
+  const held = store?.list().filter((lease) => lease.state === "allocated") ?? [];
+  return new Set(held.map((lease) => lease.owner.sandboxId)).size;
+}
+
+/** Removes leases and log, and the directory where that leaves it empty. */
+export function removeData(dataDir: string): Step {
+  const run = async (): Promise<string | undefined> => {
+    const names = await readdir(dataDir).catch((caught) => {
+      if (isMissing(caught)) return undefined;
+      throw failed("read", dataDir, caught);
+    });
+    if (names === undefined) return "is not there";
+    for (const name of names.filter((candidate) => ours.test(candidate)))
+      await removeFile(join(dataDir, name)).catch((caught) => {
+        throw failed("remove", join(dataDir, name), caught);
+      });
+    for (const directory of emptied) await removeIfEmpty(directory(dataDir));
+    return removeIfEmpty(dataDir);
+  };
+  return { action: "remove", target: dataDir, detail: "leases and log", run };
+}
+
+/** Removes what an agent that has ended leaves of its socket, and the directory where that leaves it empty. */
+export function removeSocket(socket: string): Step {
+  const run = async (): Promise<undefined> => {
+    for (const path of [socket, `${socket}.lock`])
+      await removeFile(path).catch((caught) => {
+        throw failed("remove", path, caught);
+      });
+    await removeIfEmpty(dirname(socket));
+  };
+  return { action: "remove", target: socket, detail: "the agent's socket and its lock", run };
+}
+
+/** Removes the configuration, and its directory where that leaves it empty. */
+export function removeConfig(path: string): Step {
+  const run = async (): Promise<string | undefined> => {
+    try {
+      await unlink(path);
+    } catch (caught) {
+      // As a ConfigMap in a pod, which is the cluster's and no node's.
+      if (codeOf(caught) === "EROFS") return "stays: it is mounted here, read-only";
+      if (!isMissing(caught)) throw failed("remove", path, caught);
+      return "is not there";
+    }
+    await removeIfEmpty(dirname(path));
+    return undefined;
+  };
+  return { action: "remove", target: path, detail: "configuration", run };
+}
+
+async function staysFor(directory: string): Promise<string> {
+  const names = (await readdir(directory).catch(() => [])).sort();
+  const told = names.slice(0, 3).map((name) => `"${name}"`);
+  const more = names.length > told.length ? ` and ${names.length - told.length} more` : "";
+  return `the directory stays: it holds ${told.join(", ")}${more}, which is not of our making; rm -r takes it away`;
+}
+
+async function removeIfEmpty(directory: string): Promise<string | undefined> {
+  try {
+    await rmdir(directory);
+    return undefined;
+  } catch (caught) {
+    if (["ENOTEMPTY", "EEXIST"].includes(codeOf(caught))) return staysFor(directory);
+    if (isMissing(caught)) return undefined;
+    // What is mounted cannot go, least of all from a root that cannot be written to.
+    if (["EBUSY", "EROFS"].includes(codeOf(caught)))
+      return "the empty directory stays: it is mounted here; rmdir on the node takes it away";
+    throw failed("remove", directory, caught);
+  }
+}

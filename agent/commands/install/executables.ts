@@ -1,0 +1,131 @@
+import { mkdir, open, stat, unlink } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { CniCode, CniError } from "../../../shared/errors.ts";
+import { paths } from "../../../shared/paths.ts";
+import { type ExecutableFile, ExecutableReader, failed, isMissing } from "./executable-file.ts";
+import { freeNameAside, linkBeside, nameBeside, placeFile, removeFile, syncDirectory } from "./place-file.ts";
+import type { Step } from "./step.ts";
+
+const chunkBytes = 1024 * 1024;
+
+/** Both names of the executable in `directory`, the plugin's and agent's first. */
+export const executablesIn = (directory: string): readonly [string, string] => [
+  join(directory, `pipette${paths.executableSuffix}`),
+  join(directory, `pipette-ipam${paths.executableSuffix}`),
+];
+
+/**
+ * What puts the executable `from` into `directory` under both names, the second as a hard link where the file system
+ * has them.
+ * @throws {CniError} code 5 where something stands in the way; nothing was touched
+ */
+export async function planExecutables(from: string, directory: string): Promise<readonly Step[]> {
+  const reader = new ExecutableReader();
+  const source = await reader.contentsOf(from);
+  if (!source.marked)
+    throw new CniError(
+      CniCode.io,
+      `Cannot install "${from}": it is no executable of Pipette, wanted one that "npm run build" has made`,
+    );
+  const present = await directoryIsThere(directory);
+  const [main, ipam] = executablesIn(directory);
+  const place = async (path: string, write: (temporary: string) => Promise<void>): Promise<Step> => {
+    const old: ExecutableFile = present ? await reader.lookAt(path) : { t: "absent" };
+    const detail = `${(source.bytes / 1e6).toFixed(1)} MB, SHA-256 ${source.digest.slice(0, 12)}…`;
+    if (old.t === "ours" && old.digest === source.digest && (old.runnable || paths.executableSuffix !== ""))
+      return { action: "keep", target: path, detail: `${detail}, the same already` };
+    const run = () => put(path, old, source.digest, { write, reader });
+    return { action: old.t === "absent" ? "create" : "replace", target: path, detail, run };
+  };
+  const copy = (temporary: string) => copyWhole(from, temporary);
+  return [
+    ...(present ? [] : [makeDirectory(directory)]),
+    await place(main, copy),
+    await place(ipam, async (temporary) => {
+      if (!(await linkBeside(main, temporary))) await copy(temporary);
+    }),
+  ];
+}
+
+/** What takes both away, and what running ones have left. @throws {CniError} where another's file has the name */
+export async function planRemoval(directory: string): Promise<readonly Step[]> {
+  if (!(await directoryIsThere(directory))) return [];
+  const reader = new ExecutableReader();
+  const steps: Step[] = [];
+  for (const path of executablesIn(directory).toReversed()) {
+    const old = await reader.lookAt(path);
+    if (old.t === "absent") steps.push({ action: "none", target: path, detail: "is not there" });
+    else steps.push({ action: "remove", target: path, detail: "", run: () => takeAway(path, old.digest) });
+  }
+  return steps;
+}
+
+async function put(
+  path: string,
+  old: ExecutableFile,
+  digest: string,
+  { write, reader }: { readonly write: (temporary: string) => Promise<void>; readonly reader: ExecutableReader },
+): Promise<string | undefined> {
+  const temporary = nameBeside(path);
+  try {
+    await write(temporary);
+    const written = await reader.contentsOf(temporary);
+    if (written.digest !== digest)
+      throw new CniError(
+        CniCode.io,
+        `Cannot write "${path}": its SHA-256 reads back as ${written.digest}, wanted ${digest}`,
+      );
+    const aside = await placeFile(temporary, path, old.t === "ours" ? old.digest : undefined);
+    await syncDirectory(dirname(path));
+    return aside === undefined ? undefined : `the running one goes on as "${aside}"`;
+  } catch (caught) {
+    await unlink(temporary).catch(() => undefined);
+    throw caught instanceof CniError ? caught : failed("write", path, caught);
+  }
+}
+
+/** As a new file, on the disk before this answers. */
+async function copyWhole(from: string, to: string): Promise<void> {
+  await using source = await open(from, "r");
+  await using target = await open(to, "wx", 0o755);
+  const buffer = new Uint8Array(chunkBytes);
+  for (;;) {
+    const { bytesRead } = await source.read(buffer, 0, chunkBytes);
+    if (bytesRead === 0) break;
+    for (let at = 0; at < bytesRead; ) at += (await target.write(buffer, at, bytesRead - at)).bytesWritten;
+  }
+  // The mask of whoever installs must not keep the runtime from running it.
+  await target.chmod(0o755);
+  await target.sync();
+}
+
+async function takeAway(path: string, digest: string): Promise<string | undefined> {
+  try {
+    if (await removeFile(path)) return undefined;
+    const aside = await freeNameAside(path, digest);
+    await placeFile(path, aside, undefined);
+    const { removeAtReboot } = await import("./windows-files.windows.ts");
+    return `it runs; goes on as "${aside}", gone ${removeAtReboot(aside) ? "with the next start of the machine" : "with the next run"}`;
+  } catch (caught) {
+    throw failed("remove", path, caught);
+  }
+}
+
+function makeDirectory(directory: string): Step {
+  const run = async (): Promise<undefined> => {
+    await mkdir(directory, { recursive: true, mode: 0o755 }).catch((caught) => {
+      throw failed("make", directory, caught);
+    });
+  };
+  return { action: "create", target: directory, detail: "directory", run };
+}
+
+async function directoryIsThere(path: string): Promise<boolean> {
+  try {
+    if ((await stat(path)).isDirectory()) return true;
+  } catch (caught) {
+    if (isMissing(caught)) return false;
+    throw failed("look at", path, caught);
+  }
+  throw new CniError(CniCode.io, `Cannot install into "${path}": it is no directory, wanted one, or nothing`);
+}

@@ -1,0 +1,138 @@
+import { join, resolve } from "node:path";
+import { networkNameRule, wrongNetworkName } from "../../../shared/cni/names.ts";
+import { paths } from "../../../shared/paths.ts";
+import { isWindows } from "../../../shared/platform.ts";
+import { type CommandLine, defineCommand } from "../../../shared/terminal/command.ts";
+import { planLink } from "./command-link.ts";
+import { type ConfigValues, planConfig } from "./config-file.ts";
+import { executablesIn, planExecutables } from "./executables.ts";
+import { placeOptions } from "./install-options.ts";
+import { lockInstallation, lockName } from "./installation-lock.ts";
+import { addressWarnings } from "./node-address.ts";
+import { runPreflight } from "./preflight-command.ts";
+import { runPlan } from "./report.ts";
+import { foreignBefore, leftToAgent } from "./runtime-configuration.ts";
+import { openServiceKeeper, type ServiceKeeper } from "./service-steps.ts";
+import type { Plan, Step } from "./step.ts";
+import { planSweep } from "./sweep.ts";
+
+const options = {
+  from: { value: "FILE", of: "file", help: "the executable to install (default: the one that runs)" },
+  ...placeOptions,
+  subnet: {
+    value: "CIDR",
+    repeats: true,
+    help: "addresses for this node's pods, for a configuration that is not there yet",
+  },
+  network: {
+    value: "NAME",
+    help: "the network's name in it (default pods)",
+    rule: { wrong: wrongNetworkName, wanted: networkNameRule },
+  },
+  bridge: { value: "NAME", help: "the bridge, on Windows the host's virtual adapter (default pipette0)" },
+  "node-address": { value: "IP", help: "Windows: address of the adapter that pods go out by" },
+  "data-dir": { value: "DIR", of: "directory", help: `where leases lie (default ${paths.dataDir})` },
+  check: { help: "Windows: only says whether this machine has what an installation needs, and what to do" },
+  "no-link": { help: "makes no link: the command is called by its path" },
+  "executables-only": { help: "neither configuration nor service, and a link where --link-dir asks for one" },
+  "no-service": { help: "registers and starts nothing: something else runs the agent" },
+  "no-start": { help: "registers the service and leaves it as it runs, or does not" },
+} as const;
+
+/** `pipette install`; the keeper of services can be another for tests. */
+export const installCommandWith = (openKeeper: () => Promise<ServiceKeeper>) =>
+  defineCommand({
+    action: "install",
+    about: `Puts this executable where the runtime looks for plugins, under both its names, and runs the agent as a service.
+An agent.yaml is written where there is none, and never written over. The runtime's own configuration comes last:
+the agent writes it once it serves. Pods that run keep their network. What is right already stays as it is, so it can
+be run again at any time: to upgrade, and to finish what was interrupted.`,
+    options,
+    exits: { 1: "failed; what was done is listed, and the next run goes on from there; --check: something is missing" },
+    run: async (line, io) => {
+      const { "bin-dir": binDir = paths.cniBinDir, "dry-run": dryRun, json, progress } = line.options;
+      const directory = resolve(binDir);
+      if (line.options.check) {
+        const { "node-address": nodeAddress, "data-dir": dataDir = paths.dataDir, config } = line.options;
+        const wish = { nodeAddress, directory, dataDir, configFile: resolve(config ?? paths.agentConfig) };
+        return await runPreflight(wish, json, io);
+      }
+      using _lock = dryRun ? undefined : await lockInstallation(directory);
+      const plan = await planInstall(line, directory, openKeeper, io.env["PATH"] ?? io.env["Path"] ?? "");
+      return await runPlan(plan, { dryRun, json, progress }, io);
+    },
+  });
+
+async function planInstall(
+  { options: given }: CommandLine<typeof options>,
+  directory: string,
+  openKeeper: () => Promise<ServiceKeeper>,
+  path: string,
+): Promise<Plan> {
+  const executables = await planExecutables(resolve(given.from ?? process.execPath), directory);
+  const changed = executables.some((step) => step.run !== undefined);
+  const names = executablesIn(directory);
+  const before = await plansOf(names, (path) => planSweep(path));
+  // On Windows an agent that ran until now goes on in its old file, which is free after the service's restart.
+  const replaced = executables.some(({ action }) => action === "replace");
+  const after = replaced && isWindows ? await plansOf(names, (path) => planSweep(path, true)) : [];
+  const linkWish = { dir: given["link-dir"], none: given["no-link"], path };
+  if (given["executables-only"]) {
+    // In a container the PATH is not the node's: there only what is asked for is made.
+    const link = await planLink(names[0], { ...linkWish, none: linkWish.none || linkWish.dir === undefined });
+    return { steps: [...before, ...executables, ...link.steps, ...after], warnings: link.warnings };
+  }
+
+  const configFile = resolve(given.config ?? paths.agentConfig);
+  const { config, kept, steps: configuration } = await planConfig(configFile, valuesOf(given));
+  const wish = { executableChanged: changed, leaveStopped: given["no-start"] };
+  const { dataDir, socket, cni } = config;
+  const definition = { executable: names[0], configFile, dataDir, confDir: cni.confDir, socket };
+  const service: readonly Step[] = given["no-service"] ? [] : await (await openKeeper()).planInstall(definition, wish);
+  const link = await planLink(names[0], linkWish);
+  const unheard = kept ? valueNames.filter((name) => given[name] !== undefined && given[name].length > 0) : [];
+  const warnings = [
+    ...unheard.map(
+      (name) => `"${configFile}" is there already, so --${name} was not used: what stands in the file holds`,
+    ),
+    ...link.warnings,
+    ...addressWarnings(config),
+    ...(await foreignBefore(config)),
+  ];
+  const configured = [
+    ...(isWindows
+      ? [(await import("./windows-files.windows.ts")).planProtection(config.dataDir, join(directory, lockName))]
+      : []),
+    ...(await planSweep(configFile)),
+    ...configuration,
+  ];
+  return {
+    steps: [
+      ...before,
+      ...executables,
+      ...link.steps,
+      ...configured,
+      ...service,
+      ...(await leftToAgent(config, directory)),
+      ...after,
+    ],
+    warnings,
+  };
+}
+
+const plansOf = async (files: readonly string[], plan: (path: string) => Promise<readonly Step[]>): Promise<Step[]> =>
+  (await Promise.all(files.map(plan))).flat();
+
+const valueNames = ["subnet", "network", "bridge", "node-address", "data-dir"] as const;
+
+function valuesOf(given: CommandLine<typeof options>["options"]): ConfigValues {
+  return {
+    subnets: given.subnet,
+    network: given.network ?? "pods",
+    bridge: given.bridge ?? "pipette0",
+    nodeAddress: given["node-address"],
+    dataDir: given["data-dir"] === undefined ? undefined : resolve(given["data-dir"]),
+  };
+}
+
+export const installCommand = installCommandWith(openServiceKeeper);

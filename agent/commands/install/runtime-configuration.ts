@@ -1,0 +1,77 @@
+import { lstat, readdir, readFile } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { isObject } from "../../../shared/json-fields.ts";
+import { chainOf, lackOf } from "../../chained-plugins.ts";
+import type { AgentConfig } from "../../config/agent-config.ts";
+import { conflistPath } from "../../conflist.ts";
+import { failed, isMissing } from "./executable-file.ts";
+import { removeFile } from "./place-file.ts";
+import type { Step } from "./step.ts";
+
+/** What runtimes load from their directory. */
+const endings = [".conf", ".conflist", ".json"];
+
+/**
+ * The step for the runtime's file in an installation: the running agent writes it, once it serves, so that the runtime
+ * turns ready when the node is.
+ * @param binDir where the runtime finds plugins
+ */
+export async function leftToAgent(config: AgentConfig, binDir: string): Promise<readonly Step[]> {
+  const path = conflistPath(config);
+  if (path === undefined) return [];
+  const chain = await chainOf(config, binDir);
+  const types = chain.plugins.map(({ type }) => `"${type}"`).join(" and ");
+  const lack = lackOf(chain);
+  const detail = [
+    "written by the agent once it serves",
+    ...(types === "" ? [] : [`with ${types}`]),
+    ...(lack === undefined ? [] : [`without ${lack}`]),
+  ];
+  return [{ action: "none", target: path, detail: detail.join(", ") }];
+}
+
+/** Sentences about other plugins' files that a runtime would take before ours: it takes the first by name. */
+export async function foreignBefore(config: AgentConfig): Promise<readonly string[]> {
+  const path = conflistPath(config);
+  if (path === undefined) return [];
+  const names = await readdir(dirname(path)).catch(() => []);
+  const ours = basename(path);
+  return names
+    .filter((name) => name < ours && endings.some((ending) => name.endsWith(ending)))
+    .sort()
+    .map(
+      (name) =>
+        `"${join(dirname(path), name)}" comes before "${ours}", so a runtime takes that one: remove it, or give ours an earlier name (agent.yaml, cni.fileName)`,
+    );
+}
+
+/**
+ * What takes our file from the runtime, first of all in a removal: no pod is to be promised what nobody gives.
+ * @returns no step for a file that is another plugin's, but a warning
+ */
+export async function planUnconfigure(path: string): Promise<{ readonly steps: Step[]; readonly warnings: string[] }> {
+  const stat = await lstat(path).catch((caught) => {
+    if (isMissing(caught)) return undefined;
+    throw failed("look at", path, caught);
+  });
+  if (stat === undefined) return { steps: [{ action: "none", target: path, detail: "is not there" }], warnings: [] };
+  if (!stat.isFile() || !(await isOurs(path)))
+    return { steps: [], warnings: [`"${path}" is left: its first plugin is not "pipette"`] };
+  const run = async (): Promise<undefined> => {
+    await removeFile(path).catch((caught) => {
+      throw failed("remove", path, caught);
+    });
+  };
+  return { steps: [{ action: "remove", target: path, detail: "the runtime's configuration", run }], warnings: [] };
+}
+
+async function isOurs(path: string): Promise<boolean> {
+  try {
+    const list: unknown = JSON.parse(await readFile(path, "utf8"));
+    const plugins = isObject(list) ? list["plugins"] : undefined;
+    const first: unknown = Array.isArray(plugins) ? plugins[0] : list;
+    return isObject(first) && first["type"] === "pipette";
+  } catch {
+    return false;
+  }
+}

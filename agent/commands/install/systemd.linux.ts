@@ -1,0 +1,150 @@
+import { mkdir, open, readFile, rename, unlink } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { CniCode, CniError } from "../../../shared/errors.ts";
+import { runProgram } from "../../platform/run-program.ts";
+import { codeOf, failed, isMissing } from "./executable-file.ts";
+import { nameBeside, removeFile, syncDirectory } from "./place-file.ts";
+import type { ServiceDefinition, ServiceKeeper, ServiceWish } from "./service-steps.ts";
+import type { Step } from "./step.ts";
+import { planSweep } from "./sweep.ts";
+import { unitText } from "./systemd-unit.ts";
+
+export const unitName = "pipette-agent.service";
+
+/** How one call of `systemctl` ended. */
+export interface SystemctlEnded {
+  readonly status: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface SystemdOptions {
+  /** Of the administrator's units. */
+  readonly unitDir: string;
+  /** Whether systemd runs this machine (sd_booted(3)). */
+  booted(): Promise<boolean>;
+  systemctl(args: readonly string[]): Promise<SystemctlEnded>;
+}
+
+/** A start waits for READY=1, at most the unit's TimeoutStartSec, after a stop of at most its TimeoutStopSec. */
+const systemctlMs = 120_000;
+
+const ofThisMachine: SystemdOptions = {
+  unitDir: "/etc/systemd/system",
+  async booted() {
+    return (await import("node:fs")).existsSync("/run/systemd/system");
+  },
+  async systemctl(args) {
+    const { status = -1, stdout, stderr, failure } = await runProgram("systemctl", args, { deadlineMs: systemctlMs });
+    return { status, stdout, stderr: stderr || failure };
+  },
+};
+
+/** The agent as a unit of systemd; on a machine without it there is nothing to plan but a word about that. */
+export function openSystemd(options: SystemdOptions = ofThisMachine): ServiceKeeper {
+  const path = join(options.unitDir, unitName);
+  const call = async (...args: readonly string[]): Promise<undefined> => {
+    const { status, stderr } = await options.systemctl(args);
+    if (status !== 0)
+      throw new CniError(CniCode.io, `Cannot ${args[0]} "${unitName}": systemctl ends with ${status}, wanted 0`, {
+        details: `${stderr.trim()}\n"journalctl -u ${unitName}" tells what the agent said`.trim(),
+      });
+  };
+  const answer = async (...args: readonly string[]): Promise<string> => (await options.systemctl(args)).stdout.trim();
+  const step = (action: Step["action"], detail: string, ...args: readonly string[]): Step => ({
+    action,
+    target: unitName,
+    detail: `systemctl ${args.join(" ")}${detail === "" ? "" : `: ${detail}`}`,
+    run: () => call(...args),
+  });
+
+  return {
+    async planInstall(definition, wish) {
+      if (!(await options.booted())) return [withoutSystemd];
+      const unit = await planUnit(path, definition);
+      const enabled = (await answer("is-enabled", unitName)) === "enabled";
+      const active = (await answer("is-active", unitName)) === "active";
+      return [
+        ...(await planSweep(path)),
+        unit,
+        ...(unit.run === undefined ? [] : [step("register", "", "daemon-reload")]),
+        ...(enabled ? [] : [step("register", "starts with the system", "enable", unitName)]),
+        ...startSteps(active, unit.run !== undefined || wish.executableChanged, wish, step),
+      ];
+    },
+    async planRemoval() {
+      const present = (await textOf(path)) !== undefined;
+      const remove: Step = { action: "remove", target: path, detail: "unit", run: () => takeAway(path) };
+      if (!(await options.booted()))
+        return present ? [remove] : [{ action: "none", target: path, detail: "is not there" }];
+      const loaded = (await answer("show", "--property=LoadState", "--value", unitName)) === "loaded";
+      return [
+        ...(loaded ? [step("stop", "and no longer with the system", "disable", "--now", unitName)] : []),
+        ...(present ? [remove, step("register", "", "daemon-reload")] : []),
+        ...(loaded || present ? [] : [{ action: "none", target: unitName, detail: "is not there" } as const]),
+      ];
+    },
+  };
+}
+
+const withoutSystemd: Step = {
+  action: "none",
+  target: unitName,
+  detail: 'this machine has no systemd: start "pipette agent" by what it has',
+};
+
+function startSteps(
+  active: boolean,
+  changed: boolean,
+  { leaveStopped }: ServiceWish,
+  step: (action: Step["action"], detail: string, ...args: readonly string[]) => Step,
+): Step[] {
+  if (leaveStopped) return [{ action: "none", target: unitName, detail: "left as it runs, or does not" }];
+  if (active && !changed) return [{ action: "keep", target: unitName, detail: "runs, and is the same" }];
+  // It ends well once the agent serves, and has written the runtime's file.
+  return [step(active ? "restart" : "start", "until it serves", "restart", unitName)];
+}
+
+async function planUnit(path: string, definition: ServiceDefinition): Promise<Step> {
+  const text = unitText(definition);
+  const present = await textOf(path);
+  if (present === text) return { action: "keep", target: path, detail: "unit, the same already" };
+  const run = () => writeUnit(path, text);
+  return { action: present === undefined ? "create" : "replace", target: path, detail: "unit", run };
+}
+
+async function writeUnit(path: string, text: string): Promise<undefined> {
+  const temporary = nameBeside(path);
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o755 });
+    {
+      await using file = await open(temporary, "wx", 0o644);
+      await file.writeFile(text);
+      await file.sync();
+    }
+    await rename(temporary, path);
+    await syncDirectory(dirname(path));
+  } catch (caught) {
+    await unlink(temporary).catch(() => undefined);
+    throw failed("write", path, caught);
+  }
+}
+
+async function takeAway(path: string): Promise<undefined> {
+  await removeFile(path).catch((caught) => {
+    throw failed("remove", path, caught);
+  });
+}
+
+/** A masked unit is a link to /dev/null: that it is masked was somebody's wish. */
+async function textOf(path: string): Promise<string | undefined> {
+  try {
+    const { lstat } = await import("node:fs/promises");
+    if (!(await lstat(path)).isFile())
+      throw new CniError(CniCode.io, `Cannot register "${path}": it is no file, wanted a unit, or nothing`);
+    return await readFile(path, "utf8");
+  } catch (caught) {
+    if (isMissing(caught) || codeOf(caught) === "ENOTDIR") return undefined;
+    throw caught instanceof CniError ? caught : failed("read", path, caught);
+  }
+}

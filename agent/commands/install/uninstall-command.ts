@@ -1,0 +1,129 @@
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { CniCode, CniError } from "../../../shared/errors.ts";
+import { paths } from "../../../shared/paths.ts";
+import { isWindows } from "../../../shared/platform.ts";
+import { type CommandLine, defineCommand } from "../../../shared/terminal/command.ts";
+import { exitStatus } from "../../../shared/terminal/exit-status.ts";
+import type { AgentConfig } from "../../config/agent-config.ts";
+import { conflistPath } from "../../conflist.ts";
+import { planUnlink } from "./command-link.ts";
+import { readConfig } from "./config-file.ts";
+import { podsWithAddresses, removeConfig, removeData, removeSocket } from "./data-directory.ts";
+import { executablesIn, planRemoval } from "./executables.ts";
+import { planHostCleanUp, planNetworkCleanUp } from "./host-clean-up.ts";
+import { placeOptions } from "./install-options.ts";
+import { lockInstallation, lockName } from "./installation-lock.ts";
+import { leftBehind } from "./left.ts";
+import { removeFile } from "./place-file.ts";
+import { runPlan } from "./report.ts";
+import { agentWarning, planAgentGone } from "./running-agent.ts";
+import { planUnconfigure } from "./runtime-configuration.ts";
+import { openServiceKeeper, type ServiceKeeper } from "./service-steps.ts";
+import type { Plan, Step } from "./step.ts";
+import { planSweep } from "./sweep.ts";
+
+const options = {
+  ...placeOptions,
+  purge: { help: "the agent's configuration, leases and log too" },
+  network: {
+    help: "Linux: what agents have changed of the node's network too: pods' interfaces, bridges, routes, packet rules",
+  },
+  stay: { help: "stays when all is done, until SIGTERM: for a DaemonSet" },
+  "with-pods": { help: "goes on although pods have addresses; nobody will take their network down" },
+  "executables-only": { help: "neither service nor the runtime's configuration" },
+  "no-service": { help: "leaves the service alone: something else runs the agent" },
+} as const;
+
+/** `pipette uninstall`; the keeper of services can be another for tests. */
+export const uninstallCommandWith = (openKeeper: () => Promise<ServiceKeeper>) =>
+  defineCommand({
+    action: "uninstall",
+    about: `Takes the runtime's configuration away, then the service, then both executables; agent.yaml and the leases stay,
+unless --purge asks for those too. What stays is listed, with the command that takes it away. It wants a drained node: without the executables nobody takes a pod's network down.
+What is not there already is passed over, so it can be run again to finish what was interrupted.`,
+    options,
+    exits: { 1: "failed; what was done is listed, and the next run goes on from there" },
+    run: async (line, io) => {
+      const { "bin-dir": binDir = paths.cniBinDir, "dry-run": dryRun, json, progress } = line.options;
+      const directory = resolve(binDir);
+      const present = existsSync(directory);
+      using lock = dryRun || !present ? undefined : await lockInstallation(directory);
+      const plan = await planUninstall(line, directory, openKeeper);
+      const status = await runPlan(plan, { dryRun, json, progress }, io);
+      lock?.[Symbol.dispose]();
+      if (lock !== undefined) await removeFile(join(directory, lockName));
+      if (line.options.stay && status === exitStatus.done) await terminated();
+      return status;
+    },
+  });
+
+async function planUninstall(
+  { options: given }: CommandLine<typeof options>,
+  directory: string,
+  openKeeper: () => Promise<ServiceKeeper>,
+): Promise<Plan> {
+  const swept = await Promise.all(executablesIn(directory).map((path) => planSweep(path)));
+  const link = await planUnlink(executablesIn(directory)[0], given["link-dir"]);
+  const executables = [...link, ...(await planRemoval(directory)), ...swept.flat()];
+  if (given["executables-only"]) return { steps: executables, warnings: [] };
+  const configFile = resolve(given.config ?? paths.agentConfig);
+  const { config, warnings } = await configOrDefaults(configFile);
+  const dataDir = config?.dataDir ?? paths.dataDir;
+  const pods = await podsWithAddresses(dataDir);
+  if (pods > 0 && !given["with-pods"])
+    throw new CniError(
+      CniCode.tryAgainLater,
+      `Cannot uninstall: ${pods === 1 ? "1 pod of this node has an address" : `${pods} pods of this node have addresses`}, wanted it drained; "pipette ipam list" shows them, --with-pods goes on all the same`,
+    );
+  const conflist = config === undefined ? join(paths.cniConfDir, "10-pipette.conflist") : conflistPath(config);
+  const unconfigured = conflist === undefined ? { steps: [], warnings: [] } : await planUnconfigure(conflist);
+  const service = given["no-service"] ? [] : await (await openKeeper()).planRemoval();
+  const gone = given["no-service"] ? [] : await planAgentGone(dataDir, service);
+  // Where that goes that it works with, an agent that somebody else has started has to have ended as well.
+  if (given["no-service"] && given.network) await planAgentGone(dataDir, []);
+  const isSocketFree = config !== undefined && !isWindows && (given.network || !given["no-service"]);
+  const running = given["no-service"] ? await agentWarning(dataDir) : [];
+  // What says where the rest lies goes after it: a run that fails is run again.
+  const data: readonly Step[] = given.purge
+    ? [
+        ...(isSocketFree ? [removeSocket(config.socket)] : []),
+        removeData(dataDir),
+        ...(await planSweep(configFile)),
+        removeConfig(configFile),
+      ]
+    : [];
+  // The host's network is the stopped agent's to take back, with the executable that is still there.
+  const network = given.network ? planNetworkCleanUp(config, configFile) : [];
+  const host = isWindows ? planHostCleanUp(dataDir, configFile) : network;
+  return {
+    // The executables last, since with them the command itself may go.
+    steps: [...unconfigured.steps, ...service, ...gone, ...host, ...data, ...executables],
+    warnings: [...warnings, ...unconfigured.warnings, ...running],
+    left: await leftBehind(config, { configFile, dataDir, purge: given.purge, network: given.network }),
+  };
+}
+
+/** Resolves with SIGTERM, which nothing but this hears where it is the first process of a container. */
+async function terminated(): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => resolve());
+  // A handler alone keeps nobody from ending.
+  const timer = setInterval(() => undefined, 60_000);
+  await promise;
+  clearInterval(timer);
+}
+
+/** A configuration that cannot be read keeps nobody from removing the rest. */
+async function configOrDefaults(
+  path: string,
+): Promise<{ readonly config: AgentConfig | undefined; readonly warnings: readonly string[] }> {
+  try {
+    return { config: await readConfig(path), warnings: [] };
+  } catch (caught) {
+    const { message } = CniError.from(caught);
+    return { config: undefined, warnings: [`${message}: the defaults are taken for where things lie`] };
+  }
+}
+
+export const uninstallCommand = uninstallCommandWith(openServiceKeeper);

@@ -1,0 +1,165 @@
+import type { LeaseState } from "../../../ipam/mod.ts";
+import { RpcChannel } from "../../../shared/channel/rpc-channel.ts";
+import { podTitle } from "../../../shared/cni/pod-name.ts";
+import { limits } from "../../../shared/limits.ts";
+import { paths } from "../../../shared/paths.ts";
+import { ipamService } from "../../../shared/proto/daemon-services.ts";
+import type { LeaseMessage } from "../../../shared/proto/ipam-messages.ts";
+import type { NodeInterface, StatusResponse } from "../../../shared/proto/pipette-messages.ts";
+import { nodeService } from "../../../shared/proto/services.ts";
+import { whoMay } from "../../../shared/rights.ts";
+import { GrpcCode, RpcError } from "../../../shared/rpc/rpc-error.ts";
+import { defineCommand } from "../../../shared/terminal/command.ts";
+import { exitStatus } from "../../../shared/terminal/exit-status.ts";
+import { formatJson, printable } from "../../../shared/terminal/printable.ts";
+import { formatAge, formatTable } from "../../../shared/terminal/table.ts";
+
+const leaseStates = ["allocated", "releasing", "cooling"] as const satisfies readonly LeaseState[];
+
+/** More than this many take the agent's time from its calls while they are looked through: "pipette ipam check" does it apart. */
+const mostChecked = 5_000;
+
+interface NodeReport {
+  readonly status: StatusResponse;
+  readonly leases: readonly LeaseMessage[];
+  /** Empty too while the agent cannot tell, since it has not begun to serve. */
+  readonly interfaces: readonly NodeInterface[];
+  /** What is wrong with the lease database, in sentences; a probe does not ask for it. */
+  readonly database: readonly string[];
+}
+
+export const statusCommand = defineCommand({
+  action: "show the status",
+  about: "Shows what the agent of this node says: networks, leases, interfaces, problems.",
+  options: {
+    socket: { value: "PATH", of: "file", help: `where it listens (default ${paths.agentSocket})` },
+    json: { help: "everything, as one JSON object" },
+    readiness: { help: "for a probe: status 0 also where only new pods are refused, as by a pool that is full" },
+  },
+  exits: {
+    0: "no problem; shortcomings of single pods or other nodes, and what is refused of the registry, are none",
+    1: "problems, a registry that is lost, a configuration that is refused or not in place, errors in the lease database, an agent that is not ready, or none",
+  },
+  run: async ({ options: { socket = paths.agentSocket, json, readiness } }, io) => {
+    try {
+      const report = await ask(socket, readiness);
+      io.stdout(json ? formatJson(report) : asText(report, Date.now()));
+      return isWell(report, readiness) ? exitStatus.done : exitStatus.failed;
+    } catch (caught) {
+      io.stderr(`${explain(caught, socket)}\n`);
+      return exitStatus.failed;
+    }
+  },
+});
+
+async function ask(socket: string, readiness: boolean): Promise<NodeReport> {
+  using agent = new RpcChannel(socket);
+  const options = { timeoutMs: limits.statusTimeoutMs };
+  const status = await agent.unary(nodeService.status, { network: "" }, options);
+  const interfaces = isServing(status) ? (await agent.unary(nodeService.listInterfaces, {}, options)).interfaces : [];
+  try {
+    const leases = await Array.fromAsync(agent.stream(ipamService.list, { network: "" }, options));
+    if (readiness || leases.length > mostChecked) return { status, interfaces, leases, database: [] };
+    const { findings } = await agent.unary(ipamService.check, {}, options);
+    const errors = findings.filter(({ severity }) => severity === "error");
+    return { status, interfaces, leases, database: errors.map(({ what, todo }) => `${what}; ${todo}`) };
+  } catch (caught) {
+    // What the agent says of itself is worth more now than ever.
+    return { status, interfaces, leases: [], database: [caught instanceof Error ? caught.message : String(caught)] };
+  }
+}
+
+/** Of an earlier release, which does not tell its state, the interfaces are there from the first answer on. */
+const isServing = ({ state }: StatusResponse): boolean => state !== "starting" && state !== "joining";
+
+function isWell({ status, database }: NodeReport, readiness: boolean): boolean {
+  const { problems, registryTroubles, configuration } = status;
+  if (readiness) return problems.every(({ advisory }) => advisory);
+  return problems.length + registryTroubles.length + configuration.length + database.length === 0;
+}
+
+function explain(caught: unknown, socket: string): string {
+  const { grpcCode, message } = caught instanceof RpcError ? caught : { grpcCode: undefined, message: String(caught) };
+  if (grpcCode === GrpcCode.unauthenticated) return message;
+  if (grpcCode === GrpcCode.permissionDenied)
+    return `Cannot reach the agent: this user may not connect to "${socket}" (EACCES), wanted ${whoMay}`;
+  if (caught instanceof RpcError && caught.unreachable)
+    return `Cannot reach the agent: nobody serves "${socket}", wanted a running "pipette agent"`;
+  if (grpcCode === GrpcCode.deadlineExceeded)
+    return `Cannot reach the agent: "${socket}" gives no answer within ${limits.statusTimeoutMs} ms, wanted one`;
+  if (grpcCode === GrpcCode.unimplemented)
+    return `Cannot show the status: "${socket}" is served by an agent of another make, wanted "pipette agent"`;
+  return `Cannot show the status: ${message}, wanted an answer of the agent at "${socket}"`;
+}
+
+function asText({ status: answer, leases, interfaces, database }: NodeReport, nowMs: number): string {
+  const told = [
+    ...answer.problems.map(
+      ({ code, message, advisory }) => `problem ${code}${advisory ? " (of new pods only)" : ""}: ${message}`,
+    ),
+    ...answer.registryTroubles.map(
+      ({ what, reason, sinceMs }) =>
+        `registry: cannot ${printable(what)} since ${new Date(sinceMs).toISOString()} (${formatAge(nowMs - sinceMs)}): ${printable(reason)}`,
+    ),
+    ...answer.configuration.map((sentence) => `configuration: ${printable(sentence)}`),
+    ...database.map((sentence) => `leases: ${printable(sentence)}`),
+    ...answer.shortcomings.map((sentence) => `shortcoming: ${printable(sentence)}`),
+    ...answer.refusals.map((sentence) => `refused: ${printable(sentence)}`),
+  ];
+  const out = [
+    `pipette agent ${answer.version}, process ${answer.pid}, ${stateOf(answer)}up ${formatAge(nowMs - answer.startedAtMs)}, data path ${answer.dataPath}`,
+    `calls in flight ${answer.callsInFlight}, attachments being taken away ${answer.departing}`,
+    ...(answer.cluster === "" ? [] : [printable(answer.cluster)]),
+    "",
+    formatTable(networkRows(answer, leases, interfaces)),
+    formatTable(interfaceRows(leases, interfaces)),
+    ...(told.length === 0 ? ["no problems"] : told),
+  ];
+  return `${out.join("\n")}\n`;
+}
+
+/** One that is ready needs no word. */
+const stateOf = ({ state }: StatusResponse): string =>
+  state === "" || state === "ready" ? "" : `${printable(state)}, `;
+
+function networkRows(
+  answer: StatusResponse,
+  leases: readonly LeaseMessage[],
+  interfaces: readonly NodeInterface[],
+): string[][] {
+  // Leases of networks that the agent does not serve are in its store all the same.
+  const names = [...new Set([...answer.networks, ...leases.map((lease) => lease.network)])];
+  const count = (name: string, state: string): string =>
+    String(leases.filter((lease) => lease.network === name && lease.state === state).length);
+  return [
+    ["NETWORK", ...leaseStates.map((state) => state.toUpperCase()), "INTERFACES"],
+    ...names.map((name) => [
+      answer.networks.includes(name) ? name : `${name} (not served)`,
+      ...leaseStates.map((state) => count(name, state)),
+      String(interfaces.filter((entry) => entry.network === name).length),
+    ]),
+  ];
+}
+
+function interfaceRows(leases: readonly LeaseMessage[], interfaces: readonly NodeInterface[]): string[][] {
+  return [
+    ["INTERFACE", "NETWORK", "CONTAINER", "IFNAME", "ADDRESSES", "POD"],
+    ...interfaces.map((entry) => {
+      const own = leases.filter(
+        (lease) =>
+          lease.state === "allocated" &&
+          lease.network === entry.network &&
+          lease.containerId === entry.containerId &&
+          lease.ifname === entry.ifname,
+      );
+      const [first] = own;
+      const pod =
+        first === undefined || first.podName === ""
+          ? ""
+          : podTitle({ namespace: first.podNamespace, name: first.podName });
+      const addresses =
+        own.length > 0 ? own.map((lease) => lease.address).join(",") : entry.ownLease ? "-" : "(delegated)";
+      return [entry.hostIfname, entry.network, entry.containerId.slice(0, 13), entry.ifname, addresses, pod];
+    }),
+  ];
+}

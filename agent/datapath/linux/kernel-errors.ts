@@ -1,0 +1,29 @@
+import { CniCode, CniError } from "../../../shared/errors.ts";
+import { NetlinkError, SetnsError } from "../../protocols/netlink/mod.ts";
+
+/**
+ * What the kernel refused, as the caller of a verb sees it.
+ *
+ * `action` is what the verb was about, `attach "eth0" of sandbox "abc"`; the kernel's own sentence goes along.
+ */
+export function interfaceError(action: string, caught: unknown): CniError {
+  if (caught instanceof CniError) return caught;
+  if (caught instanceof NetlinkError) {
+    return new CniError(CniCode.interfaceFailure, `Cannot ${action}: ${harmless(lowerFirst(caught.message))}`, {
+      cause: caught,
+    });
+  }
+  // The namespace went away between open and entry, or the agent lacks the privilege.
+  if (caught instanceof SetnsError) {
+    return new CniError(CniCode.invalidEnvironment, `Cannot ${action}: ${lowerFirst(caught.message)}`, {
+      cause: caught,
+    });
+  }
+  return CniError.from(caught, action);
+}
+
+const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1);
+
+/** The runtime's library takes these words in a DEL's error for success. */
+const harmless = (text: string): string =>
+  text.replace(/not found/gi, "absent").replace(/no such file or directory/gi, "absent");

@@ -1,0 +1,32 @@
+import type { Owner } from "../../../shared/cni/types.ts";
+import { type Cidr, formatCidr } from "../../../shared/net/ip.ts";
+import { digest, ownerParts } from "../owner-names.ts";
+
+/** The second name of the host's end, from the owner alone: DEL knows nothing else. */
+export function ownerAltName(owner: Owner): string {
+  return `pipette-${digest("owner", ...ownerParts(owner)).toString("hex", 0, 20)}`;
+}
+
+/** A unicast address out of the locally administered ones. */
+function localMac(...parts: readonly string[]): Uint8Array {
+  const mac = Uint8Array.from(digest("mac", ...parts).subarray(0, 6));
+  mac[0] = ((mac[0] ?? 0) & 0xfc) | 0x02;
+  return mac;
+}
+
+/** The same owner always gets the same address, so that its neighbours' caches stay right when it comes again. */
+export function podMac(owner: Owner): Uint8Array {
+  return localMac("pod", ...ownerParts(owner));
+}
+
+export function hostMac(owner: Owner): Uint8Array {
+  return localMac("host", ...ownerParts(owner));
+}
+
+/**
+ * Of the interface that is the pods' gateway. With the subnets in it: bridges of one name on two nodes may meet when
+ * somebody connects them.
+ */
+export function gatewayMac(bridge: string, subnets: readonly Cidr[]): Uint8Array {
+  return localMac("bridge", bridge, ...subnets.map(formatCidr));
+}

@@ -1,0 +1,86 @@
+import type { CniInterface, CniResult, Owner } from "../../../shared/cni/types.ts";
+import { CniCode, CniError } from "../../../shared/errors.ts";
+import { type Cidr, contains, type Ip } from "../../../shared/net/ip.ts";
+import { parseMac } from "../../../shared/net/mac.ts";
+import type { AttachRequest } from "../datapath.ts";
+import { hostIfname } from "../owner-names.ts";
+import { formatAlias } from "./alias.ts";
+import { hostMac, ownerAltName, podMac } from "./names.ts";
+
+/** A network of pods, as far as their pairs are about it. */
+export interface PodNetwork {
+  /** `name` of the network configuration. */
+  readonly name: string;
+  /** One block per family at most; the first address of each is the gateway. */
+  readonly subnets: readonly Cidr[];
+  /** Bytes, of pods whose request names none; 1500 when absent. */
+  readonly mtu?: number;
+}
+
+/** The kernel's own for Ethernet; also what most underlays carry. */
+export const defaultMtu = 1500;
+
+/** Everything that one attachment should come to be, settled before anything is touched. */
+export interface Plan {
+  readonly owner: Owner;
+  readonly network: PodNetwork;
+  readonly hostIfname: string;
+  readonly hostMac: Uint8Array;
+  readonly podMac: Uint8Array;
+  /** Asked for: it replaces another one that stands. A derived one does not. */
+  readonly macRequested: boolean;
+  readonly mtu: number;
+  readonly alias: string;
+  readonly altName: string;
+  readonly ipam: CniResult;
+  readonly request: AttachRequest;
+}
+
+/** @throws {CniError} code 7 where the MAC will not do */
+export function planOf(network: PodNetwork, request: AttachRequest): Plan {
+  const { owner, pod, ipam, ownLease } = request;
+  return {
+    owner,
+    network,
+    hostIfname: hostIfname(owner, pod),
+    hostMac: hostMac(owner),
+    podMac: request.mac === undefined ? podMac(owner) : requestedMac(request.mac),
+    macRequested: request.mac !== undefined,
+    mtu: request.mtu ?? network.mtu ?? defaultMtu,
+    alias: formatAlias({ owner, ownLease }),
+    altName: ownerAltName(owner),
+    ipam,
+    request,
+  };
+}
+
+function requestedMac(text: string): Uint8Array {
+  const mac = parseMac(text);
+  const first = mac?.[0];
+  if (mac !== undefined && first !== undefined && (first & 1) === 0 && mac.some((byte) => byte !== 0)) return mac;
+  throw new CniError(
+    CniCode.invalidConfig,
+    `Cannot use the hardware address "${text}": it is not one of a single interface, wanted six bytes such as "02:00:5e:10:00:01"`,
+  );
+}
+
+/** Addresses that belong to this network by their block. */
+export function isOfNetwork(network: PodNetwork, ip: Ip): boolean {
+  return network.subnets.some((subnet) => contains(subnet, ip));
+}
+
+/** The whole answer of an ADD: bridge, the host's end, the sandbox's own; the addresses are on the third. */
+export function resultOf(
+  ipam: CniResult,
+  bridge: CniInterface,
+  host: CniInterface,
+  pod: CniInterface & { readonly sandbox: string },
+): CniResult {
+  const interfaces = [bridge, host, pod];
+  return {
+    interfaces,
+    ips: ipam.ips.map((ip) => ({ ...ip, interface: interfaces.indexOf(pod) })),
+    routes: ipam.routes,
+    dns: ipam.dns,
+  };
+}

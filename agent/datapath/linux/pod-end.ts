@@ -1,0 +1,132 @@
+import { CniCode, CniError } from "../../../shared/errors.ts";
+import {
+  addAddress,
+  addRoute,
+  Errno,
+  type Kernel,
+  type Link,
+  type LinkAddress,
+  listRoutes,
+  type Message,
+  type NetlinkError,
+  type NetlinkSocket,
+  type NetworkNamespace,
+  type Route,
+  readRoute,
+  setIpv4Options,
+  setLink,
+} from "../../protocols/netlink/mod.ts";
+import { gatewayOf } from "../gateway-of.ts";
+import { addressesOn, linkOrNone } from "./host-links.ts";
+import type { Plan } from "./plan.ts";
+
+const loopbackIndex = 1;
+
+/** The sandbox's side of an attachment: one socket inside its namespace, for as long as one call lasts. */
+export class PodEnd implements Disposable {
+  readonly #kernel: Kernel;
+  readonly #namespace: NetworkNamespace;
+  readonly #socket: NetlinkSocket;
+
+  constructor(kernel: Kernel, namespace: NetworkNamespace) {
+    this.#kernel = kernel;
+    this.#namespace = namespace;
+    this.#socket = kernel.openSocketIn(namespace);
+  }
+
+  /** The sandbox's interface of that name, if it has one. */
+  link(ifname: string): Link | undefined {
+    return linkOrNone(this.#socket, { name: ifname });
+  }
+
+  /** None where the pod has taken the interface away since it was looked up. */
+  addresses(link: Link): readonly LinkAddress[] {
+    return addressesOn(this.#socket, link.index) ?? [];
+  }
+
+  /** Of both families, in every table: chained plugins move routes to tables of their own. */
+  routes(): readonly Route[] {
+    return [...this.#socket.dump(listRoutes(4), readRoute), ...this.#socket.dump(listRoutes(6), readRoute)];
+  }
+
+  /**
+   * Gives the interface its addresses and routes and brings it up. What is there already stays.
+   * @throws {NetlinkError | CniError}
+   */
+  configure(link: Link, plan: Plan): void {
+    this.#hearNoRouters(link.name);
+    const first = this.#apply(link, plan);
+    if (first === undefined) return;
+    // Runtimes hand over namespaces with IPv6 turned off (net.ipv6.conf.default), also where the pod gets such an address.
+    const wantsIpv6 = plan.ipam.ips.some((ip) => ip.address.ip.family === 6);
+    if (first.errno !== Errno.EACCES || !wantsIpv6) throw first;
+    this.#turnOnIpv6(link.name);
+    const second = this.#apply(link, plan);
+    if (second !== undefined) throw second;
+  }
+
+  /** The first refusal that matters. Nothing of it is undone: whoever made the interface deletes it. */
+  #apply(link: Link, plan: Plan): NetlinkError | undefined {
+    const { index, name } = link;
+    const { ips, routes } = plan.ipam;
+    const mac = plan.macRequested ? { mac: plan.podMac } : {};
+    const setup: Message[] = [
+      setLink("lo", loopbackIndex, { up: true }),
+      setIpv4Options(name, index, { arpNotify: true, acceptRedirects: false }),
+      ...ips.map((ip) => addAddress(name, index, ip.address)),
+      setLink(name, index, { ...mac, up: true }),
+      ...routes.map((route) => addRoute({ ...route, index, gateway: gatewayOf(route, ips) })),
+    ];
+    return this.#socket.batch(setup).find((refusal) => refusal !== undefined && refusal.errno !== Errno.EEXIST);
+  }
+
+  /**
+   * Tells everybody on the bridge which hardware address these addresses are at now: caches may still hold that
+   * of a pod which had them before. Setting the MAC once more makes the kernel announce all addresses.
+   */
+  announce(link: Link, mac: Uint8Array, plan: Plan): void {
+    if (plan.ipam.ips.some((ip) => ip.address.ip.family === 6)) {
+      try {
+        this.#kernel.writeSysctlIn(this.#namespace, `/proc/sys/net/ipv6/conf/${link.name}/ndisc_notify`, "1");
+      } catch {
+        // A read-only /proc/sys: neighbours find out by themselves within seconds.
+      }
+    }
+    this.#socket.run(setLink(link.name, link.index, { mac }));
+  }
+
+  /** Of what the pod sends, instead of leaving checksums to the next device: some pass packets on as they are. */
+  sendWholeChecksums(ifname: string): void {
+    this.#socket.turnOffChecksumOffload(ifname);
+  }
+
+  /** Its addresses and routes are those that it is given, whoever says other things on its link. */
+  #hearNoRouters(ifname: string): void {
+    for (const name of ["accept_ra", "accept_redirects"]) {
+      try {
+        this.#kernel.writeSysctlIn(this.#namespace, `/proc/sys/net/ipv6/conf/${ifname}/${name}`, "0");
+      } catch {
+        // A read-only /proc/sys, or a kernel without IPv6: other pods' ports let none of these in.
+        return;
+      }
+    }
+  }
+
+  #turnOnIpv6(ifname: string): void {
+    for (const name of ["lo", ifname]) {
+      try {
+        this.#kernel.writeSysctlIn(this.#namespace, `/proc/sys/net/ipv6/conf/${name}/disable_ipv6`, "0");
+      } catch (cause) {
+        throw new CniError(
+          CniCode.interfaceFailure,
+          `Cannot turn on IPv6 for "${name}" in "${this.#namespace.path}": ${cause instanceof Error ? cause.message : String(cause)}, wanted a writable /proc/sys`,
+          { cause },
+        );
+      }
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#socket[Symbol.dispose]();
+  }
+}

@@ -1,0 +1,104 @@
+import type { CniResult, Owner } from "../../../shared/cni/types.ts";
+import type { Cidr } from "../../../shared/net/ip.ts";
+import type { Logger } from "../../../shared/log.ts";
+import { Kernel, type Link, type NetlinkSocket } from "../../protocols/netlink/mod.ts";
+import { type Alias, parseAlias } from "./alias.ts";
+import { comparePodEnd, differs } from "./compare.ts";
+import { addressesBehind, allLinks, findHostLink, linkGroup, linkOrNone, retire } from "./host-links.ts";
+import { isOfNetwork, type PodNetwork } from "./plan.ts";
+import { PodEnd } from "./pod-end.ts";
+import { openSandbox } from "./sandbox.ts";
+import { Sweeper } from "./sweeper.ts";
+import { leadsInto, type WiringTools } from "./wiring.ts";
+
+export interface Attachment {
+  readonly alias: Alias;
+  readonly link: Link;
+}
+
+/**
+ * The pairs of ours on this node, and the ways to the kernel by which they are made. Nothing here waits but the sweeper:
+ * each call is a few system calls in the caller's turn.
+ */
+export class PodPairs implements AsyncDisposable {
+  readonly tools: WiringTools;
+  readonly #socket: NetlinkSocket;
+  readonly #resources = new DisposableStack();
+
+  /** In the calling thread's network namespace. @throws {NetlinkError} where the kernel refuses a socket */
+  constructor(logger: Logger) {
+    const kernel = this.#resources.use(new Kernel());
+    this.#socket = this.#resources.use(kernel.openSocket());
+    const sweeper = new Sweeper(this.#resources.use(kernel.openSocket()), linkGroup.leaving, logger);
+    this.tools = { kernel, socket: this.#socket, sweeper, logger };
+  }
+
+  /** Host's ends of the wanted networks that are in service or should be. */
+  attachments(isWanted: (network: string) => boolean): readonly Attachment[] {
+    const found: Attachment[] = [];
+    for (const link of allLinks(this.#socket)) {
+      const alias = link.group === linkGroup.leaving ? undefined : parseAlias(link.alias);
+      if (alias !== undefined && isWanted(alias.owner.network)) found.push({ alias, link });
+    }
+    return found;
+  }
+
+  /** The network's addresses that stand in the owner's sandbox. */
+  addresses(owner: Owner, network: PodNetwork): readonly Cidr[] {
+    const host = findHostLink(this.#socket, owner);
+    const standing = host === undefined ? [] : (addressesBehind(this.#socket, host) ?? []);
+    return standing.flatMap(({ address }) => (isOfNetwork(network, address.ip) ? [address] : []));
+  }
+
+  /** The hardware address of the pod's end; `undefined` where it is gone. */
+  podMac({ peerIndex, peerNamespaceId }: Link): string | undefined {
+    if (peerIndex === undefined || peerNamespaceId === undefined) return undefined;
+    return linkOrNone(this.#socket, { index: peerIndex }, peerNamespaceId)?.mac;
+  }
+
+  /**
+   * Compares an owner's pair with `prevResult`.
+   * @param compareHost sees to the host's end
+   * @throws {CniError} code 103 naming the first difference
+   */
+  check(owner: Owner, netns: string, prevResult: CniResult, compareHost: (host: Link) => void): void {
+    using namespace = openSandbox(this.tools.kernel, netns);
+    const host = findHostLink(this.#socket, owner);
+    if (host === undefined || host.group === linkGroup.leaving) {
+      throw differs(`the attachment of "${owner.ifname}"`, "missing on the node", "an interface of ours");
+    }
+    compareHost(host);
+    if (!leadsInto(this.#socket, host, namespace)) {
+      throw differs(`the other end of "${host.name}"`, "in another namespace", `in "${netns}"`);
+    }
+    using pod = new PodEnd(this.tools.kernel, namespace);
+    comparePodEnd(pod, owner.ifname, host, prevResult);
+  }
+
+  /** Takes an owner's pair out of service, and has it deleted behind the caller's back. Answers the host's end, if there was one. */
+  retire(owner: Owner): Link | undefined {
+    const link = findHostLink(this.#socket, owner);
+    if (link === undefined) return undefined;
+    retire(this.#socket, link);
+    void this.tools.sweeper.sweep();
+    return link;
+  }
+
+  /**
+   * Takes what a killed agent was about to make out of service: pairs without owner.
+   * @param bridges indexes of ours
+   */
+  retireHalfMade(bridges: readonly number[]): void {
+    for (const link of allLinks(this.#socket)) {
+      const isOurs = link.master === 0 || bridges.includes(link.master);
+      if (link.group === linkGroup.arriving && isOurs) retire(this.#socket, link);
+    }
+  }
+
+  /** All that was retired is gone then. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#resources.disposed) return;
+    await this.tools.sweeper.sweep();
+    this.#resources.dispose();
+  }
+}

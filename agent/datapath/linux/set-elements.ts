@@ -1,0 +1,77 @@
+import {
+  addElements,
+  askForElement,
+  deleteElements,
+  type Element,
+  Errno,
+  isRefusal,
+  listElements,
+  type Message,
+  type NetlinkSocket,
+  type PacketSet,
+  readElementKeys,
+} from "../../protocols/netlink/mod.ts";
+
+type ElementMessage = (elements: readonly [Element, ...Element[]]) => Message;
+
+/** Elements of one request to the kernel: some 20 kB. */
+const mostAtOnce = 200;
+
+export const elementName = ({ set, key }: Element): string => `${set.table.family} ${set.name} ${key.toHex()}`;
+
+/**
+ * Puts elements into sets of whatever tables, in the order of these sets: all or none, up to some 200 of them. Those
+ * that are there stay. ENOENT: one of the sets is not there.
+ * @param socket for packet filters. Keep it: to close one waits for what it has deleted.
+ * @throws {NetlinkError}
+ */
+export function putElements(socket: NetlinkSocket, elements: readonly Element[]): void {
+  inParts(socket, elements, addElements);
+}
+
+/** Takes elements out of their sets. Those that are gone, with or without their sets, are no error. @throws {NetlinkError} */
+export function takeElements(socket: NetlinkSocket, elements: readonly Element[]): void {
+  try {
+    inParts(socket, elements, deleteElements);
+  } catch (caught) {
+    if (!isRefusal(caught, Errno.ENOENT)) throw caught;
+    // The kernel takes none of a transaction out where one is missing.
+    const missing = new Set(lackingElements(socket, elements));
+    for (const element of elements) if (!missing.has(element)) socket.transact([deleteElements([element])]);
+  }
+}
+
+/** Those that are not there. @throws {NetlinkError} */
+export const lackingElements = (socket: NetlinkSocket, elements: readonly Element[]): readonly Element[] =>
+  elements.filter((element) => !unlessMissing(false, () => socket.get(askForElement(element), () => true)));
+
+/** All of some sets, none of one that is not there. @throws {NetlinkError} */
+export const standingElements = (socket: NetlinkSocket, sets: readonly PacketSet[]): readonly Element[] =>
+  sets.flatMap((set) => {
+    const keys = unlessMissing([], () => socket.dump(listElements(set), readElementKeys));
+    return keys.flat().map((key) => ({ set, key }));
+  });
+
+/** What the kernel answers, or `otherwise` where it has no such thing. @throws {NetlinkError} */
+export function unlessMissing<T>(otherwise: T, ask: () => T): T {
+  try {
+    return ask();
+  } catch (caught) {
+    if (isRefusal(caught, Errno.ENOENT)) return otherwise;
+    throw caught;
+  }
+}
+
+function inParts(socket: NetlinkSocket, elements: readonly Element[], message: ElementMessage): void {
+  for (let at = 0; at < elements.length; at += mostAtOnce)
+    socket.transact(inSets(elements.slice(at, at + mostAtOnce), message));
+}
+
+/** One message for each set. */
+function inSets(elements: readonly Element[], message: ElementMessage): Message[] {
+  const sets = [...new Set(elements.map(({ set }) => set))];
+  return sets.flatMap((set) => {
+    const [first, ...rest] = elements.filter((element) => element.set === set);
+    return first === undefined ? [] : [message([first, ...rest])];
+  });
+}

@@ -1,0 +1,257 @@
+import type { CniResult } from "../../../shared/cni/types.ts";
+import { CniCode, CniError } from "../../../shared/errors.ts";
+import { formatCidr } from "../../../shared/net/ip.ts";
+import type { Logger } from "../../../shared/log.ts";
+import { formatMac, parseMac } from "../../../shared/net/mac.ts";
+import {
+  addAltName,
+  createVeth,
+  Errno,
+  forgetNeighbour,
+  getNamespaceId,
+  isRefusal,
+  type Kernel,
+  type Link,
+  type Message,
+  type NetlinkSocket,
+  type NetworkNamespace,
+  readNamespaceId,
+  setIpv4Options,
+  setLink,
+} from "../../protocols/netlink/mod.ts";
+import { hearNobody } from "./sysctl.ts";
+import { findHostLink, findNamed, linkGroup, linkOrNone, retire } from "./host-links.ts";
+import type { HostSide } from "./host-side.ts";
+import { isOfNetwork, type Plan, resultOf } from "./plan.ts";
+import { PodEnd } from "./pod-end.ts";
+import type { Sweeper } from "./sweeper.ts";
+
+export interface WiringTools {
+  readonly kernel: Kernel;
+  /** In the node's namespace. */
+  readonly socket: NetlinkSocket;
+  readonly sweeper: Sweeper;
+  readonly logger: Logger;
+}
+
+/** Makes one attachment be as its plan says, whatever an earlier call left of it, and answers the result. */
+export async function wire(
+  tools: WiringTools,
+  plan: Plan,
+  namespace: NetworkNamespace,
+  side: HostSide,
+): Promise<CniResult> {
+  const named = await reusable(tools, plan, namespace, side, findNamed(tools.socket, plan.owner));
+  if (named !== undefined) return complete(tools, plan, namespace, named, side);
+  let made = await create(tools, plan, namespace, side);
+  if (made === undefined) {
+    // Somebody's, or ours without the second name that it should be found by.
+    const unnamed = await reusable(tools, plan, namespace, side, findHostLink(tools.socket, plan.owner));
+    if (unnamed !== undefined) return complete(tools, plan, namespace, unnamed, side);
+    made = await create(tools, plan, namespace, side);
+  }
+  if (made === undefined) throw nameTaken(tools, plan, namespace);
+  return finish(tools, plan, namespace, made, side);
+}
+
+/** Names the new pair and sets up both ends; a refusal takes the pair away again. */
+async function finish(
+  tools: WiringTools,
+  plan: Plan,
+  namespace: NetworkNamespace,
+  made: Link,
+  side: HostSide,
+): Promise<CniResult> {
+  try {
+    hearNobody(made.name);
+    runAll(tools.socket, [
+      // Before the group: what stands in one has all that its members have.
+      ...(side.group === linkGroup.beside ? [setIpv4Options(made.name, made.index, { hearsNobody: true })] : []),
+      setLink(made.name, made.index, { alias: plan.alias, group: side.group }),
+      addAltName(made.name, made.index, plan.altName),
+    ]);
+    return await configure(tools, plan, namespace, made, side);
+  } catch (caught) {
+    await remove(tools, plan, side, made).catch((error: unknown) => {
+      tools.logger.error("cannot undo a failed attach", { interface: made.name, error: String(error) });
+    });
+    throw caught;
+  }
+}
+
+/** What stands for this owner and can be kept. A pair into another namespace, or with an address that IPAM has given away since, is removed. */
+async function reusable(
+  tools: WiringTools,
+  plan: Plan,
+  namespace: NetworkNamespace,
+  side: HostSide,
+  link: Link | undefined,
+): Promise<Link | undefined> {
+  if (link === undefined) return undefined;
+  if (link.group === linkGroup.leaving) {
+    await tools.sweeper.sweep();
+    return undefined;
+  }
+  if (leadsInto(tools.socket, link, namespace) && !isStale(tools, plan, namespace, link)) return link;
+  await remove(tools, plan, side, link);
+  return undefined;
+}
+
+/** Whether the other end of the pair lies in `namespace`. */
+export function leadsInto(socket: NetlinkSocket, link: Link, namespace: NetworkNamespace): boolean {
+  const id = socket.get(getNamespaceId(namespace.fd), readNamespaceId);
+  return id !== undefined && id === link.peerNamespaceId;
+}
+
+function isStale({ kernel }: WiringTools, plan: Plan, namespace: NetworkNamespace, link: Link): boolean {
+  using pod = new PodEnd(kernel, namespace);
+  const peer = pod.link(plan.owner.ifname);
+  if (peer === undefined || peer.index !== link.peerIndex) return true;
+  const wanted = new Set(plan.ipam.ips.map((ip) => formatCidr(ip.address)));
+  // Addresses of other blocks may come from plugins later in the chain.
+  return pod
+    .addresses(peer)
+    .some(({ address }) => isOfNetwork(plan.network, address.ip) && !wanted.has(formatCidr(address)));
+}
+
+async function remove({ socket, sweeper }: WiringTools, plan: Plan, side: HostSide, link: Link): Promise<void> {
+  await side.disconnect?.(plan);
+  retire(socket, link);
+  side.guard?.dismiss(link);
+  await sweeper.sweep();
+}
+
+/**
+ * Both ends, the host's still without a name tag: it is in the group of those that arrive, so that the next
+ * start removes it if this process ends here.
+ * @returns `undefined` where one of the two names is taken
+ */
+async function create(
+  tools: WiringTools,
+  plan: Plan,
+  namespace: NetworkNamespace,
+  { master }: HostSide,
+): Promise<Link | undefined> {
+  const pair = createVeth({
+    host: { name: plan.hostIfname, mac: plan.hostMac, master, group: linkGroup.arriving },
+    pod: { name: plan.owner.ifname, mac: plan.podMac, namespaceFd: namespace.fd },
+    mtu: plan.mtu,
+  });
+  const taken = (): boolean => {
+    const [refusal] = tools.socket.batch([pair]);
+    if (refusal === undefined) return false;
+    if (isRefusal(refusal, Errno.EEXIST)) return true;
+    throw refusal;
+  };
+  // An interface that is leaving keeps its name until it is swept, on the node and in the sandbox.
+  if (taken()) {
+    await tools.sweeper.sweep();
+    if (taken()) return undefined;
+  }
+  const link = linkOrNone(tools.socket, { name: plan.hostIfname });
+  if (link !== undefined) return link;
+  throw new CniError(CniCode.interfaceFailure, `Cannot use "${plan.hostIfname}": somebody deleted it just now`);
+}
+
+function nameTaken({ socket, kernel }: WiringTools, plan: Plan, namespace: NetworkNamespace): CniError {
+  const host = linkOrNone(socket, { name: plan.hostIfname });
+  using pod = new PodEnd(kernel, namespace);
+  const [place, name] = host === undefined ? ["sandbox", plan.owner.ifname] : ["node", plan.hostIfname];
+  const holder = host ?? pod.link(name);
+  const about = holder === undefined ? "" : `, of kind "${holder.kind ?? "hardware"}" with index ${holder.index}`;
+  return new CniError(
+    CniCode.interfaceFailure,
+    `Cannot create the interface "${name}": the ${place} has one of that name that is not ours${about}, wanted the name free`,
+  );
+}
+
+/** Puts right what a killed call, or somebody else, left wrong with a pair that stands. */
+function complete(
+  tools: WiringTools,
+  plan: Plan,
+  namespace: NetworkNamespace,
+  link: Link,
+  side: HostSide,
+): Promise<CniResult> {
+  const { socket } = tools;
+  const { alias, altName } = plan;
+  if (link.alias !== alias) socket.run(setLink(link.name, link.index, { alias }));
+  const named = linkOrNone(socket, { altName });
+  if (named === undefined) socket.run(addAltName(link.name, link.index, altName));
+  return configure(tools, plan, namespace, link, side);
+}
+
+async function configure(
+  { kernel, socket, logger }: WiringTools,
+  plan: Plan,
+  namespace: NetworkNamespace,
+  host: Link,
+  side: HostSide,
+): Promise<CniResult> {
+  using pod = new PodEnd(kernel, namespace);
+  const { ifname } = plan.owner;
+  const before = pod.link(ifname);
+  if (before === undefined) {
+    throw new CniError(CniCode.interfaceFailure, `Cannot set up "${ifname}": somebody deleted it just now`);
+  }
+  const standingMac = side.guard?.macOf(host) ?? before.mac;
+  const mac = plan.macRequested ? plan.podMac : (parseMac(standingMac) ?? plan.podMac);
+  putInPlace(socket, plan, side, host, formatMac(mac));
+  const connecting = side.connect?.(host, plan, formatMac(mac));
+  try {
+    if (!side.finishesChecksums) pod.sendWholeChecksums(ifname);
+    pod.configure(before, plan);
+  } finally {
+    // Whatever this comes to, nothing goes on behind the caller's back.
+    if (connecting !== undefined) await connecting;
+  }
+  openPort(socket, plan, side, host);
+  pod.announce(before, mac, plan);
+  const outside = plan.ipam.ips.filter((ip) => !isOfNetwork(plan.network, ip.address.ip));
+  for (const { address } of outside) {
+    logger.warn("a pod's address is outside its network's subnets, so that it cannot reach the gateway", {
+      network: plan.network.name,
+      address: formatCidr(address),
+      sandbox: plan.owner.sandboxId,
+    });
+  }
+  return resultOf(
+    plan.ipam,
+    side.bridge,
+    { name: host.name, mac: host.mac },
+    { name: ifname, mac: formatMac(mac), mtu: before.mtu, sandbox: namespace.path },
+  );
+}
+
+/** Makes a host's end a port that is up, and through which nothing comes that is not the pod's. */
+function putInPlace(socket: NetlinkSocket, plan: Plan, side: HostSide, host: Link, podMac: string): void {
+  const { name, index, master, up } = host;
+  side.guard?.admit(host, plan, podMac);
+  runAll(socket, [
+    ...(side.master === 0 || side.master === master ? [] : [setLink(name, index, { master: side.master })]),
+    ...side.portOptions(host, podMac),
+    ...(up ? [] : [setLink(name, index, { up: true })]),
+  ]);
+}
+
+/**
+ * Lets frames through from now on, so that the announcement that follows is not lost, and makes the node itself
+ * forget under which hardware addresses it knew these addresses, entries that somebody made by hand included.
+ */
+function openPort(socket: NetlinkSocket, plan: Plan, { gateway }: HostSide, host: Link): void {
+  socket.settleCarrier(host.name);
+  const messages = plan.ipam.ips.map(({ address }) => forgetNeighbour(gateway.name, gateway.index, address.ip));
+  // ENOENT: it knew none.
+  const refusal = socket.batch(messages).find((one) => one !== undefined && one.errno !== Errno.ENOENT);
+  if (refusal?.errno === Errno.ENODEV)
+    throw new CniError(
+      CniCode.tryAgainLater,
+      `Cannot connect "${host.name}": somebody deleted the gateway "${gateway.name}" just now, wanted it to stay`,
+    );
+  if (refusal !== undefined) throw refusal;
+}
+
+function runAll(socket: NetlinkSocket, messages: readonly Message[]): void {
+  const refusal = socket.batch(messages).find((one) => one !== undefined);
+  if (refusal !== undefined) throw refusal;
+}

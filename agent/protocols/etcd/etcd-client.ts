@@ -1,0 +1,121 @@
+import type { Method } from "../../../shared/proto/services.ts";
+import { etcdLimits } from "../../cluster/etcd/etcd-limits.ts";
+import { EtcdConnection } from "./connection.ts";
+import type { Endpoint } from "./endpoint.ts";
+import { cniErrorOf, EtcdError } from "./etcd-error.ts";
+import type { Compare, KeyValue, RangeRequest, RangeResponse, RequestOp, TxnResponse } from "./messages.ts";
+import { etcdMethods } from "./methods.ts";
+
+export interface Transaction {
+  readonly when?: readonly Compare[];
+  readonly run: readonly RequestOp[];
+  readonly otherwise?: readonly RequestOp[];
+}
+
+export interface TransactionAnswer {
+  readonly succeeded: boolean;
+  readonly revision: number;
+  /** What each `get` of the branch that was taken has found; empty for other operations. */
+  readonly found: readonly (readonly KeyValue[])[];
+}
+
+/**
+ * A client of a cluster: one try at one member per call. After one that came to nothing the next call goes to another
+ * member. Tries again are the caller's (`retried`), who has to look first whether the last one was carried out.
+ */
+export class EtcdClient implements Disposable {
+  /** For messages: `the etcd registry at …`. */
+  readonly name: string;
+  readonly endpoints: readonly Endpoint[];
+  /** Bound of a call with all its tries. */
+  readonly callMs: number;
+  readonly #connections: (EtcdConnection | undefined)[];
+  readonly #closed = new AbortController();
+  #at: number;
+
+  constructor(endpoints: readonly Endpoint[], callMs: number = etcdLimits.callMs) {
+    this.callMs = callMs;
+    this.endpoints = endpoints;
+    this.name = `the etcd registry at ${endpoints.map(({ url }) => url).join(", ")}`;
+    this.#connections = endpoints.map(() => undefined);
+    // So that many nodes spread over the members.
+    this.#at = Math.floor(Math.random() * endpoints.length);
+  }
+
+  /** Aborted with the client's end, for what uses it in the background. */
+  get closed(): AbortSignal {
+    return this.#closed.signal;
+  }
+
+  /** @throws {EtcdError} */
+  range(request: RangeRequest): Promise<RangeResponse> {
+    return this.call(etcdMethods.range, request);
+  }
+
+  /** @throws {EtcdError} */
+  async txn({ when = [], run, otherwise = [] }: Transaction): Promise<TransactionAnswer> {
+    const request = { compare: when, success: run, failure: otherwise };
+    const answer: TxnResponse = await this.call(etcdMethods.txn, request);
+    const found = answer.responses.map(({ range }) => range?.kvs ?? []);
+    return { succeeded: answer.succeeded, revision: answer.header?.revision ?? 0, found };
+  }
+
+  /** @throws {EtcdError} */
+  async call<Req, Res>(method: Method<Req, Res>, request: Req, timeoutMs: number = this.#tryMs): Promise<Res> {
+    if (this.closed.aborted) throw new EtcdError("refused", "the client is closed");
+    const endpoint = this.endpoint;
+    try {
+      return await this.#connection(this.#at).call(method, request, timeoutMs);
+    } catch (caught) {
+      if (caught instanceof EtcdError && caught.passing) this.moveOn(endpoint);
+      throw caught;
+    }
+  }
+
+  /** The member that the next call goes to. */
+  get endpoint(): Endpoint {
+    const endpoint = this.endpoints[this.#at];
+    if (endpoint === undefined) throw new Error(`Broken invariant: there is no endpoint ${this.#at}`);
+    return endpoint;
+  }
+
+  /** To the next member. Many calls may fail at once, and are one reason to leave the member that they went to. */
+  moveOn(from: Endpoint): void {
+    if (from === this.endpoint) this.#at = (this.#at + 1) % this.endpoints.length;
+  }
+
+  /** Ends the calls that run; there are no others afterwards. */
+  [Symbol.dispose](): void {
+    this.#closed.abort();
+    for (const connection of this.#connections) connection?.[Symbol.dispose]();
+  }
+
+  get #tryMs(): number {
+    return Math.min(this.callMs, this.endpoints.length > 1 ? etcdLimits.tryMs : etcdLimits.onlyTryMs);
+  }
+
+  #connection(at: number): EtcdConnection {
+    this.#connections[at] ??= new EtcdConnection(this.endpoint);
+    return this.#connections[at];
+  }
+}
+
+/**
+ * Makes an attempt again and again, within the client's `callMs`, as long as members cannot be reached or their answer is
+ * lost. So each attempt begins by looking what an earlier one has done.
+ * @param action for the error: `register node "a"`
+ * @throws {CniError}
+ */
+export async function retried<T>(client: EtcdClient, action: string, attempt: () => Promise<T>): Promise<T> {
+  const until = performance.now() + client.callMs;
+  for (let most: number = etcdLimits.retryFirstMs; ; most = Math.min(2 * most, etcdLimits.retryMostMs)) {
+    try {
+      return await attempt();
+    } catch (caught) {
+      const passing = caught instanceof EtcdError && caught.passing;
+      const pauseMs = Math.random() * most;
+      if (!passing || performance.now() + pauseMs > until) throw cniErrorOf(caught, action, client);
+      await Bun.sleep(pauseMs);
+    }
+  }
+}

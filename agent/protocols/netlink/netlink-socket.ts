@@ -1,0 +1,283 @@
+import { write } from "node:fs";
+import { limits } from "../../../shared/limits.ts";
+import { Flag, MessageType } from "./constants.ts";
+import { Errno } from "./errno.ts";
+import { type Libc, pinned } from "./libc.ts";
+import { MalformedMessage, type RawMessage, readAnswer, readMessages } from "./message-reader.ts";
+import { type Message, MessageWriter } from "./message-writer.ts";
+import { NetlinkError } from "./netlink-error.ts";
+import { BatchMessage, batchSubsystem } from "./nftables/numbers.ts";
+
+export const AF_NETLINK = 16;
+const SOCK_RAW_CLOEXEC = 3 | 0o2000000;
+/** linux/netlink.h */
+export const Protocol = { ROUTE: 0, NETFILTER: 12 } as const;
+const SOL_NETLINK = 270;
+/** EXT_ACK: sentences with errors. CAP_ACK: do not send the request back. GET_STRICT_CHK: filters in dumps count. */
+const options = [11, 10, 12];
+const MSG_DONTWAIT = 0x40;
+const MSG_TRUNC = 0x20;
+
+const SIOCETHTOOL = 0x8946;
+const ETHTOOL_GLINK = 0x0a;
+const ETHTOOL_STXCSUM = 0x17;
+/** struct ifreq: the name in 16 bytes, then a union. */
+const ifreqBytes = 40;
+const ifreqDataAt = 16;
+
+/** The kernel cuts dumps into datagrams of 32 KiB at most when the reader has that much room. */
+const receiveBytes = 64 * 1024;
+/** One batch for a pod with many addresses and routes is a few kB, the packet rules of a bridge are some 20. */
+const sendBytes = 64 * 1024;
+/** A dump is disturbed only by changes during it; a table that never holds still is reported. */
+const dumpAttempts = 10;
+
+/** struct nfgenmsg, whose last two bytes are in network byte order. */
+const batchHeader = (writer: MessageWriter): void => void writer.u8(0).u8(0).u8(0).u8(batchSubsystem);
+
+/** Buffers for all sockets of one thread: a request and its answers never interleave with another's. */
+export class NetlinkBuffers {
+  readonly out = pinned(sendBytes);
+  readonly in = pinned(receiveBytes);
+  readonly writer = new MessageWriter(this.out.bytes);
+  /** struct ifreq, its union holding a pointer to the next. */
+  readonly ifreq = pinned(ifreqBytes);
+  /** struct ethtool_value: command and answer. */
+  readonly ethtool = pinned(8);
+}
+
+/**
+ * Opens a netlink socket in the calling thread's network namespace and answers the descriptor, or a
+ * negative number with errno set. Nothing but the one call: it runs inside another namespace too.
+ */
+export function openDescriptor(libc: Libc, protocol: number = Protocol.ROUTE): number {
+  return libc.calls.socket(AF_NETLINK, SOCK_RAW_CLOEXEC, protocol);
+}
+
+/**
+ * One netlink socket, of rtnetlink or for packet filters. It stays in the namespace where it was opened. The kernel does all work inside
+ * the send, so the answers are there when it returns and nothing here ever waits, `post` apart.
+ */
+export class NetlinkSocket implements Disposable {
+  readonly #libc: Libc;
+  readonly #buffers: NetlinkBuffers;
+  /** Of sockets by which this process changes something in its own namespace. */
+  readonly #ports: Set<number> | undefined;
+  #fd: number;
+  #port = 0;
+  #sequence = 0;
+
+  /** Takes over `fd`. @param ports where it notes its own, for as long as the process runs: others of ours may have the same */
+  constructor(libc: Libc, buffers: NetlinkBuffers, fd: number, ports?: Set<number>) {
+    this.#libc = libc;
+    this.#ports = ports;
+    this.#buffers = buffers;
+    this.#fd = fd;
+    const one = pinned(4);
+    one.bytes[0] = 1;
+    // A kernel without one of these answers poorer errors or longer dumps, no wrong ones.
+    for (const option of options) libc.calls.setsockopt(fd, SOL_NETLINK, option, one.address, 4);
+  }
+
+  /**
+   * Sends all messages at once; each is carried out, also behind one that failed.
+   * @returns per message `undefined`, or why the kernel refused it
+   */
+  batch(messages: readonly Message[]): readonly (NetlinkError | undefined)[] {
+    const results: (NetlinkError | undefined)[] = messages.map(() => undefined);
+    if (messages.length === 0) return results;
+    const { writer } = this.#buffers;
+    const first = this.#sequence + 1;
+    writer.reset();
+    // Errors are answered in any case; the acknowledgement of the last message says that all are done.
+    messages.forEach((message, i) => {
+      const ack = i === messages.length - 1 ? Flag.ACK : 0;
+      writer.message(message.type, Flag.REQUEST | ack | (message.flags ?? 0), this.#next(), message.body);
+    });
+    const action = messages[0]?.action ?? "";
+    this.#send(action);
+    for (;;) {
+      for (const answer of this.#receive(action)) {
+        const i = answer.sequence - first;
+        if (i < 0 || i >= messages.length || answer.type !== MessageType.ERROR) continue;
+        const { errno, kernelText } = readAnswer(answer);
+        if (errno !== 0) results[i] = new NetlinkError(messages[i]?.action ?? action, errno, kernelText);
+        if (i === messages.length - 1) return results;
+      }
+    }
+  }
+
+  /**
+   * Sends messages for nftables as one transaction: all of them are carried out, or none. On a socket for packet filters.
+   * @throws {NetlinkError} the first refusal
+   */
+  transact(messages: readonly Message[]): void {
+    if (messages.length === 0) return;
+    const { writer } = this.#buffers;
+    const first = this.#next();
+    writer.reset();
+    writer.message(BatchMessage.BEGIN, Flag.REQUEST, first, batchHeader);
+    messages.forEach(({ type, flags = 0, body }, i) => {
+      const ack = i === messages.length - 1 ? Flag.ACK : 0;
+      writer.message(type, Flag.REQUEST | ack | flags, this.#next(), body);
+    });
+    writer.message(BatchMessage.END, Flag.REQUEST, this.#next(), batchHeader);
+    const actionOf = (i: number): string => messages[Math.max(i - 1, 0)]?.action ?? "";
+    this.#send(actionOf(1));
+    let refusal: NetlinkError | undefined;
+    for (;;) {
+      for (const answer of this.#receive(actionOf(1))) {
+        const i = answer.sequence - first;
+        if (i < 0 || i > messages.length || answer.type !== MessageType.ERROR) continue;
+        const { errno, kernelText } = readAnswer(answer);
+        if (errno !== 0) refusal ??= new NetlinkError(actionOf(i), errno, kernelText);
+        // One that is refused as a whole is answered at its beginning.
+        if (i !== 0 && i !== messages.length) continue;
+        if (refusal !== undefined) throw refusal;
+        return;
+      }
+    }
+  }
+
+  /** One message. @throws {NetlinkError} */
+  run(message: Message): void {
+    const [refusal] = this.batch([message]);
+    if (refusal !== undefined) throw refusal;
+  }
+
+  /** Asks for one object and answers its message, read by `read`. @throws {NetlinkError} */
+  get<T>(message: Message, read: (answer: RawMessage) => T): T {
+    const { writer } = this.#buffers;
+    writer.reset();
+    const sequence = this.#next();
+    writer.message(message.type, Flag.REQUEST | (message.flags ?? 0), sequence, message.body);
+    this.#send(message.action);
+    for (;;) {
+      for (const answer of this.#receive(message.action)) {
+        if (answer.sequence !== sequence) continue;
+        if (answer.type !== MessageType.ERROR) return read(answer);
+        const { errno, kernelText } = readAnswer(answer);
+        throw new NetlinkError(message.action, errno, kernelText);
+      }
+    }
+  }
+
+  /** Asks for all objects that match, `read` answering `undefined` for those to leave out. @throws {NetlinkError} */
+  dump<T>(message: Message, read: (answer: RawMessage) => T | undefined): T[] {
+    for (let attempt = 1; ; attempt++) {
+      const found = this.#dumpOnce(message, read);
+      if (found !== undefined) return found;
+      if (attempt === dumpAttempts) throw new NetlinkError(message.action, Errno.EBUSY, "the table keeps changing");
+    }
+  }
+
+  /** `undefined` where changes in between made the answer inconsistent. */
+  #dumpOnce<T>(message: Message, read: (answer: RawMessage) => T | undefined): T[] | undefined {
+    const { writer } = this.#buffers;
+    writer.reset();
+    const sequence = this.#next();
+    writer.message(message.type, Flag.REQUEST | Flag.DUMP, sequence, message.body);
+    this.#send(message.action);
+    const found: T[] = [];
+    let disturbed = false;
+    for (;;) {
+      for (const answer of this.#receive(message.action)) {
+        if (answer.sequence !== sequence) continue;
+        disturbed ||= (answer.flags & Flag.DUMP_INTR) !== 0;
+        if (answer.type === MessageType.ERROR || answer.type === MessageType.DONE) {
+          const { errno, kernelText } = readAnswer(answer);
+          if (errno !== 0) throw new NetlinkError(message.action, errno, kernelText);
+          return disturbed ? undefined : found;
+        }
+        const object = read(answer);
+        if (object !== undefined) found.push(object);
+      }
+    }
+  }
+
+  /**
+   * Sends one message from the runtime's thread pool: for what keeps the kernel busy for long. At most one
+   * per socket at a time, and no other call of this socket meanwhile.
+   * @throws {NetlinkError}
+   */
+  async post(message: Message): Promise<void> {
+    const bytes = new Uint8Array(new ArrayBuffer(1024));
+    const writer = new MessageWriter(bytes);
+    const sequence = this.#next();
+    writer.message(message.type, Flag.REQUEST | Flag.ACK | (message.flags ?? 0), sequence, message.body);
+    await new Promise<void>((resolve, reject) => {
+      write(this.#fd, bytes, 0, writer.length, null, (error) => (error === null ? resolve() : reject(error)));
+    });
+    for (;;) {
+      for (const answer of this.#receive(message.action)) {
+        if (answer.sequence !== sequence || answer.type !== MessageType.ERROR) continue;
+        const { errno, kernelText } = readAnswer(answer);
+        if (errno === 0) return;
+        throw new NetlinkError(message.action, errno, kernelText);
+      }
+    }
+  }
+
+  /**
+   * Makes the kernel act on an interface's carrier now. A bridge else lets frames through only when a work queue
+   * got round to it, which under load is after the first ones are lost. To be asked for the link state does it.
+   * @throws {NetlinkError}
+   */
+  settleCarrier(ifname: string): void {
+    this.#ethtool(ifname, ETHTOOL_GLINK, `look at the carrier of "${ifname}"`);
+  }
+
+  /** Has an interface compute the checksums of what is sent by it at once; without them there is no segmentation either. */
+  turnOffChecksumOffload(ifname: string): void {
+    this.#ethtool(ifname, ETHTOOL_STXCSUM, `turn off the checksum offload of "${ifname}"`);
+  }
+
+  /** One command with a value of 0. */
+  #ethtool(ifname: string, command: number, action: string): void {
+    const { ifreq, ethtool } = this.#buffers;
+    ifreq.bytes.fill(0);
+    new TextEncoder().encodeInto(ifname, ifreq.bytes.subarray(0, limits.ifnameBytes));
+    new DataView(ifreq.bytes.buffer).setBigUint64(ifreqDataAt, BigInt(ethtool.address), true);
+    new DataView(ethtool.bytes.buffer).setUint32(0, command, true);
+    new DataView(ethtool.bytes.buffer).setUint32(4, 0, true);
+    if (this.#libc.calls.ioctl(this.#fd, SIOCETHTOOL, ifreq.address) < 0) {
+      throw new NetlinkError(action, this.#libc.errno());
+    }
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#fd < 0) return;
+    this.#libc.calls.close(this.#fd);
+    this.#fd = -1;
+  }
+
+  #next(): number {
+    this.#sequence = (this.#sequence + 1) >>> 0;
+    return this.#sequence;
+  }
+
+  #send(action: string): void {
+    const { out, writer } = this.#buffers;
+    const sent = Number(this.#libc.calls.send(this.#fd, out.address, writer.length, 0));
+    if (sent < 0) throw new NetlinkError(action, this.#libc.errno(), "while sending");
+  }
+
+  #receive(action: string): Iterable<RawMessage> {
+    const { bytes, address } = this.#buffers.in;
+    const size = Number(this.#libc.calls.recv(this.#fd, address, bytes.length, MSG_DONTWAIT | MSG_TRUNC));
+    if (size < 0) throw new NetlinkError(action, this.#libc.errno(), "while waiting for the answer");
+    if (size > bytes.length)
+      throw new MalformedMessage(`A netlink datagram has ${size} bytes, room is ${bytes.length}`);
+    if (this.#port === 0 && this.#ports !== undefined) this.#port = this.#notePort(this.#ports, size);
+    return readMessages(bytes.subarray(0, size));
+  }
+
+  /** The kernel gives a socket its port with the first request, and says it with every answer. */
+  #notePort(ports: Set<number>, size: number): number {
+    const portAt = 12;
+    if (size < portAt + 4) return 0;
+    const port = new DataView(this.#buffers.in.bytes.buffer).getUint32(portAt, true);
+    ports.add(port);
+    return port;
+  }
+}

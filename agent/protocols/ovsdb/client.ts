@@ -1,0 +1,273 @@
+import { pause } from "../../../shared/async/pause.ts";
+import { type OvsdbAddress, parseAddress } from "./address.ts";
+import { type OpenStream, openStream } from "./byte-stream.ts";
+import { Connection } from "./connection.ts";
+import { MonitorSession } from "./monitor-session.ts";
+import { OvsdbCode, OvsdbError } from "./ovsdb-error.ts";
+import { ovsdbLimits } from "./ovsdb-limits.ts";
+import { RowWaits, type WaitBounds } from "./row-waits.ts";
+import { requireSteps, type Transaction, type TransactionOutcome } from "./transaction.ts";
+import { readAnswer } from "./transaction-answer.ts";
+import { type Monitored, type RowChange, View, type WatchedRow, type WatchedTable } from "./view.ts";
+
+/** Connecting and asking for the state; working; or pausing until the next attempt; and the end of it all. */
+export type OvsdbState =
+  | { readonly t: "connecting" }
+  | { readonly t: "ready" }
+  | { readonly t: "pausing"; readonly reason: string }
+  | { readonly t: "closed" };
+
+export interface OvsdbOptions<M extends Monitored> {
+  /** As `parseAddress` takes it. */
+  readonly address: string;
+  readonly monitored: M;
+  readonly database?: string;
+  /** Times other than those of `ovsdbLimits`. */
+  readonly timing?: Partial<Record<"connectMs" | "requestMs" | "probeMs" | "retryFirstMs" | "retryMostMs", number>>;
+  readonly open?: OpenStream;
+}
+
+/**
+ * A client that stays: it connects, watches the tables, and does both again, with growing pauses, whenever the
+ * connection ends. What is asked for while there is none waits for the next, as long as it may. Keeps the process
+ * alive until it is disposed of.
+ */
+export class OvsdbClient<M extends Monitored> implements Disposable {
+  readonly view: View<M>;
+  /** What is watched. */
+  readonly monitored: M;
+  readonly #address: OvsdbAddress;
+  readonly #addressText: string;
+  readonly #database: string;
+  readonly #open: OpenStream;
+  readonly #timing: Required<NonNullable<OvsdbOptions<M>["timing"]>>;
+  readonly #waits = new RowWaits();
+  readonly #stateListeners = new Set<(state: OvsdbState) => void>();
+  readonly #changeListeners = new Set<(changes: readonly RowChange[]) => void>();
+  readonly #closing = new AbortController();
+  #state: OvsdbState = { t: "connecting" };
+  #connection: Connection | undefined;
+  #lastReason = "";
+
+  /** Begins to connect. @throws {OvsdbError} `invalid` for the address */
+  constructor({ address, monitored, database = "Open_vSwitch", timing = {}, open = openStream }: OvsdbOptions<M>) {
+    this.#address = parseAddress(address);
+    this.#addressText = address;
+    this.#database = database;
+    this.#open = open;
+    this.#timing = { ...ovsdbLimits, ...timing };
+    this.monitored = monitored;
+    this.view = new View(monitored);
+    void this.#run();
+  }
+
+  get state(): OvsdbState {
+    return this.#state;
+  }
+
+  /** Until a connection stands and the view is current. @throws {OvsdbError} `unreachable` */
+  async ready(timeoutMs: number = this.#timing.requestMs): Promise<void> {
+    await this.#connected(timeoutMs, "use the database");
+  }
+
+  /**
+   * Carries a transaction out: all of it or nothing. Where an error's `mayHaveHappened` is set, nobody knows.
+   * @throws {OvsdbError}
+   */
+  async transact(transaction: Transaction, timeoutMs: number = this.#timing.requestMs): Promise<TransactionOutcome> {
+    requireSteps(transaction);
+    const result = await this.#ask("transact", transaction.params(this.#database), timeoutMs, transaction.action);
+    return readAnswer(transaction, result);
+  }
+
+  /** RFC 7047, section 4.1.1. @throws {OvsdbError} */
+  async listDatabases(timeoutMs: number = this.#timing.requestMs): Promise<readonly string[]> {
+    const action = "list the databases";
+    const result = await this.#ask("list_dbs", [], timeoutMs, action);
+    if (Array.isArray(result) && result.every((name) => typeof name === "string")) return result;
+    throw new OvsdbError(OvsdbCode.malformed, `Cannot ${action}: the answer is something else, wanted names`);
+  }
+
+  /** RFC 7047, section 4.1.2: `<database-schema>` as it is. @throws {OvsdbError} */
+  getSchema(timeoutMs: number = this.#timing.requestMs): Promise<unknown> {
+    return this.#ask("get_schema", [this.#database], timeoutMs, `read the schema of "${this.#database}"`);
+  }
+
+  /** RFC 7047, section 4.1.11: whether the server answers. @throws {OvsdbError} */
+  async echo(timeoutMs: number = this.#timing.requestMs): Promise<void> {
+    await this.#ask("echo", ["pipette"], timeoutMs, "hear from the database");
+  }
+
+  /**
+   * The first row of a table that satisfies the predicate, now or later. The view as it was before a connection was
+   * lost is not asked. @throws {OvsdbError} `not seen`, `closed`
+   */
+  waitForRow<T extends WatchedTable<M>>(
+    table: T,
+    predicate: (row: WatchedRow<M, T>) => boolean,
+    bounds: WaitBounds,
+  ): Promise<WatchedRow<M, T>> {
+    type Row = WatchedRow<M, T>;
+    const look = (changes: readonly RowChange[] | undefined): Row | undefined => {
+      if (changes === undefined) return this.view.rows(table).values().find(predicate);
+      for (const { table: changed, after } of changes) {
+        if (changed === table && after !== undefined && predicate(after as unknown as Row))
+          return after as unknown as Row;
+      }
+      return undefined;
+    };
+    return this.#wait(look, bounds);
+  }
+
+  /** What `pick` finds in the view, asked at every change until it is not `undefined`. @throws {OvsdbError} as above */
+  waitUntil<T>(pick: (view: View<M>) => T | undefined, bounds: WaitBounds): Promise<T> {
+    return this.#wait(() => pick(this.view), bounds);
+  }
+
+  /** Each call has the changes of one transaction, after the view has them; after a reconnection, what is different. */
+  onChanges(listener: (changes: readonly RowChange[]) => void): Disposable {
+    return subscribe(this.#changeListeners, listener);
+  }
+
+  onState(listener: (state: OvsdbState) => void): Disposable {
+    return subscribe(this.#stateListeners, listener);
+  }
+
+  /** Ends the connection; everything that waits fails with `closed`. */
+  [Symbol.dispose](): void {
+    if (this.#state.t === "closed") return;
+    this.#setState({ t: "closed" });
+    this.#connection?.[Symbol.dispose]();
+    this.#waits.failAll((action) => this.#closed(action));
+    this.#closing.abort();
+  }
+
+  async #ask(method: string, params: readonly unknown[], timeoutMs: number, action: string): Promise<unknown> {
+    const until = performance.now() + timeoutMs;
+    const connection = this.#readyConnection ?? (await this.#connected(timeoutMs, action));
+    return connection.ask(method, params, Math.max(1, until - performance.now()), action);
+  }
+
+  get #readyConnection(): Connection | undefined {
+    return this.#state.t === "ready" ? this.#connection : undefined;
+  }
+
+  async #connected(timeoutMs: number, action: string): Promise<Connection> {
+    if (this.#state.t === "closed") throw this.#closed(action);
+    if (this.#readyConnection !== undefined) return this.#readyConnection;
+    const { promise, resolve, reject } = Promise.withResolvers<Connection>();
+    using _ = this.onState(() => {
+      if (this.#readyConnection !== undefined) resolve(this.#readyConnection);
+      else if (this.#state.t === "closed") reject(this.#closed(action));
+    });
+    const timer = setTimeout(() => {
+      const why = this.#lastReason === "" ? "" : ` (${this.#lastReason})`;
+      const is = `there is no connection to "${this.#addressText}"${why}, wanted one within ${timeoutMs} ms`;
+      reject(new OvsdbError(OvsdbCode.unreachable, `Cannot ${action}: ${is}`));
+    }, timeoutMs);
+    return await promise.finally(() => clearTimeout(timer));
+  }
+
+  #wait<T>(look: (changes: readonly RowChange[] | undefined) => T | undefined, bounds: WaitBounds): Promise<T> {
+    if (this.#state.t === "closed") return Promise.reject(this.#closed(bounds.action));
+    return this.#waits.add(look, this.view.isCurrent, bounds);
+  }
+
+  async #run(): Promise<void> {
+    let pauseMs = this.#timing.retryFirstMs;
+    while (this.#state.t !== "closed") {
+      this.#setState({ t: "connecting" });
+      const began = performance.now();
+      const wasReady = await this.#useConnection();
+      if (this.#isClosed()) return;
+      // A server that takes connections and ends them at once is no better than none.
+      const { retryFirstMs, retryMostMs } = this.#timing;
+      if (wasReady && performance.now() - began > retryMostMs) pauseMs = retryFirstMs;
+      await pause(pauseMs, this.#closing.signal);
+      pauseMs = Math.min(2 * pauseMs, retryMostMs);
+    }
+  }
+
+  /** From connecting to the end. Answers whether it was of use. */
+  async #useConnection(): Promise<boolean> {
+    let wasReady = false;
+    const session = new MonitorSession(this.#database, this.monitored, {
+      known: (table, uuid) => this.view.rows(table as WatchedTable<M>).get(uuid),
+      state: (rows) => {
+        const changes = this.view.replace(rows);
+        wasReady = true;
+        this.#setState({ t: "ready" });
+        this.#tell(changes, undefined);
+      },
+      changes: (changes) => {
+        this.view.apply(changes);
+        this.#tell(changes, changes);
+      },
+    });
+    const { connectMs, probeMs, requestMs } = this.#timing;
+    try {
+      using connection = await Connection.open({
+        address: this.#address,
+        open: this.#open,
+        notify: (method, params) => session.notify(method, params),
+        ended: (reason) => this.#lost(reason),
+        connectMs,
+        probeMs,
+      });
+      if (this.#isClosed()) return false;
+      this.#connection = connection;
+      session.start(connection, requestMs);
+      await connection.over;
+    } catch (caught) {
+      this.#lost(caught instanceof Error ? caught.message : String(caught));
+    }
+    return wasReady;
+  }
+
+  /** There is no connection any more. Told before those hear of it who wait for an answer, and may ask again at once. */
+  #lost(reason: string): void {
+    this.view.outdate();
+    this.#connection = undefined;
+    this.#lastReason = reason;
+    // A connection that broke while it was made is told of by both.
+    if (this.#state.t === "connecting" || this.#state.t === "ready") this.#setState({ t: "pausing", reason });
+  }
+
+  #tell(changes: readonly RowChange[], lookAt: readonly RowChange[] | undefined): void {
+    this.#waits.look(lookAt);
+    if (changes.length > 0) callAll(this.#changeListeners, changes);
+  }
+
+  #setState(state: OvsdbState): void {
+    this.#state = state;
+    callAll(this.#stateListeners, state);
+  }
+
+  // A function, because the state changes while others wait.
+  #isClosed(): boolean {
+    return this.#state.t === "closed";
+  }
+
+  #closed(action: string): OvsdbError {
+    const is = `the client of "${this.#addressText}" is closed`;
+    return new OvsdbError(OvsdbCode.closed, `Cannot ${action}: ${is}, wanted it open`);
+  }
+}
+
+function subscribe<T>(listeners: Set<T>, listener: T): Disposable {
+  listeners.add(listener);
+  return { [Symbol.dispose]: () => void listeners.delete(listener) };
+}
+
+/** A listener that throws is the program's fault, and nothing that another one or the connection suffers from. */
+function callAll<T>(listeners: ReadonlySet<(value: T) => void>, value: T): void {
+  for (const listener of [...listeners]) {
+    try {
+      listener(value);
+    } catch (caught) {
+      queueMicrotask(() => {
+        throw caught;
+      });
+    }
+  }
+}

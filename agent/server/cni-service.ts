@@ -1,0 +1,83 @@
+import { CniCode, CniError } from "../../shared/errors.ts";
+import { redactArgs } from "../../shared/log.ts";
+import type { CmdError, CniCmdRequest, CniCmdResponse } from "../../shared/proto/cni-messages.ts";
+import { cniService } from "../../shared/proto/services.ts";
+import { type CallContext, type Rpc, rpc } from "../../shared/server/handlers.ts";
+import type { AgentParts } from "../agent-parts.ts";
+import { runAdd } from "../attach/add.ts";
+import { runCheck } from "../attach/check.ts";
+import { type CmdRequest, type CmdVerb, parseCmdRequest } from "../attach/cmd-request.ts";
+import { runDel } from "../attach/del.ts";
+
+type Verb = (parts: AgentParts, request: CmdRequest, call: CallContext) => Promise<string | undefined>;
+
+/** What the service needs to know of the agent's life around it. */
+export interface Gate {
+  /** @throws {CniError} code 11 before the node is reconciled */
+  requireReady(): void;
+  /**
+   * The same for a caller that waits, and says how long: a start takes a moment. Joining a cluster for the first time
+   * takes any time, which nobody waits for.
+   */
+  untilReady(call: CallContext): Promise<void>;
+  /** @throws {CniError} code 11 where no new pod of the network may get an address now */
+  requireAddresses(network: string): void;
+  /** An ADD has found no address that it could have. */
+  lackedAddress(): void;
+}
+
+/** The reference system's `Cni` service: every failure is an answer with a code, never a gRPC status. */
+export function cniRpcs(parts: AgentParts, gate: Gate): readonly Rpc[] {
+  const method = (verb: CmdVerb, run: Verb) => (request: CniCmdRequest, call: CallContext) =>
+    answer(parts, gate, verb, run, request, call);
+  return [
+    rpc(cniService.cmdAdd, method("ADD", runAdd)),
+    rpc(cniService.cmdCheck, method("CHECK", runCheck)),
+    rpc(cniService.cmdDel, method("DEL", runDel)),
+  ];
+}
+
+async function answer(
+  parts: AgentParts,
+  gate: Gate,
+  verb: CmdVerb,
+  run: Verb,
+  message: CniCmdRequest,
+  call: CallContext,
+): Promise<CniCmdResponse> {
+  const startedMs = performance.now();
+  const fields: Record<string, unknown> = {
+    verb,
+    container: message.cniArgs?.containerId ?? "",
+    ifname: message.cniArgs?.ifname ?? "",
+    args: redactArgs(message.cniArgs?.args ?? ""),
+  };
+  const took = (): number => Math.round((performance.now() - startedMs) * 10) / 10;
+  try {
+    const request = parseCmdRequest(message, verb, parts.config.dataPath);
+    fields["network"] = request.owner.network;
+    // A DEL is kept by its plugin at once, and finished by the start itself.
+    if (verb === "DEL") gate.requireReady();
+    else await gate.untilReady(call);
+    // A pod that stands gets its answer again.
+    if (verb === "ADD" && parts.allocator.find(request.owner).length === 0)
+      gate.requireAddresses(request.owner.network);
+    const result = (await run(parts, request, call)) ?? "";
+    call.log.info("served", { ...fields, outcome: "ok", durationMs: took() });
+    return { cniResult: new TextEncoder().encode(result) };
+  } catch (caught) {
+    const error = CniError.from(caught, `run ${verb}`);
+    // The runtime comes again, and may find one then.
+    if (verb === "ADD" && error.code === CniCode.ipamFailure) gate.lackedAddress();
+    const level = error.code === CniCode.internal ? "error" : "warn";
+    const outcome = { outcome: "failed", code: error.code, error: error.message, details: error.details };
+    call.log[level]("served", { ...fields, ...outcome, durationMs: took() });
+    return { cniResult: new Uint8Array(0), error: toMessage(error) };
+  }
+}
+
+/** `details` of the proto are typed messages, which text is not: it goes behind the message. A fault's stack stays in the log. */
+function toMessage(error: CniError): CmdError {
+  const details = error.code === CniCode.internal ? "the agent's log tells where" : error.details;
+  return { code: error.code, message: details === "" ? error.message : `${error.message}; ${details}`, details: [] };
+}

@@ -1,0 +1,35 @@
+import { type IpamHost, ipamRpcs } from "../../ipam/service/mod.ts";
+import type { Rpc } from "../../shared/server/handlers.ts";
+import type { AgentParts } from "../agent-parts.ts";
+import type { Janitor } from "../reconcile/janitor.ts";
+import { ownerKey } from "../reconcile/owner-key.ts";
+import { ipamSection } from "../attach/network.ts";
+import type { Gate } from "./cni-service.ts";
+import { collect } from "./node-service.ts";
+
+/** The allocator's own service, on the agent's store and with its interfaces in mind. */
+export function agentIpamRpcs(parts: AgentParts, janitor: Pick<Janitor, "poke">, gate: Gate): readonly Rpc[] {
+  const { allocator } = parts;
+  const host: IpamHost = {
+    allocator,
+    dataDir: parts.config.dataDir,
+    // A node that joins gets its subnets late.
+    get sections() {
+      const known = parts.config.networks.filter(({ subnets }) => subnets.length > 0);
+      return new Map(known.map((network) => [network.name, ipamSection(parts.config, network)]));
+    },
+    requireAddresses: gate.requireAddresses,
+    release(owner) {
+      // Where an interface of ours stands on the lease it must go first; another plugin's has gone already.
+      const wired = parts.attached.has(ownerKey(owner));
+      const released = allocator.release(owner, wired ? "releasing" : "cooling");
+      if (wired) janitor.poke();
+      return released;
+    },
+    async collect(network, keep, call) {
+      gate.requireReady();
+      return collect(parts, { network, valid: keep }, call);
+    },
+  };
+  return ipamRpcs(host);
+}
