@@ -11,6 +11,7 @@ import { exitStatus } from "../shared/terminal/exit-status.ts";
 import type { TerminalIo } from "../shared/terminal/terminal-io.ts";
 import { Agent } from "./agent.ts";
 import { asService, logInto } from "./agent-supervision.ts";
+import { openRegistry } from "./cluster/open-registry.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import { strangeKeysBeside } from "./config/network-files.ts";
 import { openFiles, readConfig, readText } from "./config/read-config.ts";
@@ -18,7 +19,6 @@ import { openSecrets } from "./config/secret-files.ts";
 import { chooseDataPath } from "./data-path-choice.ts";
 import { followConfig } from "./followed-config.ts";
 import { HealthServer } from "./health-server.ts";
-import { openRegistry } from "./cluster/open-registry.ts";
 
 const portRule = {
   wrong: (text: string) => (/^\d{1,5}$/.test(text) && Number(text) >= 1 && Number(text) <= 65_535 ? undefined : "none"),

@@ -1,3 +1,4 @@
+import { ownerFields, ownerKey, sameOwner } from "../../shared/cni/owner-key.ts";
 import { encodeResult } from "../../shared/cni/result.ts";
 import type { CniResult, Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
@@ -5,7 +6,6 @@ import { limits } from "../../shared/limits.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
 import { uptimeMs } from "../../shared/uptime.ts";
 import type { AgentParts } from "../agent-parts.ts";
-import { ownerFields, ownerKey, sameOwner } from "../reconcile/owner-key.ts";
 import { type AddressClaim, claimAddresses, givenUp, stillClaimed } from "./address-claim.ts";
 import type { CmdRequest } from "./cmd-request.ts";
 import { requestedMac, requireNetwork } from "./network.ts";

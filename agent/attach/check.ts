@@ -1,11 +1,11 @@
 import { ipamKind } from "../../shared/cni/ipam-kind.ts";
+import { ownerKey } from "../../shared/cni/owner-key.ts";
 import { parseResult } from "../../shared/cni/result.ts";
 import { atLeast } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { formatCidr, formatIp, sameIp } from "../../shared/net/ip.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
 import type { AgentParts } from "../agent-parts.ts";
-import { ownerKey } from "../reconcile/owner-key.ts";
 import type { CmdRequest } from "./cmd-request.ts";
 import { requireNetwork } from "./network.ts";
 

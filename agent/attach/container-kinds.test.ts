@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { ownerKey } from "../../shared/cni/owner-key.ts";
 import { CniError } from "../../shared/errors.ts";
 import { createLogger } from "../../shared/log.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
 import { type KindAnswer, type KindVerb, play, scenariosOf } from "../../test/support/container-kinds.ts";
-import { ownerKey } from "../reconcile/owner-key.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "../reconcile/parts-in-memory.ts";
 import { reconcile } from "../reconcile/reconcile.ts";
 import { runAdd } from "./add.ts";

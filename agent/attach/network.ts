@@ -2,10 +2,10 @@ import { type IpamConfig, parseIpamConfig } from "../../ipam/mod.ts";
 import { parseDns } from "../../shared/cni/result.ts";
 import type { CniDns } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { formatCidr } from "../../shared/net/ip.ts";
 import { Fields, show } from "../../shared/json-fields.ts";
-import type { AgentConfig, NetworkConfig } from "../config/agent-config.ts";
+import { formatCidr } from "../../shared/net/ip.ts";
 import { interfaceMac, macRule } from "../../shared/net/parse-mac.ts";
+import type { AgentConfig, NetworkConfig } from "../config/agent-config.ts";
 import type { CmdRequest } from "./cmd-request.ts";
 
 /** @throws {CniError} code 7 naming the networks that there are */

@@ -1,11 +1,11 @@
 import { type IpamConfig, ipamResult } from "../../ipam/mod.ts";
 import { ipamKind } from "../../shared/cni/ipam-kind.ts";
+import { sameOwner } from "../../shared/cni/owner-key.ts";
 import type { CniIp } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { type Cidr, contains, firstOf, parseCidr, plus } from "../../shared/net/ip.ts";
 import type { AgentParts } from "../agent-parts.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
-import { sameOwner } from "../reconcile/owner-key.ts";
 import { type AddressClaim, ownConfig, withRequestedDns } from "./address-claim.ts";
 import type { CmdRequest } from "./cmd-request.ts";
 import { agentIpamConfig } from "./network.ts";

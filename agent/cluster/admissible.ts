@@ -10,8 +10,8 @@ import {
   parseCidr,
   sameIp,
 } from "../../shared/net/ip.ts";
-import { isPodSubnet } from "../config/value-shapes.ts";
 import { isNodeAddress, nodeAddressRule } from "../../shared/net/node-address.ts";
+import { isPodSubnet } from "../config/value-shapes.ts";
 import type { ClusterNode } from "./node-registry.ts";
 
 /** A block, and who or what has it. */

@@ -1,5 +1,5 @@
-import type { Cidr } from "../../shared/net/ip.ts";
 import type { Live } from "../../shared/async/live-value.ts";
+import type { Cidr } from "../../shared/net/ip.ts";
 import type { ClusterNode, TenantRegistry } from "./node-registry.ts";
 
 /** What a data path gets to know of the cluster that its node has joined. */

@@ -1,6 +1,6 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { formatCidr, formatIp, type Ip } from "../../shared/net/ip.ts";
 import type { Logger } from "../../shared/log.ts";
+import { formatCidr, formatIp, type Ip } from "../../shared/net/ip.ts";
 import type { AgentConfig, NodesConfig, RegistryConfig } from "../config/agent-config.ts";
 import { KnownStateFile } from "./known-state.ts";
 import { contradiction, Membership, type MembershipOptions, type Standing, saysNo } from "./membership.ts";

@@ -1,8 +1,8 @@
 import { join } from "node:path";
+import { pause } from "../../shared/async/pause.ts";
 import { CniError } from "../../shared/errors.ts";
 import { parseJson } from "../../shared/json.ts";
 import type { Logger } from "../../shared/log.ts";
-import { pause } from "../../shared/async/pause.ts";
 import { readSmallFile } from "../../shared/plain-file.ts";
 import { writeAtomically, writeAtomicallySlowly } from "../atomic-file.ts";
 import { misfit, type Shape } from "../config/yaml-shape.ts";

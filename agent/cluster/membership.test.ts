@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
+import { LiveValue } from "../../shared/async/live-value.ts";
 import { createLogger } from "../../shared/log.ts";
 import { eventually } from "../../test/support/agent-process.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
 import { parseAgentConfig } from "../config/parse-agent-config.ts";
-import { LiveValue } from "../../shared/async/live-value.ts";
 import { KnownStateFile } from "./known-state.ts";
 import { Membership } from "./membership.ts";
 import type { ClusterNode, NodeRegistry } from "./node-registry.ts";

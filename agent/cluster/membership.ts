@@ -1,8 +1,8 @@
-import { CniCode, CniError } from "../../shared/errors.ts";
-import { formatCidr, formatIp, type Ip } from "../../shared/net/ip.ts";
-import type { Logger } from "../../shared/log.ts";
-import type { AgentConfig } from "../config/agent-config.ts";
 import { LiveValue } from "../../shared/async/live-value.ts";
+import { CniCode, CniError } from "../../shared/errors.ts";
+import type { Logger } from "../../shared/log.ts";
+import { formatCidr, formatIp, type Ip } from "../../shared/net/ip.ts";
+import type { AgentConfig } from "../config/agent-config.ts";
 import { type Admission, admission } from "./admissible.ts";
 import type { Cluster } from "./cluster.ts";
 import type { KnownStateFile } from "./known-state.ts";

@@ -1,5 +1,5 @@
-import type { Cidr, Ip } from "../../shared/net/ip.ts";
 import type { Live } from "../../shared/async/live-value.ts";
+import type { Cidr, Ip } from "../../shared/net/ip.ts";
 import type { RegistryHealth } from "./registry-health.ts";
 
 /** A node of the cluster, as every other one knows it. */

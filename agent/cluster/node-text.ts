@@ -1,8 +1,8 @@
 import { type Cidr, formatCidr, formatIp, type Ip, parseCidr, parseIp } from "../../shared/net/ip.ts";
+import { interfaceMac } from "../../shared/net/parse-mac.ts";
+import { nodeNameRule, wrongNodeName } from "../config/node-name.ts";
 import { nodeAddress, nodeMac, podSubnet } from "../config/value-shapes.ts";
 import type { Shape } from "../config/yaml-shape.ts";
-import { interfaceMac } from "../../shared/net/parse-mac.ts";
-import { nodeNameRule, wrongNodeName } from "./node-name.ts";
 import type { ClusterNode } from "./node-registry.ts";
 
 /** A node as it stands in files. */

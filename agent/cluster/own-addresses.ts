@@ -1,9 +1,9 @@
 import { networkInterfaces } from "node:os";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { type Cidr, type Ip, parseCidr, parseIp, sameIp } from "../../shared/net/ip.ts";
+import { interfaceMac } from "../../shared/net/parse-mac.ts";
 import { isWindows } from "../../shared/platform.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
-import { interfaceMac } from "../../shared/net/parse-mac.ts";
 
 /** Where this node is reached, and by which of its interfaces. */
 export interface OwnAddresses {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { firstOf, formatCidr, ipOf, overlap } from "../../shared/net/ip.ts";
 import { createLogger } from "../../shared/log.ts";
+import { firstOf, formatCidr, ipOf, overlap } from "../../shared/net/ip.ts";
 import { random } from "../../test/support/random.ts";
 import { admission } from "./admissible.ts";
 import type { ClusterNode } from "./node-registry.ts";

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
+import { LiveValue } from "../../shared/async/live-value.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { createLogger } from "../../shared/log.ts";
 import { eventually } from "../../test/support/agent-process.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
-import { LiveValue } from "../../shared/async/live-value.ts";
 import { KnownStateFile } from "./known-state.ts";
 import type { TenantRegistry } from "./node-registry.ts";
 import { RememberedTenants } from "./remembered-tenants.ts";

@@ -1,6 +1,6 @@
+import { LiveValue } from "../../shared/async/live-value.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
-import { LiveValue } from "../../shared/async/live-value.ts";
 import type { KnownStateFile } from "./known-state.ts";
 import type { Followed, TenantRegistry } from "./node-registry.ts";
 import { RefusalLog } from "./peers.ts";

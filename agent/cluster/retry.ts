@@ -1,5 +1,5 @@
-import { CniError } from "../../shared/errors.ts";
 import { pause } from "../../shared/async/pause.ts";
+import { CniError } from "../../shared/errors.ts";
 
 const shortestMs = 100;
 const longestMs = 2000;

@@ -1,6 +1,6 @@
 import { lookup } from "node:dns/promises";
-import { type Ip, parseIp } from "../../shared/net/ip.ts";
 import type { Logger } from "../../shared/log.ts";
+import { type Ip, parseIp } from "../../shared/net/ip.ts";
 import { untilDone } from "./retry.ts";
 
 /** `https://[fd00::1]:2379` has `fd00::1`. */

@@ -1,4 +1,13 @@
-import { bitsOf, type Cidr, contains, type Family, formatCidr, hostBlock, type Ip, overlap } from "../../shared/net/ip.ts";
+import {
+  bitsOf,
+  type Cidr,
+  contains,
+  type Family,
+  formatCidr,
+  hostBlock,
+  type Ip,
+  overlap,
+} from "../../shared/net/ip.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import { defaultServiceCidr } from "../config/ovs-shape.ts";
 import type { ClusterBlock, Occupied, Surroundings } from "./admissible.ts";

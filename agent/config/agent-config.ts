@@ -1,9 +1,8 @@
 import type { CniVersion } from "../../shared/cni/versions.ts";
-import type { Cidr, Ip } from "../../shared/net/ip.ts";
 import type { LogLevel } from "../../shared/log.ts";
-import type { SwitchKind, TunnelOptions } from "../datapath/ovs/options.ts";
-import type { TrafficMode } from "../datapath/ovs/pipeline/context.ts";
-import type { ClusterNetwork } from "../cluster/etcd/mod.ts";
+import type { Cidr, Ip } from "../../shared/net/ip.ts";
+import type { ClusterNetwork } from "./cluster-network.ts";
+import type { SwitchKind, TrafficMode, TunnelOptions } from "./overlay-options.ts";
 
 /** `agent.yaml`, checked and with its defaults; what each key means stands in `conf/agent.yaml`. */
 export interface AgentConfig {

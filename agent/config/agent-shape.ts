@@ -7,9 +7,9 @@ import {
   wrongPluginType,
 } from "../../shared/cni/names.ts";
 import { supportedVersions } from "../../shared/cni/versions.ts";
-import { firstOf, parseCidr, parseIp, sameIp } from "../../shared/net/ip.ts";
 import { limits } from "../../shared/limits.ts";
 import { logLevels } from "../../shared/log.ts";
+import { firstOf, parseCidr, parseIp, sameIp } from "../../shared/net/ip.ts";
 import { paths } from "../../shared/paths.ts";
 import { dataPathNames } from "./agent-config.ts";
 import { hnsShape } from "./hns-shape.ts";

@@ -1,9 +1,9 @@
 import { hostname } from "node:os";
 import { firstOf, type Ip, overlap, parseCidr, parseIp, sameIp } from "../../shared/net/ip.ts";
 import { interfaceMac } from "../../shared/net/parse-mac.ts";
-import type { ClusterNetwork } from "../cluster/etcd/mod.ts";
-import { nodeNameRule, wrongNodeName } from "../cluster/node-name.ts";
 import type { NodesConfig, RegistryConfig } from "./agent-config.ts";
+import type { ClusterNetwork } from "./cluster-network.ts";
+import { nodeNameRule, wrongNodeName } from "./node-name.ts";
 import { nodeVariable, nodeVariables } from "./node-variables.ts";
 import { nodeAddress, nodeMac, oneOf, path } from "./value-shapes.ts";
 import type { Shape } from "./yaml-shape.ts";

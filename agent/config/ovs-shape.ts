@@ -1,11 +1,17 @@
 import { deviceNameRule, wrongDeviceName } from "../../shared/cni/names.ts";
 import { type Cidr, firstOf, type Ip, parseCidr, parseIp, sameIp } from "../../shared/net/ip.ts";
 import { isWindows } from "../../shared/platform.ts";
-import { type SwitchKind, switchKinds } from "../datapath/ovs/options.ts";
-import { type TrafficMode, type TunnelType, trafficModes, tunnelTypes } from "../datapath/ovs/pipeline/context.ts";
 import { parseAddress as parseSwitchAddress } from "../protocols/openflow/mod.ts";
 import { parseAddress as parseDatabaseAddress } from "../protocols/ovsdb/mod.ts";
 import type { OvsConfig } from "./agent-config.ts";
+import {
+  type SwitchKind,
+  switchKinds,
+  type TrafficMode,
+  type TunnelType,
+  trafficModes,
+  tunnelTypes,
+} from "./overlay-options.ts";
 import { nodeAddress, oneOf, path } from "./value-shapes.ts";
 import type { Shape } from "./yaml-shape.ts";
 

@@ -1,7 +1,7 @@
 import type { CniVersion } from "../../shared/cni/versions.ts";
-import { type Cidr, formatCidr, overlap, parseCidr } from "../../shared/net/ip.ts";
 import { limits } from "../../shared/limits.ts";
 import type { LogLevel } from "../../shared/log.ts";
+import { type Cidr, formatCidr, overlap, parseCidr } from "../../shared/net/ip.ts";
 import { paths } from "../../shared/paths.ts";
 import { isWindows } from "../../shared/platform.ts";
 import type { AgentConfig, DataPathName, NetworkConfig } from "./agent-config.ts";

@@ -1,8 +1,8 @@
-import { type Cidr, firstOf, parseCidr, sameIp } from "../../shared/net/ip.ts";
 import { limits } from "../../shared/limits.ts";
-import { paths } from "../../shared/paths.ts";
-import { interfaceMac, macRule } from "../../shared/net/parse-mac.ts";
+import { type Cidr, firstOf, parseCidr, sameIp } from "../../shared/net/ip.ts";
 import { nodeAddressRule, parseNodeAddress } from "../../shared/net/node-address.ts";
+import { interfaceMac, macRule } from "../../shared/net/parse-mac.ts";
+import { paths } from "../../shared/paths.ts";
 import type { Shape } from "./yaml-shape.ts";
 
 /** Shapes of single values that several sections have. */

@@ -1,7 +1,7 @@
 import type { Owner, Pod } from "../../shared/cni/types.ts";
 import type { Ip } from "../../shared/net/ip.ts";
-import type { AgentConfig } from "../config/agent-config.ts";
 import type { Cluster } from "../cluster/cluster.ts";
+import type { AgentConfig } from "../config/agent-config.ts";
 
 /** What a data path is made for. */
 export interface DataPathNeeds {

@@ -1,9 +1,9 @@
 import { ofAnotherBoot } from "../../ipam/mod.ts";
+import { ownerFields, ownerKey, sameOwner } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import type { AgentParts } from "../agent-parts.ts";
 import { departedOwners, finishDeparted } from "./departed.ts";
 import { missingOf, remakeMissing } from "./missing.ts";
-import { ownerFields, ownerKey, sameOwner } from "./owner-key.ts";
 import { interfaceSource, type Source } from "./sources.ts";
 import { abandonedLeases } from "./suspects.ts";
 import { endVanished, VanishedAttachments } from "./vanished.ts";

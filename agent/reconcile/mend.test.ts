@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { ownerKey } from "../../shared/cni/owner-key.ts";
 import { mendOwner } from "./mend.ts";
-import { ownerKey } from "./owner-key.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
 import { namespaceSource } from "./sources.ts";
 

@@ -1,7 +1,7 @@
+import { ownerKey, sameOwner } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import type { AgentParts } from "../agent-parts.ts";
 import { detachAndEnd, finishDeparted } from "./departed.ts";
-import { ownerKey, sameOwner } from "./owner-key.ts";
 import { planReconcile } from "./reconcile-plan.ts";
 import { restoreOne } from "./restore.ts";
 import { interfaceSource, type Source, unknownTo } from "./sources.ts";

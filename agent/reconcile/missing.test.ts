@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { ownerKey } from "../../shared/cni/owner-key.ts";
 import { Janitor } from "./janitor.ts";
-import { ownerKey } from "./owner-key.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
 
 let parts: PartsInMemory;

@@ -1,7 +1,7 @@
+import { ownerKey } from "../../shared/cni/owner-key.ts";
 import type { AgentParts } from "../agent-parts.ts";
 import type { Missing } from "../datapath/datapath.ts";
 import { departedOwners } from "./departed.ts";
-import { ownerKey } from "./owner-key.ts";
 
 /** Interfaces that are gone although nobody has sent a DEL for them. */
 export function missingOf(parts: AgentParts): readonly Missing[] {

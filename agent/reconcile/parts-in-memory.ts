@@ -2,15 +2,15 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Allocator, type IpamConfig, parseIpamConfig } from "../../ipam/mod.ts";
+import { Lanes } from "../../shared/async/lanes.ts";
+import { ownerKey } from "../../shared/cni/owner-key.ts";
 import type { CniResult, Owner } from "../../shared/cni/types.ts";
-import { type Cidr, formatIp, type Ip, parseCidr } from "../../shared/net/ip.ts";
 import { Fields } from "../../shared/json-fields.ts";
 import { createLogger } from "../../shared/log.ts";
+import { type Cidr, formatIp, type Ip, parseCidr } from "../../shared/net/ip.ts";
 import type { AgentParts } from "../agent-parts.ts";
 import type { DataPathName } from "../config/agent-config.ts";
 import type { Attached, AttachRequest, DataPath, Missing, Problem } from "../datapath/datapath.ts";
-import { Lanes } from "../../shared/async/lanes.ts";
-import { ownerKey } from "./owner-key.ts";
 
 /**
  * For unit tests only: a data path whose kernel is a map, for what a real one does not do on request

@@ -1,7 +1,7 @@
 import { type Lease, ofAnotherBoot } from "../../ipam/mod.ts";
+import { ownerKey } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import type { Attached } from "../datapath/datapath.ts";
-import { ownerKey } from "./owner-key.ts";
 
 /** What is known of a node at the agent's start. An interface's namespace lives as long as the interface does. */
 export interface NodeState {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { ownerKey } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { Janitor } from "./janitor.ts";
-import { ownerKey } from "./owner-key.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
 import { reconcile } from "./reconcile.ts";
 

@@ -1,13 +1,13 @@
 import { parseIpamConfig } from "../../ipam/mod.ts";
+import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
-import { type Cidr, formatCidr } from "../../shared/net/ip.ts";
 import { Fields } from "../../shared/json-fields.ts";
+import { type Cidr, formatCidr } from "../../shared/net/ip.ts";
 import type { AgentParts } from "../agent-parts.ts";
+import { ipamSection } from "../attach/network.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
 import type { Attached } from "../datapath/datapath.ts";
-import { ipamSection } from "../attach/network.ts";
 import { knowsEveryOwner } from "./known-owners.ts";
-import { ownerFields, ownerKey } from "./owner-key.ts";
 import type { ReconcilePlan } from "./reconcile-plan.ts";
 
 type Parts = Pick<AgentParts, "allocator" | "attached" | "config" | "dataPath" | "logger">;

@@ -1,7 +1,7 @@
 import type { Lease } from "../../ipam/mod.ts";
+import { ownerKey } from "../../shared/cni/owner-key.ts";
 import { formatIp } from "../../shared/net/ip.ts";
 import type { DataPath } from "../datapath/datapath.ts";
-import { ownerKey } from "./owner-key.ts";
 
 /** Somebody who may know that the owner of a lease is still there, whatever the store says. */
 export interface Source {

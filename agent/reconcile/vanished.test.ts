@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { parseIpamConfig } from "../../ipam/mod.ts";
-import { formatIp } from "../../shared/net/ip.ts";
+import { ownerKey } from "../../shared/cni/owner-key.ts";
 import { Fields } from "../../shared/json-fields.ts";
+import { formatIp } from "../../shared/net/ip.ts";
 import { Janitor } from "./janitor.ts";
-import { ownerKey } from "./owner-key.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
 import { namespaceSource } from "./sources.ts";
 import { endVanished } from "./vanished.ts";

@@ -1,10 +1,10 @@
 import { ownerIn } from "../../ipam/service/mod.ts";
+import { ownerFields } from "../../shared/cni/owner-key.ts";
 import { CniError } from "../../shared/errors.ts";
 import { nodeService } from "../../shared/proto/services.ts";
 import { type Rpc, rpc } from "../../shared/server/handlers.ts";
 import type { AgentParts } from "../agent-parts.ts";
 import { mendOwner } from "../reconcile/mend.ts";
-import { ownerFields } from "../reconcile/owner-key.ts";
 import type { Source } from "../reconcile/sources.ts";
 import type { Gate } from "./cni-service.ts";
 

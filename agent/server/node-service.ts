@@ -1,6 +1,7 @@
 import { hasSuspects, parseIpamConfig } from "../../ipam/mod.ts";
 import { type Collected, gcAnswer } from "../../ipam/service/mod.ts";
 import { containerIdRule, networkNameRule, wrongContainerId, wrongNetworkName } from "../../shared/cni/names.ts";
+import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
@@ -10,12 +11,11 @@ import { nodeService } from "../../shared/proto/services.ts";
 import { type CallContext, type Rpc, rpc } from "../../shared/server/handlers.ts";
 import { uptimeMs } from "../../shared/uptime.ts";
 import type { AgentParts } from "../agent-parts.ts";
+import { ipamSection } from "../attach/network.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
 import { missingPlugins } from "../listed-plugins.ts";
 import { departedOwners, detachAndEnd, finishDeparted } from "../reconcile/departed.ts";
 import type { Janitor } from "../reconcile/janitor.ts";
-import { ownerFields, ownerKey } from "../reconcile/owner-key.ts";
-import { ipamSection } from "../attach/network.ts";
 import type { Gate } from "./cni-service.ts";
 
 /** What `Status` tells about the agent itself. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { parseCidr, parseIp } from "../net/ip.ts";
 import { Fields } from "../json-fields.ts";
+import { parseCidr, parseIp } from "../net/ip.ts";
 import { encodeResult, parseResult } from "./result.ts";
 import type { CniResult } from "./types.ts";
 import { atLeast, type CniVersion, supportedVersions } from "./versions.ts";

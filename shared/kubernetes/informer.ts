@@ -1,5 +1,5 @@
-import type { Logger } from "../log.ts";
 import { pause } from "../async/pause.ts";
+import type { Logger } from "../log.ts";
 import { type ApiClient, answerMs, isProtobuf } from "./api-client.ts";
 import { ApiError, isGone, refusalOf } from "./api-error.ts";
 import { BackOff, type BackOffTimes } from "./back-off.ts";

@@ -7,7 +7,7 @@ import { openDatabase, type SwitchDatabase } from "../../agent/datapath/ovs/swit
 import { SwitchPresence } from "../../agent/datapath/ovs/switch-presence.ts";
 import type { Part } from "../../agent/datapath/ovs/switch-program.ts";
 import { insertBridge, insertPort, Transaction, transactAndApply } from "../../agent/protocols/ovsdb/mod.ts";
-import { ownerKey } from "../../agent/reconcile/owner-key.ts";
+import { ownerKey } from "../../shared/cni/owner-key.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { createLogger } from "../../shared/log.ts";

@@ -1,6 +1,7 @@
+import { trafficModes } from "../../agent/config/overlay-options.ts";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { watchFlows } from "../../agent/datapath/ovs/flow-watch.ts";
-import { type PipelineContext, trafficModes } from "../../agent/datapath/ovs/pipeline/context.ts";
+import { type PipelineContext } from "../../agent/datapath/ovs/pipeline/context.ts";
 import { Category, cookieOf, learnedBit } from "../../agent/datapath/ovs/pipeline/cookie.ts";
 import { baseFlows, peerFlows, podFlows } from "../../agent/datapath/ovs/pipeline/mod.ts";
 import { OpenFlowProgram } from "../../agent/datapath/ovs/program/mod.ts";

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { parseEndpoints } from "../../agent/protocols/etcd/endpoint.ts";
 import { EtcdClient } from "../../agent/protocols/etcd/etcd-client.ts";
 import { etcdMethods } from "../../agent/protocols/etcd/methods.ts";
-import { etcdLimits } from "../../agent/cluster/etcd/etcd-limits.ts";
+import { etcdLimits } from "../../agent/protocols/etcd/etcd-limits.ts";
 import { KeepAlive } from "../../agent/cluster/etcd/keep-alive.ts";
 import { Keys } from "../../agent/cluster/etcd/keys.ts";
 import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/cluster/etcd/mod.ts";

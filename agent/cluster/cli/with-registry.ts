@@ -6,9 +6,9 @@ import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { printable } from "../../../shared/terminal/printable.ts";
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
 import type { AgentConfig, NodesConfig } from "../../config/agent-config.ts";
+import { nodeNameRule, wrongNodeName } from "../../config/node-name.ts";
 import { readConfig } from "../../config/read-config.ts";
 import type { Answer } from "../ask-agent.ts";
-import { nodeNameRule, wrongNodeName } from "../node-name.ts";
 import type { NodeRegistry, TenantRegistry } from "../node-registry.ts";
 import { openRegistry } from "../open-registry.ts";
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { formatCidr, parseCidr } from "../../../shared/net/ip.ts";
 import { random } from "../../../test/support/random.ts";
+import type { ClusterNetwork } from "../../config/cluster-network.ts";
 import { familiesOf, freeNumber, SubnetPool } from "./cluster-networks.ts";
-import type { ClusterNetwork } from "./options.ts";
 
 const network = (cidr: string, hostBits: number): ClusterNetwork => ({ cidr: parseCidr(cidr)!, hostBits });
 const first = (count: number, pool: SubnetPool): readonly string[] =>

@@ -1,11 +1,11 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { type Cidr, parseCidr } from "../../../shared/net/ip.ts";
-import type { ClusterNode, Followed, ListedNode, Registration } from "../node-registry.ts";
-import { RegistryHealth } from "../registry-health.ts";
+import type { ClusterNetwork } from "../../config/cluster-network.ts";
 import { parseEndpoints } from "../../protocols/etcd/endpoint.ts";
 import { EtcdClient, retried } from "../../protocols/etcd/etcd-client.ts";
 import { EtcdError } from "../../protocols/etcd/etcd-error.ts";
-import { Mirror } from "../../protocols/etcd/mirror.ts";
+import type { ClusterNode, Followed, ListedNode, Registration } from "../node-registry.ts";
+import { RegistryHealth } from "../registry-health.ts";
 import { EtcdTenants } from "./etcd-tenants.ts";
 import { excessRights } from "./excess-rights.ts";
 import { findingsOf, listedNodes, takeSnapshot } from "./inspection.ts";
@@ -13,7 +13,8 @@ import { Join } from "./join.ts";
 import { KeepAlive } from "./keep-alive.ts";
 import { Keys } from "./keys.ts";
 import { leave } from "./leave.ts";
-import type { ClusterNetwork, EtcdNodeRegistry, EtcdRegistryOptions, Repair } from "./options.ts";
+import { Mirror } from "./mirror.ts";
+import type { EtcdNodeRegistry, EtcdRegistryOptions, Repair } from "./options.ts";
 import { readNode, requireRegistration } from "./records.ts";
 
 /** OpenShift's default: 512 nodes with 512 addresses each. */

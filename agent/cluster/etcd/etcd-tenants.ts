@@ -1,11 +1,11 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import type { Followed, TenantRegistry } from "../node-registry.ts";
-import { isProjectName, privilegedProject, projectNameRule } from "../project-name.ts";
 import { type EtcdClient, retried } from "../../protocols/etcd/etcd-client.ts";
+import { etcdLimits } from "../../protocols/etcd/etcd-limits.ts";
 import type { Compare, KeyValue, RequestOp } from "../../protocols/etcd/messages.ts";
 import { absent, get, getAll, keyOf, put, remove, textOf, unchanged } from "../../protocols/etcd/operations.ts";
+import type { Followed, TenantRegistry } from "../node-registry.ts";
+import { isProjectName, privilegedProject, projectNameRule } from "../project-name.ts";
 import { freeNumber } from "./cluster-networks.ts";
-import { etcdLimits } from "./etcd-limits.ts";
 import type { Keys } from "./keys.ts";
 import { takeTicket } from "./ticket.ts";
 

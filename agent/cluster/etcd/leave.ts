@@ -1,9 +1,9 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import type { ClusterNode } from "../node-registry.ts";
 import type { EtcdClient } from "../../protocols/etcd/etcd-client.ts";
+import { etcdLimits } from "../../protocols/etcd/etcd-limits.ts";
 import type { KeyValue } from "../../protocols/etcd/messages.ts";
 import { get, remove, textOf, unchanged } from "../../protocols/etcd/operations.ts";
-import { etcdLimits } from "./etcd-limits.ts";
+import type { ClusterNode } from "../node-registry.ts";
 import type { Keys } from "./keys.ts";
 import { readNode, readOwner } from "./records.ts";
 

@@ -1,13 +1,6 @@
-import type { Cidr } from "../../../shared/net/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
+import type { ClusterNetwork } from "../../config/cluster-network.ts";
 import type { NodeRegistry, TenantRegistry } from "../node-registry.ts";
-
-/** A network whose subnets nodes get. */
-export interface ClusterNetwork {
-  readonly cidr: Cidr;
-  /** Of each subnet: 9 makes IPv4 subnets of 512 addresses (/23). */
-  readonly hostBits: number;
-}
 
 export interface EtcdRegistryOptions {
   /** `http://HOST:PORT` or `https://HOST:PORT` of each member. */

@@ -1,12 +1,12 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { type Cidr, firstOf, formatCidr, formatIp, type Ip, parseCidr } from "../../../shared/net/ip.ts";
 import { Fields } from "../../../shared/json-fields.ts";
-import { interfaceMac, macRule } from "../../../shared/net/parse-mac.ts";
+import { type Cidr, firstOf, formatCidr, formatIp, type Ip, parseCidr } from "../../../shared/net/ip.ts";
 import { isNodeAddress, nodeAddressRule, parseNodeAddress } from "../../../shared/net/node-address.ts";
-import { nodeNameRule, wrongNodeName } from "../node-name.ts";
+import { interfaceMac, macRule } from "../../../shared/net/parse-mac.ts";
+import type { ClusterNetwork } from "../../config/cluster-network.ts";
+import { nodeNameRule, wrongNodeName } from "../../config/node-name.ts";
+import { etcdLimits } from "../../protocols/etcd/etcd-limits.ts";
 import type { ClusterNode, Registration } from "../node-registry.ts";
-import { etcdLimits } from "./etcd-limits.ts";
-import type { ClusterNetwork } from "./options.ts";
 
 /** What the values of the keys say, in JSON. Whatever comes may be anybody's: it is read with care, or not at all. */
 

@@ -1,10 +1,10 @@
-import { type Cidr, type Family, type Ip, parseCidr } from "../../../shared/net/ip.ts";
 import { isObject } from "../../../shared/json-fields.ts";
 import { type ApiObject, listIn, mapIn } from "../../../shared/kubernetes/mod.ts";
-import { isPodSubnet } from "../../config/value-shapes.ts";
-import { interfaceMac } from "../../../shared/net/parse-mac.ts";
+import { type Cidr, type Family, type Ip, parseCidr } from "../../../shared/net/ip.ts";
 import { parseNodeAddress } from "../../../shared/net/node-address.ts";
-import { wrongNodeName } from "../node-name.ts";
+import { interfaceMac } from "../../../shared/net/parse-mac.ts";
+import { wrongNodeName } from "../../config/node-name.ts";
+import { isPodSubnet } from "../../config/value-shapes.ts";
 import type { ListedNode, NodeState } from "../node-registry.ts";
 
 /** Of ours on a Node: what Kubernetes itself does not know of it. */

@@ -1,3 +1,4 @@
+import { LiveValue } from "../../../shared/async/live-value.ts";
 import {
   type ApiClient,
   type Change,
@@ -6,7 +7,6 @@ import {
   type InformerTimes,
 } from "../../../shared/kubernetes/mod.ts";
 import type { Logger } from "../../../shared/log.ts";
-import { LiveValue } from "../../../shared/async/live-value.ts";
 import type { ClusterNode, Followed } from "../node-registry.ts";
 import type { RegistryHealth } from "../registry-health.ts";
 import { pageNodes } from "./node-list.ts";

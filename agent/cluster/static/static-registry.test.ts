@@ -2,8 +2,8 @@ import { closeSync, constants, openSync, renameSync, rmSync, writeFileSync } fro
 import { join } from "node:path";
 import { execa } from "execa";
 import { expect, test } from "vitest";
-import { formatCidr, parseIp } from "../../../shared/net/ip.ts";
 import { createLogger } from "../../../shared/log.ts";
+import { formatCidr, parseIp } from "../../../shared/net/ip.ts";
 import { eventually } from "../../../test/support/agent-process.ts";
 import { scratchDir } from "../../../test/support/scratch-dir.ts";
 import { readNodeFile } from "./node-file.ts";

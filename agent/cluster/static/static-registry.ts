@@ -1,8 +1,8 @@
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { formatIp } from "../../../shared/net/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
+import { formatIp } from "../../../shared/net/ip.ts";
 import { openToOthers } from "../../config/own-files.ts";
 import { FollowedFile } from "../../followed-file.ts";
 import { FollowedPart } from "../followed-part.ts";

@@ -3,8 +3,8 @@ import { createLogger } from "../../../shared/log.ts";
 import { InstanceLock } from "../../../shared/server/instance-lock.ts";
 import type { System } from "../../../shared/server/system.ts";
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
-import { leasesAfter, reportChanges } from "./clean-up-node.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
+import { leasesAfter, reportChanges } from "./clean-up-node.ts";
 
 /**
  * `pipette agent --cleanup` on Linux: takes back what agents have changed on this node, and lets the addresses of the

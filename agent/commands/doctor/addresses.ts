@@ -1,7 +1,7 @@
 import type { Lease } from "../../../ipam/mod.ts";
+import { ownerKey } from "../../../shared/cni/owner-key.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
 import { type Cidr, contains, firstOf, formatCidr, formatIp } from "../../../shared/net/ip.ts";
-import { ownerKey } from "../../reconcile/owner-key.ts";
 import type { Finding } from "./finding.ts";
 import type { Sight } from "./sight.ts";
 

@@ -1,7 +1,7 @@
 import type { Lease } from "../../../ipam/mod.ts";
+import { ownerKey } from "../../../shared/cni/owner-key.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
 import { formatIp, type Ip } from "../../../shared/net/ip.ts";
-import { ownerKey } from "../../reconcile/owner-key.ts";
 import type { SeenInterface, SeenPort, Sight } from "./sight.ts";
 
 /** Everything that is known of one attachment. */

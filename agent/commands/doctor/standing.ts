@@ -1,9 +1,9 @@
 import { loadCheck, readBootId } from "../../../ipam/mod.ts";
 import { createLogger } from "../../../shared/log.ts";
-import type { AgentConfig, NodesConfig } from "../../config/agent-config.ts";
 import { nodesByAgent } from "../../cluster/ask-agent.ts";
 import { listNodes, type NodeListing } from "../../cluster/listing.ts";
 import { openRegistry } from "../../cluster/open-registry.ts";
+import type { AgentConfig, NodesConfig } from "../../config/agent-config.ts";
 import { conflistFindings } from "./configuration.ts";
 import type { Finding } from "./finding.ts";
 

@@ -1,6 +1,6 @@
 import { ofAnotherBoot } from "../../../ipam/mod.ts";
-import { contains, formatIp } from "../../../shared/net/ip.ts";
 import { limits } from "../../../shared/limits.ts";
+import { contains, formatIp } from "../../../shared/net/ip.ts";
 import { type Claims, nameOf, textOf } from "./claims.ts";
 import type { Finding } from "./finding.ts";
 import type { Sight } from "./sight.ts";

@@ -2,8 +2,8 @@ import { existsSync, readdirSync } from "node:fs";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import { endpointRecords } from "../../datapath/hns/endpoint-records.ts";
-import { runProgram } from "../../platform/run-program.ts";
 import { hostRecords } from "../../datapath/hns/windows-host/mod.ts";
+import { runProgram } from "../../platform/run-program.ts";
 import type { Step } from "./step.ts";
 
 /** Each step of it has a deadline of its own; together they take a minute at most. */

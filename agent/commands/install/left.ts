@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { isWindows } from "../../../shared/platform.ts";
-import type { AgentConfig } from "../../config/agent-config.ts";
 import { macAnnotation } from "../../cluster/kubernetes/node-object.ts";
+import type { AgentConfig } from "../../config/agent-config.ts";
 import { runProgram } from "../../platform/run-program.ts";
 import type { Left } from "./step.ts";
 

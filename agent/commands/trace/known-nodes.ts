@@ -1,9 +1,9 @@
 import { open } from "node:fs/promises";
 import { join } from "node:path";
-import { formatIp, type Ip, parseIp } from "../../../shared/net/ip.ts";
 import { isObject } from "../../../shared/json-fields.ts";
-import { misfit } from "../../config/yaml-shape.ts";
+import { formatIp, type Ip, parseIp } from "../../../shared/net/ip.ts";
 import { type NodeText, nodeOfText, nodeTextShape } from "../../cluster/node-text.ts";
+import { misfit } from "../../config/yaml-shape.ts";
 
 /** What the agent of this node last heard of the cluster, as far as a trace has use for it. */
 export interface KnownNodes {

@@ -1,5 +1,11 @@
 import { formatIp, ipOf } from "../../../shared/net/ip.ts";
-import { connectionMarks, Destination, EndpointState, registers, Source } from "../../datapath/ovs/pipeline/registers.ts";
+import {
+  connectionMarks,
+  Destination,
+  EndpointState,
+  registers,
+  Source,
+} from "../../datapath/ovs/pipeline/registers.ts";
 
 /** What a value of some bits says; `port` names ports of the switch. */
 type Say = (value: bigint, port: (ofport: number) => string) => string;

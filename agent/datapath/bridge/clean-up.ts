@@ -1,6 +1,6 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { type Cidr, firstOf, formatCidr, formatIp, plus, sameIp } from "../../../shared/net/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
+import { type Cidr, firstOf, formatCidr, formatIp, plus, sameIp } from "../../../shared/net/ip.ts";
 import {
   deleteLink,
   deleteTable,
@@ -10,11 +10,11 @@ import {
   type NetlinkSocket,
   type Table,
 } from "../../protocols/netlink/mod.ts";
-import type { HostChange } from "../hns/windows-host/mod.ts";
 import { attempt } from "../clean-up-step.ts";
+import type { HostChange } from "../hns/windows-host/mod.ts";
+import { addressesOn, allLinks, linkOrNone } from "../linux/host-links.ts";
 import { removeNodeRoutes } from "../linux/node-routes.ts";
 import { packetTable } from "../linux/packet-rules.ts";
-import { addressesOn, allLinks, linkOrNone } from "../linux/host-links.ts";
 import { PodPairs } from "../linux/pod-pairs.ts";
 
 /** Of each network what says where it is. */

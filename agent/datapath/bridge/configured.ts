@@ -1,6 +1,6 @@
-import type { AgentConfig } from "../../config/agent-config.ts";
 import type { Cluster } from "../../cluster/cluster.ts";
 import { clusterNetworks } from "../../cluster/cluster-networks.ts";
+import type { AgentConfig } from "../../config/agent-config.ts";
 import type { BridgeCluster } from "./other-nodes.ts";
 
 /** The registry gives this node a subnet of the first network alone. */

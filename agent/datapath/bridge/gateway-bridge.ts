@@ -2,10 +2,10 @@ import { CniCode, CniError } from "../../../shared/errors.ts";
 import { formatCidr } from "../../../shared/net/ip.ts";
 import { createBridge, type Link, type NetlinkSocket, setLink } from "../../protocols/netlink/mod.ts";
 import { addGateway, missingGateways } from "../linux/gateway.ts";
-import { hearNoRouters, useOwnAddressAtOnce } from "../linux/sysctl.ts";
 import { linkOrNone } from "../linux/host-links.ts";
 import { gatewayMac } from "../linux/names.ts";
 import { defaultMtu } from "../linux/plan.ts";
+import { hearNoRouters, useOwnAddressAtOnce } from "../linux/sysctl.ts";
 import type { BridgeNetwork } from "./options.ts";
 
 /**

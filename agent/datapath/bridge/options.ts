@@ -1,6 +1,6 @@
 import type { Owner } from "../../../shared/cni/types.ts";
-import type { Cidr, Ip } from "../../../shared/net/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
+import type { Cidr, Ip } from "../../../shared/net/ip.ts";
 import type { BridgeCluster } from "./other-nodes.ts";
 
 /** One network on this node: a kernel bridge that carries the gateway addresses. */

@@ -1,10 +1,10 @@
-import { type Cidr, contains, formatCidr } from "../../../shared/net/ip.ts";
-import type { Logger } from "../../../shared/log.ts";
 import type { Live } from "../../../shared/async/live-value.ts";
-import { listRoutes, type NetlinkSocket, readRoute } from "../../protocols/netlink/mod.ts";
+import { Settler } from "../../../shared/async/settler.ts";
+import type { Logger } from "../../../shared/log.ts";
+import { type Cidr, contains, formatCidr } from "../../../shared/net/ip.ts";
 import { addressOnLink } from "../../cluster/address-on-link.ts";
 import type { ClusterNode } from "../../cluster/node-registry.ts";
-import { Settler } from "../../../shared/async/settler.ts";
+import { listRoutes, type NetlinkSocket, readRoute } from "../../protocols/netlink/mod.ts";
 import { routeProtocol, setNodeRoutes } from "../linux/node-routes.ts";
 import { type NodeRoute, type RefusedRoute, refusedRoute } from "../node-route.ts";
 

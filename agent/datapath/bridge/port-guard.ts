@@ -11,11 +11,11 @@ import {
   isRefusal,
   type NetlinkSocket,
 } from "../../protocols/netlink/mod.ts";
+import { linkLocalOf } from "../link-local.ts";
 import { absentRuleset, presentElements } from "../linux/absent-rules.ts";
+import { sameOwner } from "../linux/alias.ts";
 import { installRuleset, missingFromRuleset } from "../linux/rule-keeper.ts";
 import { elementName, lackingElements, putElements, standingElements, takeElements } from "../linux/set-elements.ts";
-import { linkLocalOf } from "../link-local.ts";
-import { sameOwner } from "../linux/alias.ts";
 import type { BridgeNetwork } from "./options.ts";
 import { portRuleset } from "./port-rules.ts";
 

@@ -1,5 +1,4 @@
 import type { Logger } from "../../../shared/log.ts";
-import { type HostRunner, startedPods } from "./windows-host/mod.ts";
 import type { DataPath } from "../datapath.ts";
 import { podMtu } from "../ovs/mtu.ts";
 import type { OvsNodeOptions } from "../ovs/options.ts";
@@ -10,6 +9,7 @@ import type { OverlaySide } from "./node-side.ts";
 import type { HnsNetwork } from "./options.ts";
 import { OverlayDataPath } from "./overlay-datapath.ts";
 import { PodStarts } from "./pod-starts.ts";
+import { type HostRunner, startedPods } from "./windows-host/mod.ts";
 
 /** Bytes that the node's card takes, as far as nobody says otherwise. */
 const transportMtu = 1500;

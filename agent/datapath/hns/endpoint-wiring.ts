@@ -1,7 +1,7 @@
 import type { Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { formatIp } from "../../../shared/net/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
+import { formatIp } from "../../../shared/net/ip.ts";
 import { type Hcn, type HcnDocument, type HcnEndpoint, HcnError } from "../../protocols/hcn/mod.ts";
 import type { Container } from "../datapath.ts";
 import { type EndpointPlan, endpointDocument } from "./documents.ts";

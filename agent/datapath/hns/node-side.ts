@@ -1,6 +1,10 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { type Cidr, formatCidr, formatIp, hostBlock, parseCidr } from "../../../shared/net/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
+import { type Cidr, formatCidr, formatIp, hostBlock, parseCidr } from "../../../shared/net/ip.ts";
+import type { NodeRoute, RefusedRoute } from "../node-route.ts";
+import type { HostNetwork } from "../ovs/host-network.ts";
+import { networkGateway } from "./documents.ts";
+import type { HnsNetwork, NodeSide } from "./options.ts";
 import {
   type GatewayPort,
   type HostPart,
@@ -13,10 +17,6 @@ import {
   savedAdapter,
   setUpHost,
 } from "./windows-host/mod.ts";
-import type { NodeRoute, RefusedRoute } from "../node-route.ts";
-import type { HostNetwork } from "../ovs/host-network.ts";
-import { networkGateway } from "./documents.ts";
-import type { HnsNetwork, NodeSide } from "./options.ts";
 
 /** The card that an HNS network has taken. */
 export interface OverlayCard {

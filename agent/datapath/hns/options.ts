@@ -1,6 +1,6 @@
 import type { Owner } from "../../../shared/cni/types.ts";
-import type { Cidr } from "../../../shared/net/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
+import type { Cidr } from "../../../shared/net/ip.ts";
 import type { HnsConfig } from "../../config/agent-config.ts";
 import type { Hcn } from "../../protocols/hcn/mod.ts";
 

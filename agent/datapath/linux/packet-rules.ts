@@ -1,7 +1,14 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { limits } from "../../../shared/limits.ts";
-import { askForChain, Errno, isRefusal, type Kernel, type NetlinkSocket, readRuleCount } from "../../protocols/netlink/mod.ts";
 import { runProgram } from "../../platform/run-program.ts";
+import {
+  askForChain,
+  Errno,
+  isRefusal,
+  type Kernel,
+  type NetlinkSocket,
+  readRuleCount,
+} from "../../protocols/netlink/mod.ts";
 import { type GuardedNetwork, loopbackRules, tunnelRules, unforwardedRules } from "./guard-rules.ts";
 import { type MasqueradedNetwork, masqueradeRules, projectsOf, unhiddenRules } from "./masquerade.ts";
 import { projectRules } from "./project-rules.ts";

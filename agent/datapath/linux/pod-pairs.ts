@@ -1,6 +1,6 @@
 import type { CniResult, Owner } from "../../../shared/cni/types.ts";
-import type { Cidr } from "../../../shared/net/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
+import type { Cidr } from "../../../shared/net/ip.ts";
 import { Kernel, type Link, type NetlinkSocket } from "../../protocols/netlink/mod.ts";
 import { type Alias, parseAlias } from "./alias.ts";
 import { comparePodEnd, differs } from "./compare.ts";

@@ -1,7 +1,7 @@
+import { ownerKey } from "../../../shared/cni/owner-key.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
 import { type Ip, sameIp } from "../../../shared/net/ip.ts";
 import { type Element, Errno, isRefusal, type NetlinkSocket } from "../../protocols/netlink/mod.ts";
-import { ownerKey } from "../../reconcile/owner-key.ts";
 import { absentRuleset, presentElements, type Routed } from "./absent-rules.ts";
 import { installRuleset, missingFromRuleset } from "./rule-keeper.ts";
 import { putElements, takeElements } from "./set-elements.ts";

@@ -1,5 +1,5 @@
-import type { Logger } from "../../../shared/log.ts";
 import { LookSoon } from "../../../shared/async/look-soon.ts";
+import type { Logger } from "../../../shared/log.ts";
 import { NetlinkError } from "../../protocols/netlink/mod.ts";
 import { KernelChanges, type KernelChangesOptions } from "./kernel-changes.ts";
 

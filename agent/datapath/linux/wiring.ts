@@ -1,7 +1,7 @@
 import type { CniResult } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { formatCidr } from "../../../shared/net/ip.ts";
 import type { Logger } from "../../../shared/log.ts";
+import { formatCidr } from "../../../shared/net/ip.ts";
 import { formatMac, parseMac } from "../../../shared/net/mac.ts";
 import {
   addAltName,
@@ -19,12 +19,12 @@ import {
   setIpv4Options,
   setLink,
 } from "../../protocols/netlink/mod.ts";
-import { hearNobody } from "./sysctl.ts";
 import { findHostLink, findNamed, linkGroup, linkOrNone, retire } from "./host-links.ts";
 import type { HostSide } from "./host-side.ts";
 import { isOfNetwork, type Plan, resultOf } from "./plan.ts";
 import { PodEnd } from "./pod-end.ts";
 import type { Sweeper } from "./sweeper.ts";
+import { hearNobody } from "./sysctl.ts";
 
 export interface WiringTools {
   readonly kernel: Kernel;

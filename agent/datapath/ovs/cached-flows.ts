@@ -1,5 +1,5 @@
-import type { Logger } from "../../../shared/log.ts";
 import { LookSoon } from "../../../shared/async/look-soon.ts";
+import type { Logger } from "../../../shared/log.ts";
 import { parseAddress } from "../../protocols/ovsdb/mod.ts";
 import { controlPlaces, openControl } from "../../protocols/switch-control/mod.ts";
 

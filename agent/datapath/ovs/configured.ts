@@ -1,8 +1,8 @@
 import { hostname, networkInterfaces } from "node:os";
-import { CniCode, CniError } from "../../../shared/errors.ts";
-import { bitsOf, type Cidr, type Ip, parseCidr, sameIp } from "../../../shared/net/ip.ts";
-import type { Logger } from "../../../shared/log.ts";
 import { LiveValue } from "../../../shared/async/live-value.ts";
+import { CniCode, CniError } from "../../../shared/errors.ts";
+import type { Logger } from "../../../shared/log.ts";
+import { bitsOf, type Cidr, type Ip, parseCidr, sameIp } from "../../../shared/net/ip.ts";
 import { clusterNetworks } from "../../cluster/cluster-networks.ts";
 import type { DataPathNeeds } from "../needs.ts";
 import type { OvsDataPathOptions } from "./options.ts";

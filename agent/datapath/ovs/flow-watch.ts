@@ -1,5 +1,5 @@
-import type { Logger } from "../../../shared/log.ts";
 import { LookSoon } from "../../../shared/async/look-soon.ts";
+import type { Logger } from "../../../shared/log.ts";
 
 export interface FlowWatchOptions {
   /** Compares the switch with what it should have, puts right what differs, and says what that was. */

@@ -1,7 +1,7 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
+import type { SwitchKind } from "../../config/overlay-options.ts";
 import { insertBridge, insertPort, removePorts, Transaction, transactAndApply } from "../../protocols/ovsdb/mod.ts";
 import type { NodePort } from "./node-ports.ts";
-import type { SwitchKind } from "./options.ts";
 import { roleOf } from "./port-identity.ts";
 import { bridgeNamed, interfaceNamed, portNamed, portsOf, type SwitchDatabase } from "./switch-database.ts";
 

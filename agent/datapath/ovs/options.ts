@@ -1,25 +1,11 @@
-import type { Owner, Pod } from "../../../shared/cni/types.ts";
-import type { Cidr, Ip } from "../../../shared/net/ip.ts";
-import type { Logger } from "../../../shared/log.ts";
 import type { Live } from "../../../shared/async/live-value.ts";
+import type { Owner, Pod } from "../../../shared/cni/types.ts";
+import type { Logger } from "../../../shared/log.ts";
+import type { Cidr, Ip } from "../../../shared/net/ip.ts";
 import type { ClusterNode, TenantRegistry } from "../../cluster/node-registry.ts";
+import type { SwitchKind, TrafficMode, TunnelOptions } from "../../config/overlay-options.ts";
 import type { HostNetwork } from "./host-network.ts";
-import type { TrafficMode, TunnelType } from "./pipeline/context.ts";
 import type { ServiceSource } from "./services/service.ts";
-
-/** Who forwards: the kernel's module (on Windows its extension), or ovs-vswitchd itself. */
-export const switchKinds = ["system", "netdev"] as const;
-export type SwitchKind = (typeof switchKinds)[number];
-
-export interface TunnelOptions {
-  readonly type: TunnelType;
-  /** Name of the port on the bridge. */
-  readonly name: string;
-  /** UDP or TCP port of the other end; absent: the protocol's own. */
-  readonly port?: number;
-  /** Packets carry a checksum of the outer header. */
-  readonly checksum: boolean;
-}
 
 /** What both systems' parts of the switch are made of. */
 interface SwitchOptions {

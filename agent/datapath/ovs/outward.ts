@@ -1,12 +1,12 @@
+import { Settler } from "../../../shared/async/settler.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
 import { CniError } from "../../../shared/errors.ts";
 import type { Cidr } from "../../../shared/net/ip.ts";
 import { formatCidr } from "../../../shared/net/ip.ts";
 import type { Kernel, NetlinkSocket } from "../../protocols/netlink/mod.ts";
-import { Settler } from "../../../shared/async/settler.ts";
+import { interfaceError } from "../linux/kernel-errors.ts";
 import { type ForwardedNetwork, installPacketRules, missingPacketRules } from "../linux/packet-rules.ts";
 import { PresentPods } from "../linux/present-pods.ts";
-import { interfaceError } from "../linux/kernel-errors.ts";
 import type { OvsDataPathOptions, PodPort } from "./options.ts";
 import { packetsOf } from "./pipeline/mod.ts";
 import { virtualHosts } from "./services/service-routes.ts";

@@ -1,9 +1,9 @@
+import type { LookSoon } from "../../../shared/async/look-soon.ts";
+import { Settler } from "../../../shared/async/settler.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
 import { CniError } from "../../../shared/errors.ts";
 import { sameIp } from "../../../shared/net/ip.ts";
-import type { LookSoon } from "../../../shared/async/look-soon.ts";
 import type { Followed } from "../../cluster/node-registry.ts";
-import { Settler } from "../../../shared/async/settler.ts";
 import { type RefusedRoute, refusedRoute } from "../node-route.ts";
 import { within } from "./bounded.ts";
 import { CachedFlows } from "./cached-flows.ts";

@@ -1,7 +1,8 @@
+import type { SwitchKind } from "../../config/overlay-options.ts";
 import type { Link } from "../../protocols/netlink/mod.ts";
 import { linkGroup } from "../linux/host-links.ts";
 import type { HostSide } from "../linux/host-side.ts";
-import type { OverlayNode, SwitchKind } from "./options.ts";
+import type { OverlayNode } from "./options.ts";
 
 /** A host's end becomes a port of Open vSwitch once it is named, while the pod's end is set up. */
 export function ovsSide(

@@ -1,8 +1,8 @@
+import { ownerFields, ownerKey } from "../../../shared/cni/owner-key.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { waitForOfport } from "../../protocols/ovsdb/mod.ts";
-import { ownerFields, ownerKey } from "../../reconcile/owner-key.ts";
 import { allOf, within } from "./bounded.ts";
 import type { ConnectedPod } from "./options.ts";
 import type { PipelineContext } from "./pipeline/context.ts";

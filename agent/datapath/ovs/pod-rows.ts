@@ -1,7 +1,7 @@
+import { sameOwner } from "../../../shared/cni/owner-key.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { insertPort, removePorts, Transaction, transactAndApply } from "../../protocols/ovsdb/mod.ts";
-import { sameOwner } from "../../reconcile/owner-key.ts";
 import type { PodPort } from "./options.ts";
 import { formatIdentity, ownerOf, type PortIdentity, parseIdentity } from "./port-identity.ts";
 import { PortNumbers } from "./port-numbers.ts";

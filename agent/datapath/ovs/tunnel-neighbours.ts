@@ -1,6 +1,6 @@
+import { pause } from "../../../shared/async/pause.ts";
 import { formatIp, type Ip } from "../../../shared/net/ip.ts";
 import { parseMac } from "../../../shared/net/mac.ts";
-import { pause } from "../../../shared/async/pause.ts";
 import { type OpenFlowRequest, output, packetOut, setField } from "../../protocols/openflow/mod.ts";
 import { virtualMac } from "./pipeline/registers.ts";
 

@@ -4,7 +4,7 @@ import { type ChannelCredentials, type ChannelOptions, credentials } from "@grpc
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { parseIp } from "../../../shared/net/ip.ts";
 import { reasonOf } from "../../../shared/reason.ts";
-import { etcdLimits } from "../../cluster/etcd/etcd-limits.ts";
+import { etcdLimits } from "./etcd-limits.ts";
 
 /** A member of the cluster, and how to speak with it. */
 export interface Endpoint {

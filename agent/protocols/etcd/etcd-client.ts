@@ -1,8 +1,8 @@
 import type { Method } from "../../../shared/proto/services.ts";
-import { etcdLimits } from "../../cluster/etcd/etcd-limits.ts";
 import { EtcdConnection } from "./connection.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { cniErrorOf, EtcdError } from "./etcd-error.ts";
+import { etcdLimits } from "./etcd-limits.ts";
 import type { Compare, KeyValue, RangeRequest, RangeResponse, RequestOp, TxnResponse } from "./messages.ts";
 import { etcdMethods } from "./methods.ts";
 

@@ -1,7 +1,7 @@
-import { etcdLimits } from "../../cluster/etcd/etcd-limits.ts";
 import { EtcdConnection, errorOf } from "./connection.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { EtcdError } from "./etcd-error.ts";
+import { etcdLimits } from "./etcd-limits.ts";
 import type { WatchCreateRequest, WatchResponse } from "./watch-messages.ts";
 
 export interface WatchOptions {

@@ -1,5 +1,5 @@
-import { contains, parseCidr } from "../../../../shared/net/ip.ts";
 import { limits } from "../../../../shared/limits.ts";
+import { contains, parseCidr } from "../../../../shared/net/ip.ts";
 import { actAndReadBack, describeEntry, isKnown, type Look, lookAt, undo } from "./engine.ts";
 import { type Entry, HostRecord, type SavedAdapter, type Thing } from "./record.ts";
 import type { HostRunner } from "./runner.ts";

@@ -1,9 +1,9 @@
 import type { Logger } from "../../../../shared/log.ts";
-import type { HostChange } from "../../hns/windows-host/mod.ts";
 import { attempt } from "../../clean-up-step.ts";
+import type { HostChange } from "../../hns/windows-host/mod.ts";
+import { linkOrNone } from "../../linux/host-links.ts";
 import { removeNodeRoutes } from "../../linux/node-routes.ts";
 import { packetTable, removePacketRules } from "../../linux/packet-rules.ts";
-import { linkOrNone } from "../../linux/host-links.ts";
 import { PodPairs } from "../../linux/pod-pairs.ts";
 import { removeOverlay } from "../remove-overlay.ts";
 import { openDatabase, uplinkOf } from "../switch-database.ts";

@@ -1,8 +1,8 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { readBootId } from "../../../../ipam/mod.ts";
-import { type Cidr, formatCidr, parseCidr } from "../../../../shared/net/ip.ts";
 import { parseJson } from "../../../../shared/json.ts";
+import { type Cidr, formatCidr, parseCidr } from "../../../../shared/net/ip.ts";
 import { readSmallFile } from "../../../../shared/plain-file.ts";
 import { writeAtomically } from "../../../atomic-file.ts";
 import { misfit, type Shape } from "../../../config/yaml-shape.ts";

@@ -1,11 +1,5 @@
 import type { Cidr, Ip } from "../../../../shared/net/ip.ts";
-
-/** How packets reach other nodes (`docs/overlay.md`). */
-export const trafficModes = ["encap", "noEncap", "hybrid", "networkPolicyOnly"] as const;
-export type TrafficMode = (typeof trafficModes)[number];
-
-export const tunnelTypes = ["geneve", "vxlan", "gre", "stt"] as const;
-export type TunnelType = (typeof tunnelTypes)[number];
+import type { TrafficMode, TunnelType } from "../../../config/overlay-options.ts";
 
 export interface Tunnel {
   readonly ofport: number;

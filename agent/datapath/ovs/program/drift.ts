@@ -1,4 +1,10 @@
-import { type Flow, flowText, groupText, type OpenFlowGroup, type OpenFlowMeter } from "../../../protocols/openflow/mod.ts";
+import {
+  type Flow,
+  flowText,
+  groupText,
+  type OpenFlowGroup,
+  type OpenFlowMeter,
+} from "../../../protocols/openflow/mod.ts";
 import { isLearned, readCookie } from "../pipeline/cookie.ts";
 import { setRight } from "./meters.ts";
 import type { Parts } from "./parts.ts";

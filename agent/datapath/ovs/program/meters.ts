@@ -1,4 +1,10 @@
-import { addMeter, type Flow, modifyMeter, type OpenFlowClient, type OpenFlowMeter } from "../../../protocols/openflow/mod.ts";
+import {
+  addMeter,
+  type Flow,
+  modifyMeter,
+  type OpenFlowClient,
+  type OpenFlowMeter,
+} from "../../../protocols/openflow/mod.ts";
 import { newConnectionMeter } from "../pipeline/mod.ts";
 
 /**

@@ -1,6 +1,11 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { isWindows } from "../../../../shared/platform.ts";
-import { type OpenFlowClient, OpenFlowError, type OpenFlowRequest, parseAddress } from "../../../protocols/openflow/mod.ts";
+import {
+  type OpenFlowClient,
+  OpenFlowError,
+  type OpenFlowRequest,
+  parseAddress,
+} from "../../../protocols/openflow/mod.ts";
 import { nextRound } from "../pipeline/cookie.ts";
 import type { Part, SwitchProgram } from "../switch-program.ts";
 import { type ProgramBounds, programBounds } from "./bounds.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { parseIp } from "../../../../shared/net/ip.ts";
 import { createLogger } from "../../../../shared/log.ts";
+import { parseIp } from "../../../../shared/net/ip.ts";
 import { GoneConnections } from "./gone-connections.ts";
 
 const gone = {

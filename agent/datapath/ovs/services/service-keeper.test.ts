@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { CniCode, CniError } from "../../../../shared/errors.ts";
-import { parseCidr, parseIp } from "../../../../shared/net/ip.ts";
-import { createLogger } from "../../../../shared/log.ts";
-import { eventually } from "../../../../test/support/agent-process.ts";
 import { LiveValue } from "../../../../shared/async/live-value.ts";
+import { CniCode, CniError } from "../../../../shared/errors.ts";
+import { createLogger } from "../../../../shared/log.ts";
+import { parseCidr, parseIp } from "../../../../shared/net/ip.ts";
+import { eventually } from "../../../../test/support/agent-process.ts";
 import type { Part, SwitchProgram } from "../switch-program.ts";
 import type { Service, ServiceSource } from "./service.ts";
 import { ServiceKeeper } from "./service-keeper.ts";

@@ -1,6 +1,6 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
-import type { Cidr } from "../../../../shared/net/ip.ts";
 import type { Logger } from "../../../../shared/log.ts";
+import type { Cidr } from "../../../../shared/net/ip.ts";
 import type { PipelineContext } from "../pipeline/context.ts";
 import type { Part, SwitchProgram } from "../switch-program.ts";
 import { GoneConnections } from "./gone-connections.ts";

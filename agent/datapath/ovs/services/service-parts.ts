@@ -1,5 +1,5 @@
-import { firstOf, formatIp, type Ip, lastOf } from "../../../../shared/net/ip.ts";
 import type { Logger } from "../../../../shared/log.ts";
+import { firstOf, formatIp, type Ip, lastOf } from "../../../../shared/net/ip.ts";
 import type { PipelineContext } from "../pipeline/context.ts";
 import { StableIds } from "../program/mod.ts";
 import type { Part } from "../switch-program.ts";

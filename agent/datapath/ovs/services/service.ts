@@ -1,5 +1,5 @@
-import type { Ip } from "../../../../shared/net/ip.ts";
 import type { Live } from "../../../../shared/async/live-value.ts";
+import type { Ip } from "../../../../shared/net/ip.ts";
 
 export const protocols = ["tcp", "udp", "sctp"] as const;
 

@@ -1,17 +1,17 @@
-import type { Logger } from "../../../shared/log.ts";
-import { pause } from "../../../shared/async/pause.ts";
-import { reasonOf } from "../../../shared/reason.ts";
 import { LiveValue } from "../../../shared/async/live-value.ts";
-import type { Followed } from "../../cluster/node-registry.ts";
-import type { RegistryHealth } from "../../cluster/registry-health.ts";
-import { abortable } from "../../cluster/retry.ts";
-import { etcdLimits } from "../../cluster/etcd/etcd-limits.ts";
-import type { EtcdClient } from "./etcd-client.ts";
-import { EtcdError } from "./etcd-error.ts";
-import type { KeyValue, ResponseHeader } from "./messages.ts";
-import { endOf, keyOf, page, textOf } from "./operations.ts";
-import { watch } from "./watch.ts";
-import type { WatchResponse } from "./watch-messages.ts";
+import { pause } from "../../../shared/async/pause.ts";
+import type { Logger } from "../../../shared/log.ts";
+import { reasonOf } from "../../../shared/reason.ts";
+import type { EtcdClient } from "../../protocols/etcd/etcd-client.ts";
+import { EtcdError } from "../../protocols/etcd/etcd-error.ts";
+import { etcdLimits } from "../../protocols/etcd/etcd-limits.ts";
+import type { KeyValue, ResponseHeader } from "../../protocols/etcd/messages.ts";
+import { endOf, keyOf, page, textOf } from "../../protocols/etcd/operations.ts";
+import { watch } from "../../protocols/etcd/watch.ts";
+import type { WatchResponse } from "../../protocols/etcd/watch-messages.ts";
+import type { Followed } from "../node-registry.ts";
+import type { RegistryHealth } from "../registry-health.ts";
+import { abortable } from "../retry.ts";
 
 export interface MirrorOptions<T> {
   readonly client: EtcdClient;

@@ -1,4 +1,4 @@
-import type { Owner } from "../../shared/cni/types.ts";
+import type { Owner } from "./types.ts";
 
 /** One text per owner: none of the three names can hold a line break. */
 export const ownerKey = (owner: Owner): string => `${owner.network}\n${owner.sandboxId}\n${owner.ifname}`;
