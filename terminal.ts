@@ -27,12 +27,12 @@ const pipette: CommandGroup = defineGroup({
     {
       name: "agent",
       summary: "run the node agent, or only check its configuration",
-      load: async () => (await import("./agent/mod.ts")).agentCommand,
+      load: async () => (await import("./agent/commands/mod.ts")).agentCommand,
     },
     {
       name: "status",
       summary: "what the agent says: networks, problems, calls",
-      load: async () => (await import("./agent/mod.ts")).statusCommand,
+      load: async () => (await import("./agent/commands/mod.ts")).statusCommand,
     },
     {
       name: "doctor",

@@ -1,9 +1,9 @@
 import type { Logger } from "../shared/log.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
+import { FollowedFile, type ReadText } from "./config/followed-file.ts";
 import { parseAgentConfig } from "./config/parse-agent-config.ts";
 import { openFiles } from "./config/read-config.ts";
 import { wrongSystem } from "./data-path-choice.ts";
-import { FollowedFile, type ReadText } from "./followed-file.ts";
 
 /** The kubelet brings a changed ConfigMap within a minute or so. */
 const intervalMs = 1000;

@@ -1,11 +1,11 @@
 import type { Allocator } from "../ipam/mod.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { type Cidr, contains, firstOf, formatCidr } from "../shared/net/ip.ts";
-import type { AgentParts } from "./agent-parts.ts";
 import { type Joined, joinCluster } from "./cluster/join.ts";
 import type { Membership } from "./cluster/membership.ts";
 import type { NodeRegistry } from "./cluster/node-registry.ts";
 import type { Trouble } from "./cluster/registry-health.ts";
+import type { AgentParts } from "./reconcile/agent-parts.ts";
 
 /** Sentences for a person, who reads no more; a registry can have thousands of wrong records. */
 const mostRefusals = 200;

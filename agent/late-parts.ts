@@ -3,9 +3,9 @@ import { Lanes } from "../shared/async/lanes.ts";
 import type { Owner } from "../shared/cni/types.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import type { Logger } from "../shared/log.ts";
-import type { AgentParts } from "./agent-parts.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import type { DataPath } from "./datapath/datapath.ts";
+import type { AgentParts } from "./reconcile/agent-parts.ts";
 import type { Source } from "./reconcile/sources.ts";
 
 /** A container has one call at a time by the specification; a few more come from repeats after timeouts. */

@@ -5,10 +5,11 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import { limits } from "../../shared/limits.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
 import { uptimeMs } from "../../shared/uptime.ts";
-import type { AgentParts } from "../agent-parts.ts";
+import { requireNetwork } from "../config/network-sections.ts";
+import type { AgentParts } from "../reconcile/agent-parts.ts";
 import { type AddressClaim, claimAddresses, givenUp, stillClaimed } from "./address-claim.ts";
 import type { CmdRequest } from "./cmd-request.ts";
-import { requestedMac, requireNetwork } from "./network.ts";
+import { requestedMac } from "./network.ts";
 import { portMappingsOf } from "./port-mappings.ts";
 import { sandboxAddresses } from "./sandbox-addresses.ts";
 

@@ -5,9 +5,9 @@ import { atLeast } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { formatCidr, formatIp, sameIp } from "../../shared/net/ip.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
-import type { AgentParts } from "../agent-parts.ts";
+import { requireNetwork } from "../config/network-sections.ts";
+import type { AgentParts } from "../reconcile/agent-parts.ts";
 import type { CmdRequest } from "./cmd-request.ts";
-import { requireNetwork } from "./network.ts";
 
 /**
  * CHECK: the kernel against `prevResult` (specification 1.1.0, "CHECK").

@@ -4,8 +4,8 @@ import { CniError } from "../../shared/errors.ts";
 import { parseJson } from "../../shared/json.ts";
 import type { Logger } from "../../shared/log.ts";
 import { readSmallFile } from "../../shared/plain-file.ts";
-import { writeAtomically, writeAtomicallySlowly } from "../atomic-file.ts";
 import { misfit, type Shape } from "../config/yaml-shape.ts";
+import { writeAtomically, writeAtomicallySlowly } from "../platform/atomic-file.ts";
 import type { ClusterNode } from "./node-registry.ts";
 import { type NodeText, nodeOfText, nodeTextShape, textOfNode } from "./node-text.ts";
 

@@ -1,4 +1,4 @@
-import type { HostChange } from "./hns/windows-host/mod.ts";
+import type { HostChange } from "./host-change.ts";
 
 /**
  * One step of a clean-up, which keeps none of the others from being done.

@@ -1,7 +1,7 @@
 import { ofAnotherBoot } from "../../ipam/mod.ts";
 import { ownerFields, ownerKey, sameOwner } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
-import type { AgentParts } from "../agent-parts.ts";
+import type { AgentParts } from "./agent-parts.ts";
 import { departedOwners, finishDeparted } from "./departed.ts";
 import { missingOf, remakeMissing } from "./missing.ts";
 import { interfaceSource, type Source } from "./sources.ts";

@@ -1,6 +1,6 @@
 import { ownerKey, sameOwner } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
-import type { AgentParts } from "../agent-parts.ts";
+import type { AgentParts } from "./agent-parts.ts";
 import { detachAndEnd, finishDeparted } from "./departed.ts";
 import { planReconcile } from "./reconcile-plan.ts";
 import { restoreOne } from "./restore.ts";

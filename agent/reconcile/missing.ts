@@ -1,6 +1,6 @@
 import { ownerKey } from "../../shared/cni/owner-key.ts";
-import type { AgentParts } from "../agent-parts.ts";
 import type { Missing } from "../datapath/datapath.ts";
+import type { AgentParts } from "./agent-parts.ts";
 import { departedOwners } from "./departed.ts";
 
 /** Interfaces that are gone although nobody has sent a DEL for them. */

@@ -1,7 +1,7 @@
 import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
 import { limits } from "../../shared/limits.ts";
 import { formatCidr } from "../../shared/net/ip.ts";
-import type { AgentParts } from "../agent-parts.ts";
+import type { AgentParts } from "./agent-parts.ts";
 import { detachAndEnd, finishDeparted } from "./departed.ts";
 import { planReconcile, type ReconcilePlan } from "./reconcile-plan.ts";
 import { restoreLost } from "./restore.ts";

@@ -3,10 +3,10 @@ import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
 import { Fields } from "../../shared/json-fields.ts";
 import { type Cidr, formatCidr } from "../../shared/net/ip.ts";
-import type { AgentParts } from "../agent-parts.ts";
-import { ipamSection } from "../attach/network.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
+import { ipamSection } from "../config/network-sections.ts";
 import type { Attached } from "../datapath/datapath.ts";
+import type { AgentParts } from "./agent-parts.ts";
 import { knowsEveryOwner } from "./known-owners.ts";
 import type { ReconcilePlan } from "./reconcile-plan.ts";
 

@@ -1,7 +1,7 @@
 import { type IpamConfig, type Lease, ofAnotherBoot } from "../../ipam/mod.ts";
 import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
 import { sameIp } from "../../shared/net/ip.ts";
-import type { AgentParts } from "../agent-parts.ts";
+import type { AgentParts } from "./agent-parts.ts";
 import { allocatedLeases } from "./allocated-leases.ts";
 import { interfaceSource, type Source, unknownTo } from "./sources.ts";
 

@@ -2,8 +2,8 @@ import { parseIpamConfig } from "../../ipam/mod.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
 import { CniError } from "../../shared/errors.ts";
 import { Fields } from "../../shared/json-fields.ts";
-import type { AgentParts } from "../agent-parts.ts";
-import { ipamSection } from "../attach/network.ts";
+import { ipamSection } from "../config/network-sections.ts";
+import type { AgentParts } from "./agent-parts.ts";
 
 /**
  * Takes what host-local leased in the agent's networks over before anything is decided by the leases. What keeps it from

@@ -1,7 +1,7 @@
 import { type Lease, ofAnotherBoot } from "../../ipam/mod.ts";
 import { ownerKey, sameOwner } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
-import type { AgentParts } from "../agent-parts.ts";
+import type { AgentParts } from "./agent-parts.ts";
 import { allocatedLeases } from "./allocated-leases.ts";
 import { detachAndEnd } from "./departed.ts";
 import { type Source, unknownTo } from "./sources.ts";

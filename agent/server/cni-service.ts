@@ -3,11 +3,11 @@ import { redactArgs } from "../../shared/log.ts";
 import type { CmdError, CniCmdRequest, CniCmdResponse } from "../../shared/proto/cni-messages.ts";
 import { cniService } from "../../shared/proto/services.ts";
 import { type CallContext, type Rpc, rpc } from "../../shared/server/handlers.ts";
-import type { AgentParts } from "../agent-parts.ts";
 import { runAdd } from "../attach/add.ts";
 import { runCheck } from "../attach/check.ts";
 import { type CmdRequest, type CmdVerb, parseCmdRequest } from "../attach/cmd-request.ts";
 import { runDel } from "../attach/del.ts";
+import type { AgentParts } from "../reconcile/agent-parts.ts";
 
 type Verb = (parts: AgentParts, request: CmdRequest, call: CallContext) => Promise<string | undefined>;
 

@@ -1,8 +1,8 @@
 import { type IpamHost, ipamRpcs } from "../../ipam/service/mod.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import type { Rpc } from "../../shared/server/handlers.ts";
-import type { AgentParts } from "../agent-parts.ts";
-import { ipamSection } from "../attach/network.ts";
+import { ipamSection } from "../config/network-sections.ts";
+import type { AgentParts } from "../reconcile/agent-parts.ts";
 import type { Janitor } from "../reconcile/janitor.ts";
 import type { Gate } from "./cni-service.ts";
 import { collect } from "./node-service.ts";

@@ -3,7 +3,7 @@ import { ownerFields } from "../../shared/cni/owner-key.ts";
 import { CniError } from "../../shared/errors.ts";
 import { nodeService } from "../../shared/proto/services.ts";
 import { type Rpc, rpc } from "../../shared/server/handlers.ts";
-import type { AgentParts } from "../agent-parts.ts";
+import type { AgentParts } from "../reconcile/agent-parts.ts";
 import { mendOwner } from "../reconcile/mend.ts";
 import type { Source } from "../reconcile/sources.ts";
 import type { Gate } from "./cni-service.ts";

@@ -10,10 +10,10 @@ import type { GcRequest, NodeProblem, RegistryTrouble } from "../../shared/proto
 import { nodeService } from "../../shared/proto/services.ts";
 import { type CallContext, type Rpc, rpc } from "../../shared/server/handlers.ts";
 import { uptimeMs } from "../../shared/uptime.ts";
-import type { AgentParts } from "../agent-parts.ts";
-import { ipamSection } from "../attach/network.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
-import { missingPlugins } from "../listed-plugins.ts";
+import { ipamSection } from "../config/network-sections.ts";
+import { missingPlugins } from "../conflist/listed-plugins.ts";
+import type { AgentParts } from "../reconcile/agent-parts.ts";
 import { departedOwners, detachAndEnd, finishDeparted } from "../reconcile/departed.ts";
 import type { Janitor } from "../reconcile/janitor.ts";
 import type { Gate } from "./cni-service.ts";

@@ -13,6 +13,21 @@ const below: Readonly<Record<string, readonly string[]>> = {
   shared: [],
 };
 
+/** The rooms of the agent, each of which may import from those before it. Files beside them are the agent itself. */
+const agentRooms = [
+  ...["platform", "protocols", "config", "conflist", "cluster", "datapath", "reconcile", "attach", "server"],
+  ...["", "commands"],
+];
+
+/** The same inside the data path: what all share first, then what connects pods by itself, then what takes of it. */
+const dataPathRooms = ["", "linux", "bridge", "ovs", "hns"];
+
+/** Of a file below `folder`, its place in the order. */
+const placeIn = (folder: string, order: readonly string[], path: string): number => {
+  const parts = path.slice(folder.length).split("/");
+  return order.indexOf(parts.length > 1 ? (parts[0] ?? "") : "");
+};
+
 interface Ban {
   readonly pattern: RegExp;
   readonly instead: string;
@@ -121,6 +136,21 @@ describe("the repository's own rules", () => {
         )
         .map((target) => `${source.path} imports ${target}`);
     });
+    expect(upward).toEqual([]);
+  });
+
+  test.each([
+    ["agent/", agentRooms],
+    ["agent/datapath/", dataPathRooms],
+  ])("in %s imports go down only", (folder, order) => {
+    const inside = product.filter(({ path }) => path.startsWith(folder));
+    expect(inside.filter(({ path }) => placeIn(folder, order, path) < 0).map(({ path }) => path)).toEqual([]);
+    const upward = inside.flatMap((source) =>
+      importsOf(source)
+        .filter((target) => target.startsWith(folder) && target.endsWith(".ts"))
+        .filter((target) => placeIn(folder, order, target) > placeIn(folder, order, source.path))
+        .map((target) => `${source.path} imports ${target}`),
+    );
     expect(upward).toEqual([]);
   });
 

@@ -1,4 +1,4 @@
-import { asService, logInto } from "../../agent/agent-supervision.ts";
+import { asService, logInto } from "../../agent/commands/agent/agent-supervision.ts";
 import { ExecutableReader } from "../../agent/commands/install/executable-file.ts";
 import { createLogger } from "../../shared/log.ts";
 import { runDaemon } from "../../shared/server/daemon.ts";

@@ -1,6 +1,6 @@
+import type { ReadText } from "../../config/followed-file.ts";
 import { readDocument } from "../../config/read-document.ts";
 import type { Shape, Shaped, ShapeProblem } from "../../config/yaml-shape.ts";
-import type { ReadText } from "../../followed-file.ts";
 import { clashesAmong } from "../clashes.ts";
 import type { ClusterNode } from "../node-registry.ts";
 import { type NodeText, nodeOfText, nodeTextShape } from "../node-text.ts";

@@ -3,8 +3,8 @@ import { open } from "node:fs/promises";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { formatIp } from "../../../shared/net/ip.ts";
+import { FollowedFile } from "../../config/followed-file.ts";
 import { openToOthers } from "../../config/own-files.ts";
-import { FollowedFile } from "../../followed-file.ts";
 import { FollowedPart } from "../followed-part.ts";
 import type {
   ClusterNode,

@@ -7,7 +7,8 @@ import { formatJson } from "../../../shared/terminal/printable.ts";
 import { formatTable } from "../../../shared/terminal/table.ts";
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
 import { EndpointRecords, endpointRecords } from "../../datapath/hns/mod.ts";
-import { cleanUpHost, type HostChange, type HostRunner, hostRecords } from "../../datapath/hns/windows-host/mod.ts";
+import { cleanUpHost, type HostRunner, hostRecords } from "../../datapath/hns/windows-host/mod.ts";
+import type { HostChange } from "../../datapath/host-change.ts";
 import type { Hcn, HcnEndpoint } from "../../protocols/hcn/mod.ts";
 import { endLeases } from "./end-leases.ts";
 

@@ -1,7 +1,7 @@
 import { Allocator } from "../../../ipam/mod.ts";
 import { CniError } from "../../../shared/errors.ts";
 import { counted } from "../../../shared/terminal/printable.ts";
-import type { HostChange } from "../../datapath/hns/windows-host/mod.ts";
+import type { HostChange } from "../../datapath/host-change.ts";
 
 /**
  * Lets the addresses of pods whose interfaces a clean-up has taken away cool, since no agent will: the next may be of

@@ -1,6 +1,6 @@
-import { isBesideOurs, whereIs } from "../../chained-plugins.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
-import { chainedIn } from "../../listed-plugins.ts";
+import { isBesideOurs, whereIs } from "../../conflist/chained-plugins.ts";
+import { chainedIn } from "../../conflist/listed-plugins.ts";
 import type { Finding } from "./finding.ts";
 
 /** Whether the runtime finds the plugins that it is to run after ours: without one every ADD fails. */

@@ -1,8 +1,8 @@
-import { usualOf } from "../../chained-plugins.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
-import { conflistPath, conflistText } from "../../conflist.ts";
-import { chainedIn, readIfThere, versionsIn } from "../../listed-plugins.ts";
-import { foreignBefore } from "../install/runtime-configuration.ts";
+import { usualOf } from "../../conflist/chained-plugins.ts";
+import { conflistPath, conflistText } from "../../conflist/conflist.ts";
+import { foreignBefore } from "../../conflist/foreign-files.ts";
+import { chainedIn, readIfThere, versionsIn } from "../../conflist/listed-plugins.ts";
 import { pluginFindings } from "./chained-plugins.ts";
 import type { Finding } from "./finding.ts";
 

@@ -4,8 +4,8 @@ import { limits } from "../../../shared/limits.ts";
 import { isWindows } from "../../../shared/platform.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import { type OpenSecret, openSecrets } from "../../config/secret-files.ts";
-import { conflistPath } from "../../conflist.ts";
-import { leftBehind } from "../../left-behind.ts";
+import { conflistPath } from "../../conflist/conflist.ts";
+import { leftBehind } from "../../conflist/left-behind.ts";
 import type { Finding } from "./finding.ts";
 
 /** Files that a killed process left behind, and rights that let others in. */

@@ -3,6 +3,7 @@ import { networkNameRule, wrongNetworkName } from "../../../shared/cni/names.ts"
 import { paths } from "../../../shared/paths.ts";
 import { isWindows } from "../../../shared/platform.ts";
 import { type CommandLine, defineCommand } from "../../../shared/terminal/command.ts";
+import { foreignBefore } from "../../conflist/foreign-files.ts";
 import { planLink } from "./command-link.ts";
 import { type ConfigValues, planConfig } from "./config-file.ts";
 import { executablesIn, planExecutables } from "./executables.ts";
@@ -11,7 +12,7 @@ import { lockInstallation, lockName } from "./installation-lock.ts";
 import { addressWarnings } from "./node-address.ts";
 import { runPreflight } from "./preflight-command.ts";
 import { runPlan } from "./report.ts";
-import { foreignBefore, leftToAgent } from "./runtime-configuration.ts";
+import { leftToAgent } from "./runtime-configuration.ts";
 import { openServiceKeeper, type ServiceKeeper } from "./service-steps.ts";
 import type { Plan, Step } from "./step.ts";
 import { planSweep } from "./sweep.ts";

@@ -6,7 +6,7 @@ import { isWindows } from "../../../shared/platform.ts";
 import { type CommandLine, defineCommand } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
-import { conflistPath } from "../../conflist.ts";
+import { conflistPath } from "../../conflist/conflist.ts";
 import { planUnlink } from "./command-link.ts";
 import { readConfig } from "./config-file.ts";
 import { podsWithAddresses, removeConfig, removeData, removeSocket } from "./data-directory.ts";

@@ -1,6 +1,6 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { removeBridge, removePorts, Transaction } from "../../protocols/ovsdb/mod.ts";
-import type { HostChange } from "../hns/windows-host/mod.ts";
+import type { HostChange } from "../host-change.ts";
 import { roleOf } from "./port-identity.ts";
 import { bridgeNamed, openDatabase, portsOf } from "./switch-database.ts";
 

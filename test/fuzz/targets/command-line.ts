@@ -1,4 +1,4 @@
-import { agentCommand } from "../../../agent/agent-command.ts";
+import { agentCommand } from "../../../agent/commands/agent/agent-command.ts";
 import { doctorCommand } from "../../../agent/commands/doctor/mod.ts";
 import { installCommand, uninstallCommand } from "../../../agent/commands/install/mod.ts";
 import { nodesCommands, tenantsCommands } from "../../../agent/cluster/cli/commands.ts";

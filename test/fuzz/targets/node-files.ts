@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parse as parseYaml, stringify } from "yaml";
 import { parseAgentConfig } from "../../../agent/config/parse-agent-config.ts";
-import { conflistText } from "../../../agent/conflist.ts";
+import { conflistText } from "../../../agent/conflist/conflist.ts";
 import { readServices } from "../../../agent/datapath/ovs/services/service-file-shape.ts";
 import { parseRuntimeList } from "../../../agent/commands/doctor/runtime-list.ts";
 import { planUnconfigure } from "../../../agent/commands/install/runtime-configuration.ts";

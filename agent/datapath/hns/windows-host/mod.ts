@@ -10,5 +10,5 @@ export { hostRecords, savedAdapter } from "./record.ts";
 export { createHostRunner, type HostRunner } from "./runner.ts";
 export type { Listing, Row } from "./script.ts";
 export { setUpHost } from "./set-up.ts";
-export type { GatewayPort, HostChange, HostSettings, RefusedThing, SettingsRoute } from "./settings.ts";
+export type { GatewayPort, HostSettings, RefusedThing, SettingsRoute } from "./settings.ts";
 export type { HostPart } from "./steps/mod.ts";

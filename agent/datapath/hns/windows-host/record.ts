@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { Fields, isObject } from "../../../../shared/json-fields.ts";
-import { writeAtomically } from "../../../atomic-file.ts";
+import { writeAtomically } from "../../../platform/atomic-file.ts";
 import { sameName } from "./tables.ts";
 
 /** What a step wants there, as it stands on record: enough to find it again and to take it away. */

@@ -1,9 +1,10 @@
 import { CniError } from "../../../../shared/errors.ts";
 import { limits } from "../../../../shared/limits.ts";
+import type { HostChange } from "../../host-change.ts";
 import { actAndReadBack, describeEntry, type Look, lookAt, tablesFor, undo } from "./engine.ts";
 import { type Entry, HostRecord, type Thing } from "./record.ts";
 import type { HostRunner } from "./runner.ts";
-import type { HostChange, HostReport, HostSettings, RefusedThing } from "./settings.ts";
+import type { HostReport, HostSettings, RefusedThing } from "./settings.ts";
 import { adapterWith, addressOf, holds } from "./steps/address.ts";
 import { gatewayAdapter } from "./steps/gateway.ts";
 import { type HostPart, hostParts } from "./steps/mod.ts";

@@ -1,4 +1,5 @@
 import type { Cidr, Ip } from "../../../../shared/net/ip.ts";
+import type { HostChange } from "../../host-change.ts";
 
 /** What the node shall be like, as the configuration says it. */
 export interface HostSettings {
@@ -40,15 +41,6 @@ export interface SettingsRoute {
   readonly alias: string;
   /** Where nobody answers for the next hop, which the interface then reaches directly. */
   readonly nextHopMac?: string;
-}
-
-/** What became of one thing on the node. */
-export interface HostChange {
-  readonly step: string;
-  readonly what: string;
-  readonly did: "was there" | "made" | "undone" | "was gone" | "failed";
-  /** Where it failed: why. */
-  readonly problem?: string;
 }
 
 /** A thing that Windows does not take, or somebody else has: of a step that goes on without it. */

@@ -4,8 +4,8 @@ import { readBootId } from "../../../../ipam/mod.ts";
 import { parseJson } from "../../../../shared/json.ts";
 import { type Cidr, formatCidr, parseCidr } from "../../../../shared/net/ip.ts";
 import { readSmallFile } from "../../../../shared/plain-file.ts";
-import { writeAtomically } from "../../../atomic-file.ts";
 import { misfit, type Shape } from "../../../config/yaml-shape.ts";
+import { writeAtomically } from "../../../platform/atomic-file.ts";
 import {
   addRouteBy,
   Errno,

@@ -1,7 +1,7 @@
 import { formatIp, type Ip, parseIp } from "../../../../shared/net/ip.ts";
+import type { ReadText } from "../../../config/followed-file.ts";
 import { readDocument } from "../../../config/read-document.ts";
 import type { Shape, Shaped, ShapeProblem } from "../../../config/yaml-shape.ts";
-import type { ReadText } from "../../../followed-file.ts";
 import { type Endpoint, mostEndpoints, protocols, type Service } from "./service.ts";
 
 const address: Shape = {

@@ -1,5 +1,5 @@
 import type { Logger } from "../../../../shared/log.ts";
-import { FollowedFile } from "../../../followed-file.ts";
+import { FollowedFile } from "../../../config/followed-file.ts";
 import type { ServiceSource } from "./service.ts";
 import { readServices } from "./service-file-shape.ts";
 

@@ -1,9 +1,9 @@
-import type { Logger } from "../shared/log.ts";
-import { writeAtomically } from "./atomic-file.ts";
+import type { Logger } from "../../shared/log.ts";
+import type { AgentConfig } from "../config/agent-config.ts";
+import { writeAtomically } from "../platform/atomic-file.ts";
 import { chainOf, lackOf } from "./chained-plugins.ts";
-import { foreignBefore } from "./commands/install/runtime-configuration.ts";
-import type { AgentConfig } from "./config/agent-config.ts";
 import { conflistPath, conflistText } from "./conflist.ts";
+import { foreignBefore } from "./foreign-files.ts";
 import { readIfThere } from "./listed-plugins.ts";
 
 /** The runtime's file, by which it knows our network: written when the node is ready, looked at when a person asks. */

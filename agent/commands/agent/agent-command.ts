@@ -1,24 +1,24 @@
 import { open } from "node:fs/promises";
-import { limits } from "../shared/limits.ts";
-import { createLogger, type Logger } from "../shared/log.ts";
-import { paths } from "../shared/paths.ts";
-import { isWindows } from "../shared/platform.ts";
-import { printable } from "../shared/printable.ts";
-import { runDaemon, type Supervisor } from "../shared/server/daemon.ts";
-import { openSystem } from "../shared/server/system.ts";
-import { defineCommand } from "../shared/terminal/command.ts";
-import { exitStatus } from "../shared/terminal/exit-status.ts";
-import type { TerminalIo } from "../shared/terminal/terminal-io.ts";
-import { Agent } from "./agent.ts";
+import { limits } from "../../../shared/limits.ts";
+import { createLogger, type Logger } from "../../../shared/log.ts";
+import { paths } from "../../../shared/paths.ts";
+import { isWindows } from "../../../shared/platform.ts";
+import { printable } from "../../../shared/printable.ts";
+import { runDaemon, type Supervisor } from "../../../shared/server/daemon.ts";
+import { openSystem } from "../../../shared/server/system.ts";
+import { defineCommand } from "../../../shared/terminal/command.ts";
+import { exitStatus } from "../../../shared/terminal/exit-status.ts";
+import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
+import { Agent } from "../../agent.ts";
+import { openRegistry } from "../../cluster/open-registry.ts";
+import type { AgentConfig } from "../../config/agent-config.ts";
+import { strangeKeysBeside } from "../../config/network-files.ts";
+import { openFiles, readConfig, readText } from "../../config/read-config.ts";
+import { openSecrets } from "../../config/secret-files.ts";
+import { chooseDataPath } from "../../data-path-choice.ts";
+import { followConfig } from "../../followed-config.ts";
+import { HealthServer } from "../../health-server.ts";
 import { asService, logInto } from "./agent-supervision.ts";
-import { openRegistry } from "./cluster/open-registry.ts";
-import type { AgentConfig } from "./config/agent-config.ts";
-import { strangeKeysBeside } from "./config/network-files.ts";
-import { openFiles, readConfig, readText } from "./config/read-config.ts";
-import { openSecrets } from "./config/secret-files.ts";
-import { chooseDataPath } from "./data-path-choice.ts";
-import { followConfig } from "./followed-config.ts";
-import { HealthServer } from "./health-server.ts";
 
 const portRule = {
   wrong: (text: string) => (/^\d{1,5}$/.test(text) && Number(text) >= 1 && Number(text) <= 65_535 ? undefined : "none"),
@@ -108,16 +108,16 @@ async function cleanUp(file: string, json: boolean, io: TerminalIo): Promise<num
   const config = await readConfig(file, io);
   if (config === undefined) return exitStatus.failed;
   if (!isWindows) {
-    const { cleanUpLinuxNode } = await import("./commands/cleanup/clean-up-linux-node.ts");
+    const { cleanUpLinuxNode } = await import("../cleanup/clean-up-linux-node.ts");
     return cleanUpLinuxNode(config, await openSystem(), json, io);
   }
-  const { cleanUpNode } = await import("./commands/cleanup/clean-up-node.ts");
-  const { openHcn } = await import("./protocols/hcn/mod.ts");
-  const { openHostRunner } = await import("./datapath/hns/windows-host/powershell.windows.ts");
+  const { cleanUpNode } = await import("../cleanup/clean-up-node.ts");
+  const { openHcn } = await import("../../protocols/hcn/mod.ts");
+  const { openHostRunner } = await import("../../datapath/hns/windows-host/powershell.windows.ts");
   const system = await openSystem();
   await using hcn = openHcn();
   const { dataDir, ovs, networks } = config;
-  const { removeOverlay } = await import("./datapath/hns/mod.ts");
+  const { removeOverlay } = await import("../../datapath/hns/mod.ts");
   const [network] = networks;
   const overlay =
     ovs === undefined || network === undefined

@@ -1,6 +1,6 @@
 import { lstatSync, readdirSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import type { AgentConfig } from "./config/agent-config.ts";
+import type { AgentConfig } from "../config/agent-config.ts";
 import { conflistPath } from "./conflist.ts";
 
 /** Whoever writes a file beside its place is done within a second. */

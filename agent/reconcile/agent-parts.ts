@@ -1,10 +1,10 @@
-import type { Allocator } from "../ipam/mod.ts";
-import type { Lanes } from "../shared/async/lanes.ts";
-import type { Owner } from "../shared/cni/types.ts";
-import type { Logger } from "../shared/log.ts";
-import type { AgentConfig } from "./config/agent-config.ts";
-import type { DataPath } from "./datapath/datapath.ts";
-import type { Source } from "./reconcile/sources.ts";
+import type { Allocator } from "../../ipam/mod.ts";
+import type { Lanes } from "../../shared/async/lanes.ts";
+import type { Owner } from "../../shared/cni/types.ts";
+import type { Logger } from "../../shared/log.ts";
+import type { AgentConfig } from "../config/agent-config.ts";
+import type { DataPath } from "../datapath/datapath.ts";
+import type { Source } from "./sources.ts";
 
 /** What the verbs, the janitor and the services of one agent work with. */
 export interface AgentParts {

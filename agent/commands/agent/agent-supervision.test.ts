@@ -1,10 +1,10 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { limits } from "../shared/limits.ts";
-import type { TerminalIo } from "../shared/terminal/terminal-io.ts";
-import { scratchDir } from "../test/support/scratch-dir.ts";
-import { runAt } from "../test/support/terminal-run.ts";
+import { limits } from "../../../shared/limits.ts";
+import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
+import { scratchDir } from "../../../test/support/scratch-dir.ts";
+import { runAt } from "../../../test/support/terminal-run.ts";
 import { agentCommand } from "./agent-command.ts";
 import { logInto } from "./agent-supervision.ts";
 

@@ -1,11 +1,11 @@
 import { mkdirSync, readdirSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { scratchDir } from "../test/support/scratch-dir.ts";
-import type { AgentConfig } from "./config/agent-config.ts";
+import { scratchDir } from "../../test/support/scratch-dir.ts";
+import type { AgentConfig } from "../config/agent-config.ts";
+import { partsInMemory } from "../reconcile/parts-in-memory.ts";
 import { conflistPath } from "./conflist.ts";
 import { leftBehind, sweepLeftBehind } from "./left-behind.ts";
-import { partsInMemory } from "./reconcile/parts-in-memory.ts";
 
 let scratch: ReturnType<typeof scratchDir>;
 let config: AgentConfig;

@@ -1,9 +1,9 @@
 import { type BigIntStats, constants } from "node:fs";
 import { open, stat } from "node:fs/promises";
-import { type Live, LiveValue } from "../shared/async/live-value.ts";
-import { pause } from "../shared/async/pause.ts";
-import type { Logger } from "../shared/log.ts";
-import { openToOthers } from "./config/own-files.ts";
+import { type Live, LiveValue } from "../../shared/async/live-value.ts";
+import { pause } from "../../shared/async/pause.ts";
+import type { Logger } from "../../shared/log.ts";
+import { openToOthers } from "./own-files.ts";
 
 /** What a text says, or every fault of it as a sentence with its line. */
 export type ReadText<T> =

@@ -1,9 +1,9 @@
 import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, renameSync, unlinkSync, writeFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname } from "node:path";
-import { CniCode, CniError } from "../shared/errors.ts";
-import { readSmallFile } from "../shared/plain-file.ts";
-import { isWindows } from "../shared/platform.ts";
+import { CniCode, CniError } from "../../shared/errors.ts";
+import { readSmallFile } from "../../shared/plain-file.ts";
+import { isWindows } from "../../shared/platform.ts";
 
 /** What is written here is at most what is known of ten thousand nodes; what is longer is another text. */
 const mostBytes = 16 * 1024 * 1024;

@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import { ipamSection } from "./attach/network.ts";
+import type { AgentConfig, NetworkConfig } from "../config/agent-config.ts";
+import { ipamSection } from "../config/network-sections.ts";
 import type { Chain } from "./chained-plugins.ts";
-import type { AgentConfig, NetworkConfig } from "./config/agent-config.ts";
 
 /**
  * The network configuration list of `network` (specification 1.1.0, section 1). Newer runtimes choose from

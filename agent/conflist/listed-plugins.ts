@@ -1,9 +1,9 @@
-import { type CniVersion, supportedVersions } from "../shared/cni/versions.ts";
-import { isObject } from "../shared/json-fields.ts";
-import { limits } from "../shared/limits.ts";
-import { readSmallFile } from "../shared/plain-file.ts";
+import { type CniVersion, supportedVersions } from "../../shared/cni/versions.ts";
+import { isObject } from "../../shared/json-fields.ts";
+import { limits } from "../../shared/limits.ts";
+import { readSmallFile } from "../../shared/plain-file.ts";
+import type { AgentConfig } from "../config/agent-config.ts";
 import { whereIs } from "./chained-plugins.ts";
-import type { AgentConfig } from "./config/agent-config.ts";
 import { conflistPath } from "./conflist.ts";
 
 /** Types of the plugins that a network configuration list names, ours aside; none where it cannot be read. */

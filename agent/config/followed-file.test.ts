@@ -1,8 +1,8 @@
 import { chmodSync, mkdirSync, renameSync, rmdirSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createLogger } from "../shared/log.ts";
-import { scratchDir } from "../test/support/scratch-dir.ts";
+import { createLogger } from "../../shared/log.ts";
+import { scratchDir } from "../../test/support/scratch-dir.ts";
 import { FollowedFile } from "./followed-file.ts";
 
 const intervalMs = 20;

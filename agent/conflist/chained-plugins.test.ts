@@ -2,8 +2,8 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { parseAgentConfig } from "../config/parse-agent-config.ts";
 import { type Chain, chainOf, isBesideOurs, lackOf, whereIs } from "./chained-plugins.ts";
-import { parseAgentConfig } from "./config/parse-agent-config.ts";
 
 let directory: string;
 beforeEach(() => {
