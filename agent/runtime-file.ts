@@ -3,7 +3,7 @@ import { writeAtomically } from "./atomic-file.ts";
 import { chainOf, lackOf } from "./chained-plugins.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import { conflistPath, conflistText } from "./conflist.ts";
-import { foreignBefore } from "./install/runtime-configuration.ts";
+import { foreignBefore } from "./foreign-conflists.ts";
 import { readIfThere } from "./listed-plugins.ts";
 
 /** The runtime's file, by which it knows our network: written when the node is ready, looked at when a person asks. */

@@ -1,7 +1,7 @@
 import { usualOf } from "../chained-plugins.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import { conflistPath, conflistText } from "../conflist.ts";
-import { foreignBefore } from "../install/runtime-configuration.ts";
+import { foreignBefore } from "../foreign-conflists.ts";
 import { chainedIn, readIfThere, versionsIn } from "../listed-plugins.ts";
 import { pluginFindings } from "./chained-plugins.ts";
 import type { Finding } from "./finding.ts";

@@ -1,5 +1,4 @@
-import { lstat, readdir, readFile } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { lstat, readFile } from "node:fs/promises";
 import { isObject } from "../../shared/json-fields.ts";
 import { chainOf, lackOf } from "../chained-plugins.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
@@ -7,9 +6,6 @@ import { conflistPath } from "../conflist.ts";
 import { failed, isMissing } from "./executable-file.ts";
 import { removeFile } from "./place-file.ts";
 import type { Step } from "./step.ts";
-
-/** What runtimes load from their directory. */
-const endings = [".conf", ".conflist", ".json"];
 
 /**
  * The step for the runtime's file in an installation: the running agent writes it, once it serves, so that the runtime
@@ -28,21 +24,6 @@ export async function leftToAgent(config: AgentConfig, binDir: string): Promise<
     ...(lack === undefined ? [] : [`without ${lack}`]),
   ];
   return [{ action: "none", target: path, detail: detail.join(", ") }];
-}
-
-/** Sentences about other plugins' files that a runtime would take before ours: it takes the first by name. */
-export async function foreignBefore(config: AgentConfig): Promise<readonly string[]> {
-  const path = conflistPath(config);
-  if (path === undefined) return [];
-  const names = await readdir(dirname(path)).catch(() => []);
-  const ours = basename(path);
-  return names
-    .filter((name) => name < ours && endings.some((ending) => name.endsWith(ending)))
-    .sort()
-    .map(
-      (name) =>
-        `"${join(dirname(path), name)}" comes before "${ours}", so a runtime takes that one: remove it, or give ours an earlier name (agent.yaml, cni.fileName)`,
-    );
 }
 
 /**
