@@ -11,7 +11,7 @@ const apart = ["test/{soak,faults,storms}/**/*.test.ts"];
 
 // With programs of Kubernetes, which mostly wait for one another: one file at a time, beside those.
 const kubernetes = ["test/kubernetes/**/*.test.ts"];
-// Whole clusters take ten minutes more: only "npm run test:kubernetes" runs them.
+// Whole clusters take some twelve minutes more: only "npm run test:kubernetes" runs them.
 const clusters = ["bridge", "open-vswitch", "first-cluster", "openvswitch-pods"].map(
   (name) => `test/kubernetes/${name}.test.ts`,
 );

@@ -1,8 +1,8 @@
 import { assert } from "../shared/assert.ts";
 import type { Owner, Pod } from "../shared/cni/types.ts";
 import type { CniError } from "../shared/errors.ts";
-import { type Ip, sameIp } from "../shared/net/ip.ts";
 import { limits } from "../shared/limits.ts";
+import { type Ip, sameIp } from "../shared/net/ip.ts";
 import { paths } from "../shared/paths.ts";
 import { type Applicant, assignRequests, chooseAddress } from "./allocate/choose.ts";
 import { cooledBy, noteCooldown } from "./allocate/cooldown.ts";

@@ -1,6 +1,6 @@
 import type { Owner, Pod } from "../../shared/cni/types.ts";
-import type { Ip } from "../../shared/net/ip.ts";
 import { limits } from "../../shared/limits.ts";
+import type { Ip } from "../../shared/net/ip.ts";
 import { intervalAt } from "../config/intervals.ts";
 import type { IpamConfig } from "../config/ipam-config.ts";
 import { type RangeSet, rangeOf } from "../config/ranges.ts";

@@ -1,9 +1,9 @@
 import type { CniRoute } from "../../shared/cni/types.ts";
 import { atLeast, type CniVersion } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import type { Ip } from "../../shared/net/ip.ts";
 import type { Fields } from "../../shared/json-fields.ts";
 import { limits } from "../../shared/limits.ts";
+import type { Ip } from "../../shared/net/ip.ts";
 import { paths } from "../../shared/paths.ts";
 import { type Exclusion, requireInside } from "./exclude.ts";
 import { type Intervals, intervalsOf } from "./intervals.ts";

@@ -1,4 +1,6 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
+import type { Fields } from "../../shared/json-fields.ts";
+import { limits } from "../../shared/limits.ts";
 import {
   type Cidr,
   contains,
@@ -11,8 +13,6 @@ import {
   parseIp,
   plus,
 } from "../../shared/net/ip.ts";
-import type { Fields } from "../../shared/json-fields.ts";
-import { limits } from "../../shared/limits.ts";
 import type { Interval } from "./intervals.ts";
 
 /** One window of addresses to give out, both ends inclusive. */

@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readdirSync, readSync } from "node:fs";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { formatIp, type Ip, parseIp } from "../../shared/net/ip.ts";
 import { limits } from "../../shared/limits.ts";
+import { formatIp, type Ip, parseIp } from "../../shared/net/ip.ts";
 import { addressOfName, type Holder, lockName, parseHolder, rangeSetOfCursor } from "./lease-file.ts";
 
 /** An address that a host-local directory keeps out of use. */

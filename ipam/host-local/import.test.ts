@@ -1,7 +1,7 @@
 import { closeSync, mkdirSync, openSync, symlinkSync, utimesSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { formatCidr, formatIp } from "../../shared/net/ip.ts";
 import { limits } from "../../shared/limits.ts";
+import { formatCidr, formatIp } from "../../shared/net/ip.ts";
 import { openLibc } from "../../shared/server/libc.linux.ts";
 import { filesIn, hostLocalInScratch, leasesOf } from "../../test/support/host-local-directory.ts";
 import { configOf, ownerOf } from "../allocate/allocator-in-memory.ts";

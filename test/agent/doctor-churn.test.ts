@@ -1,10 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { AgentConfig } from "../../agent/config/agent-config.ts";
-import { parseAgentConfig } from "../../agent/config/parse-agent-config.ts";
 import { examine } from "../../agent/commands/doctor/examine.ts";
 import { keyOf } from "../../agent/commands/doctor/finding.ts";
 import { repair } from "../../agent/commands/doctor/repair.ts";
+import type { AgentConfig } from "../../agent/config/agent-config.ts";
+import { parseAgentConfig } from "../../agent/config/parse-agent-config.ts";
 import { AgentHome, bridgeName, networkName, resultOf } from "../support/agent-process.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";

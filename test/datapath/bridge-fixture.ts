@@ -2,8 +2,8 @@ import { type BridgeNetwork, createBridgeDataPath } from "../../agent/datapath/b
 import type { AttachRequest, DataPath } from "../../agent/datapath/datapath.ts";
 import type { CniResult, Owner } from "../../shared/cni/types.ts";
 import { CniError } from "../../shared/errors.ts";
-import { type Cidr, type Ip, parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { createLogger, type Logger } from "../../shared/log.ts";
+import { type Cidr, type Ip, parseCidr, parseIp } from "../../shared/net/ip.ts";
 
 export function cidr(text: string): Cidr {
   const parsed = parseCidr(text);

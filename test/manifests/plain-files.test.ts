@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { nodeVariables } from "../../agent/config/node-variables.ts";
-import { parseAgentConfig } from "../../agent/config/parse-agent-config.ts";
-import { installCommand, uninstallCommand } from "../../agent/commands/install/mod.ts";
-import { agentCommand } from "../../agent/commands/mod.ts";
 import { KubernetesRegistry } from "../../agent/cluster/kubernetes/kubernetes-registry.ts";
 import { ScriptedApiServer } from "../../agent/cluster/kubernetes/scripted-api-server.ts";
+import { installCommand, uninstallCommand } from "../../agent/commands/install/mod.ts";
+import { agentCommand } from "../../agent/commands/mod.ts";
+import { nodeVariables } from "../../agent/config/node-variables.ts";
+import { parseAgentConfig } from "../../agent/config/parse-agent-config.ts";
 import { ApiClient, serviceAccountAccess } from "../../shared/kubernetes/mod.ts";
 import { createLogger } from "../../shared/log.ts";
 import { linuxPaths } from "../../shared/paths.linux.ts";

@@ -1,6 +1,6 @@
+import type { ClusterNode } from "../../agent/cluster/node-registry.ts";
 import type { PipelineContext } from "../../agent/datapath/ovs/pipeline/context.ts";
 import { baseFlows, peerFlows, podFlows } from "../../agent/datapath/ovs/pipeline/mod.ts";
-import type { ClusterNode } from "../../agent/cluster/node-registry.ts";
 import type { Flow } from "../../agent/protocols/openflow/mod.ts";
 import { parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { ports } from "./pipeline-bridge.ts";

@@ -1,7 +1,7 @@
-import { trafficModes } from "../../agent/config/overlay-options.ts";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { trafficModes } from "../../agent/config/overlay-options.ts";
 import { watchFlows } from "../../agent/datapath/ovs/flow-watch.ts";
-import { type PipelineContext } from "../../agent/datapath/ovs/pipeline/context.ts";
+import type { PipelineContext } from "../../agent/datapath/ovs/pipeline/context.ts";
 import { Category, cookieOf, learnedBit } from "../../agent/datapath/ovs/pipeline/cookie.ts";
 import { baseFlows, peerFlows, podFlows } from "../../agent/datapath/ovs/pipeline/mod.ts";
 import { OpenFlowProgram } from "../../agent/datapath/ovs/program/mod.ts";
@@ -21,8 +21,8 @@ import {
   output,
   setConfig,
 } from "../../agent/protocols/openflow/mod.ts";
-import { parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { createLogger } from "../../shared/log.ts";
+import { parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
 import { OpenFlowBridge } from "./openflow-bridge.ts";

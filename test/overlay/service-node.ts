@@ -7,8 +7,8 @@ import { ServiceKeeper } from "../../agent/datapath/ovs/services/service-keeper.
 import { serviceRoutes } from "../../agent/datapath/ovs/services/service-routes.ts";
 import type { Part } from "../../agent/datapath/ovs/switch-program.ts";
 import { LiveValue } from "../../shared/async/live-value.ts";
-import { formatCidr, formatIp, parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { createLogger } from "../../shared/log.ts";
+import { formatCidr, formatIp, parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";
 import { withoutChecksumOffload } from "./lab/checksum-offload.ts";
 import { leaveToSwitch } from "./leave-to-switch.ts";

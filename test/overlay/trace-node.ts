@@ -1,12 +1,13 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { ClusterNode } from "../../agent/cluster/node-registry.ts";
+import { traceCommand } from "../../agent/commands/trace/mod.ts";
 import type { PipelineContext } from "../../agent/datapath/ovs/pipeline/context.ts";
 import { Category, cookieOf } from "../../agent/datapath/ovs/pipeline/cookie.ts";
 import { baseFlows, peerFlows, podFlows } from "../../agent/datapath/ovs/pipeline/mod.ts";
 import { formatIdentity, roleIds } from "../../agent/datapath/ovs/port-identity.ts";
 import type { Service } from "../../agent/datapath/ovs/services/service.ts";
 import { servicePart } from "../../agent/datapath/ovs/services/service-flows.ts";
-import type { ClusterNode } from "../../agent/cluster/node-registry.ts";
 import {
   addFlow,
   addGroup,
@@ -15,7 +16,6 @@ import {
   type Flow,
   type OpenFlowClient,
 } from "../../agent/protocols/openflow/mod.ts";
-import { traceCommand } from "../../agent/commands/trace/mod.ts";
 import { type Cidr, type Ip, parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { runAt, type TerminalRun } from "../support/terminal-run.ts";
 import { OpenFlowBridge } from "./openflow-bridge.ts";

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { parseEndpoints } from "../../agent/protocols/etcd/endpoint.ts";
-import { EtcdClient } from "../../agent/protocols/etcd/etcd-client.ts";
-import { etcdMethods } from "../../agent/protocols/etcd/methods.ts";
-import { etcdLimits } from "../../agent/protocols/etcd/etcd-limits.ts";
 import { KeepAlive } from "../../agent/cluster/etcd/keep-alive.ts";
 import { Keys } from "../../agent/cluster/etcd/keys.ts";
 import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/cluster/etcd/mod.ts";
 import type { ClusterNode, NodeState } from "../../agent/cluster/node-registry.ts";
+import { parseEndpoints } from "../../agent/protocols/etcd/endpoint.ts";
+import { EtcdClient } from "../../agent/protocols/etcd/etcd-client.ts";
+import { etcdLimits } from "../../agent/protocols/etcd/etcd-limits.ts";
+import { etcdMethods } from "../../agent/protocols/etcd/methods.ts";
 import { createLogger } from "../../shared/log.ts";
 import { unary } from "../../shared/proto/services.ts";
 import { int64, message, repeated } from "../../shared/proto/wire.ts";

@@ -1,11 +1,11 @@
 import { cpSync, rmSync } from "node:fs";
 import { afterEach, expect, test } from "vitest";
-import { parseEndpoints } from "../../agent/protocols/etcd/endpoint.ts";
-import { EtcdClient, retried } from "../../agent/protocols/etcd/etcd-client.ts";
 import { Mirror } from "../../agent/cluster/etcd/mirror.ts";
-import { put } from "../../agent/protocols/etcd/operations.ts";
 import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/cluster/etcd/mod.ts";
 import type { ClusterNode, Followed } from "../../agent/cluster/node-registry.ts";
+import { parseEndpoints } from "../../agent/protocols/etcd/endpoint.ts";
+import { EtcdClient, retried } from "../../agent/protocols/etcd/etcd-client.ts";
+import { put } from "../../agent/protocols/etcd/operations.ts";
 import { createLogger } from "../../shared/log.ts";
 import { unary } from "../../shared/proto/services.ts";
 import { int64, message } from "../../shared/proto/wire.ts";

@@ -1,12 +1,12 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { parseAgentConfig } from "../../agent/config/parse-agent-config.ts";
 import { joinCluster } from "../../agent/cluster/join.ts";
 import { findOwnAddresses } from "../../agent/cluster/own-addresses.ts";
 import { StaticRegistry } from "../../agent/cluster/static/static-registry.ts";
-import { formatCidr, formatIp, parseIp } from "../../shared/net/ip.ts";
+import { parseAgentConfig } from "../../agent/config/parse-agent-config.ts";
 import { createLogger } from "../../shared/log.ts";
+import { formatCidr, formatIp, parseIp } from "../../shared/net/ip.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
 import { scratchDir } from "../support/scratch-dir.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { cleanUpNode } from "../../agent/commands/cleanup/clean-up-node.ts";
 import { EndpointRecords, endpointRecords } from "../../agent/datapath/hns/mod.ts";
-import { HcnInMemory } from "../../agent/protocols/hcn/hcn-in-memory.ts";
 import { handBackAddress, setUpHost } from "../../agent/datapath/hns/windows-host/mod.ts";
+import { HcnInMemory } from "../../agent/protocols/hcn/hcn-in-memory.ts";
 import { openSystem } from "../../shared/server/system.ts";
 import { deleteHnsNetwork, makeHnsNetwork } from "./node-state.ts";
 import { cidr, HostFixture, ip } from "./set-up-fixture.ts";

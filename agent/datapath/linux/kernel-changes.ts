@@ -18,8 +18,8 @@ export interface KernelChangesOptions {
 const pollMs = 250;
 
 /**
- * Hears what the kernel says of this node's own interfaces, addresses, routes, forwarding and packet rules, and gives a hint where
- * it was somebody else who took something away. Pods' namespaces are not heard.
+ * Hears what the kernel says of this node's own interfaces, addresses, routes, forwarding and packet rules, and gives a
+ * hint where it was somebody else who took something away. Pods' namespaces are not heard.
  *
  * It reads the sockets from time to time, in place of being woken by each message: a pod that comes and goes makes some
  * twenty. Where so much happens that the kernel has no room for it, that is a hint.

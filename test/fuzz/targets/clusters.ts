@@ -1,11 +1,11 @@
-import { EtcdError } from "../../../agent/protocols/etcd/etcd-error.ts";
-import { etcdMethods, watchMethod } from "../../../agent/protocols/etcd/methods.ts";
-import { keyOf, textOf } from "../../../agent/protocols/etcd/operations.ts";
 import { readNode, readOwner, writeNode } from "../../../agent/cluster/etcd/records.ts";
 import { listNodes } from "../../../agent/cluster/kubernetes/node-list.ts";
 import { nodeOf } from "../../../agent/cluster/kubernetes/node-object.ts";
 import { nodes } from "../../../agent/cluster/kubernetes/node-resource.ts";
 import { textOfNode } from "../../../agent/cluster/node-text.ts";
+import { EtcdError } from "../../../agent/protocols/etcd/etcd-error.ts";
+import { etcdMethods, watchMethod } from "../../../agent/protocols/etcd/methods.ts";
+import { keyOf, textOf } from "../../../agent/protocols/etcd/operations.ts";
 import { ApiClient, ApiError, serviceAccountAccess } from "../../../shared/kubernetes/mod.ts";
 import { WatchFrames } from "../../../shared/kubernetes/watch-frames.ts";
 import { WireError } from "../../../shared/proto/wire.ts";

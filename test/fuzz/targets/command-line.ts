@@ -1,7 +1,7 @@
+import { nodesCommands, tenantsCommands } from "../../../agent/cluster/cli/commands.ts";
 import { agentCommand } from "../../../agent/commands/agent/agent-command.ts";
 import { doctorCommand } from "../../../agent/commands/doctor/mod.ts";
 import { installCommand, uninstallCommand } from "../../../agent/commands/install/mod.ts";
-import { nodesCommands, tenantsCommands } from "../../../agent/cluster/cli/commands.ts";
 import { statusCommand } from "../../../agent/commands/status/status-command.ts";
 import { traceCommand } from "../../../agent/commands/trace/mod.ts";
 import { loadIpamCommands } from "../../../ipam/mod.ts";

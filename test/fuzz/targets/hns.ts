@@ -1,9 +1,9 @@
+import { readAnswer } from "../../../agent/datapath/hns/windows-host/answer.ts";
 import { readEndpoint, readLoadBalancer, readNamespace, readNetwork } from "../../../agent/protocols/hcn/documents.ts";
 import { HcnError } from "../../../agent/protocols/hcn/hcn-error.ts";
 import { functionName, hcnKinds, NativeError } from "../../../agent/protocols/hcn/native.ts";
 import { NativeInMemory } from "../../../agent/protocols/hcn/native-in-memory.ts";
 import { HcnOperations } from "../../../agent/protocols/hcn/operations.ts";
-import { readAnswer } from "../../../agent/datapath/hns/windows-host/answer.ts";
 import { CniError } from "../../../shared/errors.ts";
 import type { Target } from "../engine/target.ts";
 import { jsonMutator } from "../mutate/json.ts";

@@ -1,7 +1,12 @@
 import { readAddress } from "../../../agent/protocols/netlink/address.ts";
 import { readPortMac } from "../../../agent/protocols/netlink/bridge-port.ts";
 import { readLink } from "../../../agent/protocols/netlink/link.ts";
-import { MalformedMessage, type RawMessage, readAnswer, readMessages } from "../../../agent/protocols/netlink/message-reader.ts";
+import {
+  MalformedMessage,
+  type RawMessage,
+  readAnswer,
+  readMessages,
+} from "../../../agent/protocols/netlink/message-reader.ts";
 import { readNamespaceId } from "../../../agent/protocols/netlink/namespace-id.ts";
 import { readNeighbour } from "../../../agent/protocols/netlink/neighbour.ts";
 import { readElementKeys } from "../../../agent/protocols/netlink/nftables/elements.ts";
