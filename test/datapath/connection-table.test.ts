@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { crowdedKernel } from "../../agent/datapath/linux/connection-table.ts";
+import { crowdedKernel } from "../../agent/datapath/linux/conntrack-usage.ts";
 import { EtherType, ethernet, ipv4, Protocol, udp } from "../support/frames/frame.ts";
 import { RawLink } from "../support/frames/raw-link.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { ensureBridge, missingFromBridge } from "../../agent/datapath/bridge/gateway-bridge.ts";
-import { declaredMacs } from "../../agent/datapath/bridge/standing-pods.ts";
+import { declaredMacs } from "../../agent/datapath/bridge/guarded-ports.ts";
 import { addressesBehind, findHostLink, linkOrNone } from "../../agent/datapath/linux/host-links.ts";
 import { PodPairs } from "../../agent/datapath/linux/pod-pairs.ts";
 import type { Link, NetlinkSocket } from "../../agent/protocols/netlink/mod.ts";

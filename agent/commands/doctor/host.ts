@@ -1,9 +1,9 @@
 import { bitsOf, formatIp } from "../../../shared/net/ip.ts";
 import type { AgentConfig, NetworkConfig, OvsConfig } from "../../config/agent-config.ts";
 import { missingFromBridge } from "../../datapath/bridge/gateway-bridge.ts";
-import { familiesNotForwarded } from "../../datapath/linux/forwarding.ts";
 import { missingGateways } from "../../datapath/linux/gateway.ts";
 import { linkOrNone } from "../../datapath/linux/host-links.ts";
+import { familiesNotForwarded } from "../../datapath/linux/node-sysctls.ts";
 import { missingPacketRules } from "../../datapath/linux/packet-rules.ts";
 import { defaultMtu } from "../../datapath/linux/plan.ts";
 import { transportMtu } from "../../datapath/ovs/linux/transport.ts";

@@ -1,5 +1,5 @@
-import { parseAlias } from "../../datapath/linux/alias.ts";
 import { addressesBehind, allLinks, linkGroup } from "../../datapath/linux/host-links.ts";
+import { parseAlias } from "../../datapath/linux/names.ts";
 import { Kernel } from "../../protocols/netlink/mod.ts";
 import type { HalfMade, SeenInterface } from "./sight.ts";
 

@@ -67,7 +67,7 @@ async function standing(names: readonly string[], networks: ReadonlySet<string>)
   const { hasNodeRoutes } = await import("../../datapath/linux/node-routes.ts");
   const { Kernel } = await import("../../protocols/netlink/mod.ts");
   const { allLinks, linkOrNone } = await import("../../datapath/linux/host-links.ts");
-  const { parseAlias } = await import("../../datapath/linux/alias.ts");
+  const { parseAlias } = await import("../../datapath/linux/names.ts");
   using kernel = new Kernel();
   using socket = kernel.openSocket();
   const links = names.filter((name) => linkOrNone(socket, { name }) !== undefined);

@@ -4,21 +4,21 @@ import { type Cidr, formatCidr, type Ip } from "../../../shared/net/ip.ts";
 import type { Link } from "../../protocols/netlink/mod.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
 import { differs } from "../linux/compare.ts";
-import { crowdedKernel } from "../linux/connection-table.ts";
-import { forwardingProblems, turnOnForwarding } from "../linux/forwarding.ts";
+import { crowdedKernel } from "../linux/conntrack-usage.ts";
 import { linkOrNone } from "../linux/host-links.ts";
 import { interfaceError } from "../linux/kernel-errors.ts";
 import { removeNodeRoutes } from "../linux/node-routes.ts";
+import { forwardingProblems, hearNoRouters, routersHeard, turnOnForwarding } from "../linux/node-sysctls.ts";
 import { type ForwardedNetwork, installPacketRules, missingPacketRules, packetTable } from "../linux/packet-rules.ts";
 import { planOf } from "../linux/plan.ts";
+import { openSandbox } from "../linux/pod-end.ts";
 import { type Attachment, PodPairs } from "../linux/pod-pairs.ts";
-import { openSandbox } from "../linux/sandbox.ts";
-import { hearNoRouters, routersHeard } from "../linux/sysctl.ts";
+
 import { watchNode } from "../linux/watch-node.ts";
 import { wire } from "../linux/wiring.ts";
-import { compareHostEnd } from "./compare.ts";
 import { ensureBridge, missingFromBridge } from "./gateway-bridge.ts";
 import { GuardedPorts } from "./guarded-ports.ts";
+import { compareHostEnd } from "./host-port.ts";
 import type { BridgeDataPathOptions, BridgeNetwork } from "./options.ts";
 import { OtherNodes } from "./other-nodes.ts";
 

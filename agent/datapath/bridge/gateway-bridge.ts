@@ -4,8 +4,8 @@ import { createBridge, type Link, type NetlinkSocket, setLink } from "../../prot
 import { addGateway, missingGateways } from "../linux/gateway.ts";
 import { linkOrNone } from "../linux/host-links.ts";
 import { gatewayMac } from "../linux/names.ts";
+import { hearNoRouters, useOwnAddressAtOnce } from "../linux/node-sysctls.ts";
 import { defaultMtu } from "../linux/plan.ts";
-import { hearNoRouters, useOwnAddressAtOnce } from "../linux/sysctl.ts";
 import type { BridgeNetwork } from "./options.ts";
 
 /**

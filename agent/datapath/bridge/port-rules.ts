@@ -20,19 +20,22 @@ import {
   arpTarget,
   destinationClass4,
   destinationGroup,
+  dropTheRest,
   etherType,
   fragmentOffset4,
   is,
   isBetween,
   isNot,
+  type RuleMaker,
+  rulesOf,
   source4,
   source6,
   sourceMac,
+  Upper,
   upperDestinationPort,
   upperType,
 } from "./frame-fields.ts";
 import { ipv6Rules } from "./port-rules6.ts";
-import { dropTheRest, type RuleMaker, rulesOf, Upper } from "./rule-maker.ts";
 
 /** Sets of a bridge's table, whose elements are its pods. */
 export interface PortSets {

@@ -9,10 +9,19 @@ import {
   type NetlinkSocket,
   readRuleCount,
 } from "../../protocols/netlink/mod.ts";
-import { type GuardedNetwork, loopbackRules, tunnelRules, unforwardedRules } from "./guard-rules.ts";
-import { type MasqueradedNetwork, masqueradeRules, projectsOf, unhiddenRules } from "./masquerade.ts";
-import { projectRules } from "./project-rules.ts";
-import { rulesProblem } from "./rules-problem.ts";
+import {
+  type GuardedNetwork,
+  loopbackRules,
+  type MasqueradedNetwork,
+  masqueradeRules,
+  projectRules,
+  projectsOf,
+  tunnelRules,
+  unforwardedRules,
+  unhiddenRules,
+} from "./packet-chains.ts";
+
+import { rulesProblem } from "./rule-keeper.ts";
 
 /** A network whose pods' packets the node's kernel forwards. */
 export type ForwardedNetwork = MasqueradedNetwork & GuardedNetwork;

@@ -2,13 +2,12 @@ import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import type { Logger } from "../../../shared/log.ts";
 import type { Cidr } from "../../../shared/net/ip.ts";
 import { Kernel, type Link, type NetlinkSocket } from "../../protocols/netlink/mod.ts";
-import { type Alias, parseAlias } from "./alias.ts";
 import { comparePodEnd, differs } from "./compare.ts";
-import { addressesBehind, allLinks, findHostLink, linkGroup, linkOrNone, retire } from "./host-links.ts";
+import { addressesBehind, allLinks, findHostLink, linkGroup, linkOrNone, retire, Sweeper } from "./host-links.ts";
+import { type Alias, parseAlias } from "./names.ts";
 import { isOfNetwork, type PodNetwork } from "./plan.ts";
-import { PodEnd } from "./pod-end.ts";
-import { openSandbox } from "./sandbox.ts";
-import { Sweeper } from "./sweeper.ts";
+import { openSandbox, PodEnd } from "./pod-end.ts";
+
 import { leadsInto, type WiringTools } from "./wiring.ts";
 
 export interface Attachment {

@@ -19,12 +19,11 @@ import {
   setIpv4Options,
   setLink,
 } from "../../protocols/netlink/mod.ts";
-import { findHostLink, findNamed, linkGroup, linkOrNone, retire } from "./host-links.ts";
-import type { HostSide } from "./host-side.ts";
+import { findHostLink, findNamed, linkGroup, linkOrNone, retire, type Sweeper } from "./host-links.ts";
+import type { HostSide } from "./host-port.ts";
+import { hearNobody } from "./node-sysctls.ts";
 import { isOfNetwork, type Plan, resultOf } from "./plan.ts";
 import { PodEnd } from "./pod-end.ts";
-import type { Sweeper } from "./sweeper.ts";
-import { hearNobody } from "./sysctl.ts";
 
 export interface WiringTools {
   readonly kernel: Kernel;

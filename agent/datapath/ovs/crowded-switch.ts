@@ -1,7 +1,7 @@
 import type { SwitchKind } from "../../config/overlay-options.ts";
 import { parseAddress } from "../../protocols/ovsdb/mod.ts";
 import { controlPlaces, openControl } from "../../protocols/switch-control/mod.ts";
-import { crowded } from "../linux/connection-table.ts";
+import { crowded } from "../linux/conntrack-usage.ts";
 
 /** What ovs-vswitchd calls the data path of all its bridges in user space. */
 const dataPath = "netdev@ovs-netdev";

@@ -1,7 +1,7 @@
 import type { SwitchKind } from "../../config/overlay-options.ts";
 import type { Link } from "../../protocols/netlink/mod.ts";
 import { linkGroup } from "../linux/host-links.ts";
-import type { HostSide } from "../linux/host-side.ts";
+import type { HostSide } from "../linux/host-port.ts";
 import type { OverlayNode } from "./options.ts";
 
 /** A host's end becomes a port of Open vSwitch once it is named, while the pod's end is set up. */

@@ -25,9 +25,9 @@ import {
   type Table,
 } from "../../../protocols/netlink/mod.ts";
 import { linkGroup, linkOrNone } from "../../linux/host-links.ts";
+import { readSysctl } from "../../linux/node-sysctls.ts";
 import { installRuleset, missingFromRuleset, type Ruleset } from "../../linux/rule-keeper.ts";
 import { standingElements, unlessMissing } from "../../linux/set-elements.ts";
-import { readSysctl } from "../../linux/sysctl.ts";
 
 /**
  * Open vSwitch in user space reads a copy of what comes in by an interface; the node's kernel has the other one. It would

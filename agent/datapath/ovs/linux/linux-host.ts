@@ -2,12 +2,12 @@ import { CniCode, CniError } from "../../../../shared/errors.ts";
 import type { Logger } from "../../../../shared/log.ts";
 import { formatCidr } from "../../../../shared/net/ip.ts";
 import { Kernel, type Link, type NetlinkSocket, removeAddress, setLink } from "../../../protocols/netlink/mod.ts";
-import { turnOnForwarding } from "../../linux/forwarding.ts";
 import { addGateway, addressesOf, missingFrom } from "../../linux/gateway.ts";
 import { linkOrNone } from "../../linux/host-links.ts";
 import { interfaceError } from "../../linux/kernel-errors.ts";
 import { setNodeRoutes } from "../../linux/node-routes.ts";
-import { hearNoRouters, useOwnAddressAtOnce, writeSysctl } from "../../linux/sysctl.ts";
+import { hearNoRouters, turnOnForwarding, useOwnAddressAtOnce, writeSysctl } from "../../linux/node-sysctls.ts";
+
 import type { NodeRoute, RefusedRoute } from "../../node-route.ts";
 import type { Gateway, HostNetwork } from "../host-network.ts";
 import { declareNeighbours } from "./declared-neighbours.ts";

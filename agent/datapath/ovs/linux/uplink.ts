@@ -16,7 +16,7 @@ import {
   waysOf,
 } from "../../../protocols/netlink/mod.ts";
 import { addGateway, addressesOf } from "../../linux/gateway.ts";
-import { useOwnAddressAtOnce } from "../../linux/sysctl.ts";
+import { useOwnAddressAtOnce } from "../../linux/node-sysctls.ts";
 
 const linkLocal = parseCidr("fe80::/10");
 

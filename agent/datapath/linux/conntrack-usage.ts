@@ -1,4 +1,4 @@
-import { readSysctl } from "./sysctl.ts";
+import { readSysctl } from "./node-sysctls.ts";
 
 /** Part of a table of connections from which on a person is told: there is time still to look for who fills it. */
 const crowdedShare = 0.8;

@@ -1,7 +1,8 @@
 import { parseMac } from "../../../shared/net/mac.ts";
 import { addPortMac, type Link, type Message, setPodPort } from "../../protocols/netlink/mod.ts";
+import { differs } from "../linux/compare.ts";
 import { linkGroup } from "../linux/host-links.ts";
-import type { HostSide } from "../linux/host-side.ts";
+import type { HostSide } from "../linux/host-port.ts";
 import type { PortGuard } from "./port-guard.ts";
 
 /** What makes a host's end a pod's port, beside that it is one. */
@@ -33,3 +34,13 @@ export function bridgeSide(bridge: Link, hairpin: boolean, guard: PortGuard): Ho
 /** Whether `podPort` has been said to a host's end; the MACs that are declared are the bridge's to tell. */
 export const isPodPort = (host: Link, bridge: Link, hairpin: boolean): boolean =>
   host.master === bridge.index && host.hairpin === hairpin && !host.learning;
+
+/** The host's end: up and a port of the bridge. */
+export function compareHostEnd(link: Link, bridge: Link): void {
+  const what = `the node's interface "${link.name}"`;
+  if (!link.up) throw differs(what, "down", "up");
+  if (link.master !== bridge.index) {
+    const is = link.master === 0 ? "no bridge port" : `a port of interface ${link.master}`;
+    throw differs(what, is, `a port of the bridge "${bridge.name}"`);
+  }
+}
