@@ -3,12 +3,12 @@ import { formatIp } from "../../../shared/net/ip.ts";
 import { formatMac } from "../../../shared/net/mac.ts";
 import { type Link, listPortMacs, type NetlinkSocket, readPortMac, setLink } from "../../protocols/netlink/mod.ts";
 import { gatewayAddress } from "../gateway-address.ts";
-import { differs } from "../linux/compare.ts";
-import { ifStillThere, linkGroup, linkOrNone } from "../linux/host-links.ts";
-import type { HostSide } from "../linux/host-port.ts";
+import { mismatch } from "../linux/compare.ts";
+import { findLink, linkGroup, undefinedIfGone } from "../linux/host-links.ts";
+import type { HostPort } from "../linux/host-port.ts";
 import { interfaceError } from "../linux/kernel-errors.ts";
 import type { Attachment, PodPairs } from "../linux/pod-pairs.ts";
-import { bridgeSide, isPodPort, podPort } from "./host-port.ts";
+import { bridgePort, isPodPort, podPort } from "./host-port.ts";
 import type { BridgeDataPathOptions, BridgeNetwork } from "./options.ts";
 import { type GuardedPod, PortGuard } from "./port-guard.ts";
 
@@ -29,7 +29,7 @@ export class GuardedPorts {
     const { socket } = pairs.tools;
     this.#network = network;
     this.#pairs = pairs;
-    this.#guard = new PortGuard(filters, network, (index) => linkOrNone(socket, { index }) !== undefined);
+    this.#guard = new PortGuard(filters, network, (index) => findLink(socket, { index }) !== undefined);
     this.#leasedTo = leasedTo;
   }
 
@@ -39,8 +39,8 @@ export class GuardedPorts {
   }
 
   /** What a pod's host end becomes a port of. */
-  sideOf(bridge: Link): HostSide {
-    return bridgeSide(bridge, this.#network.hairpin, this.#guard);
+  hostPort(bridge: Link): HostPort {
+    return bridgePort(bridge, this.#network.hairpin, this.#guard);
   }
 
   /**
@@ -71,7 +71,7 @@ export class GuardedPorts {
         setLink(name, index, { up: true }),
       ]);
       const refusal = refusals.find((one) => one !== undefined);
-      if (refusal === undefined || linkOrNone(socket, { index }) === undefined) continue;
+      if (refusal === undefined || findLink(socket, { index }) === undefined) continue;
       // The others shall have their network all the same; CHECK names this one.
       logger.error("cannot put a pod back on its bridge", { error: refusal.message });
     }
@@ -93,15 +93,19 @@ export class GuardedPorts {
   /** @throws {CniError} code 103 where what guards a port is not whole */
   compare(bridge: Link, { name, index }: Link): void {
     const pod = this.#guard.guardedAt(index);
-    if (pod === undefined) throw differs(`the packet rules about "${name}"`, "not whole", "as ADD made them");
+    if (pod === undefined) throw mismatch(`the packet rules about "${name}"`, "not whole", "as ADD made them");
     if (declaredMacs(this.#pairs, bridge).get(index) === pod.mac) return;
-    throw differs(`the pod's hardware address at the port "${name}"`, "missing", `"${pod.mac}" declared on the bridge`);
+    throw mismatch(
+      `the pod's hardware address at the port "${name}"`,
+      "missing",
+      `"${pod.mac}" declared on the bridge`,
+    );
   }
 
   /** What of packet rules and declared MACs is missing now, in sentences. @param attachments of this network */
   missing(attachments: readonly Attachment[]): readonly string[] {
     const missing = this.#guard.missing();
-    const bridge = linkOrNone(this.#pairs.tools.socket, { name: this.#network.bridge });
+    const bridge = findLink(this.#pairs.tools.socket, { name: this.#network.bridge });
     if (bridge === undefined) return missing;
     const declared = declaredMacs(this.#pairs, bridge);
     const guarded = attachments.filter(({ link: { index } }) => this.isGuarded(index));
@@ -123,8 +127,8 @@ export class GuardedPorts {
 
   /** One that has come or gone with its pod since the attachments were listed lacks nothing. */
   #stands({ index }: Link, isSo: (link: Link) => boolean = () => true): boolean {
-    const now = linkOrNone(this.#pairs.tools.socket, { index });
-    return now !== undefined && now.group === linkGroup.standing && isSo(now);
+    const now = findLink(this.#pairs.tools.socket, { index });
+    return now !== undefined && now.group === linkGroup.inService && isSo(now);
   }
 
   #attachments(): readonly Attachment[] {
@@ -148,7 +152,7 @@ const portsOf = ({ length }: readonly unknown[]): string =>
 
 /** MACs that are declared on the bridge's ports, by the ports' indexes; none where the bridge has gone since. @throws {NetlinkError} */
 export function declaredMacs({ tools }: PodPairs, bridge: Link): ReadonlyMap<number, string> {
-  const entries = ifStillThere(() => tools.socket.dump(listPortMacs(bridge.index), readPortMac)) ?? [];
+  const entries = undefinedIfGone(() => tools.socket.dump(listPortMacs(bridge.index), readPortMac)) ?? [];
   return new Map(entries.map(([port, mac]) => [port, formatMac(mac)]));
 }
 
@@ -167,7 +171,7 @@ export function standingPods(
   const admitted = guard.standing();
   const declared = declaredMacs(pairs, bridge);
   const known: GuardedPod[] = [];
-  const strangers: Omit<GuardedPod, "ips">[] = [];
+  const unknown: Omit<GuardedPod, "ips">[] = [];
   for (const { alias, link } of pairs.attachments((name) => name === network.name)) {
     const { owner, ownLease } = alias;
     const port = link.index;
@@ -177,16 +181,16 @@ export function standingPods(
     if (mac === undefined) continue;
     const leased = ownLease ? leasedTo(owner) : [];
     const ips = guard.at(port)?.ips ?? (leased.length > 0 ? leased : before?.ips);
-    if (ips === undefined) strangers.push({ owner, port, mac });
+    if (ips === undefined) unknown.push({ owner, port, mac });
     else known.push({ owner, port, mac, ips });
   }
   const gateways = network.subnets.map((subnet) => gatewayAddress(subnet).ip);
   const taken = new Set([...known.flatMap(({ ips }) => ips), ...gateways].map(formatIp));
-  for (const stranger of strangers) {
-    const own = pairs.addresses(stranger.owner, network).map(({ ip }) => ip);
+  for (const pod of unknown) {
+    const own = pairs.addresses(pod.owner, network).map(({ ip }) => ip);
     const ips = own.filter((ip) => !taken.has(formatIp(ip)));
     for (const ip of ips) taken.add(formatIp(ip));
-    known.push({ ...stranger, ips });
+    known.push({ ...pod, ips });
   }
   return known;
 }

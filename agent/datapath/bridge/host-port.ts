@@ -1,8 +1,8 @@
 import { parseMac } from "../../../shared/net/mac.ts";
 import { addPortMac, type Link, type Message, setPodPort } from "../../protocols/netlink/mod.ts";
-import { differs } from "../linux/compare.ts";
+import { mismatch } from "../linux/compare.ts";
 import { linkGroup } from "../linux/host-links.ts";
-import type { HostSide } from "../linux/host-port.ts";
+import type { HostPort } from "../linux/host-port.ts";
 import type { PortGuard } from "./port-guard.ts";
 
 /** What makes a host's end a pod's port, beside that it is one. */
@@ -13,13 +13,13 @@ export function podPort({ name, index }: Link, mac: string, hairpin: boolean): r
 }
 
 /** A host's end is made a port of the bridge with its creation: one request of the kernel does it all. */
-export function bridgeSide(bridge: Link, hairpin: boolean, guard: PortGuard): HostSide {
+export function bridgePort(bridge: Link, hairpin: boolean, guard: PortGuard): HostPort {
   return {
     bridge: { name: bridge.name, mac: bridge.mac },
     gateway: bridge,
     master: bridge.index,
     finishesChecksums: true,
-    group: linkGroup.standing,
+    group: linkGroup.inService,
     portOptions: (host, podMac) => podPort(host, podMac, hairpin),
     guard: {
       macOf: ({ index }) => guard.at(index)?.mac,
@@ -38,9 +38,9 @@ export const isPodPort = (host: Link, bridge: Link, hairpin: boolean): boolean =
 /** The host's end: up and a port of the bridge. */
 export function compareHostEnd(link: Link, bridge: Link): void {
   const what = `the node's interface "${link.name}"`;
-  if (!link.up) throw differs(what, "down", "up");
+  if (!link.up) throw mismatch(what, "down", "up");
   if (link.master !== bridge.index) {
     const is = link.master === 0 ? "no bridge port" : `a port of interface ${link.master}`;
-    throw differs(what, is, `a port of the bridge "${bridge.name}"`);
+    throw mismatch(what, is, `a port of the bridge "${bridge.name}"`);
   }
 }

@@ -13,7 +13,7 @@ export interface PortAdmission {
 }
 
 /** What the host's ends of pairs are ports of: a kernel bridge, Open vSwitch. Each data path has its own. */
-export interface HostSide {
+export interface HostPort {
   /** First of a result's interfaces. */
   readonly bridge: CniInterface;
   /** The interface that has the gateway's addresses, where the node knows pods as its neighbours. */

@@ -38,22 +38,22 @@ const isOff = (path: string): boolean => [undefined, "0"].includes(readSysctl(pa
 
 /**
  * Has an interface of the node take no addresses and no routes from who is behind it; to be said before it is up. What
- * cannot be written, as with a read-only /proc/sys, `routersHeard` tells: pods' ports let no such message in all the same.
+ * cannot be written, as with a read-only /proc/sys, `routersAccepted` tells: pods' ports let no such message in all the same.
  */
-export function hearNoRouters(ifname: string): void {
-  for (const path of routerSwitches(ifname)) if (!isOff(path)) attempt(path, "0");
+export function ignoreRouters(ifname: string): void {
+  for (const path of routerSwitches(ifname)) if (!isOff(path)) writeIfPossible(path, "0");
 }
 
 /** What an interface believes of routers on its link although it should not, in sentences. */
-export const routersHeard = (ifname: string): readonly string[] =>
+export const routersAccepted = (ifname: string): readonly string[] =>
   routerSwitches(ifname).flatMap((path) =>
     isOff(path) ? [] : [`"${ifname}" believes routers on its link: "${path}" is "${readSysctl(path)}", wanted "0"`],
   );
 
 /** The same for the node's end of a pair, which has no address and speaks to nobody. */
-export function hearNobody(ifname: string): void {
-  attempt(`/proc/sys/net/ipv6/conf/${ifname}/disable_ipv6`, "1");
-  attempt(`/proc/sys/net/ipv4/conf/${ifname}/accept_redirects`, "0");
+export function isolateHostEnd(ifname: string): void {
+  writeIfPossible(`/proc/sys/net/ipv6/conf/${ifname}/disable_ipv6`, "1");
+  writeIfPossible(`/proc/sys/net/ipv4/conf/${ifname}/accept_redirects`, "0");
 }
 
 /**
@@ -61,12 +61,12 @@ export function hearNobody(ifname: string): void {
  * there: by that address it asks for the MAC of the next hop. To be said before the interface goes up. Where it cannot
  * be written, the first packets of IPv6 are lost.
  */
-export function useOwnAddressAtOnce(ifname: string): void {
+export function skipAddressDetection(ifname: string): void {
   const path = `/proc/sys/net/ipv6/conf/${ifname}/accept_dad`;
-  if (!isOff(path)) attempt(path, "0");
+  if (!isOff(path)) writeIfPossible(path, "0");
 }
 
-function attempt(path: string, value: string): void {
+function writeIfPossible(path: string, value: string): void {
   try {
     writeFileSync(sysctlPath(path), value);
   } catch {

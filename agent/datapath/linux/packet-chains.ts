@@ -10,7 +10,7 @@ export interface MasqueradedNetwork {
   /** Where its pods go under their own addresses, beside their own subnets. */
   readonly exempt?: readonly Cidr[];
   /** Of the node's own making, without meaning anywhere else: hidden behind the node wherever they go. */
-  readonly hidden?: readonly Ip[];
+  readonly nodeLocal?: readonly Ip[];
   /** Projects are kept apart: what its pods send to pods by way of the node keeps its source. */
   readonly multitenant?: boolean;
 }
@@ -35,7 +35,7 @@ const byAddress = (a: Cidr, b: Cidr): number => {
 };
 
 /** What leaves the network for anywhere but itself, what is exempt and multicast groups. */
-function leaving(network: MasqueradedNetwork, subnet: Cidr): string {
+function packetsLeaving(network: MasqueradedNetwork, subnet: Cidr): string {
   const { family } = subnet.ip;
   const protocol = family === 4 ? "ip" : "ip6";
   const exempt = (network.exempt ?? []).filter(({ ip }) => ip.family === family);
@@ -48,21 +48,21 @@ const leavingHidden = ({ bridge }: MasqueradedNetwork, ip: Ip): string =>
   `${ip.family === 4 ? "ip" : "ip6"} saddr ${formatIp(ip)} oifname != "${bridge}"`;
 
 /** Packets that are to have the node's address; of subnets, so no pod changes them. */
-const toHide = (network: MasqueradedNetwork): readonly string[] => [
-  ...(network.masquerade ? network.subnets.map((subnet) => leaving(network, subnet)) : []),
-  ...(network.hidden ?? []).map((ip) => leavingHidden(network, ip)),
+const packetsToMasquerade = (network: MasqueradedNetwork): readonly string[] => [
+  ...(network.masquerade ? network.subnets.map((subnet) => packetsLeaving(network, subnet)) : []),
+  ...(network.nodeLocal ?? []).map((ip) => leavingHidden(network, ip)),
 ];
 
 /** For the first packets of connections on their way out. */
 export const masqueradeRules = (network: MasqueradedNetwork): readonly string[] =>
-  toHide(network).map((packets) => `${packets} masquerade`);
+  packetsToMasquerade(network).map((packets) => `${packets} masquerade`);
 
 /**
  * For what still has a pod's address behind those: connection tracking knows no connection of it (a reset out of
  * nowhere), or no translation of its protocol. Answers to who has reached the pod under its own address are none of it.
  */
-export function unhiddenRules(network: MasqueradedNetwork): readonly string[] {
-  const packets = toHide(network);
+export function unmasqueradedRules(network: MasqueradedNetwork): readonly string[] {
+  const packets = packetsToMasquerade(network);
   return packets.length === 0 ? [] : ["ct direction reply accept", ...packets.map((each) => `${each} drop`)];
 }
 
@@ -81,7 +81,7 @@ export interface Projects {
 }
 
 /** Clients that reached themselves through a service in the last minute: a pod each, at the most. */
-const mostClients = 65_536;
+const maxClients = 65_536;
 
 const words = { 4: ["ip", "ipv4_addr"], 6: ["ip6", "ipv6_addr"] } as const;
 
@@ -103,7 +103,7 @@ export function projectRules({ gateway, networks }: Projects): { readonly sets: 
   return {
     sets: families.map(
       (family) =>
-        `set itself${family} { type ${words[family][1]} . ${words[family][1]}; size ${mostClients}; flags dynamic,timeout; timeout 1m; }`,
+        `set itself${family} { type ${words[family][1]} . ${words[family][1]}; size ${maxClients}; flags dynamic,timeout; timeout 1m; }`,
     ),
     rules: families.flatMap((family) => {
       const [ip] = words[family];

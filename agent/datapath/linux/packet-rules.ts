@@ -18,7 +18,7 @@ import {
   projectsOf,
   tunnelRules,
   unforwardedRules,
-  unhiddenRules,
+  unmasqueradedRules,
 } from "./packet-chains.ts";
 
 import { rulesProblem } from "./rule-keeper.ts";
@@ -44,7 +44,7 @@ function chainsOf(network: ForwardedNetwork): readonly Chain[] {
     { name: "postrouting", hook: "type nat hook postrouting priority srcnat", rules: masqueradeRules(network) },
     { name: "projects", hook: "type nat hook postrouting priority srcnat - 10", ...projectRules(projectsOf(network)) },
     // What is left of pods' addresses behind all translations, ours and others'.
-    { name: "unhidden", hook: "type filter hook postrouting priority srcnat + 10", rules: unhiddenRules(network) },
+    { name: "unhidden", hook: "type filter hook postrouting priority srcnat + 10", rules: unmasqueradedRules(network) },
     { name: "unforwarded", hook: "type filter hook forward priority filter", rules: unforwardedRules(network) },
     { name: "loopback", hook: "type filter hook prerouting priority raw", rules: loopbackRules(network) },
     { name: "tunnel-input", hook: "type filter hook input priority filter", rules: tunnel },

@@ -18,7 +18,7 @@ import {
   setLink,
 } from "../../protocols/netlink/mod.ts";
 import { gatewayOf } from "../gateway-of.ts";
-import { addressesOn, linkOrNone } from "./host-links.ts";
+import { addressesOn, findLink } from "./host-links.ts";
 import type { Plan } from "./plan.ts";
 
 /**
@@ -65,7 +65,7 @@ export class PodEnd implements Disposable {
 
   /** The sandbox's interface of that name, if it has one. */
   link(ifname: string): Link | undefined {
-    return linkOrNone(this.#socket, { name: ifname });
+    return findLink(this.#socket, { name: ifname });
   }
 
   /** None where the pod has taken the interface away since it was looked up. */
@@ -83,7 +83,7 @@ export class PodEnd implements Disposable {
    * @throws {NetlinkError | CniError}
    */
   configure(link: Link, plan: Plan): void {
-    this.#hearNoRouters(link.name);
+    this.#ignoreRouters(link.name);
     const first = this.#apply(link, plan);
     if (first === undefined) return;
     // Runtimes hand over namespaces with IPv6 turned off (net.ipv6.conf.default), also where the pod gets such an address.
@@ -130,7 +130,7 @@ export class PodEnd implements Disposable {
   }
 
   /** Its addresses and routes are those that it is given, whoever says other things on its link. */
-  #hearNoRouters(ifname: string): void {
+  #ignoreRouters(ifname: string): void {
     for (const name of ["accept_ra", "accept_redirects"]) {
       try {
         this.#kernel.writeSysctlIn(this.#namespace, `/proc/sys/net/ipv6/conf/${ifname}/${name}`, "0");

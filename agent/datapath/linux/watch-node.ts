@@ -4,7 +4,7 @@ import { type Change, type Kernel, NetlinkError, readChange } from "../../protoc
 import { linkGroup } from "./host-links.ts";
 import { routeProtocol } from "./node-routes.ts";
 
-export interface WatchNodeOptions extends Omit<KernelChangesOptions, "hint"> {
+export interface WatchNodeOptions extends Omit<KernelChangesOptions, "onChange"> {
   look(): Promise<void>;
   readonly logger: Logger;
 }
@@ -19,7 +19,7 @@ export function watchNode(options: WatchNodeOptions): AsyncDisposable {
   const stack = new AsyncDisposableStack();
   const loop = stack.use(new ReconcileLoop({ what: "the node's network", reconcile, logger, everyMs, isDamped: true }));
   try {
-    stack.use(new KernelChanges({ ...options, hint: () => loop.trigger() }));
+    stack.use(new KernelChanges({ ...options, onChange: () => loop.trigger() }));
   } catch (caught) {
     if (!(caught instanceof NetlinkError)) throw caught;
     logger.warn("changes on the node are seen within a minute only", { error: caught.message });
@@ -34,7 +34,7 @@ export interface KernelChangesOptions {
   /** Whether an interface is a pod's port on a bridge of ours. */
   isPort(index: number): boolean;
   /** Somebody may have taken something away. */
-  hint(): void;
+  onChange(): void;
   readonly logger: Logger;
 }
 
@@ -73,7 +73,7 @@ export class KernelChanges implements Disposable {
   }
 
   #read(socket: ReturnType<Kernel["openLinkChanges"]>): void {
-    const { kernel, hint, logger } = this.#options;
+    const { kernel, onChange, logger } = this.#options;
     let matters = false;
     try {
       const missed = socket.drain((message) => {
@@ -82,7 +82,7 @@ export class KernelChanges implements Disposable {
         // Each is looked at: what is down has to be known.
         if (change !== undefined && this.#matters(change)) matters = true;
       });
-      if (missed || matters) hint();
+      if (missed || matters) onChange();
     } catch (caught) {
       // What is looked at every now and then is seen all the same.
       if (!this.#saidWhy) logger.error("changes on the node are not heard at once", { error: String(caught) });
@@ -105,7 +105,7 @@ export class KernelChanges implements Disposable {
         if (is === "left") return isPort(index);
         if (is === "up") return this.#down.delete(index);
         // An interface of ours that comes or goes.
-        if (change.group() === linkGroup.arriving || change.group() === linkGroup.leaving) return false;
+        if (change.group() === linkGroup.beingMade || change.group() === linkGroup.toDelete) return false;
         const wasDown = is === "gone" ? this.#down.delete(index) : this.#down.has(index);
         if (is === "down") this.#down.add(index);
         return is === "gone" || !wasDown;
