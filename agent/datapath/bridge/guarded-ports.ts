@@ -161,7 +161,7 @@ export function declaredMacs({ tools }: PodPairs, bridge: Link): ReadonlyMap<num
  * left in the kernel: none of it can be changed by a pod. Only a pod that an earlier release has wired is asked itself.
  * @throws {NetlinkError}
  */
-export function standingPods(
+function standingPods(
   pairs: PodPairs,
   guard: PortGuard,
   network: BridgeNetwork,

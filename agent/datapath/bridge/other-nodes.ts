@@ -19,7 +19,7 @@ export interface BridgeCluster {
   readonly networks?: readonly Cidr[];
 }
 
-export interface OtherNodesOptions {
+interface OtherNodesOptions {
   readonly cluster: BridgeCluster;
   readonly socket: NetlinkSocket;
   /** Has packet rules follow where pods go under their own addresses. @throws {CniError} */

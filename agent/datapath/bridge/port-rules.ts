@@ -38,7 +38,7 @@ import {
 import { ipv6Rules } from "./port-rules6.ts";
 
 /** Sets of a bridge's table, whose elements are its pods. */
-export interface PortSets {
+interface PortSets {
   /** Indexes of pods' ports. A kernel gives none out again before it has counted to two billion. */
   readonly ports: PacketSet;
   /** Port, MAC and address, for all that a pod may call its own. */

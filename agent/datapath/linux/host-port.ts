@@ -3,7 +3,7 @@ import type { Link, Message } from "../../protocols/netlink/mod.ts";
 import type { Plan } from "./plan.ts";
 
 /** Says what may come in by host's ends. */
-export interface PortAdmission {
+interface PortAdmission {
   /** The pod's hardware address as it was admitted; a pod may have set another one since. */
   macOf(host: Link): string | undefined;
   /** Before it is up. Repeatable. @throws {NetlinkError | CniError} where nothing may come in then */

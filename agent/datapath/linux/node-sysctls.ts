@@ -93,7 +93,7 @@ export function familiesNotForwarded(networks: readonly Routed[]): readonly (4 |
 }
 
 /** Interfaces by which the node forwards nothing although it does by others. */
-export const devicesNotForwarding = (networks: readonly Routed[]): readonly string[] =>
+const devicesNotForwarding = (networks: readonly Routed[]): readonly string[] =>
   networks.flatMap(({ subnets, device }) =>
     device !== undefined && subnets.some(({ ip }) => ip.family === 4) && readSysctl(devicePath(device)) === "0"
       ? [device]

@@ -23,7 +23,7 @@ export const rulesProblem = (found: number, wanted: number, table: string): stri
   `${found} of ${wanted}${stand}"${table}"`;
 
 /** Of those that look into sets of pods, whose elements the agent alone knows. @param elements how many are missing; absent: rules are */
-export const podRulesProblem = (table: string, elements?: number): string =>
+const podRulesProblem = (table: string, elements?: number): string =>
   elements === undefined
     ? `the ${ofPods} are not all there in the table "${table}"`
     : `the ${ofPods} lack ${elements} elements in the table "${table}"`;

@@ -4,7 +4,7 @@ import { type Change, type Kernel, NetlinkError, readChange } from "../../protoc
 import { linkGroup } from "./host-links.ts";
 import { routeProtocol } from "./node-routes.ts";
 
-export interface WatchNodeOptions extends Omit<KernelChangesOptions, "onChange"> {
+interface WatchNodeOptions extends Omit<KernelChangesOptions, "onChange"> {
   look(): Promise<void>;
   readonly logger: Logger;
 }
@@ -27,7 +27,7 @@ export function watchNode(options: WatchNodeOptions): AsyncDisposable {
   return stack;
 }
 
-export interface KernelChangesOptions {
+interface KernelChangesOptions {
   readonly kernel: Kernel;
   /** Tables of packet rules that are ours. */
   readonly tables: readonly string[];
@@ -48,7 +48,7 @@ const pollMs = 250;
  * It reads the sockets from time to time, in place of being woken by each message: a pod that comes and goes makes some
  * twenty. Where so much happens that the kernel has no room for it, that is a hint.
  */
-export class KernelChanges implements Disposable {
+class KernelChanges implements Disposable {
   readonly #options: KernelChangesOptions;
   readonly #resources = new DisposableStack();
   /** Interfaces that are down: the routes over one that comes up again have gone. */
