@@ -3,7 +3,7 @@ import type { Owner, Pod } from "../shared/cni/types.ts";
 import type { CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
 import { type Ip, sameIp } from "../shared/net/ip.ts";
-import { paths } from "../shared/paths.ts";
+import { paths } from "../shared/os/paths.ts";
 import { type Applicant, assignRequests, chooseAddress } from "./allocate/choose.ts";
 import { cooledBy, noteCooldown } from "./allocate/cooldown.ts";
 import { allocatedOf, confirm, leasesOf } from "./allocate/held.ts";

@@ -1,7 +1,7 @@
 import { parseIpamConfig } from "../../ipam/mod.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
 import { CniError } from "../../shared/errors.ts";
-import { Fields } from "../../shared/json-fields.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { ipamSection } from "../config/network-sections.ts";
 import type { AgentParts } from "./agent-parts.ts";
 

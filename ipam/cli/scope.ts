@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
-import { isNear } from "../../shared/near.ts";
-import { paths } from "../../shared/paths.ts";
+import { paths } from "../../shared/os/paths.ts";
+import { isNear } from "../../shared/schema/near.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import { orList } from "../../shared/terminal/parse-line.ts";
 import { printable } from "../../shared/terminal/printable.ts";

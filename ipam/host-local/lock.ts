@@ -1,6 +1,6 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { limits } from "../../shared/limits.ts";
-import { isWindows } from "../../shared/platform.ts";
+import { isWindows } from "../../shared/os/platform.ts";
 import { lockName } from "./lease-file.ts";
 
 /** An open file that can be locked, as this system does it. */

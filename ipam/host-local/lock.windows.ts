@@ -1,4 +1,4 @@
-import { disposition, openLockableFile } from "../../shared/windows/lockable-file.windows.ts";
+import { disposition, openLockableFile } from "../../shared/os/lockable-file.windows.ts";
 import type { LockFile } from "./lock.ts";
 
 /** Go's file mutex, which host-local uses, locks the first byte on Windows. */

@@ -1,6 +1,6 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { limits } from "../../shared/limits.ts";
-import { isWindows } from "../../shared/platform.ts";
+import { isWindows } from "../../shared/os/platform.ts";
 
 /**
  * Where SQLite keeps its locks in the file of a database (sqlite.org, os.h, "PENDING_BYTE"): every process that has it

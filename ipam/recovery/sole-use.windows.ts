@@ -1,5 +1,5 @@
 import { closeSync, openSync } from "node:fs";
-import { disposition, openLockableFile } from "../../shared/windows/lockable-file.windows.ts";
+import { disposition, openLockableFile } from "../../shared/os/lockable-file.windows.ts";
 import { type DatabaseFile, lockBytes } from "./sole-use.ts";
 
 /** The bytes that SQLite locks. Who holds them Windows does not say. */

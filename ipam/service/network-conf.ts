@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { Fields } from "../../shared/json-fields.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import type { IpamRequest } from "../config/ipam-config.ts";
 import { readSettingsFile } from "../config/settings-file.ts";
 import type { IpamHost } from "./ipam-rpcs.ts";

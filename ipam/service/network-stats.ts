@@ -1,6 +1,6 @@
 import { latestVersion } from "../../shared/cni/versions.ts";
-import { Fields } from "../../shared/json-fields.ts";
 import type { NetworkStats, RangeStats } from "../../shared/proto/ipam-messages.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { parseAnyRanges } from "../config/ipam-config.ts";
 import { readSettingsFile } from "../config/settings-file.ts";
 import type { IpamHost } from "./ipam-rpcs.ts";

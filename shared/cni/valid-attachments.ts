@@ -1,4 +1,4 @@
-import type { Fields } from "../json-fields.ts";
+import type { Fields } from "../schema/json-fields.ts";
 
 /** What GC gets on stdin: the attachments that stand, by the names that the specification gives them. */
 export interface ValidAttachment {

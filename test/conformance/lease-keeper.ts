@@ -4,7 +4,7 @@ import { ipamKind } from "../../shared/cni/ipam-kind.ts";
 import { encodeResult } from "../../shared/cni/result.ts";
 import { parseVersion } from "../../shared/cni/versions.ts";
 import { CniError } from "../../shared/errors.ts";
-import { Fields } from "../../shared/json-fields.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import type { Answer, Asked } from "./scripted-agent.ts";
 
 /**

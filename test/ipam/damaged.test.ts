@@ -2,8 +2,8 @@ import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from
 import { DatabaseSync } from "node:sqlite";
 import { beforeAll, describe, expect, test } from "vitest";
 import { Allocator, parseIpamConfig } from "../../ipam/mod.ts";
-import { Fields } from "../../shared/json-fields.ts";
 import { formatCidr } from "../../shared/net/ip.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { leasesIn } from "../conformance/leases.ts";
 import { compileExecutables, scratch } from "../conformance/plugin.ts";
 import { brokenInvariants } from "../support/invariants.ts";

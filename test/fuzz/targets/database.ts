@@ -6,8 +6,8 @@ import { Allocator } from "../../../ipam/allocator.ts";
 import { parseIpamConfig } from "../../../ipam/config/ipam-config.ts";
 import { mending } from "../../../ipam/recovery/mend.ts";
 import { openSound } from "../../../ipam/recovery/open-sound.ts";
-import { Fields } from "../../../shared/json-fields.ts";
 import { formatIp } from "../../../shared/net/ip.ts";
+import { Fields } from "../../../shared/schema/json-fields.ts";
 import type { Opened, Target } from "../engine/target.ts";
 import { requireCniError, requireHarmless } from "./words.ts";
 
