@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { openSound, StoreWatch } from "../ipam/mod.ts";
+import { openVerified, StoreWatch } from "../ipam/mod.ts";
 import { pause } from "../shared/async/pause.ts";
 import { ownerKey } from "../shared/cni/owner-key.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
@@ -112,7 +112,7 @@ export class Agent {
     const server = resources.use(SocketServer.claim(config.socket, "the agent", system));
     const watch = resources.use(new StoreWatch());
     const report = (line: string): void => logger.warn(line);
-    const allocator = resources.use(await openSound(config.dataDir, report, { onDamage: watch.onDamage }));
+    const allocator = resources.use(await openVerified(config.dataDir, report, { onDamage: watch.onDamage }));
     await watch.start(allocator.path, config.janitorIntervalMs);
     // Two agents with one store would each take the other's interfaces for leftovers.
     const lockFile = join(config.dataDir, "agent.lock");

@@ -3,7 +3,6 @@ import type { Owner, Pod } from "../shared/cni/types.ts";
 import type { CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
 import { type Ip, sameIp } from "../shared/net/ip.ts";
-import { paths } from "../shared/os/paths.ts";
 import { type Applicant, assignRequests, chooseAddress } from "./allocate/choose.ts";
 import { cooledBy, noteCooldown } from "./allocate/cooldown.ts";
 import { allocatedOf, confirm, leasesOf } from "./allocate/held.ts";
@@ -17,6 +16,7 @@ import { forgetWired, isWired, noteWired } from "./allocate/wired.ts";
 import { readBootId } from "./boot-id.ts";
 import type { IpamConfig } from "./config/ipam-config.ts";
 import { type RangeSet, rangeOf } from "./config/ranges.ts";
+import { databaseIn } from "./data-directory.ts";
 import { isSettled } from "./host-local/record.ts";
 import type { Lease, LeaseState } from "./lease.ts";
 import { countsIn, keptPages, type NetworkCounts } from "./pages.ts";
@@ -394,6 +394,3 @@ export class Allocator implements Disposable {
     this.#store[Symbol.dispose]();
   }
 }
-
-/** Where the database of a data directory lies. */
-export const databaseIn = (dataDir: string): string => `${dataDir}${paths.directorySeparator}leases.db`;

@@ -20,7 +20,7 @@ export { loadCheck, loadStrangeKeys } from "./load-check.ts";
 export { loadIpamCommands } from "./load-commands.ts";
 export { runIpamPlugin } from "./plugin.ts";
 export { isNameless } from "./recovery/hold.ts";
-export { openSound } from "./recovery/open-sound.ts";
+export { openVerified } from "./recovery/open-verified.ts";
 export { StoreWatch } from "./recovery/store-watch.ts";
 export { ipamResult, readDns } from "./result.ts";
 export { hasSuspects, ofAnotherBoot } from "./suspects.ts";

@@ -9,7 +9,7 @@ import { Allocator } from "./allocator.ts";
 import { dataDirOf, type IpamConfig, type IpamRequest, parseAnyRanges, parseIpamConfig } from "./config/ipam-config.ts";
 import { readSettingsFile } from "./config/settings-file.ts";
 import { hostLocalDirectory } from "./host-local/places.ts";
-import { mending } from "./recovery/mend.ts";
+import { repairing } from "./recovery/repair.ts";
 import { ipamResult, readDns } from "./result.ts";
 
 /**
@@ -20,20 +20,20 @@ import { ipamResult, readDns } from "./result.ts";
  */
 export function runIpamPlugin(io: PluginIo): Promise<number> {
   const verbTable: VerbTable = {
-    ADD: mended(add),
-    DEL: mended(del),
-    CHECK: mended(check),
-    GC: mended(gc),
+    ADD: withRepair(add),
+    DEL: withRepair(del),
+    CHECK: withRepair(check),
+    GC: withRepair(gc),
     STATUS: status,
   };
   return runPlugin(verbTable, io);
 }
 
 /** There may be no agent here that would rebuild a damaged database. */
-const mended =
+const withRepair =
   (verb: VerbHandler): VerbHandler =>
   (request) =>
-    mending(
+    repairing(
       () => dataDirOf(request.conf),
       (line) => request.io.log(line),
       () => verb(request),

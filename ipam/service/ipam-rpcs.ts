@@ -15,10 +15,11 @@ import type {
 } from "../../shared/proto/ipam-messages.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
 import { type CallContext, type Rpc, rpc, streamingRpc } from "../../shared/server/handlers.ts";
-import { type Allocator, type Attachment, databaseIn } from "../allocator.ts";
+import type { Allocator, Attachment } from "../allocator.ts";
 import { checkDatabase } from "../check/check-store.ts";
 import { type IpamRequest, parseAnyRanges, parseIpamConfig } from "../config/ipam-config.ts";
 import { readSettingsFile } from "../config/settings-file.ts";
+import { databaseIn } from "../data-directory.ts";
 import type { Lease } from "../lease.ts";
 import { ipamResult, readDns } from "../result.ts";
 import { type Collected, gcAnswer } from "./gc-answer.ts";

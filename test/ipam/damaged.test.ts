@@ -180,7 +180,7 @@ test("a database that another process has open is left alone, and the error name
   expect(status).toBe(1);
   expect(JSON.parse(stdout)).toMatchObject({
     code: 11,
-    msg: `Cannot rebuild the lease database "${path}": process ${process.pid} kept it open for 5000 ms, wanted nobody to use it`,
+    msg: `Cannot rebuild the lease database "${path}": process ${process.pid} kept it open for 5000 ms`,
   });
   expect(readdirSync(data.path).filter((name) => name.includes("damaged"))).toEqual([]);
   db.close();

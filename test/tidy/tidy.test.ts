@@ -45,7 +45,7 @@ const hostLocal = ["directory", "export", "import", "lock.linux"].map((name) => 
 
 /** A database that is damaged, or looks strange: loaded where that has been seen. */
 const recovery = [
-  ...["rebuild", "replacement", "sole-use.linux", "sole-use.windows", "work-directory"].map(
+  ...["rebuild", "replacement", "database-file.linux", "database-file.windows", "work-directory"].map(
     (name) => `ipam/recovery/${name}.ts`,
   ),
   "ipam/store/strange-files.ts",
