@@ -1,6 +1,6 @@
 import { podOf } from "../../shared/cni/args.ts";
 import { encodeResult } from "../../shared/cni/result.ts";
-import type { Owner } from "../../shared/cni/types.ts";
+import type { Attachment, Owner } from "../../shared/cni/types.ts";
 import { latestVersion, parseVersion, supportedVersions } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { formatCidr, formatIp } from "../../shared/net/ip.ts";
@@ -15,11 +15,12 @@ import type {
 } from "../../shared/proto/ipam-messages.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
 import { type CallContext, type Rpc, rpc, streamingRpc } from "../../shared/server/handlers.ts";
-import type { Allocator, Attachment } from "../allocator.ts";
+import type { Allocator } from "../allocator.ts";
 import { checkDatabase } from "../check/check-store.ts";
 import { type IpamRequest, parseAnyRanges, parseIpamConfig } from "../config/ipam-config.ts";
 import { readSettingsFile } from "../config/settings-file.ts";
 import { databaseIn } from "../data-directory.ts";
+import { takeOver } from "../host-local/take-over.ts";
 import type { Lease } from "../lease.ts";
 import { ipamResult, readDns } from "../result.ts";
 import { type Collected, gcAnswer } from "./gc-answer.ts";
@@ -90,7 +91,7 @@ async function allocate(host: IpamHost, request: AllocateRequest, call: CallCont
   const { conf, settings } = await networkConf(host, given, owner.network);
   const config = parseIpamConfig({ conf, network: owner.network, version, args: request.args, ...settings });
   const dns = await readDns(config);
-  await host.allocator.takeOver(owner.network, (line) => call.log.info(line), config);
+  await takeOver(host.allocator, owner.network, (line) => call.log.info(line), config);
   if (call.signal.aborted) throw gone("allocate");
   const { leases } = host.allocator.allocate(owner, config, podOf(request.args));
   const text = encodeResult(await ipamResult(config, leases, dns), version);
