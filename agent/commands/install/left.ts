@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { isWindows } from "../../../shared/platform.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
 import { macAnnotation } from "../../cluster/kubernetes/node-object.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import { runProgram } from "../../platform/run-program.ts";

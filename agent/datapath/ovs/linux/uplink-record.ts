@@ -1,9 +1,9 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { readBootId } from "../../../../ipam/mod.ts";
-import { parseJson } from "../../../../shared/json.ts";
 import { type Cidr, formatCidr, parseCidr } from "../../../../shared/net/ip.ts";
-import { readSmallFile } from "../../../../shared/plain-file.ts";
+import { readSmallFile } from "../../../../shared/os/plain-file.ts";
+import { parseJson } from "../../../../shared/schema/json.ts";
 import { misfit, type Shape } from "../../../config/yaml-shape.ts";
 import { writeAtomically } from "../../../platform/atomic-file.ts";
 import {
