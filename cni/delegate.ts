@@ -6,6 +6,7 @@ import { isObject, show } from "../shared/json-fields.ts";
 import { limits } from "../shared/limits.ts";
 import { paths } from "../shared/paths.ts";
 import { isWindows } from "../shared/platform.ts";
+import { reasonOf } from "../shared/reason.ts";
 
 /**
  * Runs the IPAM plugin `type` as the specification has it (1.1.0, section 4 "Plugin Delegation"):
@@ -49,7 +50,7 @@ function start(file: string, request: CniRequest, verb: Verb, what: string): Chi
     const stdin = new TextEncoder().encode(request.stdin);
     return Bun.spawn([file], { env, stdin, stdout: "pipe", stderr: "pipe" });
   } catch (cause) {
-    const is = cause instanceof Error ? cause.message : String(cause);
+    const is = reasonOf(cause);
     throw new CniError(CniCode.io, `${what}: "${file}" does not start, wanted an executable`, { cause, details: is });
   }
 }

@@ -3,6 +3,7 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import { parseJson } from "../../shared/json.ts";
 import { faultPlace } from "../../shared/json-fault.ts";
 import { Fields } from "../../shared/json-fields.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import { defineCommand } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import { formatJson, printable } from "../../shared/terminal/printable.ts";
@@ -67,7 +68,7 @@ function attachmentsIn(text: string): readonly Attachment[] {
   try {
     value = parseJson(text);
   } catch (cause) {
-    const is = `${cause instanceof Error ? cause.message : String(cause)}${faultPlace(text)}`;
+    const is = `${reasonOf(cause)}${faultPlace(text)}`;
     throw new CniError(CniCode.decode, `Cannot read the ${what}: ${is}, wanted a JSON array or object`, { cause });
   }
   const object = Array.isArray(value) ? { "cni.dev/valid-attachments": value } : value;

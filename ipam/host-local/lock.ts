@@ -1,6 +1,7 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { limits } from "../../shared/limits.ts";
 import { isWindows } from "../../shared/platform.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import { lockName } from "./lease-file.ts";
 
 /** An open file that can be locked, as this system does it. */
@@ -57,7 +58,7 @@ async function open(path: string): Promise<LockFile> {
   try {
     return await openLockFile(path);
   } catch (cause) {
-    const is = cause instanceof Error ? cause.message : String(cause);
+    const is = reasonOf(cause);
     throw new CniError(
       CniCode.io,
       `Cannot lock host-local's directory: "${path}" cannot be opened (${is}), wanted a file that this process may read and write`,

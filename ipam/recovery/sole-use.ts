@@ -1,6 +1,7 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { limits } from "../../shared/limits.ts";
 import { isWindows } from "../../shared/platform.ts";
+import { reasonOf } from "../../shared/reason.ts";
 
 /**
  * Where SQLite keeps its locks in the file of a database (sqlite.org, os.h, "PENDING_BYTE"): every process that has it
@@ -69,7 +70,7 @@ async function open(path: string): Promise<DatabaseFile> {
   try {
     return openDatabaseFile(path);
   } catch (cause) {
-    const is = cause instanceof Error ? cause.message : String(cause);
+    const is = reasonOf(cause);
     throw new CniError(
       CniCode.ipamFailure,
       `Cannot rebuild the lease database "${path}": it cannot be opened (${is}), wanted a file that this process may read and write`,

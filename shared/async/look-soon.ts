@@ -1,4 +1,5 @@
 import type { Logger } from "../log.ts";
+import { reasonOf } from "../reason.ts";
 import { pause } from "./pause.ts";
 
 export interface LookSoonOptions {
@@ -65,7 +66,7 @@ export class LookSoon implements AsyncDisposable {
       try {
         await look();
       } catch (caught) {
-        if (!signal.aborted) logger.warn(`cannot look at ${what}`, { error: String(caught) });
+        if (!signal.aborted) logger.warn(`cannot look at ${what}`, { error: reasonOf(caught) });
       }
       await pause(Math.max(restMs, (processorMs() - from) / mostOfTime), signal);
       if (signal.aborted) return;

@@ -1,4 +1,5 @@
 import type { Logger } from "../log.ts";
+import { reasonOf } from "../reason.ts";
 import { pause } from "./pause.ts";
 
 /** What is triggered within this time is done together. */
@@ -65,7 +66,7 @@ export class Settler implements AsyncDisposable {
         },
         (caught: unknown) => {
           run.reject(caught);
-          return caught instanceof Error ? caught.message : String(caught);
+          return reasonOf(caught);
         },
       );
       // A switch that is away for long says the same every second.

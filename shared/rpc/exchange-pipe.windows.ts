@@ -1,3 +1,4 @@
+import { reasonOf } from "../reason.ts";
 import { connectFailure } from "../rights.ts";
 import { isPipeName, openPipes, type Pipes, pipeAccess } from "../windows/pipe.windows.ts";
 import { PipeStream } from "../windows/pipe-stream.windows.ts";
@@ -88,7 +89,7 @@ function requireAdministrator(pid: number | undefined, what: string): void {
   try {
     is = whyNotTrusted(pid);
   } catch (caught) {
-    throw refusal(GrpcCode.unavailable, caught instanceof Error ? caught.message : String(caught), "an agent");
+    throw refusal(GrpcCode.unavailable, reasonOf(caught), "an agent");
   }
   if (is !== undefined) throw refusal(GrpcCode.unauthenticated, is, trustedServer);
 }

@@ -1,3 +1,4 @@
+import { traceOf } from "../../shared/reason.ts";
 import { random } from "../support/random.ts";
 import { Events } from "./events.ts";
 import type { Fault, Struck } from "./fault.ts";
@@ -78,7 +79,7 @@ export class Workload {
       while (this.#goOn && !this.failed) await lane.step();
       if (!this.failed) await lane.endLost();
     } catch (caught) {
-      this.violate(`the node failed under its runtime: ${textOf(caught)}`);
+      this.violate(`the node failed under its runtime: ${traceOf(caught)}`);
     }
   }
 
@@ -100,7 +101,7 @@ export class Workload {
         this.violate(`${fault.name}: the agent is another process, wanted it to outlive that`);
       this.events.add(`SETTLED ${fault.name}`);
     } catch (caught) {
-      this.violate(`${fault.name}, and did not end: ${textOf(caught)}`);
+      this.violate(`${fault.name}, and did not end: ${traceOf(caught)}`);
     } finally {
       this.#troubles.end(trouble);
     }
@@ -261,6 +262,3 @@ function said(outcome: StressOutcome): string {
   if (outcome.t === "ok") return "ok";
   return outcome.t === "died" ? `died: ${outcome.how}` : `code ${outcome.code}: ${outcome.message}`;
 }
-
-const textOf = (caught: unknown): string =>
-  caught instanceof Error ? (caught.stack ?? caught.message) : String(caught);

@@ -97,6 +97,16 @@ const bans: readonly Ban[] = [
     within: ["main.ts", "cni/", "shared/"],
     except: services,
   },
+  {
+    pattern: /(instanceof Error|Error\.isError\(\w+\)) \? \(?\w+\.(message|stack \?\? \w+\.message)\b/,
+    instead: "reasonOf or traceOf of shared/reason.ts",
+  },
+  {
+    pattern: /\bString\((caught|cause|error)\)|: (caught|cause|error)\}/,
+    instead: "reasonOf or traceOf of shared/reason.ts",
+    within: ["main.ts", "cni/", "ipam/", "agent/", "shared/"],
+    except: ["shared/reason.ts"],
+  },
   { pattern: /^export \* /m, instead: "exports by name" },
   {
     pattern: /^export default /m,

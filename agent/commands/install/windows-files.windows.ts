@@ -1,6 +1,7 @@
 import { dlopen, FFIType, type Pointer, ptr } from "bun:ffi";
 import { existsSync } from "node:fs";
 import { CniCode, CniError } from "../../../shared/errors.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { openDescriptors } from "../../../shared/windows/descriptor.windows.ts";
 import { administratorsOnlyInside, makeAdministratorsDirectory } from "../../../shared/windows/directory.windows.ts";
 import { invalidHandle, systemLibrary, wide } from "../../../shared/windows/win32.windows.ts";
@@ -81,7 +82,7 @@ function withOpen<T>(path: string, use: (handle: number) => T): T {
   try {
     return use(Number(handle));
   } catch (caught) {
-    throw caught instanceof CniError ? caught : cannotProtect(path, String(caught), "it to succeed");
+    throw caught instanceof CniError ? caught : cannotProtect(path, reasonOf(caught), "it to succeed");
   } finally {
     kernel.CloseHandle(handle);
   }

@@ -1,4 +1,5 @@
 import type { Logger } from "../../../shared/log.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { type Change, type Kernel, readChange } from "../../protocols/netlink/mod.ts";
 import { linkGroup } from "./host-links.ts";
 import { routeProtocol } from "./node-routes.ts";
@@ -61,7 +62,7 @@ export class KernelChanges implements Disposable {
       if (missed || matters) hint();
     } catch (caught) {
       // What is looked at every now and then is seen all the same.
-      if (!this.#saidWhy) logger.error("changes on the node are not heard at once", { error: String(caught) });
+      if (!this.#saidWhy) logger.error("changes on the node are not heard at once", { error: reasonOf(caught) });
       this.#saidWhy = true;
     }
   }

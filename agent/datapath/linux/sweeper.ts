@@ -1,4 +1,5 @@
 import type { Logger } from "../../../shared/log.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { deleteLinksOfGroup, Errno, isRefusal, type NetlinkSocket } from "../../protocols/netlink/mod.ts";
 
 /**
@@ -36,7 +37,7 @@ export class Sweeper {
       await this.#socket.post(deleteLinksOfGroup(this.#group));
     } catch (caught) {
       if (isRefusal(caught, Errno.ENODEV)) return;
-      this.#logger.error("cannot delete detached interfaces", { error: String(caught) });
+      this.#logger.error("cannot delete detached interfaces", { error: reasonOf(caught) });
     }
   }
 }
