@@ -70,7 +70,7 @@ test("a look that fails is said, and the next one comes all the same", async () 
   soon.hint();
   while (looks === 1) await Bun.sleep(10);
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-    { message: "cannot look at the node", error: "Error: away" },
+    { message: "cannot look at the node", error: "away" },
   ]);
 });
 
