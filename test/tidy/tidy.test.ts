@@ -258,6 +258,14 @@ describe("the repository's own rules", () => {
     expect(listed.sort()).toEqual(wanted.sort());
   });
 
+  test("every folder of test/ stands in test/README.md, and no other", () => {
+    const folders = new Set(typescript.flatMap(({ path }) => /^test\/([^/]+)\//.exec(path)?.[1] ?? []));
+    const listed = [...(sources("test/README.md")[0]?.text ?? "").matchAll(/^\| `([^`]+)` \|/gm)].map(
+      ([, name]) => name,
+    );
+    expect(listed.sort()).toEqual([...folders].sort());
+  });
+
   test("the lock file names no download address", () => {
     expect(sources("package-lock.json")[0]?.text).not.toContain('"resolved"');
   });
