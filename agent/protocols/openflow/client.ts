@@ -1,3 +1,4 @@
+import { reasonOf } from "../../../shared/reason.ts";
 import type { OpenFlowAddress } from "./address.ts";
 import { bounds } from "./bounds.ts";
 import { checkBundled } from "./bundle.ts";
@@ -56,11 +57,7 @@ export class OpenFlowClient implements Disposable {
     try {
       await requireTrusted(address);
     } catch (caught) {
-      throw new OpenFlowError(
-        "lost",
-        `connect to "${addressText(address)}"`,
-        Error.isError(caught) ? caught.message : "",
-      );
+      throw new OpenFlowError("lost", `connect to "${addressText(address)}"`, reasonOf(caught));
     }
     const client = new OpenFlowClient(address, options);
     const limit = options.connectMs ?? bounds.connectMs;

@@ -1,4 +1,5 @@
 import { pause } from "../../../shared/async/abortable.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { type OvsdbAddress, parseAddress } from "./address.ts";
 import { type OpenStream, openStream } from "./byte-stream.ts";
 import { Connection } from "./connection.ts";
@@ -219,7 +220,7 @@ export class OvsdbClient<M extends Monitored> implements Disposable {
       session.start(connection, requestMs);
       await connection.over;
     } catch (caught) {
-      this.#lost(caught instanceof Error ? caught.message : String(caught));
+      this.#lost(reasonOf(caught));
     }
     return wasReady;
   }
