@@ -14,10 +14,9 @@ import {
 } from "../../../agent/protocols/openflow/request.ts";
 import { WireWriter } from "../../../agent/protocols/openflow/wire-writer.ts";
 import { JsonRpc } from "../../../agent/protocols/ovsdb/json-rpc.ts";
+import { type Known, readUpdates } from "../../../agent/protocols/ovsdb/monitor.ts";
 import { OvsdbError } from "../../../agent/protocols/ovsdb/ovsdb-error.ts";
-import { type Known, readUpdates } from "../../../agent/protocols/ovsdb/table-updates.ts";
-import { Transaction } from "../../../agent/protocols/ovsdb/transaction.ts";
-import { readAnswer } from "../../../agent/protocols/ovsdb/transaction-answer.ts";
+import { readAnswer, Transaction } from "../../../agent/protocols/ovsdb/transaction.ts";
 import { View } from "../../../agent/protocols/ovsdb/view.ts";
 import { ScriptedSwitch } from "../../fakes/openflow/scripted-switch.ts";
 import type { Target } from "../engine/target.ts";
