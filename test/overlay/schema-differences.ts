@@ -1,6 +1,6 @@
 import type { ColumnType } from "../../agent/protocols/ovsdb/columns.ts";
 import { tables } from "../../agent/protocols/ovsdb/tables.ts";
-import { isObject, show } from "../../shared/json-fields.ts";
+import { isObject, show } from "../../shared/schema/json-fields.ts";
 
 /**
  * Compares our tables with a database's schema (RFC 7047, section 3.2), such as `getSchema` answers: what a server of

@@ -1,6 +1,6 @@
 import { connect as connectSocket } from "node:net";
 import { parseIp } from "../../../shared/net/ip.ts";
-import { isWindows } from "../../../shared/platform.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
 
 /** Where a switch listens. */
 export type OpenFlowAddress =
@@ -88,6 +88,6 @@ export const connectTransport: Connect = (address, listener) => {
  */
 export async function requireTrusted(address: OpenFlowAddress): Promise<void> {
   if (!isWindows || !isPipe(address)) return;
-  const { requireTrustedPipe } = await import("../../../shared/windows/pipe-trust.windows.ts");
+  const { requireTrustedPipe } = await import("../../../shared/os/pipe-trust.windows.ts");
   requireTrustedPipe(address.path);
 }

@@ -1,4 +1,4 @@
-import { isObject, show } from "../../../shared/json-fields.ts";
+import { isObject, show } from "../../../shared/schema/json-fields.ts";
 
 /** What went wrong, in words that code can tell apart. A server's own words that are not here become `refused`. */
 export const OvsdbCode = {

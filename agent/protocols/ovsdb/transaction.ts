@@ -1,4 +1,4 @@
-import { isObject, show } from "../../../shared/json-fields.ts";
+import { isObject, show } from "../../../shared/schema/json-fields.ts";
 import { encodeElements, encodeValue, type KeysOf, type WritableOf } from "./columns.ts";
 import { OvsdbCode, OvsdbError, serverError } from "./ovsdb-error.ts";
 import {

@@ -1,8 +1,8 @@
 import { isIPv6 } from "node:net";
 import { withTimeout } from "../../../shared/async/with-timeout.ts";
-import { show } from "../../../shared/json-fields.ts";
-import { isWindows } from "../../../shared/platform.ts";
-import { isDenial, whoMay } from "../../../shared/rights.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
+import { isDenial, whoMay } from "../../../shared/os/rights.ts";
+import { show } from "../../../shared/schema/json-fields.ts";
 import { OvsdbCode, OvsdbError } from "./ovsdb-error.ts";
 
 /** Where a database listens. */
@@ -88,7 +88,7 @@ export type OpenStream = (address: OvsdbAddress, events: StreamEvents, timeoutMs
  */
 export const openStream: OpenStream = async (address, events, timeoutMs) => {
   if (isWindows && address.t === "pipe") {
-    const { requireTrustedPipe } = await import("../../../shared/windows/pipe-trust.windows.ts");
+    const { requireTrustedPipe } = await import("../../../shared/os/pipe-trust.windows.ts");
     requireTrustedPipe(address.name);
   }
   let over = false;
