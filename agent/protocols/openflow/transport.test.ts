@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseAddress } from "./address.ts";
+import { parseAddress } from "./transport.ts";
 
 const path = (text: string) => ({ t: "path", path: text });
 const pipe = "\\\\.\\pipe\\C:openvswitchvarrunopenvswitchbr-int.mgmt";

@@ -2,9 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { FlowCommand, headerBytes, MessageType } from "./constants.ts";
-import { type Frame, FrameReader } from "./frame-reader.ts";
-import { BundleControl } from "./message.ts";
+import { FlowCommand, headerBytes, MessageType, MultipartType } from "../../../agent/protocols/openflow/constants.ts";
+import { BundleControl, type Frame, FrameReader } from "../../../agent/protocols/openflow/message.ts";
 import { features, hello, message, refusal } from "./scripted-switch.ts";
 
 /** What a switch is told to change, by what tests tell it apart. */
@@ -25,6 +24,8 @@ export class SwitchInMemory implements AsyncDisposable {
   readonly done: (readonly Change[])[] = [];
   /** Type and code of the error that a change is answered with. */
   refuse: (change: Change) => readonly [type: number, code: number] | undefined = () => undefined;
+  /** Whether it tells what others change, as Open vSwitch does from 3.0 on. */
+  canWatch = true;
   /** Runs at every change, before it is answered; whoever cuts the connection in it leaves the answer out. */
   before: (change: Change) => void = () => undefined;
   readonly #directory = mkdtempSync(join(tmpdir(), "pipette-switch-"));
@@ -88,6 +89,7 @@ export class SwitchInMemory implements AsyncDisposable {
       case MessageType.BARRIER_REQUEST:
         return message(MessageType.BARRIER_REPLY, xid);
       case MessageType.MULTIPART_REQUEST:
+        if (!this.canWatch && view.getUint16(0) === MultipartType.FLOW_MONITOR) return refusal(xid, 1, 2, bytes);
         // Nobody else has put anything into it.
         return message(MessageType.MULTIPART_REPLY, xid, body.slice(0, 8));
       case MessageType.BUNDLE_CONTROL: {

@@ -1,14 +1,14 @@
-import { type ConnectionEvent, OpenFlowConnection } from "./connection.ts";
-import { MessageType, Version } from "./constants.ts";
-import { type Frame, FrameReader } from "./frame-reader.ts";
-import { WireWriter } from "./wire-writer.ts";
+import { type ConnectionEvent, OpenFlowConnection } from "../../../agent/protocols/openflow/connection.ts";
+import { MessageType, wireVersion } from "../../../agent/protocols/openflow/constants.ts";
+import { type Frame, FrameReader } from "../../../agent/protocols/openflow/message.ts";
+import { WireWriter } from "../../../agent/protocols/openflow/wire-writer.ts";
 
 /** For tests: one message as a switch sends it. */
 export function message(
   type: number,
   xid: number,
   body: string | Uint8Array = "",
-  version: number = Version.v15,
+  version: number = wireVersion,
 ): Uint8Array {
   const bytes = typeof body === "string" ? Buffer.from(body.replaceAll(" ", ""), "hex") : body;
   return new WireWriter()
@@ -21,7 +21,7 @@ export function message(
 }
 
 /** HELLO with a bitmap of versions. */
-export const hello = (versions = (1 << Version.v15) | (1 << Version.v13)): Uint8Array =>
+export const hello = (versions = (1 << 4) | (1 << wireVersion)): Uint8Array =>
   message(MessageType.HELLO, 0, new WireWriter().u16(1).u16(8).u32(versions).done());
 
 export const features = (xid: number, version?: number): Uint8Array =>

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { type OvsdbAddress, parseAddress } from "./address.ts";
 import { OvsdbError } from "./ovsdb-error.ts";
+import { type OvsdbAddress, parseAddress } from "./transport.ts";
 
 const pipe = "\\\\.\\pipe\\C:openvswitchvarrunopenvswitchdb.sock";
 

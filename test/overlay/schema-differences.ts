@@ -1,6 +1,6 @@
-import { isObject, show } from "../../../shared/schema/json-fields.ts";
-import type { ColumnType } from "./columns.ts";
-import { tables } from "./tables.ts";
+import type { ColumnType } from "../../agent/protocols/ovsdb/columns.ts";
+import { tables } from "../../agent/protocols/ovsdb/tables.ts";
+import { isObject, show } from "../../shared/schema/json-fields.ts";
 
 /**
  * Compares our tables with a database's schema (RFC 7047, section 3.2), such as `getSchema` answers: what a server of

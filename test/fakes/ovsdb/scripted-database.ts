@@ -1,5 +1,5 @@
-import type { ByteStream, OpenStream, StreamEvents } from "./byte-stream.ts";
-import { JsonSplitter } from "./json-splitter.ts";
+import { JsonSplitter } from "../../../agent/protocols/ovsdb/json-splitter.ts";
+import type { ByteStream, OpenStream, StreamEvents } from "../../../agent/protocols/ovsdb/transport.ts";
 
 /** For tests: a database's end of connections that are none, in which everything goes right or wrong as asked. */
 
@@ -114,11 +114,15 @@ export class ScriptedDatabase {
   }
 }
 
-/** Answers `monitor_cond` with these `<table-updates2>`, `echo` as it should be, and the rest by `more`. */
+/** Answers `monitor_cond` with these `<table-updates2>`, `echo` and a lone comment as it should be, and the rest by `more`. */
 export function usual(state: unknown, more: Handler = () => undefined): Handler {
   return (asked, connection) => {
     if (asked.method === "monitor_cond") return state;
     if (asked.method === "echo") return asked.params;
+    if (asked.method === "transact" && isComment(asked.params)) return [{}];
     return more(asked, connection);
   };
 }
+
+const isComment = ([, first, ...others]: readonly unknown[]): boolean =>
+  others.length === 0 && (first as { readonly op?: unknown }).op === "comment";
