@@ -23,14 +23,14 @@ import { Joining } from "./joining.ts";
 import { LateParts } from "./late-parts.ts";
 import { Janitor } from "./reconcile/janitor.ts";
 import { knowsEveryOwner } from "./reconcile/known-owners.ts";
+import type { Source } from "./reconcile/liveness-probes.ts";
 import { reconcile } from "./reconcile/reconcile.ts";
-import type { Source } from "./reconcile/sources.ts";
 import { takeNetworksOver } from "./reconcile/take-over.ts";
 import { cniRpcs } from "./server/cni-service.ts";
 import { agentIpamRpcs } from "./server/ipam-service.ts";
-import { mendRpcs } from "./server/mend-service.ts";
 import { nodeRpcs, outages } from "./server/node-service.ts";
 import { registryRpcs } from "./server/registry-service.ts";
+import { mendRpcs } from "./server/repair-service.ts";
 
 export interface AgentDependencies {
   readonly logger: Logger;

@@ -32,7 +32,7 @@ export function chooseDataPath(config: AgentConfig, logger: Logger): Promise<Dat
 async function bridge(logger: Logger): Promise<DataPathChoice> {
   const { bridgeClusterOf, createBridgeDataPath } = await import("./datapath/bridge/mod.ts");
   const { addressesInNamespaces } = await import("./protocols/netlink/mod.ts");
-  const { namespaceSource } = await import("./reconcile/sources.ts");
+  const { namespaceSource } = await import("./reconcile/liveness-probes.ts");
   return {
     createDataPath: ({ config, cluster, leasedTo }) => {
       const joined = cluster === undefined ? {} : { cluster: bridgeClusterOf(config, cluster) };
@@ -46,7 +46,7 @@ async function bridge(logger: Logger): Promise<DataPathChoice> {
 async function ovs({ dataDir, ovs: section, networks }: AgentConfig, logger: Logger): Promise<DataPathChoice> {
   const { createOvsDataPath, findNodeAddresses, ovsOptionsOf } = await import("./datapath/ovs/mod.ts");
   const { addressesInNamespaces } = await import("./protocols/netlink/mod.ts");
-  const { namespaceSource } = await import("./reconcile/sources.ts");
+  const { namespaceSource } = await import("./reconcile/liveness-probes.ts");
   const { uplink } = section ?? {};
   const [network] = networks;
   return {

@@ -5,8 +5,8 @@ import { CniCode, CniError } from "../shared/errors.ts";
 import type { Logger } from "../shared/log.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import type { DataPath } from "./datapath/datapath.ts";
-import type { AgentParts } from "./reconcile/agent-parts.ts";
-import type { Source } from "./reconcile/sources.ts";
+import type { AgentParts } from "./reconcile/agent-context.ts";
+import type { Source } from "./reconcile/liveness-probes.ts";
 
 /** A container has one call at a time by the specification; a few more come from repeats after timeouts. */
 const longestQueue = 64;

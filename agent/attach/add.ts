@@ -6,7 +6,7 @@ import { limits } from "../../shared/limits.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
 import { uptimeMs } from "../../shared/uptime.ts";
 import { requireNetwork } from "../config/network-sections.ts";
-import type { AgentParts } from "../reconcile/agent-parts.ts";
+import type { AgentParts } from "../reconcile/agent-context.ts";
 import { type AddressClaim, claimAddresses, givenUp, stillClaimed } from "./address-claim.ts";
 import type { CmdRequest } from "./cmd-request.ts";
 import { requestedMac } from "./network.ts";

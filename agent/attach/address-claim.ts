@@ -14,8 +14,8 @@ import type { CniResult, Owner } from "../../shared/cni/types.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
-import type { AgentParts } from "../reconcile/agent-parts.ts";
-import { makeSuspectsGiveWay } from "../reconcile/suspects.ts";
+import type { AgentParts } from "../reconcile/agent-context.ts";
+import { makeSuspectsGiveWay } from "../reconcile/stale-leases.ts";
 import type { CmdRequest } from "./cmd-request.ts";
 import { agentIpamConfig, requestedDns } from "./network.ts";
 

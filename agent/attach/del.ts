@@ -2,8 +2,8 @@ import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
-import type { AgentParts } from "../reconcile/agent-parts.ts";
-import { detachAndEnd } from "../reconcile/departed.ts";
+import type { AgentParts } from "../reconcile/agent-context.ts";
+import { detachAndEnd } from "../reconcile/pending-detach.ts";
 import type { CmdRequest } from "./cmd-request.ts";
 
 /**

@@ -5,7 +5,7 @@ import type { CniIp } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { type Cidr, contains, firstOf, parseCidr, plus } from "../../shared/net/ip.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
-import type { AgentParts } from "../reconcile/agent-parts.ts";
+import type { AgentParts } from "../reconcile/agent-context.ts";
 import { type AddressClaim, ownConfig, withRequestedDns } from "./address-claim.ts";
 import type { CmdRequest } from "./cmd-request.ts";
 import { agentIpamConfig } from "./network.ts";

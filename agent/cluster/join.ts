@@ -2,12 +2,12 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { formatCidr, formatIp, type Ip } from "../../shared/net/ip.ts";
 import type { AgentConfig, NodesConfig, RegistryConfig } from "../config/agent-config.ts";
-import { KnownStateFile } from "./known-state.ts";
 import { contradiction, Membership, type MembershipOptions, type Standing, saysNo } from "./membership.ts";
 import { withoutSubnets, withSubnets } from "./network-subnets.ts";
 import type { ClusterNode, NodeRegistry, Registration } from "./node-registry.ts";
 import { nodeUid } from "./node-uid.ts";
 import { configuredAddresses, findOwnAddresses, type OwnAddresses } from "./own-addresses.ts";
+import { KnownStateFile } from "./registry-cache.ts";
 import { untilDone } from "./retry.ts";
 
 /** How long an answer of the registry may take: then a node that knows its subnet goes on with that, others say so. */

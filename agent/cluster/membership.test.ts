@@ -4,10 +4,10 @@ import { createLogger } from "../../shared/log.ts";
 import { eventually } from "../../test/support/agent-process.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
 import { parseAgentConfig } from "../config/parse-agent-config.ts";
-import { KnownStateFile } from "./known-state.ts";
 import { Membership } from "./membership.ts";
 import type { ClusterNode, NodeRegistry } from "./node-registry.ts";
 import { nodeOfText } from "./node-text.ts";
+import { KnownStateFile } from "./registry-cache.ts";
 import { RegistryHealth } from "./registry-health.ts";
 
 const node = (i: number, subnet = `10.0.${i}.0/24`): ClusterNode =>

@@ -4,8 +4,8 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import { createLogger } from "../../shared/log.ts";
 import { eventually } from "../../test/support/agent-process.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
-import { KnownStateFile } from "./known-state.ts";
 import type { TenantRegistry } from "./node-registry.ts";
+import { KnownStateFile } from "./registry-cache.ts";
 import { RememberedTenants } from "./remembered-tenants.ts";
 
 /** A registry that can be gone, and refuse. */

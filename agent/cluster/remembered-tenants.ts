@@ -1,9 +1,9 @@
 import { LiveValue } from "../../shared/async/live-value.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
-import type { KnownStateFile } from "./known-state.ts";
 import type { Followed, TenantRegistry } from "./node-registry.ts";
 import { RefusalLog } from "./peers.ts";
+import type { KnownStateFile } from "./registry-cache.ts";
 import { trustedVnids } from "./trusted-vnids.ts";
 
 type Vnids = ReadonlyMap<string, number>;

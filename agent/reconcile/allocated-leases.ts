@@ -1,5 +1,5 @@
 import type { Lease } from "../../ipam/mod.ts";
-import type { AgentParts } from "./agent-parts.ts";
+import type { AgentParts } from "./agent-context.ts";
 
 /**
  * The allocated leases of the agent's networks that `is` takes. A page at a time: programs may have taken a million

@@ -1,12 +1,12 @@
 import { ofAnotherBoot } from "../../ipam/mod.ts";
 import { ownerFields, ownerKey, sameOwner } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
-import type { AgentParts } from "./agent-parts.ts";
-import { departedOwners, finishDeparted } from "./departed.ts";
+import type { AgentParts } from "./agent-context.ts";
+import { endVanished, VanishedAttachments } from "./interface-lost.ts";
+import { interfaceSource, type Source } from "./liveness-probes.ts";
 import { missingOf, remakeMissing } from "./missing.ts";
-import { interfaceSource, type Source } from "./sources.ts";
-import { abandonedLeases } from "./suspects.ts";
-import { endVanished, VanishedAttachments } from "./vanished.ts";
+import { departedOwners, finishDeparted } from "./pending-detach.ts";
+import { abandonedLeases } from "./stale-leases.ts";
 
 export interface JanitorOptions {
   readonly intervalMs: number;

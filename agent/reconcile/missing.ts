@@ -1,7 +1,7 @@
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import type { Missing } from "../datapath/datapath.ts";
-import type { AgentParts } from "./agent-parts.ts";
-import { departedOwners } from "./departed.ts";
+import type { AgentParts } from "./agent-context.ts";
+import { departedOwners } from "./pending-detach.ts";
 
 /** Interfaces that are gone although nobody has sent a DEL for them. */
 export function missingOf(parts: AgentParts): readonly Missing[] {

@@ -10,7 +10,7 @@ import { createLogger } from "../../shared/log.ts";
 import { type Cidr, formatIp, type Ip, parseCidr } from "../../shared/net/ip.ts";
 import type { DataPathName } from "../config/agent-config.ts";
 import type { Attached, AttachRequest, DataPath, Missing, Problem } from "../datapath/datapath.ts";
-import type { AgentParts } from "./agent-parts.ts";
+import type { AgentParts } from "./agent-context.ts";
 
 /**
  * For unit tests only: a data path whose kernel is a map, for what a real one does not do on request

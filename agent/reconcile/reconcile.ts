@@ -1,8 +1,8 @@
 import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
 import { limits } from "../../shared/limits.ts";
 import { formatCidr } from "../../shared/net/ip.ts";
-import type { AgentParts } from "./agent-parts.ts";
-import { detachAndEnd, finishDeparted } from "./departed.ts";
+import type { AgentParts } from "./agent-context.ts";
+import { detachAndEnd, finishDeparted } from "./pending-detach.ts";
 import { planReconcile, type ReconcilePlan } from "./reconcile-plan.ts";
 import { restoreLost } from "./restore.ts";
 

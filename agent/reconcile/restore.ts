@@ -6,7 +6,7 @@ import { type Cidr, formatCidr } from "../../shared/net/ip.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
 import { ipamSection } from "../config/network-sections.ts";
 import type { Attached } from "../datapath/datapath.ts";
-import type { AgentParts } from "./agent-parts.ts";
+import type { AgentParts } from "./agent-context.ts";
 import { knowsEveryOwner } from "./known-owners.ts";
 import type { ReconcilePlan } from "./reconcile-plan.ts";
 

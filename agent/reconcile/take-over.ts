@@ -3,7 +3,7 @@ import { latestVersion } from "../../shared/cni/versions.ts";
 import { CniError } from "../../shared/errors.ts";
 import { Fields } from "../../shared/json-fields.ts";
 import { ipamSection } from "../config/network-sections.ts";
-import type { AgentParts } from "./agent-parts.ts";
+import type { AgentParts } from "./agent-context.ts";
 
 /**
  * Takes what host-local leased in the agent's networks over before anything is decided by the leases. What keeps it from

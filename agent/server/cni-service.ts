@@ -7,7 +7,7 @@ import { runAdd } from "../attach/add.ts";
 import { runCheck } from "../attach/check.ts";
 import { type CmdRequest, type CmdVerb, parseCmdRequest } from "../attach/cmd-request.ts";
 import { runDel } from "../attach/del.ts";
-import type { AgentParts } from "../reconcile/agent-parts.ts";
+import type { AgentParts } from "../reconcile/agent-context.ts";
 
 type Verb = (parts: AgentParts, request: CmdRequest, call: CallContext) => Promise<string | undefined>;
 

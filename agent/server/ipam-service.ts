@@ -2,7 +2,7 @@ import { type IpamHost, ipamRpcs } from "../../ipam/service/mod.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import type { Rpc } from "../../shared/server/handlers.ts";
 import { ipamSection } from "../config/network-sections.ts";
-import type { AgentParts } from "../reconcile/agent-parts.ts";
+import type { AgentParts } from "../reconcile/agent-context.ts";
 import type { Janitor } from "../reconcile/janitor.ts";
 import type { Gate } from "./cni-service.ts";
 import { collect } from "./node-service.ts";

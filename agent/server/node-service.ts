@@ -13,9 +13,9 @@ import { uptimeMs } from "../../shared/uptime.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
 import { ipamSection } from "../config/network-sections.ts";
 import { missingPlugins } from "../conflist/listed-plugins.ts";
-import type { AgentParts } from "../reconcile/agent-parts.ts";
-import { departedOwners, detachAndEnd, finishDeparted } from "../reconcile/departed.ts";
+import type { AgentParts } from "../reconcile/agent-context.ts";
 import type { Janitor } from "../reconcile/janitor.ts";
+import { departedOwners, detachAndEnd, finishDeparted } from "../reconcile/pending-detach.ts";
 import type { Gate } from "./cni-service.ts";
 
 /** What `Status` tells about the agent itself. */

@@ -1,10 +1,10 @@
 import { ownerKey, sameOwner } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
-import type { AgentParts } from "./agent-parts.ts";
-import { detachAndEnd, finishDeparted } from "./departed.ts";
+import type { AgentParts } from "./agent-context.ts";
+import { interfaceSource, type Source, unknownTo } from "./liveness-probes.ts";
+import { detachAndEnd, finishDeparted } from "./pending-detach.ts";
 import { planReconcile } from "./reconcile-plan.ts";
 import { restoreOne } from "./restore.ts";
-import { interfaceSource, type Source, unknownTo } from "./sources.ts";
 
 export interface MendOptions {
   /** The runtime has no such pod any more: its lease of this generation ends, and its interface goes. */

@@ -1,10 +1,10 @@
 import { type Lease, ofAnotherBoot } from "../../ipam/mod.ts";
 import { ownerKey, sameOwner } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
-import type { AgentParts } from "./agent-parts.ts";
+import type { AgentParts } from "./agent-context.ts";
 import { allocatedLeases } from "./allocated-leases.ts";
-import { detachAndEnd } from "./departed.ts";
-import { type Source, unknownTo } from "./sources.ts";
+import { type Source, unknownTo } from "./liveness-probes.ts";
+import { detachAndEnd } from "./pending-detach.ts";
 
 /** An owner that had an interface of ours, which is gone, and its leases as they were seen. */
 export interface Vanished {

@@ -1,6 +1,6 @@
 import { ownerKey, sameOwner } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
-import type { AgentParts } from "./agent-parts.ts";
+import type { AgentParts } from "./agent-context.ts";
 
 /** How long whoever tidies up waits for a call of the same container before it comes back later. */
 const laneWaitMs = 5_000;

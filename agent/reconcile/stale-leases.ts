@@ -1,9 +1,9 @@
 import { type IpamConfig, type Lease, ofAnotherBoot } from "../../ipam/mod.ts";
 import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
 import { sameIp } from "../../shared/net/ip.ts";
-import type { AgentParts } from "./agent-parts.ts";
+import type { AgentParts } from "./agent-context.ts";
 import { allocatedLeases } from "./allocated-leases.ts";
-import { interfaceSource, type Source, unknownTo } from "./sources.ts";
+import { interfaceSource, type Source, unknownTo } from "./liveness-probes.ts";
 
 type Parts = Pick<AgentParts, "allocator" | "config" | "dataPath" | "sources" | "logger">;
 

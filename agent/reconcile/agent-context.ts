@@ -4,7 +4,7 @@ import type { Owner } from "../../shared/cni/types.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import type { DataPath } from "../datapath/datapath.ts";
-import type { Source } from "./sources.ts";
+import type { Source } from "./liveness-probes.ts";
 
 /** What the verbs, the janitor and the services of one agent work with. */
 export interface AgentParts {

@@ -3,9 +3,9 @@ import { type IpamConfig, parseIpamConfig } from "../../ipam/mod.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import { Fields } from "../../shared/json-fields.ts";
 import { formatIp, type Ip } from "../../shared/net/ip.ts";
+import { namespaceSource } from "./liveness-probes.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
-import { namespaceSource } from "./sources.ts";
-import { makeSuspectsGiveWay } from "./suspects.ts";
+import { makeSuspectsGiveWay } from "./stale-leases.ts";
 
 let parts: PartsInMemory;
 

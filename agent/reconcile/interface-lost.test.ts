@@ -3,10 +3,10 @@ import { parseIpamConfig } from "../../ipam/mod.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import { Fields } from "../../shared/json-fields.ts";
 import { formatIp } from "../../shared/net/ip.ts";
+import { endVanished } from "./interface-lost.ts";
 import { Janitor } from "./janitor.ts";
+import { namespaceSource } from "./liveness-probes.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
-import { namespaceSource } from "./sources.ts";
-import { endVanished } from "./vanished.ts";
 
 let parts: PartsInMemory;
 

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
-import { mendOwner } from "./mend.ts";
+import { namespaceSource } from "./liveness-probes.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
-import { namespaceSource } from "./sources.ts";
+import { mendOwner } from "./repair.ts";
 
 const owner = ownerOf("a");
 const interfaceName = "ve-a";

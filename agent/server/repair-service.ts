@@ -3,9 +3,9 @@ import { ownerFields } from "../../shared/cni/owner-key.ts";
 import { CniError } from "../../shared/errors.ts";
 import { nodeService } from "../../shared/proto/services.ts";
 import { type Rpc, rpc } from "../../shared/server/handlers.ts";
-import type { AgentParts } from "../reconcile/agent-parts.ts";
-import { mendOwner } from "../reconcile/mend.ts";
-import type { Source } from "../reconcile/sources.ts";
+import type { AgentParts } from "../reconcile/agent-context.ts";
+import type { Source } from "../reconcile/liveness-probes.ts";
+import { mendOwner } from "../reconcile/repair.ts";
 import type { Gate } from "./cni-service.ts";
 
 /**

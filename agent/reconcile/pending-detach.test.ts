@@ -3,8 +3,8 @@ import { type IpamConfig, parseIpamConfig } from "../../ipam/mod.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import { Fields } from "../../shared/json-fields.ts";
 import { formatIp } from "../../shared/net/ip.ts";
-import { departedOwners, detachAndEnd, finishDeparted } from "./departed.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
+import { departedOwners, detachAndEnd, finishDeparted } from "./pending-detach.ts";
 
 const owner = ownerOf("a");
 const key = ownerKey(owner);
