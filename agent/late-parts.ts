@@ -5,27 +5,27 @@ import { CniCode, CniError } from "../shared/errors.ts";
 import type { Logger } from "../shared/log.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import type { DataPath } from "./datapath/datapath.ts";
-import type { AgentParts } from "./reconcile/agent-context.ts";
-import type { Source } from "./reconcile/liveness-probes.ts";
+import type { AgentContext } from "./reconcile/agent-context.ts";
+import type { LivenessProbe } from "./reconcile/liveness-probes.ts";
 
 /** A container has one call at a time by the specification; a few more come from repeats after timeouts. */
 const longestQueue = 64;
 
 /** The parts of an agent that serves before it has a data path: a node that joins may have to wait for its subnet. */
-export class LateParts implements AgentParts {
+export class LateParts implements AgentContext {
   readonly allocator: Allocator;
-  readonly lanes = new Lanes(longestQueue);
-  readonly attached = new Map<string, number>();
-  readonly leftover = new Map<string, Owner>();
-  readonly sources: readonly Source[];
+  readonly mutex = new Lanes(longestQueue);
+  readonly lastAddAt = new Map<string, number>();
+  readonly pendingCleanup = new Map<string, Owner>();
+  readonly livenessProbes: readonly LivenessProbe[];
   readonly logger: Logger;
   #config: AgentConfig;
   #dataPath: DataPath | undefined;
 
-  constructor(config: AgentConfig, allocator: Allocator, sources: readonly Source[], logger: Logger) {
+  constructor(config: AgentConfig, allocator: Allocator, sources: readonly LivenessProbe[], logger: Logger) {
     this.#config = config;
     this.allocator = allocator;
-    this.sources = sources;
+    this.livenessProbes = sources;
     this.logger = logger;
   }
 

@@ -14,8 +14,8 @@ import type { CniResult, Owner } from "../../shared/cni/types.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
-import type { AgentParts } from "../reconcile/agent-context.ts";
-import { makeSuspectsGiveWay } from "../reconcile/stale-leases.ts";
+import type { AgentContext } from "../reconcile/agent-context.ts";
+import { reclaimStaleLease } from "../reconcile/stale-leases.ts";
 import type { CmdRequest } from "./cmd-request.ts";
 import { agentIpamConfig, requestedDns } from "./network.ts";
 
@@ -37,42 +37,46 @@ export interface AddressClaim {
  * @throws {CniError} codes 6, 7 for a result or a configuration that will not do, 101 for an empty pool
  */
 export async function claimAddresses(
-  parts: AgentParts,
+  context: AgentContext,
   network: NetworkConfig,
   request: CmdRequest,
 ): Promise<AddressClaim> {
   const given = request.conf.object(resultKey);
   const own = ipamKind(request.conf) === "own";
   if (given === undefined)
-    return allocate(parts, request, own ? ownConfig(parts, request) : agentIpamConfig(parts.config, network, request));
+    return allocate(
+      context,
+      request,
+      own ? ownConfig(context, request) : agentIpamConfig(context.config, network, request),
+    );
   if (own) throw request.conf.wrong(resultKey, given.raw, "no such key where the addresses are Pipette's own");
   const ipam = parseResult(given, latestVersion);
   requireAddress(ipam, resultKey);
   return { ipam: withRequestedDns(request, ipam), leases: [], undo: () => undefined };
 }
 
-async function allocate(parts: AgentParts, request: CmdRequest, config: IpamConfig): Promise<AddressClaim> {
-  await parts.allocator.takeOver(request.owner.network, (line) => parts.logger.info(line), config);
-  const free = withholding(config, parts.dataPath.held(request.owner));
-  const allocation = await allocateOrReclaim(parts, request, free);
+async function allocate(context: AgentContext, request: CmdRequest, config: IpamConfig): Promise<AddressClaim> {
+  await context.allocator.takeOver(request.owner.network, (line) => context.logger.info(line), config);
+  const free = withholding(config, context.dataPath.held(request.owner));
+  const allocation = await allocateOrReclaim(context, request, free);
   return {
     ipam: withRequestedDns(request, await ipamResult(config, allocation.leases)),
     leases: allocation.leases,
-    undo: (to) => parts.allocator.undo(allocation, to),
+    undo: (to) => context.allocator.undo(allocation, to),
   };
 }
 
 async function allocateOrReclaim(
-  parts: AgentParts,
+  context: AgentContext,
   { owner, pod }: CmdRequest,
   config: IpamConfig,
 ): Promise<Allocation> {
   for (;;) {
     try {
-      return parts.allocator.allocate(owner, config, pod, true);
+      return context.allocator.allocate(owner, config, pod, true);
     } catch (caught) {
       // Each time one owner gives way, so that this ends. Where nobody can be asked, nobody does.
-      if (!(await makeSuspectsGiveWay(parts, owner.network, config).catch(() => false))) throw caught;
+      if (!(await reclaimStaleLease(context, owner.network, config).catch(() => false))) throw caught;
     }
   }
 }
@@ -84,20 +88,20 @@ export const withRequestedDns = ({ conf }: CmdRequest, ipam: CniResult): CniResu
 });
 
 /** The leases lie in this agent's store, since only it can say when an address is free again. */
-export function ownConfig(parts: AgentParts, { conf, owner, version, args }: CmdRequest): IpamConfig {
+export function ownConfig(context: AgentContext, { conf, owner, version, args }: CmdRequest): IpamConfig {
   const dataDir = dataDirOf(conf);
-  if (resolve(dataDir) !== resolve(parts.config.dataDir))
-    throw conf.wrong("ipam.dataDir", dataDir, `"${parts.config.dataDir}", where this agent keeps the leases`);
+  if (resolve(dataDir) !== resolve(context.config.dataDir))
+    throw conf.wrong("ipam.dataDir", dataDir, `"${context.config.dataDir}", where this agent keeps the leases`);
   return parseIpamConfig({ conf, network: owner.network, version, args });
 }
 
 /** `false` where a lease of the claim was given up, or is another one by now. */
-export function stillClaimed(parts: AgentParts, owner: Owner, claim: AddressClaim): boolean {
-  const now = parts.allocator.find(owner);
+export function stillClaimed(context: AgentContext, owner: Owner, claim: AddressClaim): boolean {
+  const now = context.allocator.find(owner);
   return claim.leases.every((lease) => now.some((current) => current.generation === lease.generation));
 }
 
-export const givenUp = (owner: Owner): CniError =>
+export const addressesReleased = (owner: Owner): CniError =>
   new CniError(
     CniCode.tryAgainLater,
     `Cannot wire "${owner.sandboxId}": its addresses were given up while the call waited, wanted them allocated`,

@@ -5,7 +5,7 @@ import type { CniIp } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { type Cidr, contains, firstOf, parseCidr, plus } from "../../shared/net/ip.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
-import type { AgentParts } from "../reconcile/agent-context.ts";
+import type { AgentContext } from "../reconcile/agent-context.ts";
 import { type AddressClaim, ownConfig, withRequestedDns } from "./address-claim.ts";
 import type { CmdRequest } from "./cmd-request.ts";
 import { agentIpamConfig } from "./network.ts";
@@ -16,22 +16,22 @@ import { agentIpamConfig } from "./network.ts";
  * @throws {CniError} code 101 where the sandbox has none
  */
 export async function sandboxAddresses(
-  parts: AgentParts,
+  context: AgentContext,
   network: NetworkConfig,
   request: CmdRequest,
 ): Promise<AddressClaim> {
   const { owner, container } = request;
   const undo = (): void => undefined;
-  const leases = parts.allocator.find(owner);
+  const leases = context.allocator.find(owner);
   // A DEL of the sandbox came and is still to be carried out.
   const hasLeft =
-    parts.allocator.releasing(owner).length > 0 ||
-    parts.allocator.departures().some((departed) => sameOwner(departed, owner));
+    context.allocator.releasing(owner).length > 0 ||
+    context.allocator.departures().some((departed) => sameOwner(departed, owner));
   if (leases.length > 0 && !hasLeft) {
-    const ipam = await ipamResult(configOf(parts, network, request), leases);
+    const ipam = await ipamResult(configOf(context, network, request), leases);
     return { ipam: withRequestedDns(request, ipam), leases, undo };
   }
-  const addresses = hasLeft ? [] : await parts.dataPath.addresses(owner);
+  const addresses = hasLeft ? [] : await context.dataPath.addresses(owner);
   if (addresses.length === 0) {
     throw new CniError(
       CniCode.ipamFailure,
@@ -46,8 +46,8 @@ export async function sandboxAddresses(
   };
 }
 
-const configOf = (parts: AgentParts, network: NetworkConfig, request: CmdRequest): IpamConfig =>
-  ipamKind(request.conf) === "own" ? ownConfig(parts, request) : agentIpamConfig(parts.config, network, request);
+const configOf = (context: AgentContext, network: NetworkConfig, request: CmdRequest): IpamConfig =>
+  ipamKind(request.conf) === "own" ? ownConfig(context, request) : agentIpamConfig(context.config, network, request);
 
 /** The first address of the network's subnet is its gateway. */
 function withGateway(network: NetworkConfig, address: Cidr): CniIp {

@@ -1,12 +1,12 @@
 import type { Lease } from "../../ipam/mod.ts";
-import type { AgentParts } from "./agent-context.ts";
+import type { AgentContext } from "./agent-context.ts";
 
 /**
  * The allocated leases of the agent's networks that `is` takes. A page at a time: programs may have taken a million
  * through the service, and the janitor looks every few seconds.
  */
 export function allocatedLeases(
-  { allocator, config }: Pick<AgentParts, "allocator" | "config">,
+  { allocator, config }: Pick<AgentContext, "allocator" | "config">,
   is: (lease: Lease) => boolean,
 ): readonly Lease[] {
   const found: Lease[] = [];

@@ -1,13 +1,13 @@
 import { type Lease, ofAnotherBoot } from "../../ipam/mod.ts";
 import { ownerKey, sameOwner } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
-import type { AgentParts } from "./agent-context.ts";
+import type { AgentContext } from "./agent-context.ts";
 import { allocatedLeases } from "./allocated-leases.ts";
-import { type Source, unknownTo } from "./liveness-probes.ts";
+import { type LivenessProbe, unknownToProbes } from "./liveness-probes.ts";
 import { detachAndEnd } from "./pending-detach.ts";
 
 /** An owner that had an interface of ours, which is gone, and its leases as they were seen. */
-export interface Vanished {
+export interface InterfaceLost {
   readonly owner: Owner;
   readonly leases: readonly Lease[];
 }
@@ -19,13 +19,13 @@ export interface Vanished {
  *
  * What never had an interface is never among them: a lease may be a program's or a person's own.
  */
-export class VanishedAttachments {
-  readonly #sources: readonly Source[];
+export class LostInterfaces {
+  readonly #sources: readonly LivenessProbe[];
   readonly #graceMs: number;
   /** Since when each interface is missing, on the monotonic clock. */
   readonly #missingSinceMs = new Map<string, number>();
 
-  constructor(sources: readonly Source[], graceMs: number) {
+  constructor(sources: readonly LivenessProbe[], graceMs: number) {
     this.#sources = sources;
     this.#graceMs = graceMs;
   }
@@ -34,13 +34,13 @@ export class VanishedAttachments {
    * Those that have been missing at every look for longer than the grace, and whose addresses no source knows.
    * @param wanted addresses are: then there is no grace. It only leaves DELs their time, and the log its quiet.
    */
-  async due(parts: AgentParts, wanted = false): Promise<readonly Vanished[]> {
-    const { allocator, lanes } = parts;
-    const standing = new Set((await parts.dataPath.list()).map(({ owner }) => ownerKey(owner)));
+  async due(context: AgentContext, wanted = false): Promise<readonly InterfaceLost[]> {
+    const { allocator, mutex } = context;
+    const standing = new Set((await context.dataPath.list()).map(({ owner }) => ownerKey(owner)));
     // A call that is under way may be just about to make the interface, and nobody is to wait behind it for nothing.
-    const isAbsent = ({ owner }: Lease): boolean => !standing.has(ownerKey(owner)) && !lanes.isBusy(ownerKey(owner));
+    const isAbsent = ({ owner }: Lease): boolean => !standing.has(ownerKey(owner)) && !mutex.isBusy(ownerKey(owner));
     const missing = allocatedLeases(
-      parts,
+      context,
       (lease) => isAbsent(lease) && !ofAnotherBoot(lease, allocator.bootId) && allocator.isWired(lease),
     );
     const keys = new Set(missing.map(({ owner }) => ownerKey(owner)));
@@ -50,10 +50,10 @@ export class VanishedAttachments {
     const graceMs = wanted ? 0 : this.#graceMs;
     const late = missing.filter(({ owner }) => now - (this.#missingSinceMs.get(ownerKey(owner)) ?? now) >= graceMs);
     if (late.length === 0) return [];
-    const unknown = new Set(await unknownTo(this.#sources, late));
+    const unknown = new Set(await unknownToProbes(this.#sources, late));
     const found = Map.groupBy(late, ({ owner }) => ownerKey(owner));
     // An owner that is known by one of its addresses keeps all of them.
-    return [...found.values()].flatMap((leases): Vanished[] => {
+    return [...found.values()].flatMap((leases): InterfaceLost[] => {
       const [first] = leases;
       return first !== undefined && leases.every((lease) => unknown.has(lease)) ? [{ owner: first.owner, leases }] : [];
     });
@@ -61,14 +61,14 @@ export class VanishedAttachments {
 }
 
 /** In the owner's lane, where an ADD that came meanwhile has made its interface. Answers whether anything was given back. */
-export function endVanished(parts: AgentParts, { owner, leases }: Vanished): Promise<boolean> {
-  return parts.lanes.run(ownerKey(owner), { what: `giving back "${owner.sandboxId}"` }, async () => {
-    const held = parts.allocator.find(owner);
+export function endInterfaceLost(context: AgentContext, { owner, leases }: InterfaceLost): Promise<boolean> {
+  return context.mutex.run(ownerKey(owner), { what: `giving back "${owner.sandboxId}"` }, async () => {
+    const held = context.allocator.find(owner);
     const same = held.every(({ generation }) => leases.some((lease) => lease.generation === generation));
     if (held.length === 0 || !same) return false;
-    if ((await parts.dataPath.list()).some((attached) => sameOwner(attached.owner, owner))) return false;
+    if ((await context.dataPath.list()).some((attached) => sameOwner(attached.owner, owner))) return false;
     // What belongs to the interface may stand still, such as a port of the switch.
-    await detachAndEnd(parts, owner);
+    await detachAndEnd(context, owner);
     return true;
   });
 }

@@ -1,21 +1,21 @@
 import { ofAnotherBoot } from "../../ipam/mod.ts";
 import { ownerFields, ownerKey, sameOwner } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
-import type { AgentParts } from "./agent-context.ts";
-import { endVanished, VanishedAttachments } from "./interface-lost.ts";
-import { interfaceSource, type Source } from "./liveness-probes.ts";
+import type { AgentContext } from "./agent-context.ts";
+import { endInterfaceLost, LostInterfaces } from "./interface-lost.ts";
+import { interfaceProbe, type LivenessProbe } from "./liveness-probes.ts";
 import { missingOf, remakeMissing } from "./missing.ts";
-import { departedOwners, finishDeparted } from "./pending-detach.ts";
-import { abandonedLeases } from "./stale-leases.ts";
+import { finishPendingDetach, pendingDetaches } from "./pending-detach.ts";
+import { staleLeases } from "./stale-leases.ts";
 
 export interface JanitorOptions {
   readonly intervalMs: number;
   /** How long a lease of an earlier boot is left to its owner after the agent's start. */
-  readonly suspectGraceMs: number;
+  readonly staleGraceMs: number;
   /** How long an interface that ended without a DEL is missed before its addresses are given back; absent: for ever. */
-  readonly vanishedGraceMs?: number;
+  readonly interfaceLostGraceMs?: number;
   /** Who is asked, beside the interfaces, before a lease is given back. */
-  readonly sources?: readonly Source[];
+  readonly livenessProbes?: readonly LivenessProbe[];
 }
 
 interface Failure {
@@ -37,9 +37,9 @@ const longestPauseMs = 5 * 60_000;
 /** After the first attempt at the data path that was in vain. */
 const mendAgainMs = 1_000;
 /** Owners that are named in one line of the log. */
-const mostInLog = 20;
+const maxInLog = 20;
 /** A bound of one round, so that stopping never waits long; the next round goes on. */
-const mostPerRound = 256;
+const maxPerRound = 256;
 
 /**
  * Finishes what plugins could not: leases left in `releasing`, departures of delegated attachments,
@@ -48,10 +48,10 @@ const mostPerRound = 256;
  * plugin's processes write there without asking the agent, and at once when it is told to.
  */
 export class Janitor {
-  readonly #parts: AgentParts;
+  readonly #context: AgentContext;
   readonly #options: JanitorOptions;
-  readonly #sources: readonly Source[];
-  readonly #vanished: VanishedAttachments | undefined;
+  readonly #sources: readonly LivenessProbe[];
+  readonly #vanished: LostInterfaces | undefined;
   readonly #startedAtMs = performance.now();
   readonly #failures = new Map<string, Failure>();
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -66,14 +66,14 @@ export class Janitor {
   #mendAgain: ReturnType<typeof setTimeout> | undefined;
   #stopped = false;
 
-  constructor(parts: AgentParts, options: JanitorOptions) {
-    this.#parts = parts;
+  constructor(context: AgentContext, options: JanitorOptions) {
+    this.#context = context;
     this.#options = options;
     // The data path may come later than its janitor.
-    const interfaces = interfaceSource({ list: () => parts.dataPath.list() });
-    this.#sources = [interfaces, ...(options.sources ?? [])];
-    const { vanishedGraceMs } = options;
-    if (vanishedGraceMs !== undefined) this.#vanished = new VanishedAttachments(this.#sources, vanishedGraceMs);
+    const interfaces = interfaceProbe({ list: () => context.dataPath.list() });
+    this.#sources = [interfaces, ...(options.livenessProbes ?? [])];
+    const { interfaceLostGraceMs } = options;
+    if (interfaceLostGraceMs !== undefined) this.#vanished = new LostInterfaces(this.#sources, interfaceLostGraceMs);
   }
 
   start(): void {
@@ -105,13 +105,13 @@ export class Janitor {
   }
 
   /** The data path alone, now: somebody may have changed what it stands on. Never throws. */
-  async mend(): Promise<void> {
+  async repair(): Promise<void> {
     if (!this.#stopped) await this.#repair();
   }
 
   /** Attachments that are given up and not finished. */
-  departing(): number {
-    return departedOwners(this.#parts).length;
+  pendingDetaches(): number {
+    return pendingDetaches(this.#context).length;
   }
 
   #schedule(afterMs: number): void {
@@ -130,7 +130,7 @@ export class Janitor {
   async round(): Promise<void> {
     await this.#repair();
     try {
-      for (const { owner, work } of this.#due(this.#works()).slice(0, mostPerRound)) {
+      for (const { owner, work } of this.#due(this.#works()).slice(0, maxPerRound)) {
         if (this.#stopped) return;
         await this.#attempt(owner, work);
       }
@@ -139,14 +139,14 @@ export class Janitor {
       for (const owner of abandoned) await this.#attempt(owner, () => this.#giveBack(owner));
       const wanted = this.#isWanted;
       this.#isWanted = false;
-      const vanished = (await this.#vanished?.due(this.#parts, wanted)) ?? [];
+      const vanished = (await this.#vanished?.due(this.#context, wanted)) ?? [];
       this.#report(
         "leases whose interface has gone without a DEL are given back",
         vanished.map(({ owner }) => owner),
       );
-      for (const gone of vanished) await this.#attempt(gone.owner, () => endVanished(this.#parts, gone));
+      for (const gone of vanished) await this.#attempt(gone.owner, () => endInterfaceLost(this.#context, gone));
     } catch (caught) {
-      this.#parts.logger.error("the janitor could not look at the store", { error: String(caught) });
+      this.#context.logger.error("the janitor could not look at the store", { error: String(caught) });
     }
   }
 
@@ -159,7 +159,7 @@ export class Janitor {
   }
 
   async #repairOnce(): Promise<void> {
-    const { dataPath, logger } = this.#parts;
+    const { dataPath, logger } = this.#context;
     try {
       const problems = await dataPath.problems();
       if (problems.length === 0) {
@@ -186,15 +186,15 @@ export class Janitor {
     const pauseMs = Math.min(this.#options.intervalMs, mendAgainMs) * 2 ** Math.min(times - 1, 20);
     const ms = Math.min(pauseMs, longestPauseMs);
     clearTimeout(this.#mendAgain);
-    this.#mendAgain = setTimeout(() => void this.mend(), ms);
+    this.#mendAgain = setTimeout(() => void this.repair(), ms);
     return ms;
   }
 
   #works(): readonly Work[] {
-    const parts = this.#parts;
+    const context = this.#context;
     return [
-      ...departedOwners(parts).map((owner) => ({ owner, work: () => finishDeparted(parts, owner) })),
-      ...missingOf(parts).map((lost) => ({ owner: lost.owner, work: () => remakeMissing(parts, lost) })),
+      ...pendingDetaches(context).map((owner) => ({ owner, work: () => finishPendingDetach(context, owner) })),
+      ...missingOf(context).map((lost) => ({ owner: lost.owner, work: () => remakeMissing(context, lost) })),
     ];
   }
 
@@ -208,13 +208,13 @@ export class Janitor {
   async #attempt(owner: Owner, work: () => Promise<boolean>): Promise<void> {
     const key = ownerKey(owner);
     try {
-      if (await work()) this.#parts.logger.info("tidied up", ownerFields(owner));
+      if (await work()) this.#context.logger.info("tidied up", ownerFields(owner));
       this.#failures.delete(key);
     } catch (caught) {
       const times = (this.#failures.get(key)?.times ?? 0) + 1;
       const pauseMs = this.#pauseMs(times);
       this.#failures.set(key, { times, notBeforeMs: performance.now() + pauseMs });
-      this.#parts.logger.error("tidying up failed and is tried again", {
+      this.#context.logger.error("tidying up failed and is tried again", {
         ...ownerFields(owner),
         error: caught instanceof Error ? caught.message : String(caught),
         times,
@@ -229,29 +229,29 @@ export class Janitor {
 
   /** Owners of leases of an earlier boot without an interface, once their grace is over. */
   async #abandoned(): Promise<Owner[]> {
-    if (performance.now() - this.#startedAtMs < this.#options.suspectGraceMs) return [];
-    const leases = await abandonedLeases(this.#parts, this.#sources);
+    if (performance.now() - this.#startedAtMs < this.#options.staleGraceMs) return [];
+    const leases = await staleLeases(this.#context, this.#sources);
     return [...new Map(leases.map(({ owner }) => [ownerKey(owner), owner])).values()];
   }
 
   /** Before anything happens, so that it can be told afterwards why an address was free. */
   #report(plan: string, owners: readonly Owner[]): void {
     if (owners.length === 0) return;
-    this.#parts.logger.warn(plan, {
+    this.#context.logger.warn(plan, {
       owners: owners.length,
-      first: owners.slice(0, mostInLog).map(ownerFields),
+      first: owners.slice(0, maxInLog).map(ownerFields),
       sources: this.#sources.map(({ name }) => name),
     });
   }
 
   #giveBack(owner: Owner): Promise<boolean> {
-    return this.#parts.lanes.run(ownerKey(owner), { what: `giving back "${owner.sandboxId}"` }, async () => {
-      const leases = this.#parts.allocator.find(owner);
+    return this.#context.mutex.run(ownerKey(owner), { what: `giving back "${owner.sandboxId}"` }, async () => {
+      const leases = this.#context.allocator.find(owner);
       // Claimed meanwhile: an ADD renews the boot of its lease.
-      if (leases.length === 0 || !leases.every((lease) => ofAnotherBoot(lease, this.#parts.allocator.bootId)))
+      if (leases.length === 0 || !leases.every((lease) => ofAnotherBoot(lease, this.#context.allocator.bootId)))
         return false;
-      if ((await this.#parts.dataPath.list()).some((attached) => sameOwner(attached.owner, owner))) return false;
-      this.#parts.allocator.release(owner, "cooling");
+      if ((await this.#context.dataPath.list()).some((attached) => sameOwner(attached.owner, owner))) return false;
+      this.#context.allocator.release(owner, "cooling");
       return true;
     });
   }

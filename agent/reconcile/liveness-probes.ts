@@ -4,18 +4,18 @@ import { formatIp } from "../../shared/net/ip.ts";
 import type { DataPath } from "../datapath/datapath.ts";
 
 /** Somebody who may know that the owner of a lease is still there, whatever the store says. */
-export interface Source {
+export interface LivenessProbe {
   /** For the log. */
   readonly name: string;
   /** A test for leases, by what the source sees now. It throws where the source cannot be asked: then nothing is known. */
-  look(): Promise<(lease: Lease) => boolean>;
+  probe(): Promise<(lease: Lease) => boolean>;
 }
 
 /** Owners that have an interface of ours. */
-export function interfaceSource(dataPath: Pick<DataPath, "list">): Source {
+export function interfaceProbe(dataPath: Pick<DataPath, "list">): LivenessProbe {
   return {
     name: "interfaces",
-    async look() {
+    async probe() {
       const standing = new Set((await dataPath.list()).map(({ owner }) => ownerKey(owner)));
       return ({ owner }) => standing.has(ownerKey(owner));
     },
@@ -26,10 +26,10 @@ export function interfaceSource(dataPath: Pick<DataPath, "list">): Source {
  * Addresses that stand in a network namespace, whoever wired them.
  * @param addresses every address there, as `formatIp` writes it
  */
-export function namespaceSource(addresses: () => Promise<ReadonlySet<string>>): Source {
+export function namespaceProbe(addresses: () => Promise<ReadonlySet<string>>): LivenessProbe {
   return {
     name: "network namespaces",
-    async look() {
+    async probe() {
       const standing = await addresses();
       return ({ address }) => standing.has(formatIp(address.ip));
     },
@@ -37,7 +37,10 @@ export function namespaceSource(addresses: () => Promise<ReadonlySet<string>>): 
 }
 
 /** The leases whose owner none of the sources knows. @throws where one cannot be asked */
-export async function unknownTo(sources: readonly Source[], leases: readonly Lease[]): Promise<readonly Lease[]> {
-  const tests = await Promise.all(sources.map((source) => source.look()));
+export async function unknownToProbes(
+  sources: readonly LivenessProbe[],
+  leases: readonly Lease[],
+): Promise<readonly Lease[]> {
+  const tests = await Promise.all(sources.map((source) => source.probe()));
   return leases.filter((lease) => !tests.some((knows) => knows(lease)));
 }

@@ -41,24 +41,24 @@ describe("an interface whose lease has ended", () => {
     };
     await reconcile(parts);
     expect(parts.dataPath.containers()).toEqual(["refused"]);
-    expect([...parts.leftover.values()]).toEqual([ownerOf("refused")]);
+    expect([...parts.pendingCleanup.values()]).toEqual([ownerOf("refused")]);
     expect(logged("tidying up failed, the janitor goes on with it")).toMatchObject([{ error: "Error: busy" }]);
     parts.dataPath.before = () => undefined;
-    await new Janitor(parts, { intervalMs: 1, suspectGraceMs: 60_000 }).round();
-    expect([parts.dataPath.containers(), parts.leftover.size]).toEqual([[], 0]);
+    await new Janitor(parts, { intervalMs: 1, staleGraceMs: 60_000 }).round();
+    expect([parts.dataPath.containers(), parts.pendingCleanup.size]).toEqual([[], 0]);
   });
 
   test("stays where an ADD has taken a lease since the look", async () => {
     orphan("again");
     const holding = Promise.withResolvers<void>();
-    const add = parts.lanes.run(ownerKey(ownerOf("again")), { what: "ADD" }, async () => {
+    const add = parts.mutex.run(ownerKey(ownerOf("again")), { what: "ADD" }, async () => {
       await holding.promise;
       parts.allocator.allocate(ownerOf("again"), parts.ipam);
     });
     const done = reconcile(parts);
     holding.resolve();
     await Promise.all([add, done]);
-    expect([parts.dataPath.containers(), parts.leftover.size]).toEqual([["again"], 0]);
+    expect([parts.dataPath.containers(), parts.pendingCleanup.size]).toEqual([["again"], 0]);
     expect(states("again")).toEqual(["allocated"]);
   });
 
@@ -67,7 +67,7 @@ describe("an interface whose lease has ended", () => {
     let now = 0;
     let most = 0;
     parts.dataPath.before = async (_action, owner) => {
-      expect(parts.lanes.isBusy(ownerKey(owner))).toBe(true);
+      expect(parts.mutex.isBusy(ownerKey(owner))).toBe(true);
       most = Math.max(most, ++now);
       await Bun.sleep(1);
       now--;
@@ -98,7 +98,7 @@ test("what is right is adopted as older than every DEL, and noted as wired where
     noteWired(owners);
   };
   const plan = await reconcile(parts);
-  expect([...parts.attached]).toEqual([
+  expect([...parts.lastAddAt]).toEqual([
     [ownerKey(own), 0],
     [ownerKey(foreign), 0],
   ]);

@@ -1,16 +1,16 @@
 import { ownerKey, sameOwner } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
-import type { AgentParts } from "./agent-context.ts";
-import { interfaceSource, type Source, unknownTo } from "./liveness-probes.ts";
-import { detachAndEnd, finishDeparted } from "./pending-detach.ts";
+import type { AgentContext } from "./agent-context.ts";
+import { interfaceProbe, type LivenessProbe, unknownToProbes } from "./liveness-probes.ts";
+import { detachAndEnd, finishPendingDetach } from "./pending-detach.ts";
 import { planReconcile } from "./reconcile-plan.ts";
 import { restoreOne } from "./restore.ts";
 
-export interface MendOptions {
+export interface RepairOptions {
   /** The runtime has no such pod any more: its lease of this generation ends, and its interface goes. */
   readonly goneGeneration?: number;
   /** Who is asked, beside the interfaces, before a lease without an interface is given back. */
-  readonly sources: readonly Source[];
+  readonly livenessProbes: readonly LivenessProbe[];
 }
 
 /**
@@ -19,21 +19,25 @@ export interface MendOptions {
  * @returns what was done, for people; `undefined` where nothing was to be done
  * @throws {CniError} as the lane and the data path do
  */
-export async function mendOwner(parts: AgentParts, owner: Owner, options: MendOptions): Promise<string | undefined> {
-  if (await finishDeparted(parts, owner)) return "finished what its DEL left";
-  return parts.lanes.run(ownerKey(owner), { what: `mending "${owner.sandboxId}"` }, () =>
-    mendInLane(parts, owner, options),
+export async function repairOwner(
+  context: AgentContext,
+  owner: Owner,
+  options: RepairOptions,
+): Promise<string | undefined> {
+  if (await finishPendingDetach(context, owner)) return "finished what its DEL left";
+  return context.mutex.run(ownerKey(owner), { what: `mending "${owner.sandboxId}"` }, () =>
+    mendInLane(context, owner, options),
   );
 }
 
-async function mendInLane(parts: AgentParts, owner: Owner, options: MendOptions): Promise<string | undefined> {
-  const { allocator, config, dataPath } = parts;
+async function mendInLane(context: AgentContext, owner: Owner, options: RepairOptions): Promise<string | undefined> {
+  const { allocator, config, dataPath } = context;
   const held = allocator.find(owner);
   if (options.goneGeneration !== undefined) {
     // Given out anew since: then somebody wants it.
     if (held.length > 0 && !held.some(({ generation }) => generation === options.goneGeneration)) return undefined;
     allocator.release(owner, "releasing");
-    await detachAndEnd(parts, owner);
+    await detachAndEnd(context, owner);
     return "took its interface away, and let its addresses cool";
   }
   const interfaces = await dataPath.list();
@@ -41,7 +45,7 @@ async function mendInLane(parts: AgentParts, owner: Owner, options: MendOptions)
   const plan = planReconcile({
     leases: allocator.list(owner.network).filter((lease) => sameOwner(lease.owner, owner)),
     interfaces: own,
-    departures: [],
+    pendingDetaches: [],
     networks: config.networks.map((network) => network.name),
     bootId: allocator.bootId,
   });
@@ -49,17 +53,18 @@ async function mendInLane(parts: AgentParts, owner: Owner, options: MendOptions)
   const [lost] = plan.restore;
   if (lost !== undefined && network !== undefined) {
     const standing = new Set(interfaces.map((attached) => ownerKey(attached.owner)));
-    return (await restoreOne(parts, network, lost, standing)) ? "gave its interface a lease again" : undefined;
+    return (await restoreOne(context, network, lost, standing)) ? "gave its interface a lease again" : undefined;
   }
   if (plan.orphans.length > 0) {
-    await detachAndEnd(parts, owner);
+    await detachAndEnd(context, owner);
     return "took its interface away, whose lease had ended";
   }
   if (own.length > 0) return undefined;
-  const bare = [...plan.missing, ...plan.suspect];
-  if (bare.length !== (await unknownTo([interfaceSource(dataPath), ...options.sources], bare)).length) return undefined;
+  const bare = [...plan.missing, ...plan.stale];
+  if (bare.length !== (await unknownToProbes([interfaceProbe(dataPath), ...options.livenessProbes], bare)).length)
+    return undefined;
   if (bare.length > 0) allocator.release(owner, "releasing");
   // Also where nothing is held: a port of the switch can outlive the interface behind it.
-  await detachAndEnd(parts, owner);
+  await detachAndEnd(context, owner);
   return bare.length > 0 ? "let its addresses cool" : "took away what was left of its port";
 }

@@ -37,7 +37,7 @@ test("an interface without a lease gets its own back, with subnet, gateway and b
   ]);
   expect(leases()).toEqual(["10.9.0.7/24 a allocated"]);
   expect(parts.allocator.find(ownerOf("a"))[0]?.gateway?.value).toBe(0x0a090001n);
-  expect(parts.attached.has(ownerKey(ownerOf("a")))).toBe(true);
+  expect(parts.lastAddAt.has(ownerKey(ownerOf("a")))).toBe(true);
   // Should its interface go without a DEL, it is missed.
   expect(parts.allocator.find(ownerOf("a")).map((lease) => parts.allocator.isWired(lease))).toEqual([true]);
 });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { parse as parseYaml, stringify } from "yaml";
 import { textOfNode } from "../../../agent/cluster/node-text.ts";
 import { nodeUid } from "../../../agent/cluster/node-uid.ts";
-import { KnownStateFile } from "../../../agent/cluster/registry-cache.ts";
+import { RegistryCache } from "../../../agent/cluster/registry-cache.ts";
 import { readNodeFile } from "../../../agent/cluster/static/node-file.ts";
 import { parseRuntimeList } from "../../../agent/commands/doctor/runtime-list.ts";
 import { planUnconfigure } from "../../../agent/commands/install/runtime-configuration.ts";
@@ -185,7 +185,7 @@ function openFiles(): Opened {
       put("node-uid", input);
       refusable(() => nodeUid(directory));
       put("nodes.json", input);
-      const { state } = new KnownStateFile(directory, "r", logger);
+      const { state } = new RegistryCache(directory, "r", logger);
       for (const node of state.nodes.values()) textOfNode(node);
       put("windows-host/pipette.json", input);
       refusable(() => savedAdapter(directory, "pipette"));
