@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { openSound, StoreWatch } from "../ipam/mod.ts";
-import { pause } from "../shared/async/pause.ts";
+import { pause } from "../shared/async/abortable.ts";
 import { ownerKey } from "../shared/cni/owner-key.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
@@ -20,7 +20,7 @@ import { RuntimeFile } from "./conflist/runtime-file.ts";
 import type { DataPath } from "./datapath/datapath.ts";
 import type { DataPathNeeds } from "./datapath/needs.ts";
 import { Joining } from "./joining.ts";
-import { LateParts } from "./late-parts.ts";
+import { StartingContext } from "./reconcile/agent-context.ts";
 import { Janitor } from "./reconcile/janitor.ts";
 import { knowsEveryOwner } from "./reconcile/known-owners.ts";
 import type { LivenessProbe } from "./reconcile/liveness-probes.ts";
@@ -59,7 +59,7 @@ type State = { t: "starting" } | { t: "ready" } | { t: "stopping" };
  * and only then the file that turns the runtime ready.
  */
 export class Agent {
-  readonly #context: LateParts;
+  readonly #context: StartingContext;
   readonly #janitor: Janitor;
   readonly #server: SocketServer;
   readonly #watch: StoreWatch;
@@ -76,7 +76,7 @@ export class Agent {
   #began: Promise<void> = Promise.resolve();
 
   private constructor(
-    context: LateParts,
+    context: StartingContext,
     server: SocketServer,
     watch: StoreWatch,
     dependencies: AgentDependencies,
@@ -121,7 +121,7 @@ export class Agent {
     if (swept.length > 0) logger.info("removed what killed processes had left half written", { files: swept });
     if (registry !== undefined) resources.use(registry);
     dependencies.prepareNode?.();
-    const context = new LateParts(config, allocator, dependencies.livenessProbes, logger);
+    const context = new StartingContext(config, allocator, dependencies.livenessProbes, logger);
     const agent = new Agent(context, server, watch, dependencies, resources.move());
     try {
       await agent.#listen();
