@@ -3,7 +3,7 @@ import type { Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
 import type { AgentContext } from "../reconcile/agent-context.ts";
-import { detachAndEnd } from "../reconcile/pending-detach.ts";
+import { detachAndEnd } from "../reconcile/reconcile-owner.ts";
 import type { CmdRequest } from "./cmd-request.ts";
 
 /**

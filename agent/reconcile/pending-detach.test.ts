@@ -4,7 +4,8 @@ import { ownerKey } from "../../shared/cni/owner-key.ts";
 import { Fields } from "../../shared/json-fields.ts";
 import { formatIp } from "../../shared/net/ip.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
-import { detachAndEnd, finishPendingDetach, pendingDetaches } from "./pending-detach.ts";
+import { finishPendingDetach, pendingDetaches } from "./pending-detach.ts";
+import { detachAndEnd } from "./reconcile-owner.ts";
 
 const owner = ownerOf("a");
 const key = ownerKey(owner);

@@ -1,8 +1,10 @@
 import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
+import type { Owner } from "../../shared/cni/types.ts";
 import { limits } from "../../shared/limits.ts";
 import { formatCidr } from "../../shared/net/ip.ts";
 import type { AgentContext } from "./agent-context.ts";
-import { detachAndEnd, finishPendingDetach } from "./pending-detach.ts";
+import { removeUnclaimed } from "./gc.ts";
+import { finishPendingDetach } from "./pending-detach.ts";
 import { planReconcile, type ReconcilePlan } from "./reconcile-plan.ts";
 import { restoreLost } from "./restore.ts";
 
@@ -36,13 +38,10 @@ export async function reconcile(context: AgentContext): Promise<ReconcilePlan> {
   return plan;
 }
 
-/** An ADD whose plugin runs just now may have taken the lease since the plan was made, so look again. */
-function removeOrphan(context: AgentContext, owner: ReconcilePlan["finish"][number]): Promise<void> {
-  return context.mutex.run(ownerKey(owner), { what: `removing the orphan of "${owner.sandboxId}"` }, async () => {
-    if (context.allocator.find(owner).length > 0) return;
-    context.pendingCleanup.set(ownerKey(owner), owner);
-    await detachAndEnd(context, owner);
-  });
+/** An ADD whose plugin runs just now may have taken the lease since the plan was made. */
+function removeOrphan(context: AgentContext, owner: Owner): Promise<boolean> {
+  const what = `removing the orphan of "${owner.sandboxId}"`;
+  return removeUnclaimed(context, owner, { what, lastAddAt: context.lastAddAt.get(ownerKey(owner)) });
 }
 
 function report(context: AgentContext, plan: ReconcilePlan): void {

@@ -1,10 +1,10 @@
 import { ownerKey, sameOwner } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import type { AgentContext } from "./agent-context.ts";
-import { interfaceProbe, type LivenessProbe, unknownToProbes } from "./liveness-probes.ts";
-import { detachAndEnd, finishPendingDetach } from "./pending-detach.ts";
+import { abandonedAmong, interfaceProbe, type LivenessProbe } from "./liveness-probes.ts";
+import { finishPendingDetach } from "./pending-detach.ts";
+import { type Decision, keep, type OwnerRecord, reconcileOwner } from "./reconcile-owner.ts";
 import { planReconcile } from "./reconcile-plan.ts";
-import { restoreOne } from "./restore.ts";
 
 export interface RepairOptions {
   /** The runtime has no such pod any more: its lease of this generation ends, and its interface goes. */
@@ -13,11 +13,16 @@ export interface RepairOptions {
   readonly livenessProbes: readonly LivenessProbe[];
 }
 
+/** What is to become of an attachment, with words for people. */
+type Repair = Decision & { readonly done: string };
+
+const nothing: Repair = { ...keep, done: "" };
+
 /**
- * Brings lease, interface and what belongs to them into agreement for one owner, while the agent serves. Everything is
- * read inside the owner's lane: what disagreed only because a call was under way agrees then, and is left alone.
+ * Brings lease, interface and what belongs to them into agreement for one owner, while the agent serves. What disagreed
+ * only because a call was under way agrees when that has ended, and is left alone.
  * @returns what was done, for people; `undefined` where nothing was to be done
- * @throws {CniError} as the lane and the data path do
+ * @throws {CniError} as the owner's mutex and the data path do
  */
 export async function repairOwner(
   context: AgentContext,
@@ -25,21 +30,28 @@ export async function repairOwner(
   options: RepairOptions,
 ): Promise<string | undefined> {
   if (await finishPendingDetach(context, owner)) return "finished what its DEL left";
-  return context.mutex.run(ownerKey(owner), { what: `mending "${owner.sandboxId}"` }, () =>
-    mendInLane(context, owner, options),
-  );
+  const what = `repairing "${owner.sandboxId}"`;
+  const { goneGeneration } = options;
+  const repair = await reconcileOwner<Repair>(context, {
+    owner,
+    what,
+    decide: (now) =>
+      goneGeneration === undefined ? repairOf(context, owner, options.livenessProbes) : ending(now, goneGeneration),
+  });
+  return repair?.done;
 }
 
-async function mendInLane(context: AgentContext, owner: Owner, options: RepairOptions): Promise<string | undefined> {
-  const { allocator, config, dataPath } = context;
-  const held = allocator.find(owner);
-  if (options.goneGeneration !== undefined) {
-    // Given out anew since: then somebody wants it.
-    if (held.length > 0 && !held.some(({ generation }) => generation === options.goneGeneration)) return undefined;
-    allocator.release(owner, "releasing");
-    await detachAndEnd(context, owner);
-    return "took its interface away, and let its addresses cool";
-  }
+function ending({ leases }: OwnerRecord, goneGeneration: number): Repair {
+  // Given out anew since: then somebody wants it.
+  if (leases.length > 0 && !leases.some(({ generation }) => generation === goneGeneration)) return nothing;
+  return { t: "detach", first: "release", done: "took its interface away, and let its addresses cool" };
+}
+
+async function repairOf(
+  { allocator, config, dataPath }: AgentContext,
+  owner: Owner,
+  livenessProbes: readonly LivenessProbe[],
+): Promise<Repair> {
   const interfaces = await dataPath.list();
   const own = interfaces.filter((attached) => sameOwner(attached.owner, owner));
   const plan = planReconcile({
@@ -50,21 +62,16 @@ async function mendInLane(context: AgentContext, owner: Owner, options: RepairOp
     bootId: allocator.bootId,
   });
   const network = config.networks.find(({ name }) => name === owner.network);
-  const [lost] = plan.restore;
-  if (lost !== undefined && network !== undefined) {
-    const standing = new Set(interfaces.map((attached) => ownerKey(attached.owner)));
-    return (await restoreOne(context, network, lost, standing)) ? "gave its interface a lease again" : undefined;
+  const [attached] = plan.restore;
+  if (attached !== undefined && network !== undefined) {
+    const standing = new Set(interfaces.map((each) => ownerKey(each.owner)));
+    return { t: "restore", attached, network, standing, done: "gave its interface a lease again" };
   }
-  if (plan.orphans.length > 0) {
-    await detachAndEnd(context, owner);
-    return "took its interface away, whose lease had ended";
-  }
-  if (own.length > 0) return undefined;
+  if (plan.orphans.length > 0) return { t: "detach", done: "took its interface away, whose lease had ended" };
+  if (own.length > 0) return nothing;
   const bare = [...plan.missing, ...plan.stale];
-  if (bare.length !== (await unknownToProbes([interfaceProbe(dataPath), ...options.livenessProbes], bare)).length)
-    return undefined;
-  if (bare.length > 0) allocator.release(owner, "releasing");
   // Also where nothing is held: a port of the switch can outlive the interface behind it.
-  await detachAndEnd(context, owner);
-  return bare.length > 0 ? "let its addresses cool" : "took away what was left of its port";
+  if (bare.length === 0) return { t: "detach", done: "took away what was left of its port" };
+  const abandoned = await abandonedAmong(bare, [interfaceProbe(dataPath), ...livenessProbes]);
+  return abandoned.length === 0 ? nothing : { t: "detach", first: "release", done: "let its addresses cool" };
 }

@@ -25,7 +25,7 @@ export async function restoreLost(context: Parts, plan: ReconcilePlan): Promise<
     const incomplete = !context.allocator.isComplete(network.name);
     const work = knowsEveryOwner(context.allocator, network.name) ? lost : [...plan.adopt.filter(isOurs), ...lost];
     let sure = true;
-    for (const attached of work) sure = (await restoreOne(context, network, attached, standing)) && sure;
+    for (const attached of work) sure = (await restoreLeases(context, network, attached, standing)) && sure;
     if (!incomplete) continue;
     if (sure) context.allocator.declareComplete(network.name);
     const fields = { network: network.name, interfaces: work.length };
@@ -36,7 +36,7 @@ export async function restoreLost(context: Parts, plan: ReconcilePlan): Promise<
 }
 
 /** Whether every address of the interface has its lease now. */
-export async function restoreOne(
+export async function restoreLeases(
   context: Parts,
   network: NetworkConfig,
   { owner }: Attached,

@@ -1,26 +1,43 @@
-import { type IpamConfig, type Lease, ofAnotherBoot } from "../../ipam/mod.ts";
-import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
+import { type IpamConfig, ofAnotherBoot } from "../../ipam/mod.ts";
+import { ownerFields } from "../../shared/cni/owner-key.ts";
+import type { Owner } from "../../shared/cni/types.ts";
 import { sameIp } from "../../shared/net/ip.ts";
 import type { AgentContext } from "./agent-context.ts";
-import { allocatedLeases } from "./allocated-leases.ts";
-import { interfaceProbe, type LivenessProbe, unknownToProbes } from "./liveness-probes.ts";
-
-type Parts = Pick<AgentContext, "allocator" | "config" | "dataPath" | "livenessProbes" | "logger">;
+import {
+  type AbandonedLeases,
+  abandonedAmong,
+  allocatedLeases,
+  interfaceProbe,
+  type LivenessProbe,
+} from "./liveness-probes.ts";
+import { hasInterface, keep, reconcileOwner } from "./reconcile-owner.ts";
 
 /**
- * Leases of an earlier boot whose owners no source knows, in networks that this agent serves; those of one owner side
- * by side. @throws where a source cannot be asked
+ * Leases of an earlier boot whose owners nobody knows, in networks that this agent serves.
+ * @throws where a probe cannot be asked
  */
-export async function staleLeases(
-  context: Omit<Parts, "logger" | "livenessProbes">,
-  sources: readonly LivenessProbe[],
-): Promise<readonly Lease[]> {
-  const suspects = allocatedLeases(context, (lease) => ofAnotherBoot(lease, context.allocator.bootId));
-  if (suspects.length === 0) return [];
-  const unknown = await unknownToProbes(sources, suspects);
-  // An owner that is known by one of its addresses keeps all of them.
-  const known = new Set(suspects.filter((lease) => !unknown.includes(lease)).map(({ owner }) => ownerKey(owner)));
-  return unknown.filter(({ owner }) => !known.has(ownerKey(owner)));
+export function staleLeases(
+  context: Pick<AgentContext, "allocator" | "config">,
+  probes: readonly LivenessProbe[],
+): Promise<readonly AbandonedLeases[]> {
+  const { bootId } = context.allocator;
+  return abandonedAmong(
+    allocatedLeases(context, (lease) => ofAnotherBoot(lease, bootId)),
+    probes,
+  );
+}
+
+/** Lets the addresses cool, unless an ADD has claimed them since: it renews the boot of its lease. Answers whether it did. */
+export async function giveBackStale(context: AgentContext, owner: Owner): Promise<boolean> {
+  const done = await reconcileOwner(context, {
+    owner,
+    what: `giving back "${owner.sandboxId}"`,
+    decide: async ({ leases }) => {
+      const isStale = leases.length > 0 && leases.every((lease) => ofAnotherBoot(lease, context.allocator.bootId));
+      return isStale && !(await hasInterface(context, owner)) ? { t: "cool" } : keep;
+    },
+  });
+  return done !== undefined;
 }
 
 /**
@@ -28,22 +45,26 @@ export async function staleLeases(
  * cooling has none. Its sandbox did not survive the boot, and whoever comes back under its name gets another address.
  * @returns whether there is something to be had now
  */
-export async function reclaimStaleLease(context: Parts, network: string, config: IpamConfig): Promise<boolean> {
+export async function reclaimStaleLease(
+  context: Pick<AgentContext, "allocator" | "config" | "dataPath" | "livenessProbes" | "logger">,
+  network: string,
+  config: IpamConfig,
+): Promise<boolean> {
+  const { allocator, logger } = context;
   const { requested } = config;
-  if (requested.length === 0 && context.allocator.exhausted(network, config).length === 0) return false;
-  const sources = [interfaceProbe(context.dataPath), ...context.livenessProbes];
-  const abandoned = (await staleLeases(context, sources)).filter(({ owner }) => owner.network === network);
-  const oldest = abandoned
+  if (requested.length === 0 && allocator.exhausted(network, config).length === 0) return false;
+  const probes = [interfaceProbe(context.dataPath), ...context.livenessProbes];
+  const stale = (await staleLeases(context, probes)).filter(({ owner }) => owner.network === network);
+  const [oldest] = stale
+    .flatMap(({ owner, leases }) => leases.map(({ address, generation }) => ({ owner, leases, address, generation })))
     .filter(({ address }) => requested.length === 0 || requested.some((ip) => sameIp(ip, address.ip)))
-    .sort((a, b) => a.generation - b.generation)[0];
+    .sort((a, b) => a.generation - b.generation);
   if (oldest === undefined) return false;
-  const { owner } = oldest;
-  context.logger.warn("a lease of an earlier boot is given back before its grace is over: nothing else is free", {
-    ...ownerFields(owner),
-    sources: sources.map(({ name }) => name),
+  logger.warn("a lease of an earlier boot is given back before its grace is over: nothing else is free", {
+    ...ownerFields(oldest.owner),
+    sources: probes.map(({ name }) => name),
   });
   // Each only while it is what it was: its owner may have come back since.
-  for (const lease of abandoned)
-    if (ownerKey(lease.owner) === ownerKey(owner)) context.allocator.reclaim(lease, "cooling");
+  for (const lease of oldest.leases) allocator.reclaim(lease, "cooling");
   return true;
 }

@@ -3,9 +3,9 @@ import { ownerKey } from "../../shared/cni/owner-key.ts";
 import type { Rpc } from "../../shared/server/handlers.ts";
 import { ipamSection } from "../config/network-sections.ts";
 import type { AgentContext } from "../reconcile/agent-context.ts";
+import { collect } from "../reconcile/gc.ts";
 import type { Janitor } from "../reconcile/janitor.ts";
 import type { Gate } from "./cni-service.ts";
-import { collect } from "./node-service.ts";
 
 /** The allocator's own service, on the agent's store and with its interfaces in mind. */
 export function agentIpamRpcs(context: AgentContext, janitor: Pick<Janitor, "poke">, gate: Gate): readonly Rpc[] {
@@ -21,9 +21,9 @@ export function agentIpamRpcs(context: AgentContext, janitor: Pick<Janitor, "pok
     requireAddresses: gate.requireAddresses,
     release(owner) {
       // Where an interface of ours stands on the lease it must go first; another plugin's has gone already.
-      const wired = context.lastAddAt.has(ownerKey(owner));
-      const released = allocator.release(owner, wired ? "releasing" : "cooling");
-      if (wired) janitor.poke();
+      const hasInterface = context.lastAddAt.has(ownerKey(owner));
+      const released = allocator.release(owner, hasInterface ? "releasing" : "cooling");
+      if (hasInterface) janitor.poke();
       return released;
     },
     async collect(network, keep, call) {

@@ -1,21 +1,17 @@
 import { hasSuspects, parseIpamConfig } from "../../ipam/mod.ts";
-import { type Collected, gcAnswer } from "../../ipam/service/mod.ts";
-import { containerIdRule, networkNameRule, wrongContainerId, wrongNetworkName } from "../../shared/cni/names.ts";
-import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
-import type { Owner } from "../../shared/cni/types.ts";
+import { gcAnswer } from "../../ipam/service/mod.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { Fields, show } from "../../shared/json-fields.ts";
-import type { GcRequest, NodeProblem, RegistryTrouble } from "../../shared/proto/pipette-messages.ts";
+import { Fields } from "../../shared/json-fields.ts";
+import type { NodeProblem, RegistryTrouble } from "../../shared/proto/pipette-messages.ts";
 import { nodeService } from "../../shared/proto/services.ts";
-import { type CallContext, type Rpc, rpc } from "../../shared/server/handlers.ts";
-import { uptimeMs } from "../../shared/uptime.ts";
+import { type Rpc, rpc } from "../../shared/server/handlers.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
 import { ipamSection } from "../config/network-sections.ts";
 import { missingPlugins } from "../conflist/listed-plugins.ts";
 import type { AgentContext } from "../reconcile/agent-context.ts";
+import { collect } from "../reconcile/gc.ts";
 import type { Janitor } from "../reconcile/janitor.ts";
-import { detachAndEnd, finishPendingDetach, pendingDetaches } from "../reconcile/pending-detach.ts";
 import type { Gate } from "./cni-service.ts";
 
 /** What `Status` tells about the agent itself. */
@@ -91,61 +87,6 @@ export function nodeRpcs(context: AgentContext, janitor: Janitor, gate: Gate, in
 }
 
 /**
- * GC: what the runtime does not list goes. Goes on after a failure and reports it (specification
- * 1.1.0, "GC"); the janitor tries again what failed.
- */
-export async function collect(context: AgentContext, request: GcRequest, call: CallContext): Promise<Collected> {
-  const { network } = request;
-  if (wrongNetworkName(network) !== undefined) throw wrong("network", network, networkNameRule);
-  const keep = new Set<string>();
-  for (const { containerId, ifname } of request.valid) {
-    if (wrongContainerId(containerId) !== undefined) throw wrong("container_id", containerId, containerIdRule);
-    keep.add(ownerKey({ network, sandboxId: containerId, ifname }));
-  }
-  // The list of a caller that has gone may be old: what has come since would be taken for a leftover.
-  if (call.signal.aborted)
-    throw new CniError(CniCode.tryAgainLater, "Cannot run GC: its caller has gone, wanted it to wait for the answer");
-  const valid = request.valid.map(({ containerId, ifname }) => ({ containerId, ifname }));
-  const attachedThen = new Map(context.lastAddAt);
-  const { startedUptimeMs: began = Number.POSITIVE_INFINITY } = call;
-  context.allocator.retain(network, valid, "releasing", (uptimeMs() ?? began) - began);
-  const cameSince = (owner: Owner): boolean => (context.lastAddAt.get(ownerKey(owner)) ?? 0) > began;
-  const stale = (await context.dataPath.list())
-    .filter(({ owner }) => owner.network === network && !keep.has(ownerKey(owner)) && !cameSince(owner))
-    .map(({ owner }) => owner);
-  const removed: Owner[] = [];
-  const failures = new Map<string, string>();
-  const attempt = async (owner: Owner, work: () => Promise<boolean>): Promise<void> => {
-    try {
-      if (await work()) removed.push(owner);
-    } catch (caught) {
-      const text = caught instanceof Error ? caught.message : String(caught);
-      failures.set(ownerKey(owner), `${owner.sandboxId} ${owner.ifname}: ${text}`);
-      call.log.error("GC could not take an attachment away", { ...ownerFields(owner), error: text });
-    }
-  };
-  for (const owner of stale) await attempt(owner, () => removeStale(context, owner, attachedThen.get(ownerKey(owner))));
-  const departed = pendingDetaches(context, network).filter((owner) => !failures.has(ownerKey(owner)));
-  for (const owner of departed) await attempt(owner, () => finishPendingDetach(context, owner));
-  return {
-    removed: removed.map(({ sandboxId, ifname }) => ({ containerId: sandboxId, ifname })),
-    failures: [...failures.values()],
-  };
-}
-
-/** @param attachedThen what `attached` had of it when the list came: an ADD that has ended since leaves something else */
-function removeStale(context: AgentContext, owner: Owner, attachedThen: number | undefined): Promise<boolean> {
-  return context.mutex.run(ownerKey(owner), { what: `GC of "${owner.sandboxId}"` }, async () => {
-    // Taken again since the list was made: then it is no leftover. Where another plugin keeps the address no lease says so.
-    if (context.allocator.find(owner).length > 0 || context.lastAddAt.get(ownerKey(owner)) !== attachedThen)
-      return false;
-    context.pendingCleanup.set(ownerKey(owner), owner);
-    await detachAndEnd(context, owner);
-    return true;
-  });
-}
-
-/**
  * Why the node as a whole has no network for a pod: for these STATUS fails, its kubelet calls the node not ready, and
  * what lasts ends with all of its pods evicted (docs/operations.md, "What STATUS fails for").
  */
@@ -199,6 +140,3 @@ function exhausted(context: AgentContext, network: NetworkConfig): readonly stri
         `Cannot give a new pod of network "${network.name}" an address: all ${total} addresses of ${range} are taken, wanted a free one`,
     );
 }
-
-const wrong = (name: string, value: string, wanted: string): CniError =>
-  new CniError(CniCode.invalidEnvironment, `Cannot read the GC request: "${name}" is ${show(value)}, wanted ${wanted}`);
