@@ -1,4 +1,4 @@
-import { parseIpamConfig } from "../../ipam/mod.ts";
+import { type Allocator, isNameless, parseIpamConfig } from "../../ipam/mod.ts";
 import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
 import { Fields } from "../../shared/json-fields.ts";
@@ -7,10 +7,13 @@ import type { NetworkConfig } from "../config/agent-config.ts";
 import { ipamSection } from "../config/network-sections.ts";
 import type { Attached } from "../datapath/datapath.ts";
 import type { AgentContext } from "./agent-context.ts";
-import { knowsEveryOwner } from "./known-owners.ts";
 import type { ReconcilePlan } from "./reconcile-plan.ts";
 
 type Parts = Pick<AgentContext, "allocator" | "lastAddAt" | "config" | "dataPath" | "logger">;
+
+/** `false` where leases of the network, or the names of those who hold them, may have been lost with a damaged database. */
+export const knowsEveryOwner = (allocator: Pick<Allocator, "isComplete" | "list">, network: string): boolean =>
+  allocator.isComplete(network) && !allocator.list(network).some(({ owner }) => isNameless(owner));
 
 /**
  * Gives interfaces that stand the leases back that were lost. Where the database was damaged this goes over all
