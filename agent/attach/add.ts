@@ -7,11 +7,9 @@ import type { CallContext } from "../../shared/server/handlers.ts";
 import { uptimeMs } from "../../shared/uptime.ts";
 import { requireNetwork } from "../config/network-sections.ts";
 import type { AgentContext } from "../reconcile/agent-context.ts";
-import { type AddressClaim, addressesReleased, claimAddresses, stillClaimed } from "./address-claim.ts";
-import type { CmdRequest } from "./cmd-request.ts";
-import { requestedMac } from "./network.ts";
+import { type AddressClaim, addressesReleased, claimAddresses, sandboxAddresses, stillClaimed } from "./addresses.ts";
+import { type CmdRequest, requestedMac } from "./cmd-request.ts";
 import { portMappingsOf } from "./port-mappings.ts";
-import { sandboxAddresses } from "./sandbox-addresses.ts";
 
 /**
  * ADD: the addresses, then the wiring, in the owner's lane. The same call again gives the same
