@@ -53,7 +53,7 @@ export async function claimAddresses(
 
 async function allocate(parts: AgentParts, request: CmdRequest, config: IpamConfig): Promise<AddressClaim> {
   await parts.allocator.takeOver(request.owner.network, (line) => parts.logger.info(line), config);
-  const free = withholding(config, parts.dataPath.held(request.owner));
+  const free = withholding(config, parts.dataPath.addressesInUse(request.owner));
   const allocation = await allocateOrReclaim(parts, request, free);
   return {
     ipam: withRequestedDns(request, await ipamResult(config, allocation.leases)),

@@ -6,3 +6,15 @@ export interface HostChange {
   /** Where it failed: why. */
   readonly problem?: string;
 }
+
+/**
+ * One step of a clean-up, which keeps none of the others from being done.
+ * @param work answers whether there was anything to be taken back
+ */
+export async function attempt(step: string, what: string, work: () => boolean | Promise<boolean>): Promise<HostChange> {
+  try {
+    return { step, what, did: (await work()) ? "undone" : "was gone" };
+  } catch (caught) {
+    return { step, what, did: "failed", problem: caught instanceof Error ? caught.message : String(caught) };
+  }
+}

@@ -68,7 +68,7 @@ export function nodeRpcs(parts: AgentParts, janitor: Janitor, gate: Gate, info: 
         departing: janitor.departing(),
         cluster: info.cluster(),
         // Of a person: who asks for one network is a runtime, every few seconds.
-        shortcomings: !isOfRuntime && info.notReady() === undefined ? await parts.dataPath.shortcomings() : [],
+        shortcomings: !isOfRuntime && info.notReady() === undefined ? await parts.dataPath.degraded() : [],
         refusals: isOfRuntime ? [] : info.refusals(),
         state: info.state(),
         registryTroubles: isOfRuntime ? [] : info.troubles(),

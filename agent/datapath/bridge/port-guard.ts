@@ -11,7 +11,7 @@ import {
   isRefusal,
   type NetlinkSocket,
 } from "../../protocols/netlink/mod.ts";
-import { linkLocalOf } from "../link-local.ts";
+import { linkLocalOf } from "../addresses.ts";
 import { absentRuleset, presentElements } from "../linux/absent-rules.ts";
 import { sameOwner } from "../linux/alias.ts";
 import { installRuleset, missingFromRuleset } from "../linux/rule-keeper.ts";

@@ -1,7 +1,7 @@
 import { formatIp } from "../../../shared/net/ip.ts";
 import { formatMac } from "../../../shared/net/mac.ts";
 import { type Link, listPortMacs, readPortMac } from "../../protocols/netlink/mod.ts";
-import { gatewayAddress } from "../gateway-address.ts";
+import { gatewayAddress } from "../addresses.ts";
 import { ifStillThere } from "../linux/host-links.ts";
 import type { PodPairs } from "../linux/pod-pairs.ts";
 import type { BridgeDataPathOptions, BridgeNetwork } from "./options.ts";

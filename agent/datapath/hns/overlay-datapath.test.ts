@@ -31,7 +31,7 @@ const node: OverlayNode = {
     for (const [port, pod] of ports) if (pod.owner.sandboxId === sandboxId) ports.delete(port);
   },
   problems: () => [],
-  shortcomings: async () => [],
+  degraded: async () => [],
   [Symbol.asyncDispose]: async () => undefined,
 };
 

@@ -1,5 +1,5 @@
 import { formatCidr } from "../../../shared/net/ip.ts";
-import { linkLocal6, loopback, unspecified6 } from "../special-blocks.ts";
+import { linkLocal6, loopback, unspecified6 } from "../addresses.ts";
 
 /** A network whose pods the node's kernel is to be guarded against. */
 export interface GuardedNetwork {

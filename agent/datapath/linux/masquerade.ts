@@ -1,5 +1,5 @@
 import { type Cidr, contains, firstOf, formatIp, type Ip } from "../../../shared/net/ip.ts";
-import { multicast } from "../special-blocks.ts";
+import { multicast } from "../addresses.ts";
 import type { Projects } from "./project-rules.ts";
 
 /** A network whose pods may be hidden behind the node. */

@@ -16,7 +16,7 @@ import {
   setIpv4Options,
   setLink,
 } from "../../protocols/netlink/mod.ts";
-import { gatewayOf } from "../gateway-of.ts";
+import { gatewayOf } from "../routes.ts";
 import { addressesOn, linkOrNone } from "./host-links.ts";
 import type { Plan } from "./plan.ts";
 

@@ -1,5 +1,5 @@
 import type { Cidr } from "../../../shared/net/ip.ts";
-import type { NodeRoute, RefusedRoute } from "../node-route.ts";
+import type { NodeRoute, RefusedRoute } from "../routes.ts";
 
 /** The pods' gateway, as it is to stand in the system's network. */
 export interface Gateway {

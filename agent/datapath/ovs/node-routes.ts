@@ -1,6 +1,6 @@
 import { bitsOf } from "../../../shared/net/ip.ts";
 import type { ClusterNode } from "../../cluster/node-registry.ts";
-import type { NodeRoute } from "../node-route.ts";
+import type { NodeRoute } from "../routes.ts";
 import type { OvsNodeOptions } from "./options.ts";
 import { peerRoutes } from "./peers.ts";
 import type { PipelineContext } from "./pipeline/context.ts";

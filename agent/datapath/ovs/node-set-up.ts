@@ -1,7 +1,7 @@
 import { formatCidr, formatIp } from "../../../shared/net/ip.ts";
 import { formatMac } from "../../../shared/net/mac.ts";
 import { waitForOfport } from "../../protocols/ovsdb/mod.ts";
-import { gatewayAddress } from "../gateway-address.ts";
+import { gatewayAddress } from "../addresses.ts";
 import { gatewayMac } from "../linux/names.ts";
 import type { Gateway } from "./host-network.ts";
 import type { MeterSupport } from "./metered.ts";

@@ -104,5 +104,5 @@ export interface OverlayNode extends AsyncDisposable {
   /** What keeps pods from being connected now, in sentences. */
   problems(): readonly string[];
   /** What single pods or other nodes lack, and what others have made of the switch: looks at all of it. Sentences. */
-  shortcomings(): Promise<readonly string[]>;
+  degraded(): Promise<readonly string[]>;
 }

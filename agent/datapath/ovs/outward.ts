@@ -84,7 +84,7 @@ export class Outward implements AsyncDisposable {
     return [...missingPacketRules(kernel, [this.#network]), ...(this.#present?.missing() ?? [])];
   }
 
-  shortcomings(): readonly string[] {
+  degraded(): readonly string[] {
     return this.#shortcoming === undefined ? [] : [this.#shortcoming];
   }
 

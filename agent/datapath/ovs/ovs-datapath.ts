@@ -144,7 +144,7 @@ class OvsDataPath implements DataPath {
   }
 
   /** Nobody else gives addresses of the node's subnets away. */
-  held(): readonly Ip[] {
+  addressesInUse(): readonly Ip[] {
     return [];
   }
 
@@ -157,8 +157,8 @@ class OvsDataPath implements DataPath {
     }
   }
 
-  async shortcomings(): Promise<readonly string[]> {
-    return [...this.#outward.shortcomings(), ...(await this.#node.shortcomings()), ...crowdedKernel()];
+  async degraded(): Promise<readonly string[]> {
+    return [...this.#outward.degraded(), ...(await this.#node.degraded()), ...crowdedKernel()];
   }
 
   watch(look: () => Promise<void>): AsyncDisposable {
@@ -184,7 +184,7 @@ class OvsDataPath implements DataPath {
     this.#pairs.retireHalfMade([]);
     const attachments = this.#attachments();
     await this.#node.start((pod) => attachments.some((attachment) => standsBehind(attachment, pod)));
-    this.#outward.restore(this.#node.wanted);
+    this.#outward.restore(this.#node.wantedPods);
     await this.#restorePorts(attachments);
   }
 

@@ -4,7 +4,7 @@ import type { Owner } from "../../../shared/cni/types.ts";
 import { CniError } from "../../../shared/errors.ts";
 import { sameIp } from "../../../shared/net/ip.ts";
 import type { Followed } from "../../cluster/node-registry.ts";
-import { type RefusedRoute, refusedRoute } from "../node-route.ts";
+import { type RefusedRoute, refusedRoute } from "../routes.ts";
 import { within } from "./bounded.ts";
 import { CachedFlows } from "./cached-flows.ts";
 import { compareFlows } from "./compare-flows.ts";
@@ -108,7 +108,7 @@ export class OvsNode implements OverlayNode {
   }
 
   /** The pods whose ports it sees to by itself. */
-  get wanted(): Iterable<PodPort> {
+  get wantedPods(): Iterable<PodPort> {
     return this.#ports.wanted;
   }
 
@@ -155,7 +155,7 @@ export class OvsNode implements OverlayNode {
     return `the switch at "${this.#options.management}" cannot be reached${lastError === "" ? "" : ` (${lastError})`}`;
   }
 
-  async shortcomings(): Promise<readonly string[]> {
+  async degraded(): Promise<readonly string[]> {
     if (this.#running === undefined) return [];
     const { program } = this.#running;
     const refused = new Map([...program.status.leftOut, ...this.#peers.refused, ...this.#ports.refused]);

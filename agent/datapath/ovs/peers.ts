@@ -1,7 +1,7 @@
 import { formatCidr, formatIp, type Ip } from "../../../shared/net/ip.ts";
 import { addressOnLink } from "../../cluster/address-on-link.ts";
 import type { ClusterNode } from "../../cluster/node-registry.ts";
-import type { NodeRoute } from "../node-route.ts";
+import type { NodeRoute } from "../routes.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
 import { Category } from "./pipeline/cookie.ts";
 import { gatewayAddressOf, peerFlows, wayTo } from "./pipeline/mod.ts";

@@ -1,6 +1,6 @@
 import type { Logger } from "../../../../shared/log.ts";
-import { attempt } from "../../clean-up-step.ts";
 import type { HostChange } from "../../host-change.ts";
+import { attempt } from "../../host-change.ts";
 import { linkOrNone } from "../../linux/host-links.ts";
 import { removeNodeRoutes } from "../../linux/node-routes.ts";
 import { packetTable, removePacketRules } from "../../linux/packet-rules.ts";

@@ -10,7 +10,7 @@ import {
   readNeighbour,
 } from "../../../protocols/netlink/mod.ts";
 import { runEach, throwFirst } from "../../linux/each-message.ts";
-import type { NodeRoute } from "../../node-route.ts";
+import type { NodeRoute } from "../../routes.ts";
 import { virtualMac } from "../pipeline/registers.ts";
 
 /**

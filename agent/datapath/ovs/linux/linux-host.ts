@@ -8,7 +8,7 @@ import { linkOrNone } from "../../linux/host-links.ts";
 import { interfaceError } from "../../linux/kernel-errors.ts";
 import { setNodeRoutes } from "../../linux/node-routes.ts";
 import { hearNoRouters, useOwnAddressAtOnce, writeSysctl } from "../../linux/sysctl.ts";
-import type { NodeRoute, RefusedRoute } from "../../node-route.ts";
+import type { NodeRoute, RefusedRoute } from "../../routes.ts";
 import type { Gateway, HostNetwork } from "../host-network.ts";
 import { declareNeighbours } from "./declared-neighbours.ts";
 import type { KernelBeside } from "./kernel-beside.ts";

@@ -1,5 +1,5 @@
 import { bitsOf, type Cidr, type Ip } from "../../../../shared/net/ip.ts";
-import type { NodeRoute } from "../../node-route.ts";
+import type { NodeRoute } from "../../routes.ts";
 import { virtualAddress } from "../pipeline/mod.ts";
 import { virtualMac } from "../pipeline/registers.ts";
 
