@@ -1,11 +1,12 @@
-import { bitsOf } from "../../../shared/net/ip.ts";
+import { bitsOf, type Cidr, type Ip } from "../../../shared/net/ip.ts";
 import type { ClusterNode } from "../../cluster/node-registry.ts";
 import type { NodeRoute } from "../routes.ts";
+import type { TenantPort } from "./database/pod-rows.ts";
 import type { OvsNodeOptions } from "./options.ts";
 import { peerRoutes } from "./peers.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
-import type { TenantPort } from "./pod-rows.ts";
-import { serviceRoutes } from "./services/service-routes.ts";
+import { virtualAddress } from "./pipeline/mod.ts";
+import { virtualMac } from "./pipeline/registers.ts";
 
 /** Everything that the node's own packets have to be told the way to. */
 export const nodeRoutes = (
@@ -24,3 +25,18 @@ const podRoutes = (pods: Iterable<TenantPort>): NodeRoute[] =>
   [...pods].flatMap(({ ips }) =>
     ips.map((ip) => ({ dst: { ip, prefix: bitsOf(ip.family) }, via: ip, by: "gateway" }) as const),
   );
+
+/** The virtual host behind which all services are for the node, of each family that they have. */
+export const virtualHosts = (cidrs: readonly Cidr[]): Ip[] =>
+  [...new Set(cidrs.map(({ ip }) => ip.family))].map(virtualAddress);
+
+/**
+ * How the node itself reaches services: by way of one virtual host behind the gateway port, whose MAC is declared. It
+ * also stands for the node where that talks to itself through a service, so answers have to find it.
+ */
+export function serviceRoutes(cidrs: readonly Cidr[]): NodeRoute[] {
+  const hosts = virtualHosts(cidrs).map((ip) => ({ ip, prefix: bitsOf(ip.family) }));
+  return [...hosts, ...cidrs].map((dst) => {
+    return { dst, via: virtualAddress(dst.ip.family), by: "gateway" as const, mac: virtualMac };
+  });
+}

@@ -5,29 +5,31 @@ import { CniError } from "../../../shared/errors.ts";
 import { sameIp } from "../../../shared/net/ip.ts";
 import type { Followed } from "../../cluster/node-registry.ts";
 import { type RefusedRoute, refusedRoute } from "../routes.ts";
-import { within } from "./bounded.ts";
-import { CachedFlows } from "./cached-flows.ts";
-import { compareFlows } from "./compare-flows.ts";
-import { crowdedSwitch } from "./crowded-switch.ts";
-import { watchFlows } from "./flow-watch.ts";
-import { MeterSupport } from "./metered.ts";
-import { dropNodePort } from "./node-bridge.ts";
+import { dropNodePort } from "./database/node-bridge.ts";
+import {
+  changeFilter,
+  interfaceNamed,
+  openDatabase,
+  readInUserSpace,
+  roundsOf,
+  type SwitchDatabase,
+} from "./database/switch-database.ts";
 import { nodeRoutes } from "./node-routes.ts";
 import { gatewayOf, sameContext, setUpNode } from "./node-set-up.ts";
-import type { ConnectedPod, OverlayNode, OvsNodeOptions, PodPort } from "./options.ts";
-import { PeerParts, tunnelEnds } from "./peers.ts";
+import type { OvsNodeOptions } from "./options.ts";
+import type { ConnectedPod, OverlayNode, PodPort } from "./overlay-node.ts";
+import { AppliedPeers, tunnelEnds } from "./peers.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
 import { Category } from "./pipeline/cookie.ts";
 import { baseFlows, podFlows } from "./pipeline/mod.ts";
 import { PodPorts } from "./pod-ports.ts";
+import { compareFlows, driftLoop } from "./program/drift.ts";
+import { type FlowSet, isRefusal } from "./program/flow-set.ts";
+import { MeterSupport } from "./program/meters.ts";
 import { OpenFlowProgram } from "./program/mod.ts";
-import { isRelevant } from "./relevant.ts";
-import { roundsOf } from "./rounds.ts";
-import { ServiceKeeper } from "./services/service-keeper.ts";
-import { interfaceNamed, openDatabase, readInUserSpace, type SwitchDatabase } from "./switch-database.ts";
-import { answering } from "./switch-errors.ts";
-import { SwitchPresence } from "./switch-presence.ts";
-import { isRefusal, type Part } from "./switch-program.ts";
+import { ServiceReconciler } from "./services/service-reconciler.ts";
+import { CachedFlows, crowdedSwitch } from "./switch-control.ts";
+import { SwitchPresence, withCniErrors, within } from "./switch-presence.ts";
 import { followVnids, vnidFor } from "./tenants.ts";
 import { TunnelNeighbours } from "./tunnel-neighbours.ts";
 
@@ -52,7 +54,7 @@ export class OvsNode implements OverlayNode {
   readonly #resources = new AsyncDisposableStack();
   readonly #db: SwitchDatabase;
   readonly #ports: PodPorts;
-  readonly #peers = new PeerParts();
+  readonly #peers = new AppliedPeers();
   readonly #settler: Settler;
   readonly #vnids: Followed<ReadonlyMap<string, number>> | undefined;
   readonly #meters: MeterSupport;
@@ -85,18 +87,18 @@ export class OvsNode implements OverlayNode {
   }
 
   async pods(): Promise<readonly ConnectedPod[]> {
-    return answering(async () => {
+    return withCniErrors(async () => {
       await this.#db.ready(databaseMs);
       return this.#ports.list();
     });
   }
 
   async start(keep: (pod: ConnectedPod) => boolean): Promise<void> {
-    return answering(() => this.#start(keep));
+    return withCniErrors(() => this.#start(keep));
   }
 
   async connectPod(pod: PodPort, when: "now" | "later" = "now"): Promise<void> {
-    return answering(async () => {
+    return withCniErrors(async () => {
       await this.#db.ready(databaseMs);
       const vnid = await vnidFor(pod, this.#options.tenants, this.#vnids?.current);
       await this.#ports.connect({ ...pod, vnid }, when);
@@ -122,7 +124,7 @@ export class OvsNode implements OverlayNode {
     const pod = this.#ports.flowPortOf(owner);
     if (this.#running === undefined || pod === undefined) return;
     const { context } = this.#running;
-    await answering(() => compareFlows(this.#options.management, podFlows(context, pod)));
+    await withCniErrors(() => compareFlows(this.#options.management, podFlows(context, pod)));
   }
 
   async disconnectPod(owner: Owner): Promise<void> {
@@ -144,8 +146,8 @@ export class OvsNode implements OverlayNode {
       const why = state.t === "pausing" ? ` (${state.reason})` : "";
       return [`the database of Open vSwitch at "${database}" cannot be reached${why}`];
     }
-    const { connected = false, leftOut = [] } = this.#running?.program.status ?? {};
-    const why = new Map(leftOut).get(basePartKey);
+    const { connected = false, refused = [] } = this.#running?.program.status ?? {};
+    const why = new Map(refused).get(basePartKey);
     if (connected) return why === undefined ? [] : [`the switch refuses the node's own flows (${why})`];
     return [this.#isAway];
   }
@@ -158,7 +160,7 @@ export class OvsNode implements OverlayNode {
   async degraded(): Promise<readonly string[]> {
     if (this.#running === undefined) return [];
     const { program } = this.#running;
-    const refused = new Map([...program.status.leftOut, ...this.#peers.refused, ...this.#ports.refused]);
+    const refused = new Map([...program.status.refused, ...this.#peers.refused, ...this.#ports.refused]);
     refused.delete(basePartKey);
     const { kind, database } = this.#options;
     const told = (sentences: Promise<readonly string[]>, action: string): Promise<readonly string[]> =>
@@ -191,21 +193,21 @@ export class OvsNode implements OverlayNode {
       await OpenFlowProgram.start({
         management,
         rounds: roundsOf(this.#db, bridge),
-        onOthers: () => this.#watch?.hint(),
+        onForeignChange: () => this.#watch?.hint(),
         onUnwatched: (error) => logger.warn("changes of flows by others are seen within a minute only", { error }),
         onStatus: (status) => {
           if (status.connected) logger.info("the switch has everything");
           else logger.warn("the switch is away", { error: status.lastError });
           if (status.connected) this.#neighbours?.forget();
           if (status.connected) this.#cached?.forget();
-          this.#presence.tell(status.connected, () => this.#isAway);
+          this.#presence.update(status.connected, () => this.#isAway);
           this.#settler.trigger();
         },
       }),
     );
     const parts = new Map([[basePartKey, basePart(context)], ...this.#ports.adopt(context, keep)]);
     await program.set(parts);
-    await this.#peers.tell(program, context, this.#nodes).catch((error: unknown) => {
+    await this.#peers.apply(program, context, this.#nodes).catch((error: unknown) => {
       logger.warn("not every other node is reached", { error: Error.isError(error) ? error.message : String(error) });
     });
     this.#running = { context, program };
@@ -217,10 +219,10 @@ export class OvsNode implements OverlayNode {
     if (services !== undefined) {
       const cidrs = serviceCidrs;
       const keeper = this.#resources.use(
-        new ServiceKeeper({ source: services, program, context, cidrs, management, logger }),
+        new ServiceReconciler({ source: services, program, context, cidrs, management, logger }),
       );
       // Those of before stay until then.
-      await keeper.begun();
+      await keeper.initialSync();
     }
     await program.finishRound();
     this.#cached?.forget();
@@ -229,7 +231,7 @@ export class OvsNode implements OverlayNode {
       await this.#keepAddresses().catch(() => this.#settler.trigger());
       return this.#mendFlows(program);
     };
-    this.#watch = this.#resources.use(watchFlows({ look, logger }));
+    this.#watch = this.#resources.use(driftLoop({ look, logger }));
     this.#follow();
   }
 
@@ -264,10 +266,10 @@ export class OvsNode implements OverlayNode {
     if (this.#vnids !== undefined) this.#resources.use(this.#vnids.subscribe(trigger));
     const { bridge, gateway, tunnel, uplink = gateway } = this.#options;
     const nodePorts = new Set([bridge, gateway, tunnel.name, uplink]);
-    const isSeenTo = (port: string): boolean => this.#ports.isSeenTo(port);
+    const asksForAnything = changeFilter(nodePorts, (port) => this.#ports.isHandled(port));
     this.#resources.use(
       this.#db.onChanges((changes) => {
-        if (changes.some((change) => isRelevant(change, nodePorts, isSeenTo))) trigger();
+        if (changes.some(asksForAnything)) trigger();
       }),
     );
     this.#resources.use(this.#db.onState(trigger));
@@ -284,10 +286,10 @@ export class OvsNode implements OverlayNode {
       // Where the switch refuses, it is another context still, and is told again.
       await program.set(new Map([[basePartKey, basePart(context)]]));
       this.#running = { context, program };
-      this.#peers.forget();
+      this.#peers.markDirty();
       this.#ports.follow(context, (changes) => program.set(changes));
     }
-    const [told] = await Promise.allSettled([this.#peers.tell(program, context, this.#nodes)]);
+    const [told] = await Promise.allSettled([this.#peers.apply(program, context, this.#nodes)]);
     const isTold = told.status === "rejected" || told.value;
     if (isTold) this.#neighbours?.look();
     const isBehind = this.#isHostBehind || isTold || this.#gatewayDevice() !== this.#device;
@@ -350,4 +352,4 @@ export class OvsNode implements OverlayNode {
 /** Without it no pod has a network. */
 const basePartKey = "base";
 
-const basePart = (context: PipelineContext): Part => ({ category: Category.base, flows: baseFlows(context) });
+const basePart = (context: PipelineContext): FlowSet => ({ category: Category.base, flows: baseFlows(context) });

@@ -2,9 +2,9 @@ import { expect, test } from "vitest";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { parseCidr, parseIp } from "../../../shared/net/ip.ts";
 import type { ClusterNode } from "../../cluster/node-registry.ts";
-import { PeerParts } from "./peers.ts";
+import { AppliedPeers } from "./peers.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
-import type { Part, SwitchProgram } from "./switch-program.ts";
+import type { FlowSet, SwitchProgram } from "./program/flow-set.ts";
 
 const ip = (text: string) => parseIp(text)!;
 const cidr = (text: string) => parseCidr(text)!;
@@ -28,7 +28,7 @@ class Told implements SwitchProgram {
   readonly round = 1;
   readonly calls: string[] = [];
   refused = new Set<string>();
-  async set(parts: ReadonlyMap<string, Part | undefined>): Promise<void> {
+  async set(parts: ReadonlyMap<string, FlowSet | undefined>): Promise<void> {
     for (const [key, part] of parts) this.calls.push(`${part === undefined ? "without" : "with"} ${key}`);
     if ([...parts.keys()].some((key) => this.refused.has(key))) throw new CniError(CniCode.interfaceFailure, "refused");
   }
@@ -38,9 +38,9 @@ class Told implements SwitchProgram {
 }
 
 test("the switch is told of what is new, different or gone, and of nothing else", async () => {
-  const [parts, program] = [new PeerParts(), new Told()];
+  const [parts, program] = [new AppliedPeers(), new Told()];
   const tell = (...nodes: ClusterNode[]) =>
-    parts.tell(program, context, new Map(nodes.map((each) => [each.name, each])));
+    parts.apply(program, context, new Map(nodes.map((each) => [each.name, each])));
   expect(await tell(node("a", 2), node("b", 3))).toBe(true);
   expect(program.take()).toEqual(["with node/a", "with node/b"]);
   expect(await tell(node("b", 3), node("a", 2))).toBe(false);
@@ -48,30 +48,30 @@ test("the switch is told of what is new, different or gone, and of nothing else"
   // Those that go make room first.
   await tell(node("b", 9), node("c", 2));
   expect(program.take()).toEqual(["without node/a", "with node/b", "with node/c"]);
-  parts.forget();
+  parts.markDirty();
   await tell(node("b", 9));
   expect(program.take()).toEqual(["without node/c", "with node/b"]);
 });
 
 test("one that is refused costs the others nothing, and is told again until it is taken", async () => {
-  const [parts, program] = [new PeerParts(), new Told()];
+  const [parts, program] = [new AppliedPeers(), new Told()];
   const nodes = new Map([node("a", 2), node("b", 3), node("c", 4)].map((each) => [each.name, each]));
   program.refused.add("node/b");
-  await expect(parts.tell(program, context, nodes)).rejects.toMatchObject({ code: 102 });
+  await expect(parts.apply(program, context, nodes)).rejects.toMatchObject({ code: 102 });
   expect(program.take()).toEqual(["with node/a", "with node/b", "with node/c"]);
-  await expect(parts.tell(program, context, nodes)).rejects.toThrow("refused");
+  await expect(parts.apply(program, context, nodes)).rejects.toThrow("refused");
   expect(program.take()).toEqual(["with node/b"]);
   expect([...parts.refused]).toEqual([["node/b", "refused"]]);
   program.refused.clear();
-  expect(await parts.tell(program, context, nodes)).toBe(true);
+  expect(await parts.apply(program, context, nodes)).toBe(true);
   expect(parts.refused.size).toBe(0);
-  expect(await parts.tell(program, context, nodes)).toBe(false);
+  expect(await parts.apply(program, context, nodes)).toBe(false);
 });
 
 test("one that goes is told of until the switch has heard, also where it was refused before", async () => {
-  const [parts, program] = [new PeerParts(), new Told()];
+  const [parts, program] = [new AppliedPeers(), new Told()];
   const tell = (...nodes: ClusterNode[]) =>
-    parts.tell(program, context, new Map(nodes.map((each) => [each.name, each])));
+    parts.apply(program, context, new Map(nodes.map((each) => [each.name, each])));
   await tell(node("a", 2), node("b", 3));
   program.take();
   program.refused.add("node/a").add("node/b");

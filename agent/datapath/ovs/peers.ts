@@ -6,7 +6,7 @@ import type { PipelineContext } from "./pipeline/context.ts";
 import { Category } from "./pipeline/cookie.ts";
 import { gatewayAddressOf, peerFlows, wayTo } from "./pipeline/mod.ts";
 import { virtualMac } from "./pipeline/registers.ts";
-import { isRefusal, type Part, type SwitchProgram } from "./switch-program.ts";
+import { type FlowSet, isRefusal, type SwitchProgram } from "./program/flow-set.ts";
 
 type Nodes = ReadonlyMap<string, ClusterNode>;
 
@@ -14,7 +14,7 @@ type Nodes = ReadonlyMap<string, ClusterNode>;
 const unknown = "";
 
 /** What the switch was told of other nodes, to tell it only of changes. */
-export class PeerParts {
+export class AppliedPeers {
   readonly #told = new Map<string, string>();
   /** Why the switch does not take a node's flows, by the part's key. */
   readonly refused = new Map<string, string>();
@@ -25,7 +25,7 @@ export class PeerParts {
    * @returns whether there was anything to tell
    * @throws {CniError} 11, 102: the first refusal, once all are told
    */
-  async tell(program: SwitchProgram, context: PipelineContext, nodes: Nodes): Promise<boolean> {
+  async apply(program: SwitchProgram, context: PipelineContext, nodes: Nodes): Promise<boolean> {
     const parts = [...this.#changed(context, nodes)];
     const outcomes = await Promise.allSettled(
       parts.map(([name, part]) => program.set(new Map([[partKey(name), part]]))),
@@ -44,8 +44,8 @@ export class PeerParts {
   }
 
   /** By the node's name, those that have gone first. All of them are taken for told. */
-  #changed(context: PipelineContext, nodes: Nodes): ReadonlyMap<string, Part | undefined> {
-    const parts = new Map<string, Part | undefined>();
+  #changed(context: PipelineContext, nodes: Nodes): ReadonlyMap<string, FlowSet | undefined> {
+    const parts = new Map<string, FlowSet | undefined>();
     for (const name of this.#told.keys()) {
       if (nodes.has(name)) continue;
       this.#told.delete(name);
@@ -61,7 +61,7 @@ export class PeerParts {
   }
 
   /** The switch is to be told of everything again. */
-  forget(): void {
+  markDirty(): void {
     for (const name of this.#told.keys()) this.#told.set(name, unknown);
   }
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { parseCidr, parseIp } from "../../../shared/net/ip.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
-import { type FlowPort, ToldPods } from "./pod-parts.ts";
+import { AppliedPods, type FlowPort } from "./pod-parts.ts";
 
 const context: PipelineContext = {
   mode: "encap",
@@ -21,7 +21,7 @@ const told = (parts: ReadonlyMap<string, unknown>) =>
   [...parts].map(([key, part]) => `${key} ${part === undefined ? "gone" : "set"}`);
 
 test("a pod is told once, again where it has changed, and gone only if it was told", () => {
-  const pods = new ToldPods();
+  const pods = new AppliedPods();
   expect(told(pods.changed(context, [["a", port(1)]]))).toEqual(["pod/a set"]);
   expect(told(pods.changed(context, [["a", port(1)]]))).toEqual([]);
   expect(told(pods.changed(context, [["a", port(2)]]))).toEqual(["pod/a set"]);
@@ -30,7 +30,7 @@ test("a pod is told once, again where it has changed, and gone only if it was to
 });
 
 test("where ports are numbered anew, whoever has lost its number loses its flows with it", () => {
-  const pods = new ToldPods();
+  const pods = new AppliedPods();
   pods.changed(context, [
     ["a", port(1, 5)],
     ["b", port(2, 6)],
@@ -40,14 +40,14 @@ test("where ports are numbered anew, whoever has lost its number loses its flows
 });
 
 test("two that change places do so together", () => {
-  const pods = new ToldPods();
+  const pods = new AppliedPods();
   const both = (a: number, b: number) => [["a", port(a, 5)] as const, ["b", port(b, 6)] as const];
   pods.changed(context, both(1, 2));
   expect(told(pods.changed(context, both(2, 1)))).toEqual(["pod/a set", "pod/b set"]);
 });
 
 test("all is told again to whom nothing was told, and who has gone meanwhile is told of", () => {
-  const pods = new ToldPods();
+  const pods = new AppliedPods();
   pods.changed(context, [
     ["a", port(1, 5)],
     ["b", port(2, 6)],
@@ -60,7 +60,7 @@ test("all is told again to whom nothing was told, and who has gone meanwhile is 
 });
 
 test("what came to nothing is told again, and taken away if its pod goes", () => {
-  const pods = new ToldPods();
+  const pods = new AppliedPods();
   pods.doubt(pods.changed(context, [["a", port(1)]]));
   expect(told(pods.changed(context, [["a", port(1)]]))).toEqual(["pod/a set"]);
   pods.doubt(pods.changed(context, [["a", port(2)]]));

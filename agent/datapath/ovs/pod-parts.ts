@@ -2,22 +2,22 @@ import { formatIp } from "../../../shared/net/ip.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
 import { Category } from "./pipeline/cookie.ts";
 import { podFlows } from "./pipeline/mod.ts";
-import type { Part } from "./switch-program.ts";
+import type { FlowSet } from "./program/flow-set.ts";
 
 /** What the flows of a pod are made of. */
 export type FlowPort = Parameters<typeof podFlows>[1];
-export type PodParts = ReadonlyMap<string, Part | undefined>;
+export type PodParts = ReadonlyMap<string, FlowSet | undefined>;
 
 /** Of a pod that the program may have something of: nobody knows what. */
 const unknown = "";
 
 /** What the program was told of pods, by their owners' keys, to tell it only of changes. What is answered is taken for told. */
-export class ToldPods {
+export class AppliedPods {
   readonly #told = new Map<string, { readonly ofport: number; readonly text: string }>();
 
   /** The parts of those whose flows are other than was told. */
   changed(context: PipelineContext, ports: Iterable<readonly [string, FlowPort]>): PodParts {
-    const parts = new Map<string, Part | undefined>();
+    const parts = new Map<string, FlowSet | undefined>();
     for (const [key, port] of ports) {
       const text = [port.ofport, port.mac, port.vnid, ...port.ips.map(formatIp)].join(" ");
       if (this.#told.get(key)?.text === text) continue;

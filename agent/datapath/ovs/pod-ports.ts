@@ -3,14 +3,13 @@ import type { Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { waitForOfport } from "../../protocols/ovsdb/mod.ts";
-import { allOf, within } from "./bounded.ts";
-import type { ConnectedPod } from "./options.ts";
+import { PodRows, type TenantPort } from "./database/pod-rows.ts";
+import type { SwitchDatabase } from "./database/switch-database.ts";
+import type { ConnectedPod } from "./overlay-node.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
-import { type FlowPort, type PodParts, partKey, ToldPods } from "./pod-parts.ts";
-import { PodRows, type TenantPort } from "./pod-rows.ts";
-import type { SwitchDatabase } from "./switch-database.ts";
-import { type SwitchPresence, unlessAway } from "./switch-presence.ts";
-import { isRefusal } from "./switch-program.ts";
+import { AppliedPods, type FlowPort, type PodParts, partKey } from "./pod-parts.ts";
+import { isRefusal } from "./program/flow-set.ts";
+import { allOf, type SwitchPresence, unlessAway, within } from "./switch-presence.ts";
 
 /** Sets parts of the switch's program. */
 export type SetParts = (parts: PodParts) => Promise<void>;
@@ -41,7 +40,7 @@ export class PodPorts {
   readonly #busy = new Set<string>();
   /** Numbers of ports that the switch is still to make. */
   readonly #asked = new Map<string, number>();
-  readonly #told = new ToldPods();
+  readonly #told = new AppliedPods();
   /** Why the switch does not take a pod's flows, by its key. */
   readonly #refused = new Map<string, string>();
   #program: { readonly context: PipelineContext; readonly set: SetParts } | undefined;
@@ -148,7 +147,7 @@ export class PodPorts {
   }
 
   /** Whether nothing is to be done about a port of this name: a call sees to it just now, or it is no pod's. */
-  isSeenTo(name: string): boolean {
+  isHandled(name: string): boolean {
     for (const [key, { port }] of this.#wanted) if (port === name) return this.#busy.has(key);
     const owner = this.#rows.ownerOf(name);
     return owner === undefined || !this.#isStray(owner, name);

@@ -1,6 +1,6 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { TenantRegistry } from "../../cluster/node-registry.ts";
-import type { PodPort } from "./options.ts";
+import type { PodPort } from "./overlay-node.ts";
 import type { PodPorts } from "./pod-ports.ts";
 
 /**

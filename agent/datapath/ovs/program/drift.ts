@@ -1,14 +1,20 @@
+import { LookSoon } from "../../../../shared/async/look-soon.ts";
+import type { Logger } from "../../../../shared/log.ts";
+import { isWindows } from "../../../../shared/platform.ts";
 import {
   type Flow,
   flowText,
   groupText,
+  OpenFlowClient,
   type OpenFlowGroup,
   type OpenFlowMeter,
+  parseAddress,
 } from "../../../protocols/openflow/mod.ts";
+import { differs } from "../../linux/compare.ts";
 import { isLearned, readCookie } from "../pipeline/cookie.ts";
-import { setRight } from "./meters.ts";
-import type { Parts } from "./parts.ts";
-import { placeOf } from "./placed-part.ts";
+import { placeOf } from "./flow-set.ts";
+import type { FlowSets } from "./flow-sets.ts";
+import { metersToRepair } from "./meters.ts";
 
 /** How a switch differs from its program: somebody else has been at work on it. */
 export interface Drift {
@@ -25,13 +31,13 @@ export interface Drift {
 }
 
 /** What a switch has. */
-export interface Standing {
+export interface SwitchContents {
   readonly flows: readonly Flow[];
   readonly groups: readonly OpenFlowGroup[];
   readonly meters: readonly OpenFlowMeter[];
 }
 
-export function driftOf(parts: Parts, round: number, { flows, groups, meters }: Standing): Drift {
+export function driftOf(parts: FlowSets, round: number, { flows, groups, meters }: SwitchContents): Drift {
   const missing = new Map([...parts.all.values()].flatMap((part) => [...part.flows]));
   const missingGroups = new Map([...parts.all.values()].flatMap((part) => [...part.groups]));
   const foreign: Flow[] = [];
@@ -49,7 +55,7 @@ export function driftOf(parts: Parts, round: number, { flows, groups, meters }: 
     else if (groupText(wanted) === groupText(group)) missingGroups.delete(group.id);
   }
   const changed = { missing: [...missing.values()], foreign, groups: [...missingGroups.values()], foreignGroups };
-  return { ...changed, meters: setRight(meters) };
+  return { ...changed, meters: metersToRepair(meters) };
 }
 
 /** For people. */
@@ -75,3 +81,36 @@ const count = (all: readonly unknown[], what: string): string => `${all.length} 
 
 /** Flows that several parts share are there once, with the cookie of one of them. */
 const textOf = (flow: Flow): string => flowText({ ...flow, cookie: 0n, flags: [] });
+
+export interface DriftLoopOptions {
+  /** Compares the switch with what it should have, puts right what differs, and says what that was. */
+  look(): Promise<readonly string[]>;
+  readonly logger: Logger;
+  readonly everyMs?: number;
+}
+
+/** For as long a pod may be without its flows, where nobody says so, before they are looked for. */
+const defaultEveryMs = 60_000;
+
+/**
+ * Looks at the switch at a hint, and again and again: not every switch says so when somebody else deletes or changes a
+ * flow, and the pod behind it would be without its network until the agent's next start.
+ */
+export function driftLoop({ look, logger, everyMs = defaultEveryMs }: DriftLoopOptions): LookSoon {
+  const lookAndTell = async (): Promise<void> => {
+    const found = await look();
+    if (found.length > 0) logger.warn("somebody else has changed the switch; it is as it should be again", { found });
+  };
+  return new LookSoon({ look: lookAndTell, what: "the switch", logger, everyMs });
+}
+
+/** Looks at the switch itself for flows that it should have. @throws {CniError} 103 naming the first one missing */
+export async function compareFlows(management: string, wanted: readonly Flow[]): Promise<void> {
+  using client = await OpenFlowClient.connect(parseAddress(management, isWindows));
+  const answers = await Promise.all(wanted.map(({ table, match }) => client.flows({ table, match })));
+  wanted.forEach((flow, i) => {
+    const standing = answers[i] ?? [];
+    if (standing.some((one) => textOf(one.flow) === textOf(flow))) return;
+    throw differs(`the flow "${textOf(flow)}"`, "missing or another", "in the switch");
+  });
+}

@@ -7,20 +7,22 @@ import {
   parseAddress,
 } from "../../../protocols/openflow/mod.ts";
 import { nextRound } from "../pipeline/cookie.ts";
-import type { Part, SwitchProgram } from "../switch-program.ts";
-import { type ProgramBounds, programBounds } from "./bounds.ts";
-import { Call } from "./calls.ts";
+import {
+  isForeignChange,
+  keepConnected,
+  type ProgramBounds,
+  programBounds,
+  watchForeignChanges,
+} from "./connection.ts";
 import { type Drift, driftText } from "./drift.ts";
-import { keepConnected } from "./keep-connected.ts";
-import { isOthers, watchOthers } from "./others-changes.ts";
-import type { Changes } from "./parts.ts";
-import { messagesOf, type PlacedPart, placePart } from "./placed-part.ts";
+import { type FlowSet, type KeyedFlowSet, keyFlowSet, messagesOf, type SwitchProgram } from "./flow-set.ts";
+import type { Changes } from "./flow-sets.ts";
+import { Call, type Change, WaitingChanges } from "./pending-changes.ts";
 import { StableIds } from "./stable-ids.ts";
 import { isRefusal, SwitchState } from "./switch-state.ts";
-import { type Change, WaitingChanges } from "./waiting-changes.ts";
 
 /** Keeps the number of the last round that has begun, where it outlives the agent as long as the flows do. */
-export interface RoundKeeper {
+export interface RoundStore {
   /** `undefined` where there was none yet. */
   loadRound(): Promise<number | undefined>;
   saveRound(round: number): Promise<void>;
@@ -29,11 +31,11 @@ export interface RoundKeeper {
 export interface ProgramOptions {
   /** Where the bridge listens, as `parseAddress` of `agent/protocols/openflow` takes it. */
   readonly management: string;
-  readonly rounds: RoundKeeper;
+  readonly rounds: RoundStore;
   /** Told when the switch is reached, with everything in it, and when it is lost. */
   readonly onStatus?: (status: ProgramStatus) => void;
   /** Somebody else may have changed the switch: a look tells. Never for what this program changes. */
-  readonly onOthers?: () => void;
+  readonly onForeignChange?: () => void;
   /** The switch does not tell what others change, and why; told once. */
   readonly onUnwatched?: (reason: string) => void;
   readonly bounds?: Partial<ProgramBounds>;
@@ -45,7 +47,7 @@ export interface ProgramStatus {
   /** Why it was not, the last time; empty where it always was. */
   readonly lastError: string;
   /** Parts that the switch refused when it was filled anew, with the reason. */
-  readonly leftOut: ReadonlyMap<string, string>;
+  readonly refused: ReadonlyMap<string, string>;
 }
 
 /**
@@ -88,7 +90,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     return new OpenFlowProgram(options, round);
   }
 
-  private constructor({ management, bounds, onStatus, onOthers, onUnwatched }: ProgramOptions, round: number) {
+  private constructor({ management, bounds, onStatus, onForeignChange, onUnwatched }: ProgramOptions, round: number) {
     this.#bounds = { ...programBounds, ...bounds };
     this.#state = new SwitchState(round, this.#bounds);
     this.#onStatus = onStatus;
@@ -100,17 +102,17 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
       closing: this.#closing.signal,
       serve: (client) => this.#serve(client),
       heard: (event) => {
-        if (isOthers(event)) onOthers?.();
+        if (isForeignChange(event)) onForeignChange?.();
       },
       down: (reason) => this.#down(reason),
     });
   }
 
   get status(): ProgramStatus {
-    return { connected: this.#isFilled, lastError: this.#lastError, leftOut: this.#state.leftOut };
+    return { connected: this.#isFilled, lastError: this.#lastError, refused: this.#state.leftOut };
   }
 
-  async set(parts: ReadonlyMap<string, Part | undefined>): Promise<void> {
+  async set(parts: ReadonlyMap<string, FlowSet | undefined>): Promise<void> {
     const [first] = parts.keys();
     const action = `put ${parts.size === 1 ? `part "${first}"` : `${parts.size} parts`} into the switch`;
     this.#requireOpen(action);
@@ -178,8 +180,8 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     return this.#lastError === "" ? "it has not answered yet" : this.#lastError;
   }
 
-  #place(key: string, part: Part | undefined): PlacedPart | undefined {
-    if (part !== undefined) return placePart(key, part, this.round, this.#objects.of(key));
+  #place(key: string, part: FlowSet | undefined): KeyedFlowSet | undefined {
+    if (part !== undefined) return keyFlowSet(key, part, this.round, this.#objects.of(key));
     this.#objects.release(key);
     return undefined;
   }
@@ -251,7 +253,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
 
   /** Before it is filled: whatever others change from then on is told. */
   async #watch(client: OpenFlowClient): Promise<void> {
-    const reason = await watchOthers(client);
+    const reason = await watchForeignChanges(client);
     if (reason === undefined) return;
     this.#onUnwatched?.(reason);
     this.#onUnwatched = undefined;

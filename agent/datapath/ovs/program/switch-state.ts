@@ -1,26 +1,28 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import {
   addFlow,
+  addOrModifyGroup,
   deleteFlow,
+  deleteFlows,
   deleteGroup,
   type OpenFlowClient,
   OpenFlowError,
   type OpenFlowRequest,
+  setConfig,
 } from "../../../protocols/openflow/mod.ts";
-import { Category } from "../pipeline/cookie.ts";
-import type { ProgramBounds } from "./bounds.ts";
+import { Category, cookieOf, learnedBit, roundMask } from "../pipeline/cookie.ts";
+import type { ProgramBounds } from "./connection.ts";
 import { type Drift, driftOf } from "./drift.ts";
+import { type KeyedFlowSet, messagesOf } from "./flow-set.ts";
+import { type Changes, type Difference, FlowSets } from "./flow-sets.ts";
 import { Meters } from "./meters.ts";
-import { type Changes, type Difference, Parts } from "./parts.ts";
-import { messagesOf, type PlacedPart } from "./placed-part.ts";
-import { changeRequests, forgetOtherRounds, forgetRound, readFragments, wholeRequests } from "./requests.ts";
 
 /**
  * What the switch is to have, and the bundles that bring it there. Between `fill` and the end of the connection the
  * switch has just that; a bundle whose outcome is not known ends the connection.
  */
 export class SwitchState {
-  readonly parts = new Parts();
+  readonly parts = new FlowSets();
   /** Parts that the switch refused when it was filled, and why; out of `parts` until they are set again. */
   readonly leftOut = new Map<string, string>();
   readonly #round: number;
@@ -43,7 +45,7 @@ export class SwitchState {
     for (const part of this.parts.all.values()) for (const id of part.groups.keys()) this.#groups.add(id);
     await this.#meters.learn(client);
     for (const part of this.parts.all.values()) await this.#meters.ensure(client, part.flows.values());
-    const forget = [forgetRound(this.#round)];
+    const forget = [deleteRound(this.#round)];
     const pieces = this.#pieces();
     const isWhole =
       pieces.length === 1 && (await this.#tryAll(client, [...forget, ...wholeRequests([...this.parts.all.values()])]));
@@ -101,7 +103,7 @@ export class SwitchState {
   /** Takes out the flows of all other rounds, and all groups that no part has. @throws {OpenFlowError} */
   async finish(client: OpenFlowClient): Promise<void> {
     const stale = (await client.groups()).filter(({ id }) => !this.parts.hasGroup(id));
-    const requests = [...forgetOtherRounds(this.#round), ...stale.map(({ id }) => deleteGroup(id))];
+    const requests = [...deleteOtherRounds(this.#round), ...stale.map(({ id }) => deleteGroup(id))];
     await client.bundle(requests, this.#bounds.bundleMs);
   }
 
@@ -126,8 +128,8 @@ export class SwitchState {
   }
 
   /** Parts that go into one bundle, one after the other. */
-  #pieces(): readonly ReadonlyMap<string, PlacedPart>[] {
-    const pieces: Map<string, PlacedPart>[] = [new Map()];
+  #pieces(): readonly ReadonlyMap<string, KeyedFlowSet>[] {
+    const pieces: Map<string, KeyedFlowSet>[] = [new Map()];
     let messages = 0;
     for (const [key, part] of this.parts.all) {
       const own = messagesOf(part);
@@ -141,7 +143,7 @@ export class SwitchState {
     return pieces;
   }
 
-  async #fillPiece(client: OpenFlowClient, piece: ReadonlyMap<string, PlacedPart>): Promise<void> {
+  async #fillPiece(client: OpenFlowClient, piece: ReadonlyMap<string, KeyedFlowSet>): Promise<void> {
     if (await this.#tryAll(client, wholeRequests([...piece.values()]))) return;
     for (const [key, part] of piece) {
       const refusal = await this.#try(client, wholeRequests([part]));
@@ -204,3 +206,38 @@ const oneByOne = ({ deletedFlows, addedFlows }: Difference): readonly OpenFlowRe
 /** Whether it says something of what was asked for, and not of the connection. */
 export const isRefusal = (caught: unknown): caught is OpenFlowError =>
   caught instanceof OpenFlowError && ["refused", "unsupported", "full"].includes(caught.kind);
+
+/** Groups are there before the flows that name them, and go after: with a group the switch deletes those that still do. */
+export const changeRequests = (difference: Omit<Difference, "back">): readonly OpenFlowRequest[] => [
+  ...difference.setGroups.map(addOrModifyGroup),
+  ...difference.deletedFlows.map(deleteFlow),
+  ...difference.addedFlows.map(addFlow),
+  ...difference.deletedGroups.map(deleteGroup),
+];
+
+export const wholeRequests = (parts: readonly KeyedFlowSet[]): readonly OpenFlowRequest[] => [
+  ...parts.flatMap(({ groups }) => [...groups.values()].map(addOrModifyGroup)),
+  ...parts.flatMap(({ flows }) => [...flows.values()].map(addFlow)),
+];
+
+/**
+ * Flows are to see the ports and the type of a packet in its first fragment. By itself the switch hides them there too,
+ * so that whoever cuts a packet gets it past every guard that asks for them. No packet is for a controller, but a
+ * connection that wants no byte of them is told of nothing else that others do either.
+ */
+export const readFragments: OpenFlowRequest = setConfig("nx-match", 1);
+
+/** The flows of one round. */
+export const deleteRound = (round: number): OpenFlowRequest =>
+  deleteFlows({ cookie: { value: cookieOf(round, 0), mask: roundMask } });
+
+/**
+ * The flows of all other rounds, whichever those are: a number that is not this one differs from it in one of 16 bits.
+ * That takes those without a cookie too, which nobody of ours has put there. What flows have learned stays.
+ */
+export function deleteOtherRounds(round: number): readonly OpenFlowRequest[] {
+  return Array.from({ length: 16 }, (_, i) => {
+    const bit = 1n << BigInt(48 + i);
+    return deleteFlows({ cookie: { value: ~cookieOf(round, 0) & bit, mask: bit | learnedBit } });
+  });
+}
