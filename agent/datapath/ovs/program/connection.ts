@@ -1,4 +1,4 @@
-import { pause } from "../../../../shared/async/pause.ts";
+import { pause } from "../../../../shared/async/abortable.ts";
 import { isWindows } from "../../../../shared/platform.ts";
 import {
   type ConnectionEvent,

@@ -1,4 +1,4 @@
-import { LookSoon } from "../../../../shared/async/look-soon.ts";
+import { ReconcileLoop } from "../../../../shared/async/reconcile-loop.ts";
 import type { Logger } from "../../../../shared/log.ts";
 import { isWindows } from "../../../../shared/platform.ts";
 import {
@@ -93,15 +93,15 @@ export interface DriftLoopOptions {
 const defaultEveryMs = 60_000;
 
 /**
- * Looks at the switch at a hint, and again and again: not every switch says so when somebody else deletes or changes a
- * flow, and the pod behind it would be without its network until the agent's next start.
+ * Looks at the switch when triggered, and at its interval: not every switch says so when somebody else deletes or changes
+ * a flow, and the pod behind it would be without its network until the agent's next start.
  */
-export function driftLoop({ look, logger, everyMs = defaultEveryMs }: DriftLoopOptions): LookSoon {
-  const lookAndTell = async (): Promise<void> => {
+export function driftLoop({ look, logger, everyMs = defaultEveryMs }: DriftLoopOptions): ReconcileLoop {
+  const reconcile = async (): Promise<undefined> => {
     const found = await look();
     if (found.length > 0) logger.warn("somebody else has changed the switch; it is as it should be again", { found });
   };
-  return new LookSoon({ look: lookAndTell, what: "the switch", logger, everyMs });
+  return new ReconcileLoop({ what: "the switch", reconcile, logger, everyMs, isDamped: true });
 }
 
 /** Looks at the switch itself for flows that it should have. @throws {CniError} 103 naming the first one missing */
