@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { TenantPort } from "../../agent/datapath/ovs/database/pod-rows.ts";
 import { formatIdentity } from "../../agent/datapath/ovs/database/port-identity.ts";
 import { openDatabase, type SwitchDatabase } from "../../agent/datapath/ovs/database/switch-database.ts";
 import type { PodPort } from "../../agent/datapath/ovs/overlay-node.ts";
@@ -25,7 +24,7 @@ const context = {
 } as const;
 
 /** Open vSwitch makes its device itself. */
-const pod = (number: number): PodPort & TenantPort => ({
+const pod = (number: number): PodPort => ({
   owner: { network: "pods", sandboxId: `sandbox${number}`, ifname: "eth0" },
   port: `pod${number}`,
   type: "internal",

@@ -139,7 +139,7 @@ describeWith("the program of a real switch", ["linux", "root", "openvswitch"], (
     await program.set(one("a", part([numbered(1)])));
     await expect(program.set(one("b", part([numbered(1, 9), numbered(2)])))).rejects.toMatchObject({
       code: 102,
-      message: expect.stringContaining('part "a" has the place'),
+      message: expect.stringContaining('"a" has the place'),
     });
     expect(await priorities()).toEqual([1]);
     // Together with its end, it may.

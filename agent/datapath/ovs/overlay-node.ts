@@ -10,6 +10,8 @@ export interface PodPort {
   readonly mac: string;
   readonly ips: readonly Ip[];
   readonly pod?: Pod;
+  /** VNID of its project, where projects are kept apart: the node knows it, and tells it of pods that have their port. */
+  readonly vnid?: number;
   /** CNI_NETNS of the ADD. */
   readonly netns: string;
   readonly ownLease: boolean;

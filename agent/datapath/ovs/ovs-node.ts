@@ -4,6 +4,7 @@ import { CniError } from "../../../shared/errors.ts";
 import { sameIp } from "../../../shared/net/ip.ts";
 import type { Followed } from "../../cluster/node-registry.ts";
 import { type RefusedRoute, refusedRoute } from "../routes.ts";
+import { AppliedPeers } from "./applied-peers.ts";
 import { dropNodePort } from "./database/node-bridge.ts";
 import {
   changeFilter,
@@ -17,20 +18,18 @@ import { nodeRoutes } from "./node-routes.ts";
 import { gatewayOf, sameContext, setUpNode } from "./node-set-up.ts";
 import type { OvsNodeOptions } from "./options.ts";
 import type { ConnectedPod, OverlayNode, PodPort } from "./overlay-node.ts";
-import { AppliedPeers, tunnelEnds } from "./peers.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
 import { Category } from "./pipeline/cookie.ts";
-import { baseFlows, podFlows } from "./pipeline/mod.ts";
-import { PodPorts } from "./pod-ports.ts";
+import { baseFlows } from "./pipeline/mod.ts";
+import { PodPorts, vnidFor } from "./pod-ports.ts";
 import { compareFlows, driftLoop } from "./program/drift.ts";
 import { type FlowSet, isRefusal } from "./program/flow-set.ts";
 import { MeterSupport } from "./program/meters.ts";
 import { OpenFlowProgram } from "./program/mod.ts";
 import { ServiceReconciler } from "./services/service-reconciler.ts";
 import { CachedFlows, crowdedSwitch } from "./switch-control.ts";
-import { SwitchPresence, withCniErrors, within } from "./switch-presence.ts";
-import { followVnids, vnidFor } from "./tenants.ts";
-import { TunnelNeighbours } from "./tunnel-neighbours.ts";
+import { answeredWithin, SwitchPresence, withCniErrors } from "./switch-presence.ts";
+import { TunnelNeighbours, tunnelEnds } from "./tunnel-neighbours.ts";
 
 /** Of a pod that is new while the database cannot be reached: short, so that the runtime hears of it and tries again. */
 const databaseMs = 3_000;
@@ -122,10 +121,9 @@ export class OvsNode implements OverlayNode {
 
   /** @throws {CniError} 103 where the switch lacks a flow of the pod, 11 where it cannot be reached */
   async checkFlows(owner: Owner): Promise<void> {
-    const pod = this.#ports.flowPortOf(owner);
-    if (this.#running === undefined || pod === undefined) return;
-    const { context } = this.#running;
-    await withCniErrors(() => compareFlows(this.#options.management, podFlows(context, pod)));
+    const flows = this.#ports.flowsOf(owner);
+    if (flows.length === 0) return;
+    await withCniErrors(() => compareFlows(this.#options.management, flows));
   }
 
   async disconnectPod(owner: Owner): Promise<void> {
@@ -148,7 +146,7 @@ export class OvsNode implements OverlayNode {
       return [`the database of Open vSwitch at "${database}" cannot be reached${why}`];
     }
     const { connected = false, refused = [] } = this.#running?.program.status ?? {};
-    const why = new Map(refused).get(basePartKey);
+    const why = new Map(refused).get(baseKey);
     if (connected) return why === undefined ? [] : [`the switch refuses the node's own flows (${why})`];
     return [this.#isAway];
   }
@@ -161,11 +159,11 @@ export class OvsNode implements OverlayNode {
   async degraded(): Promise<readonly string[]> {
     if (this.#running === undefined) return [];
     const { program } = this.#running;
-    const refused = new Map([...program.status.refused, ...this.#peers.refused, ...this.#ports.refused]);
-    refused.delete(basePartKey);
+    const refused = new Map([...program.status.refused, ...this.#peers.refusals, ...this.#ports.refused]);
+    refused.delete(baseKey);
     const { kind, database } = this.#options;
     const told = (sentences: Promise<readonly string[]>, action: string): Promise<readonly string[]> =>
-      within(lookMs, action, sentences).catch((caught: unknown) => [CniError.from(caught).message]);
+      answeredWithin(lookMs, action, sentences).catch((caught: unknown) => [CniError.from(caught).message]);
     const [drift, full] = await Promise.all([
       told(program.look(false), "compare the switch with what it should have"),
       told(crowdedSwitch(kind, database), "look how full connection tracking is"),
@@ -206,7 +204,7 @@ export class OvsNode implements OverlayNode {
         },
       }),
     );
-    const parts = new Map([[basePartKey, basePart(context)], ...this.#ports.adopt(context, keep)]);
+    const parts = new Map([[baseKey, baseFlowSet(context)], ...this.#ports.adopt(context, keep)]);
     await program.set(parts);
     await this.#peers.apply(program, context, this.#nodes).catch((error: unknown) => {
       logger.warn("not every other node is reached", { error: Error.isError(error) ? error.message : String(error) });
@@ -285,7 +283,7 @@ export class OvsNode implements OverlayNode {
     await this.#leaveToSwitch();
     if (!sameContext(context, this.#running.context)) {
       // Where the switch refuses, it is another context still, and is told again.
-      await program.set(new Map([[basePartKey, basePart(context)]]));
+      await program.set(new Map([[baseKey, baseFlowSet(context)]]));
       this.#running = { context, program };
       this.#peers.markDirty();
       this.#ports.follow(context, (changes) => program.set(changes));
@@ -295,7 +293,8 @@ export class OvsNode implements OverlayNode {
     if (isTold) this.#neighbours?.look();
     const isBehind = this.#isHostBehind || isTold || this.#gatewayDevice() !== this.#device;
     if (isBehind) await this.#setUpHost();
-    await followVnids(this.#ports, this.#vnids?.current);
+    const vnids = this.#vnids?.current;
+    if (vnids !== undefined) await this.#ports.followVnids(vnids);
     await this.#ports.settle();
     // What is wrong with one node, or with the way out, keeps the rest from nothing, and is tried again.
     if (kept.status === "rejected") throw kept.reason;
@@ -351,6 +350,6 @@ export class OvsNode implements OverlayNode {
 }
 
 /** Without it no pod has a network. */
-const basePartKey = "base";
+const baseKey = "base";
 
-const basePart = (context: PipelineContext): FlowSet => ({ category: Category.base, flows: baseFlows(context) });
+const baseFlowSet = (context: PipelineContext): FlowSet => ({ category: Category.base, flows: baseFlows(context) });

@@ -1,3 +1,4 @@
+import { withTimeout } from "../../../shared/async/with-timeout.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { isWindows } from "../../../shared/platform.ts";
 import { hasSystemd } from "../../../shared/systemd.ts";
@@ -19,7 +20,7 @@ const passing: ReadonlySet<string> = new Set([
 const away: readonly OpenFlowError["kind"][] = ["late", "lost", "malformed"];
 
 /** For the events of pods, of an Open vSwitch that gives no answer. */
-export const whereToLook = (): string =>
+const whereToLook = (): string =>
   `${isWindows ? '"Get-Service ovs*"' : hasSystemd() ? '"systemctl status openvswitch-switch"' : '"pgrep -a ovs-vswitchd"'} tells whether Open vSwitch runs`;
 
 /** Does it, with the errors of Open vSwitch and its database as the caller of a verb sees them. @throws {CniError} 11, 102 */
@@ -53,20 +54,11 @@ export async function allOf(work: readonly Promise<void>[]): Promise<void> {
  * @param action continues "Cannot …"
  * @throws {CniError} 11
  */
-export async function within<T>(limitMs: number, action: string, work: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => {
+export const answeredWithin = <T>(limitMs: number, action: string, work: Promise<T>): Promise<T> =>
+  withTimeout(work, limitMs, () => {
     const is = `the switch has not answered within ${limitMs} ms`;
-    late.reject(
-      new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}, wanted it to`, { details: whereToLook() }),
-    );
-  }, limitMs);
-  try {
-    return await Promise.race([work, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
+    throw new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}`, { details: whereToLook() });
+  });
 
 /** A switch that restarts is back sooner, also one with thousands of flows; one that is away for longer, nobody waits for. */
 const restartMs = 3_000;
@@ -99,18 +91,5 @@ export class SwitchPresence implements Disposable {
 
   [Symbol.dispose](): void {
     clearTimeout(this.#timer);
-  }
-}
-
-/** What comes of `work`, unless the switch stays away first. @throws what `signal` has been aborted with */
-export async function unlessAway<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  const away = Promise.withResolvers<never>();
-  const give = (): void => away.reject(signal.reason);
-  signal.addEventListener("abort", give, { once: true });
-  if (signal.aborted) give();
-  try {
-    return await Promise.race([away.promise, work]);
-  } finally {
-    signal.removeEventListener("abort", give);
   }
 }

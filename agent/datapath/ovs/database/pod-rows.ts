@@ -3,16 +3,13 @@ import type { Owner } from "../../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { insertPort, removePorts, Transaction, transactAndApply } from "../../../protocols/ovsdb/mod.ts";
 import type { PodPort } from "../overlay-node.ts";
-import { formatIdentity, ownerOf, type PortIdentity, parseIdentity } from "./port-identity.ts";
+import { formatIdentity, ownerOf, parseIdentity } from "./port-identity.ts";
 import { interfaceNamed, type PortRow, portNamed, portsOf, type SwitchDatabase } from "./switch-database.ts";
-
-/** A pod's port with the VNID of its project. */
-export type TenantPort = PodPort & Pick<PortIdentity, "vnid">;
 
 export interface PodRow {
   readonly row: PortRow;
   readonly owner: Owner;
-  readonly port: TenantPort | undefined;
+  readonly port: PodPort | undefined;
 }
 
 /** The rows of pods' ports in the database of the switch. */
@@ -30,15 +27,10 @@ export class PodRows {
   all(): readonly PodRow[] {
     return portsOf(this.#db.view, this.#bridge).flatMap((row) => {
       const owner = ownerOf(row.external_ids);
-      const identity = parseIdentity(row.external_ids);
       if (owner === undefined) return [];
-      return [
-        {
-          row,
-          owner,
-          port: identity === undefined ? undefined : { ...identity, port: row.name, ...this.#typeOf(row.name) },
-        },
-      ];
+      const identity = parseIdentity(row.external_ids);
+      const port = identity === undefined ? undefined : { ...identity, port: row.name, ...this.#typeOf(row.name) };
+      return [{ row, owner, port }];
     });
   }
 
@@ -84,7 +76,7 @@ export class PodRows {
    * @throws {OvsdbError}
    * @throws {CniError} 102 where the name is taken by a port of somebody else
    */
-  async put(port: TenantPort, number: number): Promise<void> {
+  async put(port: PodPort, number: number): Promise<void> {
     await this.#removeEarlier(port);
     const action = `add the port "${port.port}" of sandbox "${port.owner.sandboxId}"`;
     const transaction = new Transaction(action);
@@ -124,7 +116,7 @@ export class PodRows {
     await this.#db.transact(transaction, timeoutMs);
   }
 
-  async #removeEarlier({ port, owner, device }: TenantPort): Promise<void> {
+  async #removeEarlier({ port, owner, device }: PodPort): Promise<void> {
     const named = portNamed(this.#db.view, port);
     const rows = this.all();
     if (named !== undefined && !rows.some(({ row }) => row._uuid === named._uuid)) throw nameTaken(port, owner);

@@ -13,11 +13,8 @@ export const roleIds = (role: PortRole): Readonly<Record<string, string>> => ({ 
 /** `undefined` where a port is somebody else's. */
 export const roleOf = (ids: ReadonlyMap<string, string>): string | undefined => ids.get(roleKey);
 
-/** What the database keeps of a pod's port, beside its name. */
-export interface PortIdentity extends Omit<PodPort, "port" | "type"> {
-  /** Of its project, where projects are kept apart. */
-  readonly vnid: number;
-}
+/** What the database keeps of a pod's port, beside its name and type. */
+type PortIdentity = Omit<PodPort, "port" | "type">;
 
 const key = {
   network: "pipette-network",
@@ -43,7 +40,7 @@ export function formatIdentity(identity: PortIdentity): Readonly<Record<string, 
     [key.sandbox]: owner.sandboxId,
     [key.ifname]: owner.ifname,
     [key.ownLease]: String(ownLease),
-    [key.vnid]: String(vnid),
+    [key.vnid]: String(vnid ?? 0),
     [key.mac]: mac,
     [key.ips]: ips.map(formatIp).join(","),
     [key.netns]: netns,

@@ -1,5 +1,7 @@
 import { pause } from "../../../../shared/async/abortable.ts";
+import { Backoff } from "../../../../shared/async/backoff.ts";
 import { isWindows } from "../../../../shared/platform.ts";
+import { reasonOf } from "../../../../shared/reason.ts";
 import {
   type ConnectionEvent,
   OpenFlowClient,
@@ -57,8 +59,8 @@ export async function keepConnected({
   const address = parseAddress(management, isWindows);
   const timing = { connectMs: bounds.answerMs, requestMs: bounds.answerMs, idleMs: bounds.idleMs };
   const options = { ...timing, onEvent: heard };
+  const backoff = new Backoff({ firstMs: bounds.retryFirstMs, longestMs: bounds.retryMaxMs });
   let goneAt = performance.now();
-  let pauseMs: number = bounds.retryFirstMs;
   while (!closing.aborted) {
     const beganAt = performance.now();
     try {
@@ -68,13 +70,14 @@ export async function keepConnected({
       if (closing.aborted) close();
       await serve(client).finally(() => closing.removeEventListener("abort", close));
     } catch (caught) {
-      down(caught instanceof Error ? caught.message : String(caught));
+      down(reasonOf(caught));
     }
     const now = performance.now();
     // A switch that takes connections and ends them at once is no better than none.
-    if (now - beganAt > bounds.retryMaxMs) [goneAt, pauseMs] = [now, bounds.retryFirstMs];
-    else if (now - goneAt > bounds.retryBriskMs) pauseMs = Math.min(2 * pauseMs, bounds.retryMaxMs);
-    await pause(pauseMs, closing);
+    if (now - beganAt > bounds.retryMaxMs) goneAt = now;
+    // It may be restarting.
+    if (now - goneAt <= bounds.retryBriskMs) backoff.reset();
+    await pause(backoff.next(), closing);
   }
 }
 

@@ -24,7 +24,7 @@ export interface Drift {
   readonly foreign: readonly Flow[];
   /** That are not there, or have other buckets. */
   readonly groups: readonly OpenFlowGroup[];
-  /** Numbers of those that no part has. */
+  /** Numbers of those that no flow set has. */
   readonly foreignGroups: readonly number[];
   /** As they should be, of those that are others. */
   readonly meters: readonly OpenFlowMeter[];
@@ -37,9 +37,9 @@ export interface SwitchContents {
   readonly meters: readonly OpenFlowMeter[];
 }
 
-export function driftOf(parts: FlowSets, round: number, { flows, groups, meters }: SwitchContents): Drift {
-  const missing = new Map([...parts.all.values()].flatMap((part) => [...part.flows]));
-  const missingGroups = new Map([...parts.all.values()].flatMap((part) => [...part.groups]));
+export function driftOf(flowSets: FlowSets, round: number, { flows, groups, meters }: SwitchContents): Drift {
+  const missing = new Map([...flowSets.all.values()].flatMap((flowSet) => [...flowSet.flows]));
+  const missingGroups = new Map([...flowSets.all.values()].flatMap((flowSet) => [...flowSet.groups]));
   const foreign: Flow[] = [];
   for (const flow of flows) {
     if (isLearned(flow.cookie)) continue;
@@ -79,7 +79,7 @@ export function driftText({ missing, foreign, groups, foreignGroups, meters }: D
 
 const count = (all: readonly unknown[], what: string): string => `${all.length} ${what}${all.length === 1 ? "" : "s"}`;
 
-/** Flows that several parts share are there once, with the cookie of one of them. */
+/** Flows that several flow sets share are there once, with the cookie of one of them. */
 const textOf = (flow: Flow): string => flowText({ ...flow, cookie: 0n, flags: [] });
 
 export interface DriftLoopOptions {

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { type Flow, flow, group, match, output, toGroup } from "../../../protocols/openflow/mod.ts";
 import { Category } from "../pipeline/cookie.ts";
 import { keyFlowSet } from "./flow-set.ts";
-import { type Changes, FlowSets } from "./flow-sets.ts";
+import { FlowSets, type KeyedChanges } from "./flow-sets.ts";
 
 const numbered = (priority: number, port = 1): Flow =>
   flow({ table: 5, priority, match: match().set("in_port", 2).build(), actions: [output(port)] });
@@ -13,10 +13,11 @@ const part = (key: string, flows: readonly Flow[], groups: readonly number[] = [
     1,
     7,
   );
-const changes = (...of: readonly (readonly [string, ReturnType<typeof part> | undefined])[]): Changes => new Map(of);
+const changes = (...of: readonly (readonly [string, ReturnType<typeof part> | undefined])[]): KeyedChanges =>
+  new Map(of);
 
 /** Priorities and ports of flows, and numbers of groups, that a change brings and takes. */
-function told(parts: FlowSets, given: Changes): Record<string, readonly number[]> {
+function told(parts: FlowSets, given: KeyedChanges): Record<string, readonly number[]> {
   const { addedFlows, deletedFlows, setGroups, deletedGroups } = parts.apply(given);
   const told = {
     added: addedFlows.map(({ priority }) => priority),
@@ -66,11 +67,11 @@ test("a place of another is refused, and nothing has changed then", () => {
   parts.apply(changes(["a", part("a", [numbered(1)], [7])], ["b", part("b", [numbered(2)])]));
   const before = new Map(parts.all);
   for (const wrong of [part("c", [numbered(3), numbered(1, 9)]), part("c", [toSeven], [7])]) {
-    expect(() => parts.apply(changes(["b", undefined], ["c", wrong]))).toThrow('part "a" has the place of its');
+    expect(() => parts.apply(changes(["b", undefined], ["c", wrong]))).toThrow('"a" has the place of its');
     expect(new Map(parts.all)).toEqual(before);
   }
   // What the refused change would have freed is still taken, and what it would have taken is free.
-  expect(() => parts.apply(changes(["d", part("d", [numbered(2, 9)])]))).toThrow('part "b"');
+  expect(() => parts.apply(changes(["d", part("d", [numbered(2, 9)])]))).toThrow('"b" has');
   expect(told(parts, changes(["d", part("d", [numbered(3)])]))).toEqual({ added: [3] });
 });
 
@@ -78,9 +79,9 @@ test("a change that is refused over a group leaves that group to who has it", ()
   const parts = new FlowSets();
   parts.apply(changes(["a", part("a", [], [7])]));
   // Whatever the refused change had before, and whatever it claimed before it met the conflict.
-  expect(() => parts.apply(changes(["b", part("b", [], [8, 7])]))).toThrow('part "a" has the place of its group 7');
+  expect(() => parts.apply(changes(["b", part("b", [], [8, 7])]))).toThrow('"a" has the place of its group 7');
   expect([parts.hasGroup(7), parts.hasGroup(8)]).toEqual([true, false]);
-  expect(() => parts.apply(changes(["c", part("c", [], [7])]))).toThrow('part "a"');
+  expect(() => parts.apply(changes(["c", part("c", [], [7])]))).toThrow('"a" has');
   // And goes with that one alone.
   expect(told(parts, changes(["b", part("b", [], [8])]))).toEqual({ groups: [8] });
   expect(told(parts, changes(["a", undefined]))).toEqual({ withoutGroups: [7] });

@@ -15,9 +15,16 @@ import {
   watchForeignChanges,
 } from "./connection.ts";
 import { type Drift, driftText } from "./drift.ts";
-import { type FlowSet, type KeyedFlowSet, keyFlowSet, messagesOf, type SwitchProgram } from "./flow-set.ts";
-import type { Changes } from "./flow-sets.ts";
-import { Call, type Change, WaitingChanges } from "./pending-changes.ts";
+import {
+  type FlowSet,
+  type FlowSetChanges,
+  type KeyedFlowSet,
+  keyFlowSet,
+  messagesOf,
+  type SwitchProgram,
+} from "./flow-set.ts";
+import type { KeyedChanges } from "./flow-sets.ts";
+import { PendingCall, type PendingChange, PendingChanges } from "./pending-changes.ts";
 import { StableIds } from "./stable-ids.ts";
 import { isRefusal, SwitchState } from "./switch-state.ts";
 
@@ -46,7 +53,7 @@ export interface ProgramStatus {
   readonly connected: boolean;
   /** Why it was not, the last time; empty where it always was. */
   readonly lastError: string;
-  /** Parts that the switch refused when it was filled anew, with the reason. */
+  /** Flow sets that the switch refused when it was filled anew, with the reason. */
   readonly refused: ReadonlyMap<string, string>;
 }
 
@@ -63,8 +70,8 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   readonly #onStatus: ((status: ProgramStatus) => void) | undefined;
   readonly #closing = new AbortController();
   readonly #running: Promise<void>;
-  readonly #waiting = new WaitingChanges();
-  #finishing: Call | undefined;
+  readonly #waiting = new PendingChanges();
+  #finishing: PendingCall | undefined;
   /** Those that wait for a look at the switch. */
   #looking: Look[] = [];
   /** The flows of earlier rounds have gone: what is not this round's is somebody else's since. */
@@ -112,30 +119,33 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     return { connected: this.#isFilled, lastError: this.#lastError, refused: this.#state.leftOut };
   }
 
-  async set(parts: ReadonlyMap<string, FlowSet | undefined>): Promise<void> {
-    const [first] = parts.keys();
-    const action = `put ${parts.size === 1 ? `part "${first}"` : `${parts.size} parts`} into the switch`;
+  async set(given: FlowSetChanges): Promise<void> {
+    const [first] = given.keys();
+    const action = `put ${given.size === 1 ? `"${first}"` : `${given.size} sets of flows`} into the switch`;
     this.#requireOpen(action);
-    const changes = new Map([...parts].map(([key, part]) => [key, this.#place(key, part)]));
+    const changes = new Map([...given].map(([key, flowSet]) => [key, this.#place(key, flowSet)]));
     if (!this.#isUp) this.#keep(changes);
     this.#requireRoom(action);
-    const messages = [...changes.values()].reduce((sum, part) => sum + (part === undefined ? 1 : messagesOf(part)), 0);
-    const call = new Call(action, this.#bounds.setMs, () => this.#problem);
+    const messages = [...changes.values()].reduce(
+      (sum, flowSet) => sum + (flowSet === undefined ? 1 : messagesOf(flowSet)),
+      0,
+    );
+    const call = new PendingCall(action, this.#bounds.setMs, () => this.#problem);
     this.#waiting.add({ changes, messages, call, isKept: !this.#isUp });
     this.#wake.resolve();
     return call.done;
   }
 
   /**
-   * Said once all parts of this start are in: flows of earlier rounds go, and groups that no part names. What fails now
-   * is done as soon as the switch can be reached all the same. @throws {CniError} 11
+   * Said once all flow sets of this start are in: flows of earlier rounds go, and groups that no flow set names. What
+   * fails now is done as soon as the switch can be reached all the same. @throws {CniError} 11
    */
   async finishRound(): Promise<void> {
     const action = "take the flows of earlier rounds out of the switch";
     this.#requireOpen(action);
     // One whose time was up is still to be done, and this call may be in time for it.
     if (this.#finishing?.isOver !== false) {
-      this.#finishing = new Call(action, this.#bounds.finishMs, () => this.#problem);
+      this.#finishing = new PendingCall(action, this.#bounds.finishMs, () => this.#problem);
     }
     this.#wake.resolve();
     return this.#finishing.done;
@@ -180,14 +190,14 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     return this.#lastError === "" ? "it has not answered yet" : this.#lastError;
   }
 
-  #place(key: string, part: FlowSet | undefined): KeyedFlowSet | undefined {
-    if (part !== undefined) return keyFlowSet(key, part, this.round, this.#objects.of(key));
+  #place(key: string, flowSet: FlowSet | undefined): KeyedFlowSet | undefined {
+    if (flowSet !== undefined) return keyFlowSet(key, flowSet, this.round, this.#objects.of(key));
     this.#objects.release(key);
     return undefined;
   }
 
-  /** @throws {CniError} 102 where it contradicts another part */
-  #keep(changes: Changes): void {
+  /** @throws {CniError} 102 where it contradicts another flow set */
+  #keep(changes: KeyedChanges): void {
     const kept = this.#state.keep(changes);
     if (kept instanceof CniError) throw kept;
   }
@@ -259,7 +269,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     this.#onUnwatched = undefined;
   }
 
-  #end(changes: Changes, call: Call): void {
+  #end(changes: KeyedChanges, call: PendingCall): void {
     const refused = [...changes.keys()].find((key) => this.#state.leftOut.has(key));
     if (refused === undefined) call.end();
     else call.fail(new CniError(CniCode.interfaceFailure, this.#state.leftOut.get(refused) ?? ""));
@@ -280,7 +290,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     }
   }
 
-  async #put(client: OpenFlowClient, batch: readonly Change[]): Promise<CniError | undefined> {
+  async #put(client: OpenFlowClient, batch: readonly PendingChange[]): Promise<CniError | undefined> {
     // Where this throws the connection has gone, and nobody knows whether the switch has it.
     for (const change of batch) change.isKept = true;
     const refusal = await this.#state.put(client, new Map(batch.flatMap(({ changes }) => [...changes])));

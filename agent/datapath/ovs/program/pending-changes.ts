@@ -1,8 +1,8 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
-import type { Changes } from "./flow-sets.ts";
+import type { KeyedChanges } from "./flow-sets.ts";
 
 /** A call that waits for the switch: it ends once, with the switch's answer or when its time is up. */
-export class Call {
+export class PendingCall {
   readonly done: Promise<void>;
   readonly #settled = Promise.withResolvers<void>();
   readonly #timer: ReturnType<typeof setTimeout>;
@@ -40,38 +40,38 @@ export class Call {
 }
 
 /** One call of `set`. */
-export interface Change {
-  readonly changes: Changes;
+export interface PendingChange {
+  readonly changes: KeyedChanges;
   /** Flows and groups that it may bring. */
   readonly messages: number;
-  readonly call: Call;
+  readonly call: PendingCall;
   /** What it changes is kept: it has to get to the switch, whatever the call hears. */
   isKept: boolean;
 }
 
-/** Changes that the switch has not taken yet, in the order in which they came. */
-export class WaitingChanges implements Iterable<Change> {
-  readonly #changes: Change[] = [];
+/** KeyedChanges that the switch has not taken yet, in the order in which they came. */
+export class PendingChanges implements Iterable<PendingChange> {
+  readonly #changes: PendingChange[] = [];
 
   get count(): number {
     return this.#changes.length;
   }
 
-  [Symbol.iterator](): Iterator<Change> {
+  [Symbol.iterator](): Iterator<PendingChange> {
     return this.#changes.values();
   }
 
-  add(change: Change): void {
+  add(change: PendingChange): void {
     this.#changes.push(change);
   }
 
   /** The first ones, out of the queue. */
-  take(count: number): readonly Change[] {
+  take(count: number): readonly PendingChange[] {
     return this.#changes.splice(0, count);
   }
 
   /** The first ones, in the queue still, that go into one bundle together; one at least, if there is any. */
-  batch(mostMessages: number): readonly Change[] {
+  batch(mostMessages: number): readonly PendingChange[] {
     let messages = 0;
     const tooFar = this.#changes.findIndex((change) => {
       messages += change.messages;

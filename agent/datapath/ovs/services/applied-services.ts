@@ -1,41 +1,42 @@
 import type { Logger } from "../../../../shared/log.ts";
 import { firstOf, formatIp, type Ip, lastOf } from "../../../../shared/net/ip.ts";
 import type { PipelineContext } from "../pipeline/context.ts";
-import type { FlowSet } from "../program/flow-set.ts";
+import { AppliedRecord } from "../program/applied-record.ts";
+import type { FlowSet, FlowSetChanges } from "../program/flow-set.ts";
 import { StableIds } from "../program/mod.ts";
 import { hasSameAddress, isSame, maxEndpoints, normalised, type Service, type ServiceChange } from "./service.ts";
 import { hairpinFlowSet, serviceFlowSet } from "./service-flows.ts";
 
-interface Kept {
+interface AppliedService {
   /** As the switch has it. */
   readonly service: Service;
   /** As the source gave it: mostly the next state has it again. */
   readonly given: Service;
 }
 
-/** Own pods that are endpoints, and how many of the services' endpoints each one is. */
-type LocalCounts = Map<string, { readonly ip: Ip; count: number }>;
-
-interface Step {
-  readonly parts: ReadonlyMap<string, FlowSet | undefined>;
-  /** The switch has it. */
-  keep(): void;
-  /** It may get it, or not: all of it is a change again until it is known. */
-  doubt(): void;
+/** An own pod that is an endpoint, and how many of the services' endpoints it is. */
+interface LocalEndpoint {
+  readonly ip: Ip;
+  readonly count: number;
 }
 
-/** What the switch has of services, and what a change of them means for it. */
+interface Step {
+  readonly changes: FlowSetChanges;
+  /** The switch has it. */
+  confirm(): void;
+  /** The switch may get it, or not: all of it is a change again until it is known. */
+  markDirty(): void;
+}
+
+/** What the switch's program has of services, and what a change of them means for it. */
 export class AppliedServices {
   /** First and last address: it is asked of each endpoint. */
   readonly #podBlocks: readonly (readonly [Ip, Ip])[];
   readonly #logger: Logger;
-  readonly #kept = new Map<string, Kept>();
-  readonly #numbers = new StableIds();
-  /** Of the kept services. */
-  readonly #local = new Map<string, number>();
-  /** Services, and own pods that are endpoints, of which the switch may have something else than what is kept. */
-  readonly #doubtful = new Set<string>();
-  readonly #doubtfulLocal = new Map<string, Ip>();
+  readonly #services = new AppliedRecord<AppliedService>();
+  /** Of the services that are applied. */
+  readonly #local = new AppliedRecord<LocalEndpoint>();
+  readonly #groupNumbers = new StableIds();
 
   constructor(context: Pick<PipelineContext, "podSubnets">, logger: Logger) {
     this.#podBlocks = context.podSubnets.map((subnet) => [firstOf(subnet), lastOf(subnet)]);
@@ -47,83 +48,90 @@ export class AppliedServices {
    * places, and no two can have the same one in between.
    */
   *changesTo(services: ReadonlyMap<string, Service>): Generator<ServiceChange> {
-    for (const [key, { service: before, given }] of [...this.#kept]) {
+    for (const [key, { service: before, given }] of [...this.#services.entries()]) {
       const after = services.get(key);
       if (after === undefined || !hasSameAddress(after, before)) yield { key, given, before, after: undefined };
     }
     for (const [key, given] of services) {
-      const kept = this.#kept.get(key);
-      const isSure = kept !== undefined && !this.#doubtful.has(key);
-      if (isSure && isSame(given, kept.given)) continue;
+      if (this.#services.isApplied(key, (applied) => isSame(given, applied.given))) continue;
       const after = normalised(given);
-      if (isSure && isSame(after, kept.service)) continue;
-      if (after.endpoints.length < given.endpoints.length) this.#tellOfOthers(given, after);
-      const before = kept !== undefined && hasSameAddress(after, kept.service) ? kept.service : undefined;
+      if (this.#services.isApplied(key, ({ service }) => isSame(after, service))) continue;
+      if (after.endpoints.length < given.endpoints.length) this.#logLeftOut(given, after);
+      const applied = this.#services.get(key)?.service;
+      const before = applied !== undefined && hasSameAddress(after, applied) ? applied : undefined;
       yield { key, given, before, after };
     }
   }
 
-  #tellOfOthers({ key, endpoints }: Service, after: Service): void {
+  #logLeftOut({ key, endpoints }: Service, after: Service): void {
     const wanted = `${maxEndpoints} at the most, each once and of the service's family`;
     this.#logger.warn(`Cannot give service "${key}" all endpoints: it has ${endpoints.length}, wanted ${wanted}`, {
       taken: after.endpoints.length,
     });
   }
 
-  /** What these changes set in the switch's program; once that has answered, `keep` or `doubt` is to be called. */
+  /** What these changes set in the switch's program; once that has answered, `confirm` or `markDirty` is to be called. */
   step(changes: readonly ServiceChange[]): Step {
-    const parts = new Map<string, FlowSet | undefined>();
+    const flowSets = new Map<string, FlowSet | undefined>();
     for (const { key, after } of changes) {
-      parts.set(`service/${key}`, after === undefined ? undefined : serviceFlowSet(after, this.#numbers.of(key)));
+      flowSets.set(
+        `service/${key}`,
+        after === undefined ? undefined : serviceFlowSet(after, this.#groupNumbers.of(key)),
+      );
     }
     const local = this.#localAfter(changes);
     for (const [name, { ip, count }] of local) {
-      const before = this.#local.get(name) ?? 0;
-      const isSure = !this.#doubtfulLocal.has(name);
-      if (isSure && before > 0 === count > 0) continue;
-      parts.set(`service-hairpin/${name}`, count > 0 ? hairpinFlowSet(ip) : undefined);
+      if (this.#local.isApplied(name, (applied) => applied.count > 0 === count > 0)) continue;
+      flowSets.set(`service-hairpin/${name}`, count > 0 ? hairpinFlowSet(ip) : undefined);
     }
-    return { parts, keep: () => this.#keep(changes, local), doubt: () => this.#doubt(changes, local) };
+    return {
+      changes: flowSets,
+      confirm: () => this.#confirm(changes, local),
+      markDirty: () => this.#markDirty(changes, local),
+    };
   }
 
-  #doubt(changes: readonly ServiceChange[], local: LocalCounts): void {
-    // Those that are new are kept, so that they go if the source has them no more.
-    const added = changes.filter(({ key, after }) => after !== undefined && !this.#kept.has(key));
+  #confirm(changes: readonly ServiceChange[], local: ReadonlyMap<string, LocalEndpoint>): void {
+    this.#count(local);
+    for (const { key, given, after } of changes) {
+      if (after !== undefined) {
+        this.#services.set(key, { service: after, given });
+        continue;
+      }
+      this.#services.delete(key);
+      this.#groupNumbers.release(key);
+    }
+  }
+
+  #markDirty(changes: readonly ServiceChange[], local: ReadonlyMap<string, LocalEndpoint>): void {
+    // Those that are new are recorded, so that they go if the source has them no more.
+    const added = changes.filter(({ key, after }) => after !== undefined && this.#services.get(key) === undefined);
     this.#count(this.#localAfter(added));
-    for (const { key, given, after } of added) if (after !== undefined) this.#kept.set(key, { service: after, given });
-    for (const { key } of changes) this.#doubtful.add(key);
-    for (const [name, { ip }] of local) this.#doubtfulLocal.set(name, ip);
+    for (const { key, given, after } of added) {
+      if (after !== undefined) this.#services.set(key, { service: after, given });
+    }
+    this.#services.markDirty(changes.map(({ key }) => key));
+    for (const [name, { ip }] of local)
+      if (this.#local.get(name) === undefined) this.#local.set(name, { ip, count: 0 });
+    this.#local.markDirty(local.keys());
   }
 
-  #count(local: LocalCounts): void {
-    for (const [name, { count }] of local) {
-      if (count > 0) this.#local.set(name, count);
+  #count(local: ReadonlyMap<string, LocalEndpoint>): void {
+    for (const [name, endpoint] of local) {
+      if (endpoint.count > 0) this.#local.set(name, endpoint);
       else this.#local.delete(name);
     }
   }
 
-  #keep(changes: readonly ServiceChange[], local: LocalCounts): void {
-    this.#count(local);
-    this.#doubtfulLocal.clear();
-    for (const { key } of changes) this.#doubtful.delete(key);
-    for (const { key, given, after } of changes) {
-      if (after !== undefined) this.#kept.set(key, { service: after, given });
-      else this.#kept.delete(key);
-    }
-    for (const { key } of changes) if (!this.#kept.has(key)) this.#numbers.release(key);
-  }
-
-  #localAfter(changes: readonly ServiceChange[]): LocalCounts {
-    const counts: LocalCounts = new Map(
-      [...this.#doubtfulLocal].map(([name, ip]) => [name, { ip, count: this.#local.get(name) ?? 0 }]),
-    );
+  /** Of those that the changes concern, and of dirty ones. */
+  #localAfter(changes: readonly ServiceChange[]): ReadonlyMap<string, LocalEndpoint> {
+    const counts = new Map<string, LocalEndpoint>(this.#local.dirty());
     const add = (service: Service | undefined, by: number): void => {
       for (const { ip } of service?.endpoints ?? []) {
         if (!this.#isLocal(ip)) continue;
         const name = formatIp(ip);
-        const found = counts.get(name) ?? { ip, count: this.#local.get(name) ?? 0 };
-        found.count += by;
-        counts.set(name, found);
+        const { count } = counts.get(name) ?? this.#local.get(name) ?? { count: 0 };
+        counts.set(name, { ip, count: count + by });
       }
     };
     for (const { before, after } of changes) {

@@ -1,8 +1,9 @@
+import { withTimeout } from "../../../../shared/async/with-timeout.ts";
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import type { Logger } from "../../../../shared/log.ts";
 import type { Cidr } from "../../../../shared/net/ip.ts";
 import type { PipelineContext } from "../pipeline/context.ts";
-import type { FlowSet, SwitchProgram } from "../program/flow-set.ts";
+import type { FlowSetChanges, SwitchProgram } from "../program/flow-set.ts";
 import { AppliedServices } from "./applied-services.ts";
 import { ConntrackFlusher } from "./conntrack-flusher.ts";
 import { goneEndpoints, type Service, type ServiceChange, type ServiceSource, sizeOf } from "./service.ts";
@@ -35,11 +36,11 @@ type Outcome = "done" | keyof typeof retryMs;
  */
 export class ServiceReconciler implements AsyncDisposable {
   readonly #options: ServiceReconcilerOptions;
-  readonly #parts: AppliedServices;
+  readonly #applied: AppliedServices;
   readonly #subscription: Disposable;
   readonly #heard = Promise.withResolvers<void>();
   readonly #first = Promise.withResolvers<void>();
-  readonly #gone: ConntrackFlusher;
+  readonly #flusher: ConntrackFlusher;
   #wanted: ReadonlyMap<string, Service> | undefined;
   #working: Promise<void> | undefined;
   #retry: ReturnType<typeof setTimeout> | undefined;
@@ -48,9 +49,9 @@ export class ServiceReconciler implements AsyncDisposable {
 
   constructor(options: ServiceReconcilerOptions) {
     this.#options = options;
-    this.#parts = new AppliedServices(options.context, options.logger);
-    this.#gone = new ConntrackFlusher(options);
-    this.#subscription = options.source.subscribe((services) => this.#want(services));
+    this.#applied = new AppliedServices(options.context, options.logger);
+    this.#flusher = new ConntrackFlusher(options);
+    this.#subscription = options.source.subscribe((services) => this.#follow(services));
   }
 
   /** Resolves once the source's first state, and all that came until now, is in the switch as far as it took that. */
@@ -61,8 +62,8 @@ export class ServiceReconciler implements AsyncDisposable {
 
   /** As `settled` at the agent's start, but with a bound: a source or a switch that does not answer keeps no pod waiting. */
   async initialSync(): Promise<void> {
-    await atMost(beginMs.source, this.#heard.promise);
-    if (this.#working !== undefined) await atMost(beginMs.switch, this.synced());
+    await withTimeout(this.#heard.promise, beginMs.source, () => undefined);
+    if (this.#working !== undefined) await withTimeout(this.synced(), beginMs.switch, () => undefined);
   }
 
   /** The switch keeps what it has: pods go on while no agent runs. What it is being told now ends with its program. */
@@ -70,10 +71,10 @@ export class ServiceReconciler implements AsyncDisposable {
     this.#isEnded = true;
     this.#subscription[Symbol.dispose]();
     clearTimeout(this.#retry);
-    await this.#gone[Symbol.asyncDispose]();
+    await this.#flusher[Symbol.asyncDispose]();
   }
 
-  #want(services: ReadonlyMap<string, Service>): void {
+  #follow(services: ReadonlyMap<string, Service>): void {
     this.#wanted = services;
     this.#heard.resolve();
     this.#working ??= this.#work().finally(() => {
@@ -88,7 +89,7 @@ export class ServiceReconciler implements AsyncDisposable {
       const services = this.#wanted;
       this.#wanted = undefined;
       clearTimeout(this.#retry);
-      const outcome = await this.#bring(services);
+      const outcome = await this.#reconcile(services);
       if (outcome !== "done") this.#tryAgain(services, retryMs[outcome]);
       this.#first.resolve();
     }
@@ -96,14 +97,14 @@ export class ServiceReconciler implements AsyncDisposable {
 
   #tryAgain(services: ReadonlyMap<string, Service>, inMs: number): void {
     if (this.#isEnded) return;
-    this.#retry = setTimeout(() => this.#want(this.#wanted ?? services), inMs);
+    this.#retry = setTimeout(() => this.#follow(this.#wanted ?? services), inMs);
     this.#retry.unref();
   }
 
   /** Bundle by bundle, until all is in, the switch is away, or there is something newer. */
-  async #bring(services: ReadonlyMap<string, Service>): Promise<Outcome> {
+  async #reconcile(services: ReadonlyMap<string, Service>): Promise<Outcome> {
     let outcome = this.#hasBase ? "done" : await this.#base();
-    for (const changes of bundlesOf(this.#parts.changesTo(services))) {
+    for (const changes of bundlesOf(this.#applied.changesTo(services))) {
       if (outcome === "away" || this.#wanted !== undefined || this.#isEnded) break;
       outcome = worse(outcome, await this.#apply(changes));
     }
@@ -111,8 +112,8 @@ export class ServiceReconciler implements AsyncDisposable {
   }
 
   async #base(): Promise<Outcome> {
-    const part = noServiceFlowSet(this.#options.cidrs);
-    const outcome = await this.#set(() => new Map([["services", part]]), "the addresses of services");
+    const flowSet = noServiceFlowSet(this.#options.cidrs);
+    const outcome = await this.#set(() => new Map([["services", flowSet]]), "the addresses of services");
     this.#hasBase = outcome === "done";
     return outcome;
   }
@@ -121,28 +122,24 @@ export class ServiceReconciler implements AsyncDisposable {
   async #apply(changes: readonly ServiceChange[]): Promise<Outcome> {
     const names = changes.length === 1 ? `service "${changes[0]?.key}"` : `${changes.length} services`;
     let step: ReturnType<AppliedServices["step"]> | undefined;
-    const parts = () => {
-      step = this.#parts.step(changes);
-      return step.parts;
+    const make = (): FlowSetChanges => {
+      step = this.#applied.step(changes);
+      return step.changes;
     };
-    const outcome = await this.#set(parts, names, changes.length > 1);
+    const outcome = await this.#set(make, names, changes.length > 1);
     if (outcome === "done") {
-      step?.keep();
-      this.#gone.add(changes.flatMap(goneEndpoints));
+      step?.confirm();
+      this.#flusher.add(changes.flatMap(goneEndpoints));
     }
     // The program keeps it for the next connection, if it has room and the switch does not refuse it then.
-    if (outcome === "away") step?.doubt();
+    if (outcome === "away") step?.markDirty();
     if (outcome !== "refused" || changes.length <= 1 || this.#isEnded) return outcome;
     const middle = changes.length >> 1;
     const first = await this.#apply(changes.slice(0, middle));
     return first === "away" ? first : worse(first, await this.#apply(changes.slice(middle)));
   }
 
-  async #set(
-    make: () => ReadonlyMap<string, FlowSet | undefined>,
-    what: string,
-    isSearching = false,
-  ): Promise<Outcome> {
+  async #set(make: () => FlowSetChanges, what: string, isSearching = false): Promise<Outcome> {
     const { program, logger } = this.#options;
     try {
       await program.set(make());
@@ -158,17 +155,6 @@ export class ServiceReconciler implements AsyncDisposable {
 
 const worse = (one: Outcome, other: Outcome): Outcome =>
   (["away", "refused"] as const).find((outcome) => one === outcome || other === outcome) ?? "done";
-
-/** Waits no longer than this, and then goes on. */
-async function atMost(ms: number, work: Promise<void>): Promise<void> {
-  const { promise: over, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
-  try {
-    await Promise.race([work, over]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
 
 function* bundlesOf(changes: Iterable<ServiceChange>): Generator<readonly ServiceChange[]> {
   let bundle: ServiceChange[] = [];

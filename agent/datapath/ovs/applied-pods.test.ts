@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { parseCidr, parseIp } from "../../../shared/net/ip.ts";
+import { AppliedPods, type PodOnSwitch } from "./applied-pods.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
-import { AppliedPods, type FlowPort } from "./pod-parts.ts";
 
 const context: PipelineContext = {
   mode: "encap",
@@ -11,7 +11,7 @@ const context: PipelineContext = {
   podSubnets: [parseCidr("10.1.0.0/24")!],
   multitenant: false,
 };
-const port = (ofport: number, last = 5): FlowPort => ({
+const port = (ofport: number, last = 5): PodOnSwitch => ({
   ofport,
   mac: `02:00:00:00:01:0${last}`,
   ips: [parseIp(`10.1.0.${last}`)!],
@@ -25,8 +25,8 @@ test("a pod is told once, again where it has changed, and gone only if it was to
   expect(told(pods.changed(context, [["a", port(1)]]))).toEqual(["pod/a set"]);
   expect(told(pods.changed(context, [["a", port(1)]]))).toEqual([]);
   expect(told(pods.changed(context, [["a", port(2)]]))).toEqual(["pod/a set"]);
-  expect(told(pods.gone(["a", "b"]))).toEqual(["pod/a gone"]);
-  expect(told(pods.gone(["a"]))).toEqual([]);
+  expect(told(pods.removed(["a", "b"]))).toEqual(["pod/a gone"]);
+  expect(told(pods.removed(["a"]))).toEqual([]);
 });
 
 test("where ports are numbered anew, whoever has lost its number loses its flows with it", () => {
@@ -53,17 +53,17 @@ test("all is told again to whom nothing was told, and who has gone meanwhile is 
     ["b", port(2, 6)],
     ["c", port(3, 7)],
   ]);
-  pods.forget();
-  expect(told(pods.gone(["b"]))).toEqual(["pod/b gone"]);
+  pods.markDirty();
+  expect(told(pods.removed(["b"]))).toEqual(["pod/b gone"]);
   expect(told(pods.changed(context, [["a", port(3, 5)]]))).toEqual(["pod/a set", "pod/c gone"]);
   expect(told(pods.changed(context, [["a", port(3, 5)]]))).toEqual([]);
 });
 
 test("what came to nothing is told again, and taken away if its pod goes", () => {
   const pods = new AppliedPods();
-  pods.doubt(pods.changed(context, [["a", port(1)]]));
+  pods.markDirty(pods.changed(context, [["a", port(1)]]));
   expect(told(pods.changed(context, [["a", port(1)]]))).toEqual(["pod/a set"]);
-  pods.doubt(pods.changed(context, [["a", port(2)]]));
-  expect(told(pods.gone(["a"]))).toEqual(["pod/a gone"]);
+  pods.markDirty(pods.changed(context, [["a", port(2)]]));
+  expect(told(pods.removed(["a"]))).toEqual(["pod/a gone"]);
   expect(told(pods.changed(context, []))).toEqual([]);
 });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { parseCidr, parseIp } from "../../../shared/net/ip.ts";
 import type { ClusterNode } from "../../cluster/node-registry.ts";
-import { AppliedPeers } from "./peers.ts";
+import { AppliedPeers } from "./applied-peers.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
 import type { FlowSet, SwitchProgram } from "./program/flow-set.ts";
 
@@ -61,10 +61,10 @@ test("one that is refused costs the others nothing, and is told again until it i
   expect(program.take()).toEqual(["with node/a", "with node/b", "with node/c"]);
   await expect(parts.apply(program, context, nodes)).rejects.toThrow("refused");
   expect(program.take()).toEqual(["with node/b"]);
-  expect([...parts.refused]).toEqual([["node/b", "refused"]]);
+  expect([...parts.refusals]).toEqual([["node/b", "refused"]]);
   program.refused.clear();
   expect(await parts.apply(program, context, nodes)).toBe(true);
-  expect(parts.refused.size).toBe(0);
+  expect(parts.refusals.size).toBe(0);
   expect(await parts.apply(program, context, nodes)).toBe(false);
 });
 
