@@ -44,7 +44,8 @@ async function bridge(logger: Logger): Promise<DataPathChoice> {
 }
 
 async function ovs({ dataDir, ovs: section, networks }: AgentConfig, logger: Logger): Promise<DataPathChoice> {
-  const { createOvsDataPath, restoreNodeAddresses, ovsOptionsFromConfig } = await import("./datapath/ovs/mod.ts");
+  const { createOvsDataPath, restoreNodeAddresses } = await import("./datapath/ovs/linux/mod.ts");
+  const { ovsOptionsFromConfig } = await import("./datapath/ovs/mod.ts");
   const { addressesInNamespaces } = await import("./protocols/netlink/mod.ts");
   const { namespaceSource } = await import("./reconcile/sources.ts");
   const { uplink } = section ?? {};
@@ -61,7 +62,7 @@ async function ovs({ dataDir, ovs: section, networks }: AgentConfig, logger: Log
 
 async function hns(config: AgentConfig, logger: Logger): Promise<DataPathChoice> {
   const { createHnsDataPath, createNodeSide, createOverlayDataPath } = await import("./datapath/hns/mod.ts");
-  const { ovsOptionsFromConfig } = await import("./datapath/ovs/options-from-config.ts");
+  const { ovsOptionsFromConfig } = await import("./datapath/ovs/mod.ts");
   const { openHcn } = await import("./protocols/hcn/mod.ts");
   const { openHostRunner } = await import("./datapath/hns/windows-host/powershell.windows.ts");
   const lost = Promise.withResolvers<string>();

@@ -1,10 +1,7 @@
 import type { Logger } from "../../../shared/log.ts";
 import { podMtu } from "../../config/pod-mtu.ts";
 import type { DataPath } from "../datapath.ts";
-import { openDatabase } from "../ovs/database/switch-database.ts";
-import type { OvsNodeOptions } from "../ovs/options.ts";
-import { OvsNode } from "../ovs/ovs-node.ts";
-import { withCniErrors } from "../ovs/switch-presence.ts";
+import { OvsNode, type OvsNodeOptions, openDatabase, withCniErrors } from "../ovs/mod.ts";
 import type { OverlaySide } from "./node-side.ts";
 import type { HnsNetwork } from "./options.ts";
 import { OverlayDataPath } from "./overlay-datapath.ts";

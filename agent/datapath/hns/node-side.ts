@@ -1,7 +1,7 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { type Cidr, formatCidr, formatIp, hostBlock, parseCidr } from "../../../shared/net/ip.ts";
-import type { HostNetwork } from "../ovs/overlay-node.ts";
+import type { HostNetwork } from "../ovs/mod.ts";
 import type { NodeRoute, RefusedRoute } from "../routes.ts";
 import { networkGateway } from "./documents.ts";
 import type { HnsNetwork, NodeSide } from "./options.ts";

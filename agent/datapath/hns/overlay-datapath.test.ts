@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createLogger } from "../../../shared/log.ts";
-import type { ConnectedPod, OverlayNode, PodPort } from "../ovs/overlay-node.ts";
+import type { ConnectedPod, OverlayNode, PodPort } from "../ovs/mod.ts";
 import { endpointId } from "./endpoint-id.ts";
 import { type HnsInMemory, hnsInMemory, ip, joining, namespaceA, ownerOf, requestFor } from "./hns-in-memory.ts";
 import { OverlayDataPath } from "./overlay-datapath.ts";

@@ -2,7 +2,7 @@ import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { type Cidr, formatIp, type Ip } from "../../../shared/net/ip.ts";
 import type { Attached, AttachRequest, DataPath, Missing, Problem } from "../datapath.ts";
-import type { ConnectedPod, OverlayNode, PodPort } from "../ovs/overlay-node.ts";
+import type { ConnectedPod, OverlayNode, PodPort } from "../ovs/mod.ts";
 import { ownerParts } from "../owner-names.ts";
 import type { PodStarts } from "./pod-starts.ts";
 
