@@ -1,3 +1,5 @@
+import { reasonOf } from "../../shared/reason.ts";
+
 /** What became of one thing on the node. */
 export interface HostChange {
   readonly step: string;
@@ -15,6 +17,6 @@ export async function attempt(step: string, what: string, work: () => boolean | 
   try {
     return { step, what, did: (await work()) ? "undone" : "was gone" };
   } catch (caught) {
-    return { step, what, did: "failed", problem: caught instanceof Error ? caught.message : String(caught) };
+    return { step, what, did: "failed", problem: reasonOf(caught) };
   }
 }

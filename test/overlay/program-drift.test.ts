@@ -9,14 +9,12 @@ import { OpenFlowProgram } from "../../agent/datapath/ovs/program/mod.ts";
 import { hairpinFlowSet, noServiceFlowSet, serviceFlowSet } from "../../agent/datapath/ovs/services/service-flows.ts";
 import {
   addFlow,
-  addGroup,
   deleteFlows,
   deleteGroup,
   type Flow,
   flow,
   group,
   match,
-  modifyFlows,
   type OpenFlowClient,
   output,
   setConfig,
@@ -24,6 +22,7 @@ import {
 import { createLogger } from "../../shared/log.ts";
 import { parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { eventually } from "../support/agent-process.ts";
+import { addGroup, modifyFlows } from "../support/openflow-requests.ts";
 import { describeWith } from "../support/requires.ts";
 import { OpenFlowBridge } from "./openflow-bridge.ts";
 

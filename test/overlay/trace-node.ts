@@ -8,15 +8,9 @@ import { Category, cookieOf } from "../../agent/datapath/ovs/pipeline/cookie.ts"
 import { baseFlows, peerFlows, podFlows } from "../../agent/datapath/ovs/pipeline/mod.ts";
 import type { Service } from "../../agent/datapath/ovs/services/service.ts";
 import { serviceFlowSet } from "../../agent/datapath/ovs/services/service-flows.ts";
-import {
-  addFlow,
-  addGroup,
-  deleteAllGroups,
-  deleteFlows,
-  type Flow,
-  type OpenFlowClient,
-} from "../../agent/protocols/openflow/mod.ts";
+import { addFlow, deleteFlows, type Flow, type OpenFlowClient } from "../../agent/protocols/openflow/mod.ts";
 import { type Cidr, type Ip, parseCidr, parseIp } from "../../shared/net/ip.ts";
+import { addGroup, deleteAllGroups } from "../support/openflow-requests.ts";
 import { runAt, type TerminalRun } from "../support/terminal-run.ts";
 import { OpenFlowBridge } from "./openflow-bridge.ts";
 

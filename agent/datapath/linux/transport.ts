@@ -1,6 +1,6 @@
 import { type Cidr, sameIp } from "../../../shared/net/ip.ts";
 import { listAddresses, type NetlinkSocket, readAddress } from "../../protocols/netlink/mod.ts";
-import { linkOrNone } from "./host-links.ts";
+import { findLink } from "./host-links.ts";
 import { defaultMtu } from "./plan.ts";
 
 /**
@@ -12,8 +12,8 @@ export function transportMtu(
   uplink: string | undefined,
   nodeAddresses: readonly Cidr[],
 ): number {
-  if (uplink !== undefined) return linkOrNone(socket, { name: uplink })?.mtu ?? defaultMtu;
+  if (uplink !== undefined) return findLink(socket, { name: uplink })?.mtu ?? defaultMtu;
   const standing = socket.dump(listAddresses(0), readAddress);
   const holder = standing.find(({ address }) => nodeAddresses.some(({ ip }) => sameIp(ip, address.ip)));
-  return (holder && linkOrNone(socket, { index: holder.index })?.mtu) ?? defaultMtu;
+  return (holder && findLink(socket, { index: holder.index })?.mtu) ?? defaultMtu;
 }

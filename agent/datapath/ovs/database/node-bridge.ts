@@ -1,5 +1,6 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { formatIp, type Ip } from "../../../../shared/net/ip.ts";
+import { reasonOf } from "../../../../shared/reason.ts";
 import type { SwitchKind, TunnelOptions } from "../../../config/overlay-options.ts";
 import {
   insertBridge,
@@ -193,6 +194,6 @@ export async function removeOverlay(database: string, bridge: string): Promise<r
     const names = others.map(({ name }) => `"${name}"`).join(", ");
     throw new CniError(CniCode.interfaceFailure, `Cannot remove the ${what}: it has ports ${names}, wanted ours alone`);
   } catch (caught) {
-    return [{ step, what, did: "failed", problem: caught instanceof Error ? caught.message : String(caught) }];
+    return [{ step, what, did: "failed", problem: reasonOf(caught) }];
   }
 }

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import type { RowChange } from "../../../protocols/ovsdb/mod.ts";
-import { parseUuid } from "../../../protocols/ovsdb/values.ts";
+import { parseUuid, type RowChange } from "../../../protocols/ovsdb/mod.ts";
 import { changeFilter } from "./switch-database.ts";
 
 const uuid = parseUuid("550e8400-e29b-41d4-a716-446655440000")!;

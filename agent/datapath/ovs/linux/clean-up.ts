@@ -1,6 +1,6 @@
 import type { Logger } from "../../../../shared/log.ts";
 import { attempt, type HostChange } from "../../host-change.ts";
-import { linkOrNone } from "../../linux/host-links.ts";
+import { findLink } from "../../linux/host-links.ts";
 import { removeNodeRoutes } from "../../linux/node-routes.ts";
 import { packetTable, removePacketRules } from "../../linux/packet-rules.ts";
 import { PodPairs } from "../../linux/pod-pairs.ts";
@@ -38,7 +38,7 @@ export async function cleanUpOvs(leavings: CleanUpOptions): Promise<readonly Hos
   return [
     await attempt("pods", `interfaces of network "${network}"`, async () => {
       const owners = pairs.attachments((name) => name === network).map(({ alias }) => alias.owner);
-      for (const owner of owners) pairs.retire(owner);
+      for (const owner of owners) pairs.takeOutOfService(owner);
       await pairs.tools.sweeper.sweep();
       return owners.length > 0;
     }),
@@ -62,7 +62,7 @@ async function giveBack(leavings: CleanUpOptions, { tools: { socket } }: PodPair
   using db = openDatabase(database);
   await db.ready(patienceMs);
   const uplink = uplinkOf(db.view, bridge);
-  const [from, to] = [linkOrNone(socket, { name: bridge }), linkOrNone(socket, { name: uplink ?? "" })];
+  const [from, to] = [findLink(socket, { name: bridge }), findLink(socket, { name: uplink ?? "" })];
   if (uplink === undefined || from === undefined || to === undefined) return isFound;
   moveAddresses(socket, from, to);
   new UplinkNotes(dataDir).forget();

@@ -1,8 +1,8 @@
 import type { SwitchKind } from "../../../config/overlay-options.ts";
 import type { Link } from "../../../protocols/netlink/mod.ts";
-import { differs } from "../../linux/compare.ts";
+import { mismatch } from "../../linux/compare.ts";
 import { linkGroup } from "../../linux/host-links.ts";
-import type { HostSide } from "../../linux/host-side.ts";
+import type { HostPort } from "../../linux/host-port.ts";
 import type { ConnectedPod, OverlayNode } from "../overlay-node.ts";
 
 /** A host's end becomes a port of Open vSwitch once it is named, while the pod's end is set up. */
@@ -11,14 +11,14 @@ export function hostPort(
   bridge: string,
   kind: SwitchKind,
   gateway: Pick<Link, "name" | "index">,
-): HostSide {
+): HostPort {
   return {
     bridge: { name: bridge },
     gateway,
     master: 0,
     // ovs-vswitchd passes on what it reads: a packet without its checksum is dropped by connection tracking.
     finishesChecksums: kind === "system",
-    group: kind === "system" ? linkGroup.standing : linkGroup.beside,
+    group: kind === "system" ? linkGroup.inService : linkGroup.onSwitch,
     portOptions: () => [],
     connect: ({ name, index }, { owner, request, ipam }, mac) =>
       node.connectPod({
@@ -38,8 +38,8 @@ export function hostPort(
 /** The host's end: up, and a port that the switch has made of this very device. */
 export function comparePort(link: Link, pod: ConnectedPod | undefined, bridge: string): void {
   const what = `the node's interface "${link.name}"`;
-  if (!link.up) throw differs(what, "down", "up");
-  if (pod === undefined || pod.port !== link.name) throw differs(what, "no port", `a port of the bridge "${bridge}"`);
-  if (pod.device !== String(link.index)) throw differs(what, "another than the port was made of", "the same");
-  if (pod.ofport === undefined) throw differs(what, `no port of the switch (${pod.problem ?? "not made yet"})`, "one");
+  if (!link.up) throw mismatch(what, "down", "up");
+  if (pod === undefined || pod.port !== link.name) throw mismatch(what, "no port", `a port of the bridge "${bridge}"`);
+  if (pod.device !== String(link.index)) throw mismatch(what, "another than the port was made of", "the same");
+  if (pod.ofport === undefined) throw mismatch(what, `no port of the switch (${pod.problem ?? "not made yet"})`, "one");
 }

@@ -1,13 +1,13 @@
 import { pause } from "../../../../shared/async/abortable.ts";
 import { Backoff } from "../../../../shared/async/backoff.ts";
-import { isWindows } from "../../../../shared/platform.ts";
+import { isWindows } from "../../../../shared/os/platform.ts";
 import { reasonOf } from "../../../../shared/reason.ts";
 import {
   type ConnectionEvent,
+  forwardRequests,
   OpenFlowClient,
   OpenFlowError,
   parseAddress,
-  setAsync,
 } from "../../../protocols/openflow/mod.ts";
 import { isLearned } from "../pipeline/cookie.ts";
 
@@ -88,8 +88,8 @@ export async function keepConnected({
  */
 export async function watchForeignChanges(client: OpenFlowClient): Promise<string | undefined> {
   try {
-    // Told of nothing else; what it refuses of this costs the rest nothing.
-    await client.run([setAsync({ packets: false, ports: false, removedFlows: false, requests: true })]);
+    // What it refuses of this costs the rest nothing.
+    await client.run([forwardRequests]);
     await client.watchFlows();
     return undefined;
   } catch (caught) {

@@ -1,6 +1,6 @@
 import { ReconcileLoop } from "../../../../shared/async/reconcile-loop.ts";
 import type { Logger } from "../../../../shared/log.ts";
-import { isWindows } from "../../../../shared/platform.ts";
+import { isWindows } from "../../../../shared/os/platform.ts";
 import {
   type Flow,
   flowText,
@@ -10,7 +10,7 @@ import {
   type OpenFlowMeter,
   parseAddress,
 } from "../../../protocols/openflow/mod.ts";
-import { differs } from "../../linux/compare.ts";
+import { mismatch } from "../../linux/compare.ts";
 import { isLearned, readCookie } from "../pipeline/cookie.ts";
 import { placeOf } from "./flow-set.ts";
 import type { FlowSets } from "./flow-sets.ts";
@@ -111,6 +111,6 @@ export async function compareFlows(management: string, wanted: readonly Flow[]):
   wanted.forEach((flow, i) => {
     const standing = answers[i] ?? [];
     if (standing.some((one) => textOf(one.flow) === textOf(flow))) return;
-    throw differs(`the flow "${textOf(flow)}"`, "missing or another", "in the switch");
+    throw mismatch(`the flow "${textOf(flow)}"`, "missing or another", "in the switch");
   });
 }

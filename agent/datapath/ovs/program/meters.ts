@@ -1,4 +1,4 @@
-import { isWindows } from "../../../../shared/platform.ts";
+import { isWindows } from "../../../../shared/os/platform.ts";
 import {
   addMeter,
   type Flow,
@@ -6,7 +6,6 @@ import {
   OpenFlowClient,
   type OpenFlowMeter,
   parseAddress,
-  Version,
 } from "../../../protocols/openflow/mod.ts";
 import { lastPodNumber } from "../database/pod-rows.ts";
 import { newConnectionMeter } from "../pipeline/mod.ts";
@@ -64,6 +63,5 @@ export class MeterSupport {
 /** @throws {OpenFlowError} */
 async function ask(management: string): Promise<boolean> {
   using client = await OpenFlowClient.connect(parseAddress(management, isWindows));
-  // Earlier versions meter packets before any other action of a flow.
-  return client.version === Version.v15 && (await client.mostMeters()) >= lastPodNumber;
+  return (await client.maxMeters()) >= lastPodNumber;
 }
