@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { cleanUpNode } from "../../agent/commands/cleanup/clean-up-node.ts";
+import { cleanUpBy } from "../../agent/commands/cleanup/clean-up.ts";
+import { takeBackWindowsNode, type WindowsNode } from "../../agent/commands/cleanup/clean-up.windows.ts";
 import { EndpointRecords, endpointRecords } from "../../agent/datapath/hns/mod.ts";
 import { handBackAddress, setUpHost } from "../../agent/datapath/hns/windows-host/mod.ts";
 import { HcnInMemory } from "../../agent/protocols/hcn/hcn-in-memory.ts";
@@ -45,19 +46,13 @@ async function cleanUp(host: HostFixture, hcn: HcnInMemory, json = false, overla
     env: {},
     stderrIsTerminal: false,
   };
-  const parts = {
-    dataDir: host.dataDir,
-    networks: ["pods"],
-    system: await openSystem(),
-    hcn,
-    run: host.run,
-    ...overlay,
-  };
-  const status = await cleanUpNode(parts, json, io);
+  const served = { dataDir: host.dataDir, networks: [{ name: "pods" }] };
+  const takeBack = () => takeBackWindowsNode({ dataDir: host.dataDir, hcn, run: host.run, ...overlay });
+  const status = await cleanUpBy(takeBack, served, json, io);
   return { status, stdout: out.join(""), stderr: err.join("") };
 }
 
-type Overlay = Pick<Parameters<typeof cleanUpNode>[0], "removeOverlay">;
+type Overlay = Pick<WindowsNode, "removeOverlay">;
 
 describe("pipette agent --cleanup", () => {
   test("takes the overlay away between the steps and the HNS network, which stays while that fails", async () => {

@@ -95,7 +95,7 @@ async function planUninstall(
     : [];
   // The host's network is the stopped agent's to take back, with the executable that is still there.
   const network = given.network ? planNetworkCleanUp(config, configFile) : [];
-  const host = isWindows ? planHostCleanUp(dataDir, configFile) : network;
+  const host = isWindows ? await planHostCleanUp(dataDir, configFile) : network;
   return {
     // The executables last, since with them the command itself may go.
     steps: [...unconfigured.steps, ...service, ...gone, ...host, ...data, ...executables],

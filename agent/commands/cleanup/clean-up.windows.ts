@@ -1,71 +1,47 @@
 import { existsSync } from "node:fs";
-import { join } from "node:path";
-import { InstanceLock } from "../../../shared/server/instance-lock.ts";
-import type { System } from "../../../shared/server/system.ts";
-import { exitStatus } from "../../../shared/terminal/exit-status.ts";
-import { formatJson } from "../../../shared/terminal/printable.ts";
-import { formatTable } from "../../../shared/terminal/table.ts";
-import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
-import { EndpointRecords, endpointRecords } from "../../datapath/hns/mod.ts";
+import type { AgentConfig } from "../../config/agent-config.ts";
+import { EndpointRecords, endpointRecords, removeOverlay } from "../../datapath/hns/mod.ts";
 import { cleanUpHost, type HostRunner, hostRecords } from "../../datapath/hns/windows-host/mod.ts";
+import { openHostRunner } from "../../datapath/hns/windows-host/powershell.windows.ts";
 import type { HostChange } from "../../datapath/host-change.ts";
-import type { Hcn, HcnEndpoint } from "../../protocols/hcn/mod.ts";
-import { endLeases } from "./end-leases.ts";
+import { type Hcn, type HcnEndpoint, openHcn } from "../../protocols/hcn/mod.ts";
 
-export interface CleanUpParts {
+/** What a Windows node's network is taken back by. */
+export interface WindowsNode {
   readonly dataDir: string;
-  /** Names of those that the agent serves. */
-  readonly networks: readonly string[];
-  readonly system: System;
   readonly hcn: Hcn;
   readonly run: HostRunner;
   /** Takes away what forwards on the HNS network, once the switch no longer asks it; absent: HNS alone does. */
   removeOverlay?(): Promise<readonly HostChange[]>;
 }
 
-/**
- * `pipette agent --cleanup`: takes back what agents have changed on this node, with the HNS networks that are ours and
- * the endpoints in them, and lets the addresses of the pods cool whose network that was.
- * @returns exit status: failed where anything stays, which a second run tries again
- * @throws {CniError} code 5 while an agent runs, before anything is touched
- */
-export async function cleanUpNode(parts: CleanUpParts, json: boolean, io: TerminalIo): Promise<number> {
-  const { dataDir, system, hcn, run } = parts;
-  using _lock = InstanceLock.take(join(dataDir, "agent.lock"), "the clean-up", `data directory "${dataDir}"`, system);
+/** Takes back what the data path of HNS has made, and Open vSwitch's part where that forwards. */
+export async function takeBack({ dataDir, ovs, networks: [network] }: AgentConfig): Promise<readonly HostChange[]> {
+  await using hcn = openHcn();
+  const overlay =
+    ovs === undefined || network === undefined
+      ? {}
+      : { removeOverlay: () => removeOverlay(ovs.database, network.bridge) };
+  return await takeBackWindowsNode({ dataDir, hcn, run: openHostRunner(), ...overlay });
+}
+
+/** With the HNS networks that are ours, and the endpoints in them. */
+export async function takeBackWindowsNode(node: WindowsNode): Promise<readonly HostChange[]> {
+  const { dataDir, hcn, run } = node;
   const endpoints = await removeEndpoints(hcn, dataDir);
   let overlay: readonly HostChange[] | undefined = existsSync(hostRecords(dataDir)) ? undefined : [];
-  const removeOverlay = async (): Promise<readonly HostChange[]> => {
-    overlay ??= (await parts.removeOverlay?.()) ?? [];
+  const removeOverlayOnce = async (): Promise<readonly HostChange[]> => {
+    overlay ??= (await node.removeOverlay?.()) ?? [];
     return overlay;
   };
   const host = await cleanUpHost(dataDir, run, async (network) => {
-    const bridge = await removeOverlay();
+    const bridge = await removeOverlayOnce();
     // The next run finds on record that there is more to do.
     if (bridge.some(({ did }) => did === "failed")) return bridge;
     return [...bridge, ...(await removeNetwork(hcn, network))];
   });
   const isTold = overlay !== undefined;
-  const changes = [...endpoints, ...host.changes, ...(isTold ? [] : await removeOverlay())];
-  return reportChanges([...changes, ...(await leasesAfter(changes, dataDir, parts.networks))], json, io);
-}
-
-/** Where an interface may stand still, its address is in use. */
-export async function leasesAfter(
-  changes: readonly HostChange[],
-  dataDir: string,
-  networks: readonly string[],
-): Promise<readonly HostChange[]> {
-  return changes.some(({ did }) => did === "failed") ? [] : await endLeases(dataDir, networks);
-}
-
-/** @returns exit status: failed where anything stays */
-export function reportChanges(changes: readonly HostChange[], json: boolean, io: TerminalIo): number {
-  const failed = changes.filter(({ did }) => did === "failed");
-  if (json) io.stdout(formatJson({ changes }));
-  else if (changes.length === 0) io.stdout("nothing on record: there is nothing to clean up\n");
-  else io.stdout(formatTable([["STEP", "WHAT", "DID"], ...changes.map(({ step, what, did }) => [step, what, did])]));
-  for (const { problem = "" } of failed) io.stderr(`${problem}\n`);
-  return failed.length === 0 ? exitStatus.done : exitStatus.failed;
+  return [...endpoints, ...host.changes, ...(isTold ? [] : await removeOverlayOnce())];
 }
 
 /** Those on record, in whatever network they are. */
