@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import type { Step } from "../../agent/commands/install/plan.ts";
 import type { ServiceKeeper } from "../../agent/commands/install/service-steps.ts";
-import type { Step } from "../../agent/commands/install/step.ts";
 import { uninstallCommandWith } from "../../agent/commands/install/uninstall-command.ts";
 import { AgentHome, type AgentProcess, bridgeName, networkName, resultOf } from "../support/agent-process.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";

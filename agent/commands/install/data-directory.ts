@@ -2,9 +2,8 @@ import { readdir, rmdir, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Allocator, loadCheck } from "../../../ipam/mod.ts";
 import { isWindows } from "../../../shared/platform.ts";
-import { codeOf, failed, isMissing } from "./executable-file.ts";
-import { removeFile } from "./place-file.ts";
-import type { Step } from "./step.ts";
+import { codeOf, failed, isMissing, removeFile } from "./files.ts";
+import type { Step } from "./plan.ts";
 
 /** What Pipette itself makes in its data directory; anything else there is somebody else's. */
 const ours = /^(leases\.db.*|agent\.lock|agent\.log(\.1|\.lock)?|nodes\.json|node-uid)$/;

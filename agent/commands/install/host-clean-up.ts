@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import { runProgram } from "../../platform/run-program.ts";
-import type { Step } from "./step.ts";
+import type { Step } from "./plan.ts";
 
 /** Each step of it has a deadline of its own; together they take a minute at most. */
 const cleanUpMs = 180_000;

@@ -5,17 +5,15 @@ import { isWindows } from "../../../shared/platform.ts";
 import { type CommandLine, defineCommand } from "../../../shared/terminal/command.ts";
 import { foreignBefore } from "../../conflist/foreign-files.ts";
 import { planLink } from "./command-link.ts";
-import { type ConfigValues, planConfig } from "./config-file.ts";
+import { addressWarnings, type ConfigValues, planConfig } from "./config-file.ts";
 import { executablesIn, planExecutables } from "./executables.ts";
-import { placeOptions } from "./install-options.ts";
-import { lockInstallation, lockName } from "./installation-lock.ts";
-import { addressWarnings } from "./node-address.ts";
-import { runPreflight } from "./preflight-command.ts";
-import { runPlan } from "./report.ts";
+import { planSweep } from "./files.ts";
+import { lockInstallation, lockName } from "./locks.ts";
+import type { Plan, Step } from "./plan.ts";
+import { placeOptions, runPlan } from "./plan.ts";
+import { runPreflight } from "./preflight.ts";
 import { leftToAgent } from "./runtime-configuration.ts";
 import { openServiceKeeper, type ServiceKeeper } from "./service-steps.ts";
-import type { Plan, Step } from "./step.ts";
-import { planSweep } from "./sweep.ts";
 
 const options = {
   from: { value: "FILE", of: "file", help: "the executable to install (default: the one that runs)" },

@@ -3,7 +3,7 @@ import { isWindows } from "../../../shared/platform.ts";
 import { macAnnotation } from "../../cluster/kubernetes/node-object.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import { runProgram } from "../../platform/run-program.ts";
-import type { Left } from "./step.ts";
+import type { Left } from "./plan.ts";
 
 const nftMs = 5_000;
 

@@ -1,5 +1,5 @@
 import { isWindows } from "../../../shared/platform.ts";
-import type { Step } from "./step.ts";
+import type { Step } from "./plan.ts";
 
 /** What the service is to run. */
 export interface ServiceDefinition {

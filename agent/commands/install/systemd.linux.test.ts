@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { scratchDir } from "../../../test/support/scratch-dir.ts";
-import { carryOut } from "./step.ts";
+import { carryOut } from "./plan.ts";
 import { openSystemd, type SystemctlEnded, type SystemdOptions, unitName } from "./systemd.linux.ts";
 import { unitText } from "./systemd-unit.ts";
 

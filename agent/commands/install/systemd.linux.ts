@@ -2,11 +2,9 @@ import { mkdir, open, readFile, rename, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { runProgram } from "../../platform/run-program.ts";
-import { codeOf, failed, isMissing } from "./executable-file.ts";
-import { nameBeside, removeFile, syncDirectory } from "./place-file.ts";
+import { codeOf, failed, isMissing, nameBeside, planSweep, removeFile, syncDirectory } from "./files.ts";
+import type { Step } from "./plan.ts";
 import type { ServiceDefinition, ServiceKeeper, ServiceWish } from "./service-steps.ts";
-import type { Step } from "./step.ts";
-import { planSweep } from "./sweep.ts";
 import { unitText } from "./systemd-unit.ts";
 
 export const unitName = "pipette-agent.service";

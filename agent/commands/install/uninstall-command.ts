@@ -11,17 +11,14 @@ import { planUnlink } from "./command-link.ts";
 import { readConfig } from "./config-file.ts";
 import { podsWithAddresses, removeConfig, removeData, removeSocket } from "./data-directory.ts";
 import { executablesIn, planRemoval } from "./executables.ts";
+import { planSweep, removeFile } from "./files.ts";
 import { planHostCleanUp, planNetworkCleanUp } from "./host-clean-up.ts";
-import { placeOptions } from "./install-options.ts";
-import { lockInstallation, lockName } from "./installation-lock.ts";
 import { leftBehind } from "./left.ts";
-import { removeFile } from "./place-file.ts";
-import { runPlan } from "./report.ts";
-import { agentWarning, planAgentGone } from "./running-agent.ts";
+import { agentWarning, lockInstallation, lockName, planAgentGone } from "./locks.ts";
+import type { Plan, Step } from "./plan.ts";
+import { placeOptions, runPlan } from "./plan.ts";
 import { planUnconfigure } from "./runtime-configuration.ts";
 import { openServiceKeeper, type ServiceKeeper } from "./service-steps.ts";
-import type { Plan, Step } from "./step.ts";
-import { planSweep } from "./sweep.ts";
 
 const options = {
   ...placeOptions,

@@ -4,7 +4,7 @@ import { CniCode, CniError } from "../../../shared/errors.ts";
 import { openDescriptors } from "../../../shared/windows/descriptor.windows.ts";
 import { administratorsOnlyInside, makeAdministratorsDirectory } from "../../../shared/windows/directory.windows.ts";
 import { invalidHandle, systemLibrary, wide } from "../../../shared/windows/win32.windows.ts";
-import type { Step } from "./step.ts";
+import type { Step } from "./plan.ts";
 
 const symbols = {
   CreateFileW: { args: ["ptr", "u32", "u32", "ptr", "u32", "u32", "ptr"], returns: FFIType.i64_fast },

@@ -6,8 +6,8 @@ import {
   serviceName,
   serviceState,
 } from "../../platform/windows-service/mod.ts";
+import type { Step } from "./plan.ts";
 import type { ServiceDefinition, ServiceKeeper } from "./service-steps.ts";
-import type { Step } from "./step.ts";
 
 /** A start waits for the data path, which waits for HNS; a stop for the calls in flight (`drainTimeoutMs`). */
 const startMs = 120_000;

@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { link, lstat, open, rename, unlink } from "node:fs/promises";
+import { link, lstat, open, readdir, rename, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { CniCode, CniError } from "../../../shared/errors.ts";
 import { isWindows } from "../../../shared/platform.ts";
-import { codeOf, isMissing } from "./executable-file.ts";
+import type { Step } from "./plan.ts";
 
 /** A virus scanner holds a file that it has just seen for some tenths of a second. */
 const busyRetries = 20;
@@ -97,5 +98,53 @@ async function patiently(act: () => Promise<void>): Promise<void> {
       if (left === 0 || !isInUse(caught)) throw caught;
       await Bun.sleep(busyWaitMs);
     }
+  }
+}
+
+export const isMissing = (caught: unknown): boolean => codeOf(caught) === "ENOENT";
+
+/** `EACCES` and its like; empty where it is no error of the system. */
+export const codeOf = (caught: unknown): string =>
+  caught instanceof Error && "code" in caught && typeof caught.code === "string" ? caught.code : "";
+
+/** @param action "write" */
+export function failed(action: string, path: string, caught: unknown): CniError {
+  const is = caught instanceof Error ? caught.message : String(caught);
+  return new CniError(CniCode.io, `Cannot ${action} "${path}": ${is}, wanted the rights and the room for it`, {
+    cause: caught,
+  });
+}
+
+/**
+ * What removes the unfinished files that killed runs have left beside `path`, and executables set aside that nobody
+ * runs any more. Only for the holder of the installation's lock.
+ * @param expected whether there may be more once the steps before it are done
+ */
+export async function planSweep(path: string, expected = false): Promise<readonly Step[]> {
+  if (!expected && (await leftoversOf(path)).length === 0) return [];
+  const run = async (): Promise<string> => {
+    const names = await leftoversOf(path);
+    const kept: string[] = [];
+    for (const name of names) if (!(await swept(join(dirname(path), name)))) kept.push(name);
+    return kept.length === 0 ? `${names.length} removed` : `still running, left for the next time: ${kept.join(", ")}`;
+  };
+  return [
+    {
+      action: "remove",
+      target: join(dirname(path), `*${basename(path)}.*`),
+      detail: "what earlier runs have left",
+      run,
+    },
+  ];
+}
+
+const leftoversOf = async (path: string): Promise<readonly string[]> =>
+  (await readdir(dirname(path)).catch(() => [])).filter((name) => isLeftover(path, name) || isSetAside(path, name));
+
+async function swept(path: string): Promise<boolean> {
+  try {
+    return await removeFile(path);
+  } catch (caught) {
+    throw failed("remove", path, caught);
   }
 }

@@ -1,8 +1,27 @@
 import { existsSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { CniCode, CniError } from "../../../shared/errors.ts";
+import { InstanceLock } from "../../../shared/server/instance-lock.ts";
 import { openSystem } from "../../../shared/server/system.ts";
-import type { Step } from "./step.ts";
+import { failed } from "./files.ts";
+import type { Step } from "./plan.ts";
+
+/** Its name in the directory of the executables; no runtime takes it for a plugin. */
+export const lockName = ".pipette.lock";
+
+/**
+ * Keeps a second installation away from this directory, which is made where it is missing. The lock ends with the
+ * process, however that ends.
+ * @throws {CniError} code 5 naming the process that holds it
+ */
+export async function lockInstallation(directory: string): Promise<InstanceLock> {
+  await mkdir(directory, { recursive: true, mode: 0o755 }).catch((caught) => {
+    throw failed("make", directory, caught);
+  });
+  const path = join(directory, lockName);
+  return InstanceLock.take(path, "a change of the installation", `"${directory}"`, await openSystem());
+}
 
 /** `process 123`, where an agent holds the data directory, whether it answers or not. */
 async function runningAgent(dataDir: string): Promise<string | undefined> {
