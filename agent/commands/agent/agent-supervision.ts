@@ -8,6 +8,7 @@ import { isWindows } from "../../../shared/platform.ts";
 import type { Supervisor } from "../../../shared/server/daemon.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
+import { serviceName } from "../../platform/agent-service.ts";
 
 /**
  * The same terminal, but what goes to stderr goes into this file: a service of Windows has no stderr that anybody sees.
@@ -38,7 +39,7 @@ export async function asService(io: TerminalIo, run: (supervisor: Supervisor) =>
   if (!isWindows)
     throw new CniError(CniCode.io, "Cannot run as a service: this is not Windows, wanted the agent without --service");
   try {
-    const { enterService, serviceName } = await import("../../platform/windows-service/mod.ts");
+    const { enterService } = await import("../../platform/windows-service/mod.ts");
     const host = await enterService(serviceName);
     let status: number = exitStatus.failed;
     try {

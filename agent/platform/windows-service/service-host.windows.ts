@@ -3,7 +3,7 @@ import { CniCode, CniError } from "../../../shared/errors.ts";
 import { limits } from "../../../shared/limits.ts";
 import type { Supervisor } from "../../../shared/server/daemon.ts";
 import { systemLibrary, wide } from "../../../shared/windows/win32.windows.ts";
-import { encodeServiceStatus, type ServiceStatus, serviceControl, serviceState } from "./service-status.ts";
+import { encodeServiceStatus, type ServiceStatus, serviceControl, serviceState } from "./structures.ts";
 
 /** This process as a service of Windows: what it says to the service control manager, and hears from it. */
 export interface ServiceHost extends Supervisor {

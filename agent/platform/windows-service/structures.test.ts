@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { encodeServiceStatus, serviceState } from "./service-status.ts";
+import { commandLine, encodeServiceStatus, serviceState } from "./structures.ts";
 
 /** Words as SERVICE_STATUS has them: type, state, accepted, exit code, own exit code, check point, wait hint. */
 test.each([
@@ -11,4 +11,14 @@ test.each([
   [{ state: serviceState.stopped, exitStatus: 70 }, [0x10, 1, 0, 1066, 70, 0, 0]],
 ])("%j", (status, words) => {
   expect([...encodeServiceStatus(status)]).toEqual(words);
+});
+
+test.each([
+  ["C:\\a\\p.exe", [], '"C:\\a\\p.exe"'],
+  ["C:\\Program Files\\p.exe", ["agent", "--service"], '"C:\\Program Files\\p.exe" agent --service'],
+  ["p", ["C:\\a b\\"], '"p" "C:\\a b\\\\"'],
+  ["p", ['say "hi"', ""], '"p" "say \\"hi\\"" ""'],
+  ["p", ['a\\\\"b c'], '"p" "a\\\\\\\\\\"b c"'],
+])("%s %j", (program, args, wanted) => {
+  expect(commandLine(program, args)).toBe(wanted);
 });

@@ -1,5 +1,38 @@
 import { dirname } from "node:path";
-import type { ServiceDefinition } from "./service-steps.ts";
+import { hasSystemd } from "../../shared/systemd.ts";
+import { type ServiceDefinition, serviceName } from "./agent-service.ts";
+import { runProgram } from "./run-program.ts";
+
+export const unitName = `${serviceName}.service`;
+
+/** systemd, as an installation needs it. */
+export interface Systemd {
+  /** Of the administrator's units. */
+  readonly unitDir: string;
+  /** Whether it runs this machine (sd_booted(3)). */
+  booted(): Promise<boolean>;
+  systemctl(args: readonly string[]): Promise<SystemctlEnded>;
+}
+
+/** How one call of `systemctl` ended. */
+export interface SystemctlEnded {
+  readonly status: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A start waits for READY=1, at most the unit's TimeoutStartSec, after a stop of at most its TimeoutStopSec. */
+const systemctlMs = 120_000;
+
+/** That of this machine. */
+export const thisSystemd: Systemd = {
+  unitDir: "/etc/systemd/system",
+  booted: async () => hasSystemd(),
+  systemctl: async (args) => {
+    const { status = -1, stdout, stderr, failure } = await runProgram("systemctl", args, { deadlineMs: systemctlMs });
+    return { status, stdout, stderr: stderr || failure };
+  },
+};
 
 /** The text of conf/pipette-agent.service, for this executable and configuration; a test holds the two together. */
 export function unitText(definition: ServiceDefinition): string {
