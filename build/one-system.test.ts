@@ -21,8 +21,8 @@ const commands: Readonly<Record<string, readonly string[]>> = {
   ],
   agent: ["agent/agent-command.ts", "../data-path-choice.ts", "../datapath/bridge/mod.ts", "../datapath/ovs/mod.ts"],
   status: ["status/status-command.ts"],
-  doctor: ["doctor/mod.ts", "../datapath/ovs/mod.ts"],
-  trace: ["trace/mod.ts"],
+  doctor: ["doctor/doctor-command.ts", "../datapath/ovs/mod.ts"],
+  trace: ["trace/trace-command.ts"],
   "install and uninstall": ["install/mod.ts"],
 };
 

@@ -1,14 +1,13 @@
 import type { AgentConfig } from "../../config/agent-config.ts";
-import { addressFindings } from "./addresses.ts";
-import { agentFindings } from "./agent.ts";
-import { attachmentFindings } from "./attachments.ts";
-import { fileFindings } from "./files.ts";
+import { addressFindings } from "./address-findings.ts";
+import { agentFindings } from "./agent-findings.ts";
+import { attachmentFindings } from "./attachment-findings.ts";
 import { type Finding, keyOf, sorted } from "./finding.ts";
-import { leftoverFindings } from "./leftovers.ts";
-import { type Look, look } from "./look.ts";
+import { fileFindings, leftoverFindings } from "./leftover-findings.ts";
+import type { Sight } from "./node-snapshot.ts";
 import type { RuntimeList } from "./runtime-list.ts";
-import type { Sight } from "./sight.ts";
 import { standingFindings } from "./standing.ts";
+import { type Look, look } from "./take-snapshot.ts";
 
 export interface Diagnosis {
   /** The worst first. */
@@ -66,7 +65,7 @@ const isBusy = ({ agent }: Sight): boolean =>
 
 async function lookAgain(config: AgentConfig, runtime: RuntimeList | undefined): Promise<Look> {
   const { sight, findings } = await look(config, runtime);
-  const host = config.dataPath === "hns" ? [] : (await import("./host.ts")).hostFindings(config);
+  const host = config.dataPath === "hns" ? [] : (await import("./host-findings.ts")).hostFindings(config);
   const own = agentFindings(sight, config.socket);
   const told = new Set(host.map(({ what }) => what.toLowerCase()));
   return {

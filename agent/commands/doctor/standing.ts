@@ -4,7 +4,7 @@ import { nodesByAgent } from "../../cluster/ask-agent.ts";
 import { listNodes, type NodeListing } from "../../cluster/listing.ts";
 import { openRegistry } from "../../cluster/open-registry.ts";
 import type { AgentConfig, NodesConfig } from "../../config/agent-config.ts";
-import { conflistFindings } from "./configuration.ts";
+import { conflistFindings } from "./conflist-findings.ts";
 import type { Finding } from "./finding.ts";
 
 /** A registry's own calls have deadlines; an answer that takes longer than this is none for a person who waits. */

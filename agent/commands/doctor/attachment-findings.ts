@@ -1,9 +1,47 @@
 import { ofAnotherBoot } from "../../../ipam/mod.ts";
 import { limits } from "../../../shared/limits.ts";
 import { contains, formatIp } from "../../../shared/net/ip.ts";
-import { type Claims, nameOf, textOf } from "./claims.ts";
 import type { Finding } from "./finding.ts";
-import type { Sight } from "./sight.ts";
+import { type Claims, claimsIn, nameOf, type SeenPort, type Sight, textOf } from "./node-snapshot.ts";
+
+/** What leases, interfaces, ports and the runtime's list do not agree on, one finding per attachment. */
+export function attachmentFindings(sight: Sight): readonly Finding[] {
+  if (sight.leases === undefined || sight.interfaces === undefined) return [];
+  const found = claimsIn(sight).flatMap((claims) => judge(sight, claims) ?? []);
+  return [...found, ...unattached(sight)];
+}
+
+/** The first that applies: what follows from one disagreement is not told as another. */
+function judge(sight: Sight, claims: Claims): Finding | undefined {
+  const { owner, leases, seen, port } = claims;
+  if (!sight.networks.includes(owner.network)) return ofNobody(claims);
+  if (claims.departing) return departing(sight, claims);
+  // What has no lease at all is put right by its interface first.
+  const isHeld = leases.length > 0 || seen?.ownLease === false;
+  if (isHeld && sight.runtime !== undefined && !sight.runtime.knows(owner)) return unknownToRuntime(sight, claims);
+  if (seen !== undefined && leases.length === 0 && seen.ownLease) return withoutLease(claims);
+  if (seen === undefined && leases.length > 0) return withoutInterface(sight, claims);
+  if (seen === undefined && port !== undefined) return portAlone(claims, port);
+  return differentAddresses(claims) ?? differentPort(sight, claims);
+}
+
+/** Attachments of the runtime's list that no network of ours has. */
+function unattached({ runtime, leases = [] }: Sight): readonly Finding[] {
+  const holders = leases.filter(({ state }) => state === "allocated").map(({ owner }) => owner);
+  const missing = (runtime?.attachments ?? []).filter(
+    ({ containerId, ifname }) =>
+      !holders.some((owner) => owner.sandboxId === containerId && ["", ifname].includes(owner.ifname)),
+  );
+  return missing.map(({ containerId, ifname }) => ({
+    severity: "error",
+    code: "pod-without-lease",
+    what: `The runtime has "${ifname}" of "${containerId}", for which there is no lease`,
+    trusts: "the runtime",
+    why: "The pod has no network, or an address that can be given to another; where another plugin gives addresses this means nothing",
+    todo: "remove the pod, so that it is made anew",
+    evidence: "runtime",
+  }));
+}
 
 export function ofNobody({ owner, seen }: Claims): Finding | undefined {
   if (seen === undefined) return undefined;
@@ -146,5 +184,59 @@ export function differentAddresses({ owner, leases, seen }: Claims): Finding | u
     why: "An address without a lease can be given to another pod; a lease without its address keeps one out of use",
     todo: "remove the pod, so that it is made anew; find out who changed its interface",
     evidence: `${seen.index} ${leases.map(({ generation }) => generation).join(" ")}`,
+  };
+}
+
+export const portAlone = ({ owner }: Claims, port: SeenPort): Finding => ({
+  severity: "warning",
+  code: "port-without-pod",
+  what: `The port "${port.name}" of ${nameOf(owner)} has neither interface nor lease behind it`,
+  trusts: "the interface",
+  why: "Its flows would let a later interface with its number pass for this pod",
+  todo: "take the port and its flows out of Open vSwitch",
+  repair: { t: "attachment", owner },
+  evidence: port.uuid,
+});
+
+/** What is wrong with the port of Open vSwitch that an interface should be. */
+export function differentPort(sight: Sight, { owner, leases, seen, port }: Claims): Finding | undefined {
+  if (sight.switch === undefined || seen === undefined) return undefined;
+  const common = { severity: "error", trusts: "the interface", evidence: `${seen.index} ${port?.uuid}` } as const;
+  if (port === undefined)
+    return {
+      ...common,
+      code: "interface-without-port",
+      what: `The interface "${seen.hostIfname}" of ${nameOf(owner)} is no port of Open vSwitch`,
+      why: "No packet of the pod gets anywhere",
+      todo: "make the port and its flows again",
+      repair: { t: "node" },
+    };
+  if (port.ofport === undefined)
+    return {
+      ...common,
+      code: "port-without-number",
+      what: `Open vSwitch has not made the port "${port.name}" of ${nameOf(owner)}${port.problem ? `: ${port.problem}` : ""}`,
+      why: "No packet of the pod gets anywhere",
+      todo: "see that ovs-vswitchd runs, and what its log says of this port",
+    };
+  const { flowPorts } = sight.switch;
+  if (flowPorts !== undefined && !flowPorts.has(port.ofport))
+    return {
+      ...common,
+      code: "port-without-flows",
+      what: `The port "${port.name}" of ${nameOf(owner)} has no flows in the switch`,
+      why: "The switch drops what the pod sends",
+      todo: "have the agent put them in again",
+      repair: { t: "node" },
+    };
+  const [known, leased] = [textOf(port.ips), textOf(leases.map(({ address }) => address.ip))];
+  if (!seen.ownLease || known === leased) return undefined;
+  return {
+    ...common,
+    code: "port-address-differs",
+    what: `The port "${port.name}" of ${nameOf(owner)} is for ${known || "no address"}, and leases are for ${leased}`,
+    trusts: "the lease",
+    why: "The flows let only the port's addresses pass",
+    todo: "remove the pod, so that it is made anew",
   };
 }

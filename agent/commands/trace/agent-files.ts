@@ -1,9 +1,42 @@
-import { open } from "node:fs/promises";
+import { open, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { CniCode, CniError } from "../../../shared/errors.ts";
 import { isObject } from "../../../shared/json-fields.ts";
 import { formatIp, type Ip, parseIp } from "../../../shared/net/ip.ts";
 import { type NodeText, nodeOfText, nodeTextShape } from "../../cluster/node-text.ts";
+import type { OvsConfig } from "../../config/agent-config.ts";
+import { parseAgentConfig } from "../../config/parse-agent-config.ts";
+import { unreadFile } from "../../config/unread-file.ts";
 import { misfit } from "../../config/yaml-shape.ts";
+
+/** What of the agent's configuration says where its switch is. */
+export interface TraceConfig {
+  readonly bridge: string;
+  readonly dataDir: string;
+  readonly ovs: OvsConfig;
+}
+
+const action = "trace the packet";
+
+/** @throws {CniError} 7 for a file that is not there, not in order, or of another data path */
+export async function readConfig(file: string): Promise<TraceConfig> {
+  let text: string;
+  try {
+    text = await readFile(file, "utf8");
+  } catch (caught) {
+    throw new CniError(CniCode.invalidConfig, `Cannot ${action}: "${file}" cannot be read: ${unreadFile(caught)}`);
+  }
+  const parsed = parseAgentConfig(text, file);
+  if (parsed.t === "wrong") throw wrong(parsed.problems.join("\n"), "a configuration in order");
+  const { networks, ovs, dataPath, dataDir } = parsed.config;
+  const [network] = networks;
+  if (network === undefined || ovs === undefined)
+    throw wrong(`the data path of "${file}" is "${dataPath}"`, '"ovs", which has tables to trace a packet through');
+  return { bridge: network.bridge, dataDir, ovs };
+}
+
+const wrong = (is: string, wanted: string): CniError =>
+  new CniError(CniCode.invalidConfig, `Cannot ${action}: ${is}, wanted ${wanted}`);
 
 /** What the agent of this node last heard of the cluster, as far as a trace has use for it. */
 export interface KnownNodes {

@@ -5,8 +5,7 @@ import { version } from "../../../shared/version.ts";
 import { isMissingPlugin } from "../../conflist/listed-plugins.ts";
 import { isRulesProblem } from "../../datapath/linux/rules-problem.ts";
 import type { Finding } from "./finding.ts";
-import { rulesMissing } from "./packet-rules.ts";
-import type { Sight } from "./sight.ts";
+import type { Sight } from "./node-snapshot.ts";
 
 /** Whether the agent serves, and what it says itself. */
 export function agentFindings({ agent, networks }: Sight, socket: string): readonly Finding[] {
@@ -118,4 +117,16 @@ const notServed = (network: string): Finding => ({
   why: "The file was changed since the agent's start",
   todo: "start the agent again",
   evidence: network,
+});
+
+/** By the agent's word where only it knows which rules there should be, else by a look from here. */
+export const rulesMissing = (problem: string): Finding => ({
+  severity: "error",
+  code: "packet-rules",
+  what: problem,
+  trusts: "agent.yaml",
+  why: "Pods may reach nothing outside the node's own networks, where nobody knows their addresses, pass for one another, and reach what the node serves to itself alone",
+  todo: 'have the agent set them up again (it needs "nft"); find out who loads packet rules with "flush ruleset"',
+  repair: { t: "node" },
+  evidence: problem,
 });

@@ -3,12 +3,12 @@ import type { Lease } from "../../../ipam/mod.ts";
 import { type Ip, parseIp } from "../../../shared/net/ip.ts";
 import { version } from "../../../shared/version.ts";
 import { rulesProblem } from "../../datapath/linux/rules-problem.ts";
-import { addressFindings } from "./addresses.ts";
-import { agentFindings } from "./agent.ts";
-import { attachmentFindings } from "./attachments.ts";
-import { leftoverFindings } from "./leftovers.ts";
+import { addressFindings } from "./address-findings.ts";
+import { agentFindings } from "./agent-findings.ts";
+import { attachmentFindings } from "./attachment-findings.ts";
+import { leftoverFindings } from "./leftover-findings.ts";
+import type { SeenInterface, SeenPort, Sight } from "./node-snapshot.ts";
 import { parseRuntimeList } from "./runtime-list.ts";
-import type { SeenInterface, SeenPort, Sight } from "./sight.ts";
 
 const nowMs = 1_000_000_000;
 const owner = { network: "pods", sandboxId: "a", ifname: "eth0" };

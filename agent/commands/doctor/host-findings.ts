@@ -9,8 +9,8 @@ import { defaultMtu } from "../../datapath/linux/plan.ts";
 import { transportMtu } from "../../datapath/ovs/linux/transport.ts";
 import { podMtu } from "../../datapath/ovs/mtu.ts";
 import { Kernel, listRoutes, type NetlinkSocket, readRoute } from "../../protocols/netlink/mod.ts";
+import { rulesMissing } from "./agent-findings.ts";
 import type { Finding } from "./finding.ts";
-import { rulesMissing } from "./packet-rules.ts";
 
 /** The node's own network, as far as pods need it: bridge or gateway, forwarding, MTU. Linux. @throws {NetlinkError} */
 export function hostFindings(config: AgentConfig): readonly Finding[] {

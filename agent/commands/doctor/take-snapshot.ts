@@ -5,8 +5,8 @@ import { nodeService } from "../../../shared/proto/services.ts";
 import { callUnary } from "../../../shared/rpc/call.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import type { Finding } from "./finding.ts";
+import type { SeenAgent, SeenInterface, Sight } from "./node-snapshot.ts";
 import type { RuntimeList } from "./runtime-list.ts";
-import type { SeenAgent, SeenInterface, Sight } from "./sight.ts";
 
 /** A sight of the node, and what is wrong with the sources themselves. */
 export interface Look {
@@ -20,10 +20,10 @@ export async function look(config: AgentConfig, runtime: RuntimeList | undefined
   // Leases first: an ADD has them before its interface, and a DEL after it.
   const { problem, ...stored } = await lookAtLeases(config.dataDir);
   const agent = await askAgent(config.socket);
-  const kernel = dataPath === "hns" ? undefined : (await import("./kernel-look.ts")).lookAtKernel();
+  const kernel = dataPath === "hns" ? undefined : (await import("./kernel-snapshot.ts")).lookAtKernel();
   const [network] = networks;
   const hasSwitch = dataPath === "ovs" && ovs !== undefined && network !== undefined;
-  const seen = hasSwitch ? await (await import("./switch-look.ts")).lookAtSwitch(ovs, network.bridge) : undefined;
+  const seen = hasSwitch ? await (await import("./switch-snapshot.ts")).lookAtSwitch(ovs, network.bridge) : undefined;
   const sight: Sight = {
     nowMs: Date.now(),
     bootId: readBootId(),

@@ -3,7 +3,7 @@ import { ownerKey } from "../../../shared/cni/owner-key.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
 import { type Cidr, contains, firstOf, formatCidr, formatIp } from "../../../shared/net/ip.ts";
 import type { Finding } from "./finding.ts";
-import type { Sight } from "./sight.ts";
+import type { Sight } from "./node-snapshot.ts";
 
 interface Holder {
   readonly owner: Owner;

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { type Journey, packetOf } from "./journey.ts";
-import { packetText, trackingStates } from "./packet.ts";
+import { type Journey, packetOf, packetText, trackingStates } from "./packet.ts";
 import { ip, portNamed, recordedPorts } from "./recorded-trace.ts";
 
 const pod = (name: string) => ({ t: "pod", port: portNamed(name), ips: portNamed(name).pod?.ips }) as Journey["client"];
