@@ -63,7 +63,7 @@ async function hns(config: AgentConfig, logger: Logger): Promise<DataPathChoice>
   const { createHnsDataPath, createNodeSide, createOverlayDataPath } = await import("./datapath/hns/mod.ts");
   const { ovsOptionsOf } = await import("./datapath/ovs/configured.ts");
   const { openHcn } = await import("./protocols/hcn/mod.ts");
-  const { openHostRunner } = await import("./datapath/hns/windows-host/powershell.windows.ts");
+  const { openHostRunner } = await import("./datapath/hns/windows-host/powershell.ts");
   const lost = Promise.withResolvers<string>();
   return {
     createDataPath: (needs) => {

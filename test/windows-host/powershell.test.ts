@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { openHostRunner } from "../../agent/datapath/hns/windows-host/powershell.windows.ts";
+import { openHostRunner } from "../../agent/datapath/hns/windows-host/powershell.ts";
 import { limits } from "../../shared/limits.ts";
 
 /** Windows' directory, as a name: here the path below it is one file's name, with backslashes in it. */

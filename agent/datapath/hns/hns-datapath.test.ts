@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { formatIp } from "../../../shared/net/ip.ts";
 import type { HcnCallName } from "../../protocols/hcn/hcn-in-memory.ts";
-import { endpointId } from "./endpoint-id.ts";
+import { endpointId } from "./endpoint-records.ts";
 import {
   type HnsInMemory,
   hnsInMemory,

@@ -5,15 +5,13 @@ import { type Cidr, contains, type Ip, parseIp } from "../../../shared/net/ip.ts
 import { type HcnEndpoint, HcnError } from "../../protocols/hcn/mod.ts";
 import type { Attached, AttachRequest, DataPath, Missing, Problem } from "../datapath.ts";
 import { hostIfname } from "../owner-names.ts";
-import { endpointDocument, overlayMac } from "./documents.ts";
-import { endpointId } from "./endpoint-id.ts";
+import { endpointDocument, overlayMac, policiesOf } from "./documents.ts";
 import { EndpointListing } from "./endpoint-listing.ts";
-import { EndpointRecords, endpointRecords } from "./endpoint-records.ts";
+import { EndpointRecords, endpointId, endpointRecords } from "./endpoint-records.ts";
 import { findOrMake, join, NetworkGone, remove, type WiringTools } from "./endpoint-wiring.ts";
 import { hnsError } from "./hns-errors.ts";
 import { ensureNetwork, findNetwork } from "./hns-network.ts";
 import type { HnsDataPathOptions, HnsNetwork } from "./options.ts";
-import { policiesOf } from "./policies.ts";
 import { LostEndpoints } from "./remake.ts";
 import { compare, resultOf } from "./result.ts";
 

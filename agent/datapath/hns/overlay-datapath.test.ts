@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createLogger } from "../../../shared/log.ts";
 import type { ConnectedPod, OverlayNode, PodPort } from "../ovs/options.ts";
-import { endpointId } from "./endpoint-id.ts";
+import { endpointId } from "./endpoint-records.ts";
 import { type HnsInMemory, hnsInMemory, ip, joining, namespaceA, ownerOf, requestFor } from "./hns-in-memory.ts";
 import { OverlayDataPath } from "./overlay-datapath.ts";
 import { PodStarts } from "./pod-starts.ts";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { DataPath } from "../datapath.ts";
-import { endpointId } from "./endpoint-id.ts";
+import { endpointId } from "./endpoint-records.ts";
 import {
   type HnsInMemory,
   hnsInMemory,

@@ -1,4 +1,4 @@
-import { readAnswer } from "../../../agent/datapath/hns/windows-host/answer.ts";
+import { readAnswer } from "../../../agent/datapath/hns/windows-host/powershell.ts";
 import { readEndpoint, readLoadBalancer, readNamespace, readNetwork } from "../../../agent/protocols/hcn/documents.ts";
 import { HcnError } from "../../../agent/protocols/hcn/hcn-error.ts";
 import { functionName, hcnKinds, NativeError } from "../../../agent/protocols/hcn/native.ts";

@@ -2,8 +2,8 @@ import { limits } from "../../../../shared/limits.ts";
 import { contains, parseCidr } from "../../../../shared/net/ip.ts";
 import type { HostChange } from "../../host-change.ts";
 import { actAndReadBack, describeEntry, isKnown, type Look, lookAt, undo } from "./engine.ts";
+import type { HostRunner } from "./powershell.ts";
 import { type Entry, HostRecord, type SavedAdapter, type Thing } from "./record.ts";
-import type { HostRunner } from "./runner.ts";
 import type { HostReport } from "./settings.ts";
 import {
   adapterWith,

@@ -1,6 +1,6 @@
 import { limits } from "../../../../shared/limits.ts";
+import type { HostRunner } from "./powershell.ts";
 import type { Entry, SavedAdapter, Thing } from "./record.ts";
-import type { HostRunner } from "./runner.ts";
 import { renderPipeline, type Statement } from "./script.ts";
 import type { HostSettings } from "./settings.ts";
 import { steps } from "./steps/mod.ts";

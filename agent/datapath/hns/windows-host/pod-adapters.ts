@@ -1,4 +1,4 @@
-import type { HostRunner } from "./runner.ts";
+import type { HostRunner } from "./powershell.ts";
 import type { Statement } from "./script.ts";
 import { type IpInterface, sameName, Tables } from "./tables.ts";
 

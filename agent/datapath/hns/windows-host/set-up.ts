@@ -2,14 +2,14 @@ import { CniError } from "../../../../shared/errors.ts";
 import { limits } from "../../../../shared/limits.ts";
 import type { HostChange } from "../../host-change.ts";
 import { actAndReadBack, describeEntry, type Look, lookAt, tablesFor, undo } from "./engine.ts";
+import type { HostRunner } from "./powershell.ts";
 import { type Entry, HostRecord, type Thing } from "./record.ts";
-import type { HostRunner } from "./runner.ts";
 import type { HostReport, HostSettings, RefusedThing } from "./settings.ts";
 import { adapterWith, addressOf, holds } from "./steps/address.ts";
 import { gatewayAdapter } from "./steps/gateway.ts";
 import { type HostPart, hostParts } from "./steps/mod.ts";
-import { virtualMac } from "./steps/names.ts";
 import { hostError, type Step, type Verdict } from "./steps/step.ts";
+import { virtualMac } from "./steps/switch.ts";
 import type { Tables } from "./tables.ts";
 
 /** What one step does to Windows may change what an earlier one has left, such as a name; then all are gone through again. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { policiesOf, toV2 } from "./documents.ts";
 import { ip } from "./hns-in-memory.ts";
-import { policiesOf, toV2 } from "./policies.ts";
 
 describe("policies", () => {
   test.each([
