@@ -1,8 +1,7 @@
 import { existsSync } from "node:fs";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import { EndpointRecords, endpointRecords, removeOverlay } from "../../datapath/hns/mod.ts";
-import { cleanUpHost, type HostRunner, hostRecords } from "../../datapath/hns/windows-host/mod.ts";
-import { openHostRunner } from "../../datapath/hns/windows-host/powershell.ts";
+import { cleanUpHost, type HostRunner, hostRecords, openHostRunner } from "../../datapath/hns/windows-host/mod.ts";
 import type { HostChange } from "../../datapath/host-change.ts";
 import { type Hcn, type HcnEndpoint, openHcn } from "../../protocols/hcn/mod.ts";
 

@@ -2,31 +2,39 @@ import { ofAnotherBoot } from "../../../ipam/mod.ts";
 import { limits } from "../../../shared/limits.ts";
 import { contains, formatIp } from "../../../shared/net/ip.ts";
 import type { Finding } from "./finding.ts";
-import { type Claims, claimsIn, nameOf, type SeenPort, type Sight, textOf } from "./node-snapshot.ts";
+import {
+  type AttachmentView,
+  attachmentViews,
+  type NodeSnapshot,
+  nameOf,
+  type SeenPort,
+  textOf,
+} from "./node-snapshot.ts";
 
 /** What leases, interfaces, ports and the runtime's list do not agree on, one finding per attachment. */
-export function attachmentFindings(sight: Sight): readonly Finding[] {
-  if (sight.leases === undefined || sight.interfaces === undefined) return [];
-  const found = claimsIn(sight).flatMap((claims) => judge(sight, claims) ?? []);
-  return [...found, ...unattached(sight)];
+export function attachmentFindings(snapshot: NodeSnapshot): readonly Finding[] {
+  if (snapshot.leases === undefined || snapshot.interfaces === undefined) return [];
+  const found = attachmentViews(snapshot).flatMap((view) => judge(snapshot, view) ?? []);
+  return [...found, ...unattached(snapshot)];
 }
 
 /** The first that applies: what follows from one disagreement is not told as another. */
-function judge(sight: Sight, claims: Claims): Finding | undefined {
-  const { owner, leases, seen, port } = claims;
-  if (!sight.networks.includes(owner.network)) return ofNobody(claims);
-  if (claims.departing) return departing(sight, claims);
+function judge(snapshot: NodeSnapshot, view: AttachmentView): Finding | undefined {
+  const { owner, leases, seen, port } = view;
+  if (!snapshot.networks.includes(owner.network)) return ofNobody(view);
+  if (view.departing) return departing(snapshot, view);
   // What has no lease at all is put right by its interface first.
   const isHeld = leases.length > 0 || seen?.ownLease === false;
-  if (isHeld && sight.runtime !== undefined && !sight.runtime.knows(owner)) return unknownToRuntime(sight, claims);
-  if (seen !== undefined && leases.length === 0 && seen.ownLease) return withoutLease(claims);
-  if (seen === undefined && leases.length > 0) return withoutInterface(sight, claims);
-  if (seen === undefined && port !== undefined) return portAlone(claims, port);
-  return differentAddresses(claims) ?? differentPort(sight, claims);
+  if (isHeld && snapshot.runtime !== undefined && !snapshot.runtime.knows(owner))
+    return unknownToRuntime(snapshot, view);
+  if (seen !== undefined && leases.length === 0 && seen.ownLease) return withoutLease(view);
+  if (seen === undefined && leases.length > 0) return withoutInterface(snapshot, view);
+  if (seen === undefined && port !== undefined) return portAlone(view, port);
+  return differentAddresses(view) ?? differentPort(snapshot, view);
 }
 
 /** Attachments of the runtime's list that no network of ours has. */
-function unattached({ runtime, leases = [] }: Sight): readonly Finding[] {
+function unattached({ runtime, leases = [] }: NodeSnapshot): readonly Finding[] {
   const holders = leases.filter(({ state }) => state === "allocated").map(({ owner }) => owner);
   const missing = (runtime?.attachments ?? []).filter(
     ({ containerId, ifname }) =>
@@ -43,7 +51,7 @@ function unattached({ runtime, leases = [] }: Sight): readonly Finding[] {
   }));
 }
 
-export function ofNobody({ owner, seen }: Claims): Finding | undefined {
+export function ofNobody({ owner, seen }: AttachmentView): Finding | undefined {
   if (seen === undefined) return undefined;
   return {
     severity: "note",
@@ -58,10 +66,10 @@ export function ofNobody({ owner, seen }: Claims): Finding | undefined {
 /** The janitor gets to a lease within its interval; a busy lane takes longer. */
 const finishMs = 10_000;
 
-export function departing(sight: Sight, claims: Claims): Finding {
-  const { owner, releasedAtMs } = claims;
-  const isDown = sight.agent.t === "away";
-  const isLate = sight.nowMs - releasedAtMs > Math.max(finishMs, 2 * sight.janitorIntervalMs);
+export function departing(snapshot: NodeSnapshot, view: AttachmentView): Finding {
+  const { owner, releasedAtMs } = view;
+  const isDown = snapshot.agent.t === "away";
+  const isLate = snapshot.nowMs - releasedAtMs > Math.max(finishMs, 2 * snapshot.janitorIntervalMs);
   const isWaiting = !isDown && (releasedAtMs === 0 || !isLate);
   return {
     severity: isWaiting ? "note" : "warning",
@@ -78,10 +86,10 @@ export function departing(sight: Sight, claims: Claims): Finding {
 /** A pod that has come while the runtime's list was being made; far longer than any clock is off. */
 const listLagMs = 60_000;
 
-export function unknownToRuntime(sight: Sight, claims: Claims): Finding {
-  const { owner, leases, seen, port } = claims;
+export function unknownToRuntime(snapshot: NodeSnapshot, view: AttachmentView): Finding {
+  const { owner, leases, seen, port } = view;
   const youngest = Math.max(0, ...leases.map(({ allocatedAtMs }) => allocatedAtMs));
-  const takenAtMs = sight.runtime?.takenAtMs ?? 0;
+  const takenAtMs = snapshot.runtime?.takenAtMs ?? 0;
   const mayBeNew = leases.length === 0 || youngest > takenAtMs - listLagMs;
   const [first] = leases;
   const has = [
@@ -112,7 +120,7 @@ export function unknownToRuntime(sight: Sight, claims: Claims): Finding {
   };
 }
 
-export const withoutLease = ({ owner, seen }: Claims): Finding => ({
+export const withoutLease = ({ owner, seen }: AttachmentView): Finding => ({
   severity: "error",
   code: "interface-without-lease",
   what: `The interface "${seen?.hostIfname}" of ${nameOf(owner)} stands without a lease`,
@@ -123,13 +131,13 @@ export const withoutLease = ({ owner, seen }: Claims): Finding => ({
   evidence: String(seen?.index),
 });
 
-export function withoutInterface(sight: Sight, { owner, leases }: Claims): Finding {
+export function withoutInterface(snapshot: NodeSnapshot, { owner, leases }: AttachmentView): Finding {
   const addresses = leases.map(({ address }) => formatIp(address.ip));
   const common = {
     what: `${nameOf(owner)} holds ${addresses.join(", ")} and has no interface`,
     evidence: leases.map(({ generation }) => generation).join(" "),
   };
-  if (leases.every((lease) => ofAnotherBoot(lease, sight.bootId)))
+  if (leases.every((lease) => ofAnotherBoot(lease, snapshot.bootId)))
     return {
       ...common,
       severity: "note",
@@ -138,7 +146,7 @@ export function withoutInterface(sight: Sight, { owner, leases }: Claims): Findi
       why: "The node has booted since; the runtime may bring the sandbox back",
       todo: `nothing: the agent gives it back ${limits.suspectGraceMs / 60_000} minutes after its start`,
     };
-  const elsewhere = addresses.filter((address) => sight.namespaceAddresses.has(address));
+  const elsewhere = addresses.filter((address) => snapshot.namespaceAddresses.has(address));
   if (elsewhere.length > 0)
     return {
       ...common,
@@ -149,8 +157,8 @@ export function withoutInterface(sight: Sight, { owner, leases }: Claims): Findi
       todo: "find out who wired it; remove the pod, whose DEL releases the address",
     };
   const youngest = Math.max(...leases.map(({ allocatedAtMs }) => allocatedAtMs));
-  const callsRun = sight.agent.t === "answers" && sight.agent.status.callsInFlight > 0;
-  if (callsRun && Math.abs(sight.nowMs - youngest) < limits.addTimeoutMs)
+  const callsRun = snapshot.agent.t === "answers" && snapshot.agent.status.callsInFlight > 0;
+  if (callsRun && Math.abs(snapshot.nowMs - youngest) < limits.addTimeoutMs)
     return {
       ...common,
       severity: "note",
@@ -170,7 +178,7 @@ export function withoutInterface(sight: Sight, { owner, leases }: Claims): Findi
   };
 }
 
-export function differentAddresses({ owner, leases, seen }: Claims): Finding | undefined {
+export function differentAddresses({ owner, leases, seen }: AttachmentView): Finding | undefined {
   if (seen?.addresses === undefined || !seen.ownLease) return undefined;
   // Addresses of other blocks may come from plugins later in the chain.
   const inBlocks = seen.addresses.filter((ip) => leases.some(({ address }) => contains(address, ip)));
@@ -187,7 +195,7 @@ export function differentAddresses({ owner, leases, seen }: Claims): Finding | u
   };
 }
 
-export const portAlone = ({ owner }: Claims, port: SeenPort): Finding => ({
+export const portAlone = ({ owner }: AttachmentView, port: SeenPort): Finding => ({
   severity: "warning",
   code: "port-without-pod",
   what: `The port "${port.name}" of ${nameOf(owner)} has neither interface nor lease behind it`,
@@ -199,8 +207,11 @@ export const portAlone = ({ owner }: Claims, port: SeenPort): Finding => ({
 });
 
 /** What is wrong with the port of Open vSwitch that an interface should be. */
-export function differentPort(sight: Sight, { owner, leases, seen, port }: Claims): Finding | undefined {
-  if (sight.switch === undefined || seen === undefined) return undefined;
+export function differentPort(
+  snapshot: NodeSnapshot,
+  { owner, leases, seen, port }: AttachmentView,
+): Finding | undefined {
+  if (snapshot.switch === undefined || seen === undefined) return undefined;
   const common = { severity: "error", trusts: "the interface", evidence: `${seen.index} ${port?.uuid}` } as const;
   if (port === undefined)
     return {
@@ -219,7 +230,7 @@ export function differentPort(sight: Sight, { owner, leases, seen, port }: Claim
       why: "No packet of the pod gets anywhere",
       todo: "see that ovs-vswitchd runs, and what its log says of this port",
     };
-  const { flowPorts } = sight.switch;
+  const { flowPorts } = snapshot.switch;
   if (flowPorts !== undefined && !flowPorts.has(port.ofport))
     return {
       ...common,

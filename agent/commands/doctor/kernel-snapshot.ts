@@ -4,7 +4,7 @@ import { Kernel } from "../../protocols/netlink/mod.ts";
 import type { HalfMade, SeenInterface } from "./node-snapshot.ts";
 
 /** What the kernel has of ours, in the calling thread's network namespace. @throws {NetlinkError} */
-export function lookAtKernel(): {
+export function kernelSnapshot(): {
   readonly interfaces: readonly SeenInterface[];
   readonly halfMade: readonly HalfMade[];
 } {

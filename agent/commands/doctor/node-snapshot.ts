@@ -52,7 +52,7 @@ export type SeenAgent =
   | { readonly t: "away"; readonly reason: string };
 
 /** Every source at one moment, or nearly: they are asked one after the other. `undefined`: it could not be asked. */
-export interface Sight {
+export interface NodeSnapshot {
   readonly nowMs: number;
   readonly bootId: string;
   /** Names of the networks that the agent serves. */
@@ -74,7 +74,7 @@ export interface Sight {
 }
 
 /** Everything that is known of one attachment. */
-export interface Claims {
+export interface AttachmentView {
   readonly owner: Owner;
   /** Allocated, in the order of their addresses. */
   readonly leases: readonly Lease[];
@@ -86,17 +86,17 @@ export interface Claims {
 }
 
 /** Of every attachment that any source speaks of. */
-export function claimsIn(sight: Sight): readonly Claims[] {
-  const { leases = [], departures, interfaces = [], networks } = sight;
+export function attachmentViews(snapshot: NodeSnapshot): readonly AttachmentView[] {
+  const { leases = [], departures, interfaces = [], networks } = snapshot;
   const departed = new Set(departures.map(ownerKey));
   const owners = new Map<string, Owner>();
   const see = (owner: Owner): void => void owners.set(ownerKey(owner), owner);
   // One that host-local noted without an interface's name is any interface's of the sandbox.
   const served = leases.filter(({ owner }) => networks.includes(owner.network) && owner.ifname !== "");
-  for (const { owner } of [...served, ...interfaces, ...(sight.switch?.ports ?? [])]) see(owner);
+  for (const { owner } of [...served, ...interfaces, ...(snapshot.switch?.ports ?? [])]) see(owner);
   for (const owner of departures) if (networks.includes(owner.network)) see(owner);
   const seen = new Map(interfaces.map((one) => [ownerKey(one.owner), one]));
-  const ports = new Map(sight.switch?.ports.map((one) => [ownerKey(one.owner), one]));
+  const ports = new Map(snapshot.switch?.ports.map((one) => [ownerKey(one.owner), one]));
   const byOwner = Map.groupBy(leases, ({ owner }) => ownerKey(owner));
   return [...owners].map(([key, owner]) => {
     const own = byOwner.get(key) ?? byOwner.get(ownerKey({ ...owner, ifname: "" })) ?? [];

@@ -11,7 +11,7 @@ import type { SeenPort, SeenSwitch } from "./node-snapshot.ts";
 const timeoutMs = 3_000;
 
 /** What Open vSwitch has of ours, and what is wrong with it itself. Changes nothing. */
-export async function lookAtSwitch(
+export async function switchSnapshot(
   { database, management }: OvsConfig,
   bridge: string,
 ): Promise<{ readonly seen?: SeenSwitch; readonly findings: readonly Finding[] }> {

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { link, lstat, open, readdir, rename, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { retry } from "../../../shared/async/backoff.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { isWindows } from "../../../shared/platform.ts";
 import type { Step } from "./plan.ts";
@@ -91,14 +92,15 @@ export async function freeNameAside(path: string, digest: string): Promise<strin
 const isInUse = (caught: unknown): boolean => ["EPERM", "EACCES", "EBUSY"].includes(codeOf(caught));
 
 async function patiently(act: () => Promise<void>): Promise<void> {
-  for (let left = busyRetries; ; left--) {
-    try {
-      return await act();
-    } catch (caught) {
-      if (left === 0 || !isInUse(caught)) throw caught;
-      await Bun.sleep(busyWaitMs);
-    }
-  }
+  let left = busyRetries;
+  await retry(act, {
+    firstMs: busyWaitMs,
+    longestMs: busyWaitMs,
+    signal: new AbortController().signal,
+    failed: (caught) => {
+      if (left-- === 0 || !isInUse(caught)) throw caught;
+    },
+  });
 }
 
 export const isMissing = (caught: unknown): boolean => codeOf(caught) === "ENOENT";

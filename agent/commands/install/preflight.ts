@@ -188,7 +188,7 @@ export async function runPreflight(
   }
   const config = await readConfig(configFile);
   const hns = config?.networks[0]?.hns;
-  const { openHostRunner } = await import("../../datapath/hns/windows-host/powershell.ts");
+  const { openHostRunner } = await import("../../datapath/hns/windows-host/mod.ts");
   const { formatIp } = await import("../../../shared/net/ip.ts");
   const checks = await preflight(openHostRunner(), {
     ...wish,

@@ -47,7 +47,7 @@ export interface KnownNodes {
 }
 
 /** More is not written there. */
-const mostBytes = 16 * 1024 * 1024;
+const maxBytes = 16 * 1024 * 1024;
 
 /** From the agent's own file, which need not be there: names only make a trace easier to read. */
 export async function readKnownNodes(dataDir: string): Promise<KnownNodes> {
@@ -80,7 +80,7 @@ async function readJson(path: string): Promise<unknown> {
   try {
     await using file = await open(path, "r");
     const { size } = await file.stat();
-    return size > mostBytes ? undefined : JSON.parse(await file.readFile("utf8"));
+    return size > maxBytes ? undefined : JSON.parse(await file.readFile("utf8"));
   } catch {
     return undefined;
   }

@@ -96,7 +96,7 @@ export function findPod(ports: readonly SwitchPort[], wanted: string): FoundPod 
 /** For people: a pod's name, or its addresses where nobody named it. */
 export const podName = ({ pod }: PodPort): string => pod.name ?? pod.ips.map(formatIp).join(",");
 
-const mostNear = 5;
+const maxNear = 5;
 
 /** Those that share the longest beginning with the wanted one, namespace aside, or hold it. */
 function nearest(wanted: string, names: readonly string[]): readonly string[] {
@@ -108,5 +108,5 @@ function nearest(wanted: string, names: readonly string[]): readonly string[] {
     return differs < 0 ? a.length : differs;
   };
   const sorted = [...new Set(names)].sort((a, b) => likeness(b) - likeness(a) || (a < b ? -1 : 1));
-  return sorted.slice(0, mostNear);
+  return sorted.slice(0, maxNear);
 }

@@ -5,10 +5,10 @@ import type { OvsNodeOptions } from "../ovs/options.ts";
 import { OvsNode } from "../ovs/ovs-node.ts";
 import { openDatabase } from "../ovs/switch-database.ts";
 import { answering } from "../ovs/switch-errors.ts";
+import { AdapterWaiter } from "./adapter-waiter.ts";
 import type { OverlaySide } from "./node-side.ts";
 import type { HnsNetwork } from "./options.ts";
 import { OverlayDataPath } from "./overlay-datapath.ts";
-import { PodStarts } from "./pod-starts.ts";
 import { type HostRunner, startedPods } from "./windows-host/mod.ts";
 
 /** Bytes that the node's card takes, as far as nobody says otherwise. */
@@ -40,8 +40,8 @@ export function createOverlayDataPath({ hns, network, side, run, logger, ovs }: 
       const { name, address } = side.cardOf(network);
       return new OvsNode({ ...ovs, uplink: name, nodeAddresses: [address], mtu: mtuOn(address), host });
     },
-    startsOn: (node) =>
-      new PodStarts({
+    waiterOn: (node) =>
+      new AdapterWaiter({
         started: (ports) => startedPods(run, ports, mtuOn(side.cardOf(network).address)),
         connect: (pod) => node.connectPod({ ...pod, type: "internal" }, "later"),
         logger,

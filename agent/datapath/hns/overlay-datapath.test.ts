@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createLogger } from "../../../shared/log.ts";
 import type { ConnectedPod, OverlayNode, PodPort } from "../ovs/options.ts";
+import { AdapterWaiter } from "./adapter-waiter.ts";
 import { endpointId } from "./endpoint-records.ts";
 import { type HnsInMemory, hnsInMemory, ip, joining, namespaceA, ownerOf, requestFor } from "./hns-in-memory.ts";
 import { OverlayDataPath } from "./overlay-datapath.ts";
-import { PodStarts } from "./pod-starts.ts";
 
 let hns: HnsInMemory;
 let calls: string[];
@@ -41,8 +41,8 @@ const open = (): OverlayDataPath =>
     requireSwitch: async () => void calls.push("switch"),
     openNode: () => node,
     restoreHost: async () => void calls.push("restore"),
-    startsOn: ({ connectPod }) =>
-      new PodStarts({
+    waiterOn: ({ connectPod }) =>
+      new AdapterWaiter({
         started: async (all) => new Set(all.filter((port) => come.has(port))),
         connect: (pod) => connectPod({ ...pod, type: "internal" }, "later"),
         logger: createLogger("error", () => undefined),

@@ -6,7 +6,7 @@
 export { findAdapter, prepareHost } from "./adapter.ts";
 export { cleanUpHost, handBackAddress } from "./clean-up.ts";
 export { startedPods } from "./pod-adapters.ts";
-export { createHostRunner, type HostRunner } from "./powershell.ts";
+export { type HostRunner, openHostRunner } from "./powershell.ts";
 export { hostRecords, savedAdapter } from "./record.ts";
 export type { Listing, Row } from "./script.ts";
 export { setUpHost } from "./set-up.ts";

@@ -3,8 +3,7 @@ import { existsSync } from "node:fs";
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { parseJson } from "../../../../shared/json.ts";
 import { isObject } from "../../../../shared/json-fields.ts";
-import { limits } from "../../../../shared/limits.ts";
-import { runProgram } from "../../../platform/run-program.ts";
+import { commandMs, runProgram } from "../../../platform/run-program.ts";
 import { type Listing, type Row, renderPipeline, renderScript, type Statement } from "./script.ts";
 
 /** Runs commands on the node. `openHostRunner()` makes the real one. */
@@ -152,7 +151,7 @@ const fixedArguments = ["-NoLogo", "-NoProfile", "-NonInteractive", "-EncodedCom
  * modules only, no profile, no prompt, a deadline, and a bound on what it may say.
  * @param deadlineMs of each command; then its process is killed
  */
-export function openHostRunner(deadlineMs: number = limits.hostCommandMs): HostRunner {
+export function openHostRunner(deadlineMs: number = commandMs): HostRunner {
   const home = `${process.env["SystemRoot"] ?? "C:\\Windows"}\\System32\\WindowsPowerShell\\v1.0`;
   const execute: ScriptProcess = (script) => spawn(home, script, deadlineMs);
   return createHostRunner(execute);

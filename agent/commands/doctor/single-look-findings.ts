@@ -1,4 +1,5 @@
 import { loadCheck, readBootId } from "../../../ipam/mod.ts";
+import { withTimeout } from "../../../shared/async/with-timeout.ts";
 import { createLogger } from "../../../shared/log.ts";
 import { nodesByAgent } from "../../cluster/ask-agent.ts";
 import { listNodes, type NodeListing } from "../../cluster/listing.ts";
@@ -11,7 +12,7 @@ import type { Finding } from "./finding.ts";
 const registryMs = 8_000;
 
 /** What no call in flight changes: one look at it is enough, and it may cost more. */
-export async function standingFindings(config: AgentConfig): Promise<readonly Finding[]> {
+export async function singleLookFindings(config: AgentConfig): Promise<readonly Finding[]> {
   return [
     ...(await databaseFindings(config.dataDir)),
     ...(await conflistFindings(config)),
@@ -70,7 +71,7 @@ async function registryFindings({ nodes, socket }: AgentConfig): Promise<readonl
 async function itself(nodes: NodesConfig): Promise<NodeListing & { readonly self: string }> {
   const logger = createLogger("error", () => undefined);
   await using registry = await openRegistry(nodes, logger);
-  return { ...(await inTime(listNodes(registry, { rights: true }))), self: nodes.name };
+  return { ...(await withTimeout(listNodes(registry, { rights: true }), registryMs, late)), self: nodes.name };
 }
 
 const unreachable = (self: string, reason: string): Finding => ({
@@ -82,17 +83,9 @@ const unreachable = (self: string, reason: string): Finding => ({
   evidence: self,
 });
 
-/** The time that is not needed is not waited for: it would keep the process. */
-async function inTime<T>(answer: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const is = new Error(`no answer within ${registryMs / 1000} seconds`);
-  const timer = setTimeout(() => late.reject(is), registryMs);
-  try {
-    return await Promise.race([answer, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
+const late = (): never => {
+  throw new Error(`no answer within ${registryMs / 1000} seconds`);
+};
 
 const unlisted = (name: string, registry: string): Finding => ({
   severity: "error",

@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { createLogger } from "../../../shared/log.ts";
 import type { PodPort } from "../ovs/options.ts";
-import { PodStarts } from "./pod-starts.ts";
+import { AdapterWaiter } from "./adapter-waiter.ts";
 
 /** A busy machine needs more than the second that is usual. */
 const until = (done: () => boolean): Promise<boolean> => vi.waitUntil(done, { timeout: 4_000 });
@@ -22,7 +22,7 @@ function world() {
   const connected: string[] = [];
   const refusing = new Set<string>();
   const lines: string[] = [];
-  const starts = new PodStarts({
+  const waiter = new AdapterWaiter({
     started: async (ports) => {
       asked.push([...ports]);
       if (come.has("nothing works")) throw new Error("PowerShell is broken");
@@ -35,12 +35,12 @@ function world() {
     logger: createLogger("debug", (line) => lines.push(line)),
     firstLookMs: 1,
   });
-  return { come, asked, connected, refusing, lines, starts };
+  return { come, asked, connected, refusing, lines, waiter };
 }
 
 test("a pod is connected when its adapter has come, once, and all are looked for together", async () => {
-  const { starts, come, asked, connected } = world();
-  for (const port of ["a", "b"]) starts.expect(pod(port));
+  const { waiter, come, asked, connected } = world();
+  for (const port of ["a", "b"]) waiter.expect(pod(port));
   await until(() => asked.length >= 2);
   expect(asked[0]).toEqual(["a", "b"]);
   expect(connected).toEqual([]);
@@ -55,19 +55,19 @@ test("a pod is connected when its adapter has come, once, and all are looked for
 });
 
 test("pods that keep coming do not put the look off", async () => {
-  const { starts, asked } = world();
+  const { waiter, asked } = world();
   for (let n = 0; asked.length === 0 && n < 1000; n++) {
-    starts.expect(pod(`p${n % 50}`));
+    waiter.expect(pod(`p${n % 50}`));
     await Bun.sleep(0);
   }
   expect(asked.length).toBeGreaterThan(0);
-  starts[Symbol.dispose]();
+  waiter[Symbol.dispose]();
 });
 
 test("neither a look that fails nor a database that is away ends the wait", async () => {
-  const { starts, come, asked, connected, refusing, lines } = world();
+  const { waiter, come, asked, connected, refusing, lines } = world();
   come.add("nothing works");
-  starts.expect(pod("a"));
+  waiter.expect(pod("a"));
   await until(() => asked.length >= 2);
   come.delete("nothing works");
   refusing.add("a");
@@ -78,13 +78,13 @@ test("neither a look that fails nor a database that is away ends the wait", asyn
 });
 
 test("a pod that has gone is not connected any more, and nothing is looked for after the end", async () => {
-  const { starts, come, asked, connected } = world();
-  for (const port of ["a", "b"]) starts.expect(pod(port));
-  await starts.forget(pod("a").owner);
+  const { waiter, come, asked, connected } = world();
+  for (const port of ["a", "b"]) waiter.expect(pod(port));
+  await waiter.forget(pod("a").owner);
   come.add("a");
   await until(() => asked.length >= 2);
   expect(asked.flat()).not.toContain("a");
-  starts[Symbol.dispose]();
+  waiter[Symbol.dispose]();
   const looks = asked.length;
   come.add("b");
   await Bun.sleep(50);
@@ -94,7 +94,7 @@ test("a pod that has gone is not connected any more, and nothing is looked for a
 test("a pod that is to go while it is being connected is waited for, since its port goes next", async () => {
   const connected = Promise.withResolvers<void>();
   const said: string[] = [];
-  const starts = new PodStarts({
+  const waiter = new AdapterWaiter({
     started: async (ports) => new Set(ports),
     connect: async () => {
       said.push("begun");
@@ -104,9 +104,9 @@ test("a pod that is to go while it is being connected is waited for, since its p
     logger: createLogger("error", () => undefined),
     firstLookMs: 1,
   });
-  starts.expect(pod("a"));
+  waiter.expect(pod("a"));
   await until(() => said.length > 0);
-  const forgotten = starts.forget(pod("a").owner).then(() => said.push("forgotten"));
+  const forgotten = waiter.forget(pod("a").owner).then(() => said.push("forgotten"));
   await Bun.sleep(5);
   connected.resolve();
   await forgotten;
@@ -116,7 +116,7 @@ test("a pod that is to go while it is being connected is waited for, since its p
 test("an ADD that comes while the pod's earlier adapter is being connected has its own connected next", async () => {
   const connecting = Promise.withResolvers<void>();
   const macs: string[] = [];
-  using starts = new PodStarts({
+  using waiter = new AdapterWaiter({
     started: async (ports) => new Set(ports),
     connect: async ({ mac }) => {
       macs.push(mac);
@@ -125,18 +125,18 @@ test("an ADD that comes while the pod's earlier adapter is being connected has i
     logger: createLogger("error", () => undefined),
     firstLookMs: 1,
   });
-  starts.expect(pod("a"));
+  waiter.expect(pod("a"));
   await until(() => macs.length > 0);
-  starts.expect({ ...pod("a"), mac: "00:15:5d:0a:0b:0c" });
+  waiter.expect({ ...pod("a"), mac: "00:15:5d:0a:0b:0c" });
   connecting.resolve();
   await until(() => macs.length > 1);
   expect(macs).toEqual(["00:15:5d:01:02:03", "00:15:5d:0a:0b:0c"]);
 });
 
 test("a pod that never starts is left alone in the end, until an ADD asks again", async () => {
-  const { starts, come, asked, connected, lines } = world();
+  const { waiter, come, asked, connected, lines } = world();
   using now = vi.spyOn(performance, "now").mockReturnValue(0);
-  starts.expect(pod("a"));
+  waiter.expect(pod("a"));
   await until(() => asked.length >= 1);
   now.mockReturnValue(601_000);
   await until(() => lines.join().includes("has not come"));
@@ -144,6 +144,6 @@ test("a pod that never starts is left alone in the end, until an ADD asks again"
   await Bun.sleep(30);
   expect(asked.length).toBe(looks);
   come.add("a");
-  starts.expect(pod("a"));
+  waiter.expect(pod("a"));
   await until(() => connected.includes("a"));
 });

@@ -1,18 +1,24 @@
+import { Backoff } from "../../../shared/async/backoff.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
-import { limits } from "../../../shared/limits.ts";
 import type { Logger } from "../../../shared/log.ts";
 import type { PodPort } from "../ovs/options.ts";
 import { ownerParts } from "../owner-names.ts";
 
-export interface PodStartOptions {
+export interface AdapterWaiterOptions {
   /** Which of these ports' adapters have come, with their MTU set. */
   started(ports: readonly string[]): Promise<ReadonlySet<string>>;
   /** Has the switch take the adapter for its port. */
   connect(pod: PodPort): Promise<void>;
   readonly logger: Logger;
-  /** Between the first two looks; it doubles, up to `limits.podLookMostMs`. */
+  /** Between the first two looks; for tests. */
   readonly firstLookMs?: number;
 }
+
+/** Between two looks, doubling from the first to the longest: each starts a PowerShell. */
+const firstLookMs = 500;
+const longestLookMs = 15_000;
+/** How long a pod's adapter is waited for: its image has to be fetched before. */
+const startMs = 600_000;
 
 interface Waiting {
   readonly pod: PodPort;
@@ -25,26 +31,28 @@ const keyOf = (owner: Owner): string => ownerParts(owner).join("\n");
  * Waits for pods' adapters, which come when their first container starts, long after the ADD. One look asks for all.
  * Whom it has waited for too long is left alone until an ADD, or the next start of the agent, asks again.
  */
-export class PodStarts implements Disposable {
-  readonly #options: PodStartOptions;
+export class AdapterWaiter implements Disposable {
+  readonly #options: AdapterWaiterOptions;
+  readonly #firstMs: number;
+  readonly #backoff: Backoff;
   readonly #waiting = new Map<string, Waiting>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #dueMs = Number.POSITIVE_INFINITY;
-  #pauseMs: number;
   /** Never rejects. */
   #connecting: { readonly key: string; readonly done: Promise<void> } | undefined;
   #looking = false;
   #disposed = false;
 
-  constructor(options: PodStartOptions) {
+  constructor(options: AdapterWaiterOptions) {
     this.#options = options;
-    this.#pauseMs = options.firstLookMs ?? limits.podLookFirstMs;
+    this.#firstMs = options.firstLookMs ?? firstLookMs;
+    this.#backoff = new Backoff({ firstMs: this.#firstMs, longestMs: longestLookMs });
   }
 
   /** Begins to wait, or goes on. */
   expect(pod: PodPort): void {
     this.#waiting.set(keyOf(pod.owner), { pod, sinceMs: performance.now() });
-    this.#pauseMs = this.#options.firstLookMs ?? limits.podLookFirstMs;
+    this.#backoff.reset();
     this.#schedule();
   }
 
@@ -63,13 +71,13 @@ export class PodStarts implements Disposable {
 
   /** A look that is due earlier stays, however many come meanwhile. */
   #schedule(): void {
-    const dueMs = performance.now() + this.#pauseMs;
-    if (this.#disposed || this.#looking || this.#waiting.size === 0 || this.#dueMs <= dueMs) return;
+    const isDueSoon = this.#dueMs <= performance.now() + this.#firstMs;
+    if (this.#disposed || this.#looking || this.#waiting.size === 0 || isDueSoon) return;
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#look(), this.#pauseMs);
+    const pauseMs = this.#backoff.next();
+    this.#timer = setTimeout(() => void this.#look(), pauseMs);
     this.#timer.unref();
-    this.#dueMs = dueMs;
-    this.#pauseMs = Math.min(2 * this.#pauseMs, limits.podLookMostMs);
+    this.#dueMs = performance.now() + pauseMs;
   }
 
   async #look(): Promise<void> {
@@ -105,9 +113,9 @@ export class PodStarts implements Disposable {
   }
 
   #giveUp(key: string, { pod, sinceMs }: Waiting): void {
-    if (performance.now() - sinceMs < limits.podStartMs) return;
+    if (performance.now() - sinceMs < startMs) return;
     this.#waiting.delete(key);
-    const seconds = limits.podStartMs / 1000;
+    const seconds = startMs / 1000;
     this.#options.logger.warn("a pod's adapter has not come", { port: pod.port, seconds });
   }
 }
