@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { ip } from "../../../test/fakes/hns/hns-node.ts";
 import { policiesOf, toV2 } from "./documents.ts";
-import { ip } from "./hns-in-memory.ts";
 
 describe("policies", () => {
   test.each([

@@ -1,6 +1,6 @@
 import { formatIp } from "../../../shared/net/ip.ts";
-import type { Fault as HnsFault } from "../../windows/hns/faults.ts";
-import { deleteNamespace } from "../../windows/hns/namespaces.ts";
+import type { Fault as HnsFault } from "../../fakes/hns/faults.ts";
+import { deleteNamespace } from "../../fakes/hns/namespaces.ts";
 import type { Fault } from "../fault.ts";
 import type { StressNode, StressPod } from "../stress-node.ts";
 import { WindowsStressNode } from "../windows-node.ts";

@@ -7,7 +7,7 @@ import type { KindAnswer, KindVerb } from "../../support/container-kinds.ts";
 import { brokenInvariants } from "../../support/invariants.ts";
 import { NodeInMemory } from "../../windows-host/node-in-memory.ts";
 import { deleteHnsNetwork, makeHnsNetwork } from "../../windows-host/node-state.ts";
-import { createNamespace } from "../hns/namespaces.ts";
+import { createNamespace } from "../../fakes/hns/namespaces.ts";
 import { Stubs } from "../stubs/stubs.ts";
 import { executables, type WinePrefix } from "../wine/prefix.ts";
 import type { Ended, Program } from "../wine/program.ts";

@@ -10,6 +10,8 @@ export interface Fault {
   readonly pretends?: boolean;
   /** An HRESULT that the service answers, although it has done it. */
   readonly afterwards?: number;
+  /** What happens at the service before the call has its effect, such as a call that was given up and comes true. */
+  readonly meanwhile?: () => void;
   /** How long the call is held; `"until released"` is a hang. */
   readonly holdMs?: number | "until released";
   /** The call takes effect before it is held, in place of behind it. */

@@ -1,19 +1,19 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { HnsConfig } from "../../../agent/config/agent-config.ts";
+import type { AttachRequest, DataPath } from "../../../agent/datapath/datapath.ts";
+import { createHnsDataPath } from "../../../agent/datapath/hns/hns-datapath.ts";
+import type { HnsNetwork } from "../../../agent/datapath/hns/options.ts";
 import type { CniDns, CniResult, Owner } from "../../../shared/cni/types.ts";
 import { createLogger } from "../../../shared/log.ts";
 import { type Cidr, type Ip, parseCidr, parseIp } from "../../../shared/net/ip.ts";
-import type { HnsConfig } from "../../config/agent-config.ts";
-import { HcnInMemory } from "../../protocols/hcn/hcn-in-memory.ts";
-import type { HcnDocument } from "../../protocols/hcn/mod.ts";
-import type { AttachRequest, DataPath } from "../datapath.ts";
-import { createHnsDataPath } from "./hns-datapath.ts";
-import type { HnsNetwork } from "./options.ts";
+import { FakeHns } from "./fake-hns.ts";
+import { createNamespace } from "./namespaces.ts";
 
-/** For unit tests only: the data path on an HNS in memory, and a node side that only takes notes. */
-export interface HnsInMemory extends AsyncDisposable {
-  readonly hcn: HcnInMemory;
+/** For unit tests: the data path on the fake HNS, and a node side that only takes notes. */
+export interface HnsNode extends AsyncDisposable {
+  readonly fake: FakeHns;
   readonly dataPath: DataPath;
   readonly network: HnsNetwork;
   /** Calls of the node's side. */
@@ -28,11 +28,10 @@ export interface HnsInMemory extends AsyncDisposable {
 export const namespaceA = "5a5a5a5a-0000-4000-8000-000000000001";
 export const namespaceB = "7b7b7b7b-0000-4000-8000-000000000002";
 
-export function hnsInMemory(changes: Partial<HnsConfig> = {}): HnsInMemory {
-  const hcn = new HcnInMemory();
-  for (const id of [namespaceA, namespaceB]) hcn.namespaceEndpoints.set(id, new Set());
-  const sharers = new Map<string, string[]>();
-  hcn.onHnsCall = (method, path, body) => answerV1(hcn, sharers, method, path, body);
+export function hnsNode(changes: Partial<HnsConfig> = {}): HnsNode {
+  const fake = new FakeHns();
+  fake.service.store.adapters.add("Ethernet0");
+  for (const id of [namespaceA, namespaceB]) createNamespace(fake.service.store, id, {});
   const dataDir = mkdtempSync(join(tmpdir(), "pipette-hns-"));
   const lines: string[] = [];
   const leftovers: Owner[] = [];
@@ -43,7 +42,7 @@ export function hnsInMemory(changes: Partial<HnsConfig> = {}): HnsInMemory {
     createHnsDataPath({
       networks: [network],
       dataDir,
-      hcn,
+      hcn: fake.open(),
       node: {
         prepare: async () => {
           calls.push("prepare");
@@ -67,7 +66,7 @@ export function hnsInMemory(changes: Partial<HnsConfig> = {}): HnsInMemory {
     return dataPath;
   };
   return {
-    hcn,
+    fake,
     dataPath: again(),
     network,
     node,
@@ -98,26 +97,6 @@ function networkOf(changes: Partial<HnsConfig>): HnsNetwork {
       ...changes,
     },
   };
-}
-
-/** What of V1 the data path uses: making a network, and an endpoint that containers share by their ids. */
-function answerV1(
-  hcn: HcnInMemory,
-  sharers: Map<string, string[]>,
-  method: string,
-  path: string,
-  body: HcnDocument = {},
-): unknown {
-  if (path === "/networks/" && method === "POST") {
-    const id = "0e7e0e7e-0000-4000-8000-00000000000a";
-    hcn.networkDocuments.set(id, { ...body, ID: id.toUpperCase() });
-    return hcn.networkDocuments.get(id);
-  }
-  const [, , id = "", action] = path.split("/");
-  const containers = sharers.get(id) ?? [];
-  if (method === "GET") return { ID: id, SharedContainers: containers };
-  if (action === "attach") sharers.set(id, [...containers, String(body["ContainerId"])]);
-  return {};
 }
 
 export function cidr(text: string): Cidr {

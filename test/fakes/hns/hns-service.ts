@@ -1,4 +1,3 @@
-import type { Field } from "../stubs/channel.ts";
 import { ActiveFault, type Fault } from "./faults.ts";
 import { Handles } from "./handles.ts";
 import { performHnsCall } from "./hns-call.ts";
@@ -6,6 +5,9 @@ import { createNamespace } from "./namespaces.ts";
 import { performVersion2, type Version2Answer } from "./operations.ts";
 import { hresult, Refusal } from "./refusal.ts";
 import { HnsStore } from "./store.ts";
+
+/** A field of a message between Windows' libraries and the service; `null` stands for a null pointer. */
+type Field = string | null;
 
 /** One call, as it was logged at its end. */
 export interface LoggedCall {
@@ -21,7 +23,8 @@ export interface LoggedCall {
   readonly strings: number;
 }
 
-interface Call {
+/** A call of one of the functions of Windows' libraries. */
+export interface HnsCall {
   readonly fn: string;
   readonly pid: number;
   readonly tid: number;
@@ -31,9 +34,16 @@ interface Call {
   readonly texts: readonly Field[];
 }
 
+/** What becomes of a call. */
+export interface HnsOutcome {
+  readonly refusal?: Refusal;
+  readonly done?: Version2Answer;
+}
+
 /**
- * The host network service behind our stubs of computenetwork.dll and vmcompute.dll: it keeps documents, refuses what
- * the real one is known to refuse, logs every call, and goes wrong when it is told to.
+ * The host network service: it keeps documents, refuses what the real one is known to refuse, logs every call, and goes
+ * wrong when it is told to. Two doors lead to it: our stubs of computenetwork.dll and vmcompute.dll in a Windows
+ * (`answer`), and `NativeHns` for what is tested in this process.
  */
 export class HnsService {
   readonly store = new HnsStore();
@@ -84,7 +94,7 @@ export class HnsService {
   /** Answers `channel.c`: HRESULT, handle, result, error record. */
   async answer(fields: readonly Field[]): Promise<readonly Field[]> {
     const [pid, tid, strings, fn, handle, id, ...texts] = fields;
-    const call: Call = {
+    const call: HnsCall = {
       fn: fn ?? "",
       pid: Number(pid),
       tid: Number(tid),
@@ -93,26 +103,40 @@ export class HnsService {
       id: id ?? "",
       texts,
     };
-    const { refusal, done } = await this.#outcome(call);
+    const fault = this.#faultOf(call);
+    const early = fault?.fault.effectFirst === true ? this.#perform(call, fault.fault) : undefined;
+    fault?.count();
+    await fault?.hold();
+    const { refusal, done } = this.#logged(call, early ?? this.#perform(call, fault?.fault));
     const code = refusal?.hresult ?? 0;
-    const { fn: name, tid: thread, texts: all, ...rest } = call;
-    const given = all.filter((text) => text !== null);
-    this.calls.push({ fn: name, tid: thread, ...rest, texts: given, hresult: code });
     const record = { Success: false, Error: refusal?.message, ErrorCode: code };
     return [String(code | 0), String(done?.handle ?? 0), done?.text ?? null, refusal ? JSON.stringify(record) : null];
   }
 
-  async #outcome(call: Call): Promise<{ readonly refusal?: Refusal; readonly done?: Version2Answer }> {
-    const texts = [call.id, call.texts.join(" ")];
-    const fault = [...this.#faults].find((each) => each.hitsOn(call.fn, texts));
-    const early = fault?.fault.effectFirst === true ? this.#perform(call, fault.fault) : undefined;
+  /** Answers at once; `"held"` in place of a call that is held, which has its effect only where it takes it first. */
+  answerNow(call: HnsCall): HnsOutcome | "held" {
+    const fault = this.#faultOf(call);
+    const isHeld = fault?.fault.holdMs !== undefined;
     fault?.count();
-    await fault?.hold();
-    return early ?? this.#perform(call, fault?.fault);
+    if (isHeld && fault.fault.effectFirst !== true) return "held";
+    const outcome = this.#logged(call, this.#perform(call, fault?.fault));
+    return isHeld ? "held" : outcome;
   }
 
-  #perform(call: Call, fault?: Fault): { readonly refusal?: Refusal; readonly done?: Version2Answer } {
+  #faultOf(call: HnsCall): ActiveFault | undefined {
+    const texts = [call.id, call.texts.join(" ")];
+    return [...this.#faults].find((each) => each.hitsOn(call.fn, texts));
+  }
+
+  #logged({ fn, pid, tid, strings, id, texts }: HnsCall, outcome: HnsOutcome): HnsOutcome {
+    const given = texts.filter((text) => text !== null);
+    this.calls.push({ fn, tid, pid, strings, id, texts: given, hresult: outcome.refusal?.hresult ?? 0 });
+    return outcome;
+  }
+
+  #perform(call: HnsCall, fault?: Fault): HnsOutcome {
     try {
+      fault?.meanwhile?.();
       if (this.#isAway) throw new Refusal(hresult.serviceUnavailable, "");
       if (fault?.hresult !== undefined) throw new Refusal(fault.hresult, "As the test wants it.");
       if (fault?.pretends === true) return { done: {} };
