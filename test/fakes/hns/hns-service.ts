@@ -123,9 +123,10 @@ export class HnsService {
     return isHeld ? "held" : outcome;
   }
 
+  /** Of several the newest. */
   #faultOf(call: HnsCall): ActiveFault | undefined {
     const texts = [call.id, call.texts.join(" ")];
-    return [...this.#faults].find((each) => each.hitsOn(call.fn, texts));
+    return [...this.#faults].reverse().find((each) => each.hitsOn(call.fn, texts));
   }
 
   #logged({ fn, pid, tid, strings, id, texts }: HnsCall, outcome: HnsOutcome): HnsOutcome {
