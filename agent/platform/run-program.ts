@@ -1,6 +1,7 @@
 import { retry } from "../../shared/async/backoff.ts";
 import { withTimeout } from "../../shared/async/with-timeout.ts";
-import { isWindows } from "../../shared/platform.ts";
+import { isWindows } from "../../shared/os/platform.ts";
+import { reasonOf } from "../../shared/reason.ts";
 
 export interface ProgramOptions {
   /** Then it is killed. */
@@ -68,7 +69,7 @@ export async function runProgram(
 }
 
 const codeOf = (caught: unknown): string =>
-  caught instanceof Error && "code" in caught ? String(caught.code) : String(caught);
+  caught instanceof Error && "code" in caught ? String(caught.code) : reasonOf(caught);
 
 type Child = Bun.Subprocess<"ignore" | "pipe", "pipe", "pipe">;
 

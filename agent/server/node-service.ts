@@ -5,11 +5,12 @@ import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { Fields, show } from "../../shared/json-fields.ts";
+import { uptimeMs } from "../../shared/os/uptime.ts";
 import type { GcRequest, NodeProblem, RegistryTrouble } from "../../shared/proto/pipette-messages.ts";
 import { nodeService } from "../../shared/proto/services.ts";
+import { reasonOf } from "../../shared/reason.ts";
+import { Fields, show } from "../../shared/schema/json-fields.ts";
 import { type CallContext, type Rpc, rpc } from "../../shared/server/handlers.ts";
-import { uptimeMs } from "../../shared/uptime.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
 import { ipamSection } from "../config/network-sections.ts";
 import { missingPlugins } from "../conflist/listed-plugins.ts";
@@ -119,7 +120,7 @@ export async function collect(parts: AgentParts, request: GcRequest, call: CallC
     try {
       if (await work()) removed.push(owner);
     } catch (caught) {
-      const text = caught instanceof Error ? caught.message : String(caught);
+      const text = reasonOf(caught);
       failures.set(ownerKey(owner), `${owner.sandboxId} ${owner.ifname}: ${text}`);
       call.log.error("GC could not take an attachment away", { ...ownerFields(owner), error: text });
     }

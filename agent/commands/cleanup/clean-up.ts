@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { Allocator } from "../../../ipam/mod.ts";
 import { CniError } from "../../../shared/errors.ts";
 import { createLogger, type Logger } from "../../../shared/log.ts";
-import { isWindows } from "../../../shared/platform.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
 import { InstanceLock } from "../../../shared/server/instance-lock.ts";
 import { openSystem } from "../../../shared/server/system.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";

@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { reasonOf } from "../../../shared/reason.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import { EndpointRecords, endpointRecords, removeOverlay } from "../../datapath/hns/mod.ts";
 import { cleanUpHost, type HostRunner, hostRecords, openHostRunner } from "../../datapath/hns/windows-host/mod.ts";
@@ -56,7 +57,7 @@ async function removeEndpoints(hcn: Hcn, dataDir: string): Promise<readonly Host
       records.remove(endpoint.id);
     }
   } catch (caught) {
-    changes.push({ step: "hns endpoint", what: "endpoints on record", did: "failed", problem: messageOf(caught) });
+    changes.push({ step: "hns endpoint", what: "endpoints on record", did: "failed", problem: reasonOf(caught) });
   }
   return changes;
 }
@@ -75,7 +76,7 @@ async function removeNetwork(hcn: Hcn, name: string): Promise<readonly HostChang
     if (!(await hcn.networks()).some(isNamed)) return [...changes, { step: "hns network", what, did: "undone" }];
     throw new Error(`Cannot delete the ${what}: HNS lists it still, wanted it gone`);
   } catch (caught) {
-    return [...changes, { step: "hns network", what, did: "failed", problem: messageOf(caught) }];
+    return [...changes, { step: "hns network", what, did: "failed", problem: reasonOf(caught) }];
   }
 }
 
@@ -85,5 +86,3 @@ async function removeEndpoint(hcn: Hcn, endpoint: HcnEndpoint): Promise<HostChan
   const addresses = endpoint.addresses.map(({ address }) => address).join(", ");
   return { step: "hns endpoint", what: `"${endpoint.name}" ${addresses}`, did: "undone" };
 }
-
-const messageOf = (caught: unknown): string => (caught instanceof Error ? caught.message : String(caught));

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Lease } from "../../../ipam/mod.ts";
 import { type Ip, parseIp } from "../../../shared/net/ip.ts";
 import { version } from "../../../shared/version.ts";
-import { rulesProblem } from "../../datapath/linux/rules-problem.ts";
+import { rulesProblem } from "../../datapath/linux/rule-keeper.ts";
 import { addressFindings } from "./address-findings.ts";
 import { agentFindings } from "./agent-findings.ts";
 import { attachmentFindings } from "./attachment-findings.ts";

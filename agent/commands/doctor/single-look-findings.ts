@@ -1,6 +1,7 @@
 import { loadCheck, readBootId } from "../../../ipam/mod.ts";
 import { withTimeout } from "../../../shared/async/with-timeout.ts";
 import { createLogger } from "../../../shared/log.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { nodesByAgent } from "../../cluster/ask-agent.ts";
 import { listNodes, type NodeListing } from "../../cluster/listing.ts";
 import { openRegistry } from "../../cluster/open-registry.ts";
@@ -64,7 +65,7 @@ async function registryFindings({ nodes, socket }: AgentConfig): Promise<readonl
       ...excessRights.map(excessRight),
     ];
   } catch (caught) {
-    return [unreachable(nodes.name, `${asked}; ${caught instanceof Error ? caught.message : String(caught)}`)];
+    return [unreachable(nodes.name, `${asked}; ${reasonOf(caught)}`)];
   }
 }
 

@@ -1,7 +1,7 @@
 import { readdir, rmdir, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Allocator, loadCheck } from "../../../ipam/mod.ts";
-import { isWindows } from "../../../shared/platform.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
 import { codeOf, failed, isMissing, removeFile } from "./files.ts";
 import type { Step } from "./plan.ts";
 

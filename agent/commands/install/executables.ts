@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { type FileHandle, lstat, mkdir, open, stat, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { paths } from "../../../shared/paths.ts";
+import { paths } from "../../../shared/os/paths.ts";
 import {
   failed,
   freeNameAside,

@@ -3,7 +3,8 @@ import { link, lstat, open, readdir, rename, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { retry } from "../../../shared/async/backoff.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { isWindows } from "../../../shared/platform.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import type { Step } from "./plan.ts";
 
 /** A virus scanner holds a file that it has just seen for some tenths of a second. */
@@ -111,7 +112,7 @@ export const codeOf = (caught: unknown): string =>
 
 /** @param action "write" */
 export function failed(action: string, path: string, caught: unknown): CniError {
-  const is = caught instanceof Error ? caught.message : String(caught);
+  const is = reasonOf(caught);
   return new CniError(CniCode.io, `Cannot ${action} "${path}": ${is}, wanted the rights and the room for it`, {
     cause: caught,
   });

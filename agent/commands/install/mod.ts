@@ -1,4 +1,4 @@
-import { isWindows } from "../../../shared/platform.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
 import { installCommandWith } from "./install-command.ts";
 import type { ServiceInstaller } from "./service.ts";
 import { uninstallCommandWith } from "./uninstall-command.ts";

@@ -1,5 +1,5 @@
 import { CniError } from "../../../shared/errors.ts";
-import { paths } from "../../../shared/paths.ts";
+import { paths } from "../../../shared/os/paths.ts";
 import type { OptionSpec } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { formatJson, printable, printableLines } from "../../../shared/terminal/printable.ts";

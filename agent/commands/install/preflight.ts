@@ -1,7 +1,7 @@
 import { isIPv4 } from "node:net";
 import { CniError } from "../../../shared/errors.ts";
-import { paths } from "../../../shared/paths.ts";
-import { isWindows } from "../../../shared/platform.ts";
+import { paths } from "../../../shared/os/paths.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { formatJson, printable } from "../../../shared/terminal/printable.ts";
 import { formatTable } from "../../../shared/terminal/table.ts";

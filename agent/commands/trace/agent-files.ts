@@ -1,8 +1,8 @@
 import { open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { isObject } from "../../../shared/json-fields.ts";
 import { formatIp, type Ip, parseIp } from "../../../shared/net/ip.ts";
+import { isObject } from "../../../shared/schema/json-fields.ts";
 import { type NodeText, nodeOfText, nodeTextShape } from "../../cluster/node-text.ts";
 import type { OvsConfig } from "../../config/agent-config.ts";
 import { parseAgentConfig } from "../../config/parse-agent-config.ts";

@@ -1,7 +1,7 @@
 import { dlopen, JSCallback, type Pointer, ptr } from "bun:ffi";
 import { CniCode, CniError } from "../../../shared/errors.ts";
+import { systemLibrary, wide } from "../../../shared/os/win32.windows.ts";
 import type { Supervisor } from "../../../shared/server/daemon.ts";
-import { systemLibrary, wide } from "../../../shared/windows/win32.windows.ts";
 import { encodeServiceStatus, type ServiceStatus, serviceControl, serviceState } from "./structures.ts";
 
 /** This process as a service of Windows: what it says to the service control manager, and hears from it. */

@@ -1,6 +1,6 @@
 import { dlopen, type Pointer, ptr } from "bun:ffi";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { systemLibrary, wide } from "../../../shared/windows/win32.windows.ts";
+import { systemLibrary, wide } from "../../../shared/os/win32.windows.ts";
 import {
   failureActions,
   type RestartPolicy,

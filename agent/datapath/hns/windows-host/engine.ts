@@ -1,3 +1,4 @@
+import { reasonOf } from "../../../../shared/reason.ts";
 import type { HostRunner } from "./powershell.ts";
 import type { Entry, SavedAdapter, Thing } from "./record.ts";
 import { renderPipeline, type Statement } from "./script.ts";
@@ -74,7 +75,7 @@ function openOrFaulty(open: (tables: Tables) => string, tables: Tables): string 
   try {
     return open(tables);
   } catch (caught) {
-    return String(caught);
+    return reasonOf(caught);
   }
 }
 

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { CniCode, CniError } from "../../../../shared/errors.ts";
-import { parseJson } from "../../../../shared/json.ts";
-import { isObject } from "../../../../shared/json-fields.ts";
+import { parseJson } from "../../../../shared/schema/json.ts";
+import { isObject } from "../../../../shared/schema/json-fields.ts";
 import { commandMs, runProgram } from "../../../platform/run-program.ts";
 import { type Listing, type Row, renderPipeline, renderScript, type Statement } from "./script.ts";
 
