@@ -6,6 +6,8 @@ export interface Fault {
   readonly match?: string | RegExp;
   /** Answered in place of doing it; absent: it is done. */
   readonly hresult?: number;
+  /** What it writes about it. */
+  readonly says?: string;
   /** The service answers that it is done, and has not done it: for calls that answer nothing else. */
   readonly pretends?: boolean;
   /** An HRESULT that the service answers, although it has done it. */

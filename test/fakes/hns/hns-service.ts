@@ -139,7 +139,7 @@ export class HnsService {
     try {
       fault?.meanwhile?.();
       if (this.#isAway) throw new Refusal(hresult.serviceUnavailable, "");
-      if (fault?.hresult !== undefined) throw new Refusal(fault.hresult, "As the test wants it.");
+      if (fault?.hresult !== undefined) throw new Refusal(fault.hresult, fault.says ?? "As the test wants it.");
       if (fault?.pretends === true) return { done: {} };
       const [method, path, object] = call.texts;
       const done =

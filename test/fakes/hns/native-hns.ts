@@ -1,3 +1,4 @@
+import { CallMarks } from "../../../agent/protocols/hcn/call-marks.ts";
 import {
   functionName,
   type HcnAction,
@@ -14,9 +15,12 @@ export class NativeHns implements NativeHcn {
   /** The function whose call is held and does not come back; empty where all have. */
   heldIn = "";
   readonly #service: HnsService;
+  readonly #marks: CallMarks;
 
-  constructor(service: HnsService) {
+  /** @param marks where its thread notes in which function it is */
+  constructor(service: HnsService, marks: CallMarks = new CallMarks()) {
     this.#service = service;
+    this.#marks = marks;
   }
 
   enumerate(kind: HcnKind, query: string): string {
@@ -44,15 +48,18 @@ export class NativeHns implements NativeHcn {
   }
 
   close(kind: HcnKind, handle: HcnHandle): void {
-    this.#call("close", kind, { handle });
+    const fn = functionName("close", kind);
+    this.#marks.withinAlways(fn, () => this.#answer(fn, { handle }));
   }
 
   hnsCall(method: string, path: string, body: string): string {
-    return this.#answer("HNSCall", { texts: [method, path, body] }).text ?? "";
+    const answer = this.#marks.within("HNSCall", () => this.#answer("HNSCall", { texts: [method, path, body] }));
+    return answer.text ?? "";
   }
 
   #call(action: HcnAction, kind: HcnKind, args: Arguments): Version2Answer {
-    return this.#answer(functionName(action, kind), args);
+    const fn = functionName(action, kind);
+    return this.#marks.within(fn, () => this.#answer(fn, args));
   }
 
   #answer(fn: string, { id = "", handle = 0, texts = [] }: Arguments): Version2Answer {
