@@ -228,7 +228,7 @@ export class Agent {
       ...(joined === undefined ? {} : { cluster: joined.membership }),
       podOf: (owner) => allocator.find(owner)[0]?.pod,
       // Of a pod whose leases are lost in part nothing says so: then what stands on the node is the better witness.
-      leasedTo: (owner) => (known.has(owner.network) ? allocator.standing(owner).map(({ address }) => address.ip) : []),
+      leasedTo: (owner) => (known.has(owner.network) ? allocator.uncooled(owner).map(({ address }) => address.ip) : []),
       leftover: (owner) => void leftover.set(ownerKey(owner), owner),
     });
     this.#resources.use(dataPath);

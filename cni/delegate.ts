@@ -75,8 +75,8 @@ interface Collected {
   text(): string;
 }
 
-/** Reads to the end and keeps the first `mostBytes`: one who writes more must not block on a full pipe. */
-function collect(stream: ReadableStream<Uint8Array>, mostBytes: number): Collected {
+/** Reads to the end and keeps the first `maxBytes`: one who writes more must not block on a full pipe. */
+function collect(stream: ReadableStream<Uint8Array>, maxBytes: number): Collected {
   const decoder = new TextDecoder();
   let text = "";
   let kept = 0;
@@ -85,7 +85,7 @@ function collect(stream: ReadableStream<Uint8Array>, mostBytes: number): Collect
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      if (kept < mostBytes) text += decoder.decode(value.subarray(0, mostBytes - kept), { stream: true });
+      if (kept < maxBytes) text += decoder.decode(value.subarray(0, maxBytes - kept), { stream: true });
       kept += value.length;
     }
   };

@@ -6,7 +6,7 @@ const bootIdBytes = 64;
 
 /**
  * Names the boot that the system is in; never fails. Empty where there is no such name: Windows keeps
- * none that survives clock changes, and a lease without one is never suspect for its boot.
+ * none that survives clock changes, and a lease without one is never stale.
  */
 export function readBootId(): string {
   const bytes = isWindows ? undefined : readFileNow("/proc/sys/kernel/random/boot_id", bootIdBytes);

@@ -2,4 +2,4 @@
 export const loadCheck = () => import("./check/mod.ts");
 
 /** Which keys of an `ipam` section nobody reads: asked by checks only. */
-export const loadStrangeKeys = () => import("./config/strange-keys.ts");
+export const loadUnknownKeys = () => import("./config/unknown-keys.ts");

@@ -16,12 +16,11 @@ export {
 } from "./config/ipam-config.ts";
 export type { Range, RangeSet } from "./config/ranges.ts";
 export { takeOver } from "./host-local/take-over.ts";
-export { type Lease, type LeaseState, leaseStates } from "./lease.ts";
-export { loadCheck, loadStrangeKeys } from "./load-check.ts";
+export { isStaleLease, type Lease, type LeaseState, leaseStates } from "./lease.ts";
+export { loadCheck, loadUnknownKeys } from "./load-check.ts";
 export { loadIpamCommands } from "./load-commands.ts";
 export { runIpamPlugin } from "./plugin.ts";
-export { isNameless } from "./recovery/hold.ts";
+export { isNameless } from "./recovery/integrity.ts";
 export { openVerified } from "./recovery/open-verified.ts";
 export { StoreWatch } from "./recovery/store-watch.ts";
 export { ipamResult, readDns } from "./result.ts";
-export { hasSuspects, ofAnotherBoot } from "./suspects.ts";

@@ -59,7 +59,7 @@ async function configOf(
   try {
     return parse({ ...request, args, ...(settings === undefined ? {} : { settings }) });
   } catch (caught) {
-    throw (await import("./config/strange-keys.ts")).withStrangeKeys(caught, request.conf);
+    throw (await import("./config/unknown-keys.ts")).withUnknownKeys(caught, request.conf);
   }
 }
 

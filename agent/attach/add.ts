@@ -81,10 +81,10 @@ const nobodyWaits = ({ sandboxId }: Owner): CniError =>
 
 /** A DEL that never reached this agent, then an ADD of the same sandbox (podman does so): the old interface goes first. */
 async function endEarlierLife(parts: AgentParts, { owner }: CmdRequest): Promise<void> {
-  if (!parts.allocator.departures().some((departed) => sameOwner(departed, owner))) return;
+  if (!parts.allocator.pendingDetaches().some((departed) => sameOwner(departed, owner))) return;
   await parts.dataPath.detach(owner);
   parts.attached.delete(ownerKey(owner));
-  parts.allocator.forgetDeparture(owner);
+  parts.allocator.forgetPendingDetach(owner);
 }
 
 /** Undoes what this call did. Whatever cannot be undone now is put on record for the janitor. */

@@ -26,7 +26,7 @@ export async function sandboxAddresses(
   // A DEL of the sandbox came and is still to be carried out.
   const hasLeft =
     parts.allocator.releasing(owner).length > 0 ||
-    parts.allocator.departures().some((departed) => sameOwner(departed, owner));
+    parts.allocator.pendingDetaches().some((departed) => sameOwner(departed, owner));
   if (leases.length > 0 && !hasLeft) {
     const ipam = await ipamResult(configOf(parts, network, request), leases);
     return { ipam: withRequestedDns(request, ipam), leases, undo };

@@ -13,7 +13,7 @@ export function departedOwners(parts: Pick<AgentParts, "allocator" | "leftover">
   for (const lease of parts.allocator.list(network)) {
     if (lease.state === "releasing") owners.set(ownerKey(lease.owner), lease.owner);
   }
-  for (const owner of parts.allocator.departures()) {
+  for (const owner of parts.allocator.pendingDetaches()) {
     if (network === undefined || owner.network === network) owners.set(ownerKey(owner), owner);
   }
   return [...owners.values()];
@@ -30,7 +30,7 @@ export function finishDeparted(parts: AgentParts, owner: Owner): Promise<boolean
     const key = ownerKey(owner);
     const left = parts.allocator.releasing(owner);
     const held = parts.allocator.find(owner).length > 0;
-    if (parts.allocator.departures().some((other) => sameOwner(other, owner))) {
+    if (parts.allocator.pendingDetaches().some((other) => sameOwner(other, owner))) {
       // A DEL that is on record came after the last ADD, which would have struck it off. A lease that
       // is still held is one that the agent gave out itself.
       if (held) parts.allocator.release(owner, "releasing");
@@ -38,7 +38,7 @@ export function finishDeparted(parts: AgentParts, owner: Owner): Promise<boolean
       // Added again. Once its new wiring stands, nothing uses the earlier addresses any more.
       parts.leftover.delete(key);
       if (!parts.attached.has(key)) return false;
-      for (const lease of left) parts.allocator.settle(lease);
+      for (const lease of left) parts.allocator.finishRelease(lease);
       return left.length > 0;
     } else if (left.length === 0 && !parts.leftover.has(key)) {
       return false;
@@ -50,9 +50,9 @@ export function finishDeparted(parts: AgentParts, owner: Owner): Promise<boolean
 
 /** Inside the owner's lane: unwires, and only then lets the addresses cool. */
 export async function detachAndEnd(parts: AgentParts, owner: Owner): Promise<void> {
-  const had = parts.allocator.standing(owner);
+  const had = parts.allocator.uncooled(owner);
   await parts.dataPath.detach(owner);
   parts.attached.delete(ownerKey(owner));
   parts.leftover.delete(ownerKey(owner));
-  parts.allocator.end(owner, had);
+  parts.allocator.endAttachment(owner, had);
 }

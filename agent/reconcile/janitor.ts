@@ -1,4 +1,4 @@
-import { ofAnotherBoot } from "../../ipam/mod.ts";
+import { isStaleLease } from "../../ipam/mod.ts";
 import { ownerFields, ownerKey, sameOwner } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import type { AgentParts } from "./agent-parts.ts";
@@ -248,7 +248,7 @@ export class Janitor {
     return this.#parts.lanes.run(ownerKey(owner), { what: `giving back "${owner.sandboxId}"` }, async () => {
       const leases = this.#parts.allocator.find(owner);
       // Claimed meanwhile: an ADD renews the boot of its lease.
-      if (leases.length === 0 || !leases.every((lease) => ofAnotherBoot(lease, this.#parts.allocator.bootId)))
+      if (leases.length === 0 || !leases.every((lease) => isStaleLease(lease, this.#parts.allocator.bootId)))
         return false;
       if ((await this.#parts.dataPath.list()).some((attached) => sameOwner(attached.owner, owner))) return false;
       this.#parts.allocator.release(owner, "cooling");

@@ -17,13 +17,13 @@ export async function reconcile(parts: AgentParts): Promise<ReconcilePlan> {
   const plan = planReconcile({
     leases: parts.allocator.list(),
     interfaces: await parts.dataPath.list(),
-    departures: parts.allocator.departures(),
+    departures: parts.allocator.pendingDetaches(),
     networks: parts.config.networks.map((network) => network.name),
     bootId: parts.allocator.bootId,
   });
   for (const attached of plan.adopt) parts.attached.set(ownerKey(attached.owner), 0);
   // An earlier release has not noted it.
-  parts.allocator.noteWired(plan.adopt.filter(({ ownLease }) => ownLease).map(({ owner }) => owner));
+  parts.allocator.noteInterfaces(plan.adopt.filter(({ ownLease }) => ownLease).map(({ owner }) => owner));
   report(parts, plan);
   await restoreLost(parts, plan);
   const jobs: (() => Promise<unknown>)[] = [
@@ -60,7 +60,7 @@ function report(parts: AgentParts, plan: ReconcilePlan): void {
   for (const lease of plan.missing)
     logger.warn("a lease has no interface", {
       ...ownerFields(lease.owner),
-      wired: parts.allocator.isWired(lease),
+      wired: parts.allocator.hasInterface(lease),
       address: formatCidr(lease.address),
     });
   for (const lease of plan.suspect)

@@ -62,7 +62,7 @@ export async function restoreOne(
       address: formatCidr(clash.address),
       holder: clash.owner.sandboxId,
     });
-  allocator.noteWired([owner]);
+  allocator.noteInterfaces([owner]);
   if (clashes.length === 0) parts.attached.set(ownerKey(owner), 0);
   return clashes.length === 0;
 }

@@ -1,4 +1,4 @@
-import { type IpamConfig, type Lease, ofAnotherBoot } from "../../ipam/mod.ts";
+import { type IpamConfig, isStaleLease, type Lease } from "../../ipam/mod.ts";
 import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
 import { sameIp } from "../../shared/net/ip.ts";
 import type { AgentParts } from "./agent-parts.ts";
@@ -15,7 +15,7 @@ export async function abandonedLeases(
   parts: Omit<Parts, "logger" | "sources">,
   sources: readonly Source[],
 ): Promise<readonly Lease[]> {
-  const suspects = allocatedLeases(parts, (lease) => ofAnotherBoot(lease, parts.allocator.bootId));
+  const suspects = allocatedLeases(parts, (lease) => isStaleLease(lease, parts.allocator.bootId));
   if (suspects.length === 0) return [];
   const unknown = await unknownTo(sources, suspects);
   // An owner that is known by one of its addresses keeps all of them.

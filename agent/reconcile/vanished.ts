@@ -1,4 +1,4 @@
-import { type Lease, ofAnotherBoot } from "../../ipam/mod.ts";
+import { isStaleLease, type Lease } from "../../ipam/mod.ts";
 import { ownerKey, sameOwner } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import type { AgentParts } from "./agent-parts.ts";
@@ -41,7 +41,7 @@ export class VanishedAttachments {
     const isAbsent = ({ owner }: Lease): boolean => !standing.has(ownerKey(owner)) && !lanes.isBusy(ownerKey(owner));
     const missing = allocatedLeases(
       parts,
-      (lease) => isAbsent(lease) && !ofAnotherBoot(lease, allocator.bootId) && allocator.isWired(lease),
+      (lease) => isAbsent(lease) && !isStaleLease(lease, allocator.bootId) && allocator.hasInterface(lease),
     );
     const keys = new Set(missing.map(({ owner }) => ownerKey(owner)));
     for (const key of this.#missingSinceMs.keys()) if (!keys.has(key)) this.#missingSinceMs.delete(key);

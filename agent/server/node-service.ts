@@ -1,4 +1,4 @@
-import { hasSuspects, parseIpamConfig } from "../../ipam/mod.ts";
+import { parseIpamConfig } from "../../ipam/mod.ts";
 import { type Collected, gcAnswer } from "../../ipam/service/mod.ts";
 import { containerIdRule, networkNameRule, wrongContainerId, wrongNetworkName } from "../../shared/cni/names.ts";
 import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
@@ -192,7 +192,7 @@ function exhausted(parts: AgentParts, network: NetworkConfig): readonly string[]
   const config = parseIpamConfig({ conf, network: network.name, version: latestVersion, args: "" });
   return parts.allocator
     .usage(network.name, config)
-    .filter((usage) => usage.free <= 0n && usage.cooling === 0 && !hasSuspects(parts.allocator, network.name))
+    .filter((usage) => usage.free <= 0n && usage.cooling === 0 && !parts.allocator.hasStaleLeases(network.name))
     .map(
       ({ range, total }) =>
         `Cannot give a new pod of network "${network.name}" an address: all ${total} addresses of ${range} are taken, wanted a free one`,

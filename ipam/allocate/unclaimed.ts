@@ -1,6 +1,6 @@
 import type { Attachment, Owner } from "../../shared/cni/types.ts";
 import type { Lease } from "../lease.ts";
-import { haveLeases, isNameless } from "../recovery/hold.ts";
+import { haveLeases, isNameless } from "../recovery/integrity.ts";
 import type { Store } from "../store/store.ts";
 
 /** Distinct within a network. */

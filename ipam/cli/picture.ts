@@ -30,7 +30,7 @@ export interface Picture {
 }
 
 /** Cells of one strip at most: 32 rows of 64. */
-const mostCells = 2048n;
+const maxCells = 2048n;
 /** A strip that is cut short still shows what comes next. */
 const leastShown = 256n;
 
@@ -84,7 +84,7 @@ interface Plan {
 function planOf(pool: Pool, window: Interval, highest: Ip | undefined): Plan {
   const shown = shownOf(window, highest);
   const rest = shown.last.value === window.last.value ? undefined : { first: plus(shown.last, 1n), last: window.last };
-  const perCell = powerOfTwo((sizeOf(shown) + mostCells - 1n) / mostCells);
+  const perCell = powerOfTwo((sizeOf(shown) + maxCells - 1n) / maxCells);
   const cells: PlannedCell[] = [];
   for (let first = shown.first; first.value <= shown.last.value; ) {
     const end = (first.value / perCell + 1n) * perCell - 1n;
@@ -98,7 +98,7 @@ function planOf(pool: Pool, window: Interval, highest: Ip | undefined): Plan {
 /** Where most of a large range was never touched, its beginning tells more than a picture of nothing. */
 function shownOf(window: Interval, highest: Ip | undefined): Interval {
   const size = sizeOf(window);
-  if (size <= mostCells) return window;
+  if (size <= maxCells) return window;
   const top = highest?.value ?? window.first.value;
   const used = top - window.first.value + 1n;
   const step = powerOfTwo(used < leastShown ? leastShown : used);

@@ -128,4 +128,4 @@ function reasonOf(lease: Lease): string {
 const takeBack = (allocator: Allocator, lease: Lease): boolean =>
   lease.state === "allocated"
     ? allocator.reclaim(lease, "cooling")
-    : lease.state === "releasing" && allocator.settle(lease);
+    : lease.state === "releasing" && allocator.finishRelease(lease);

@@ -21,7 +21,7 @@ export interface Scope {
 }
 
 /** Names that a message lists, the likely ones first. */
-const mostNames = 20;
+const maxNames = 20;
 
 interface ScopeOptions {
   readonly conf?: string | undefined;
@@ -77,7 +77,7 @@ export async function unknownNetwork(scope: Scope, action: string, io: TerminalI
   if (snapshot === undefined) return undefined;
   const known = snapshot.networks();
   if (known.includes(network)) return undefined;
-  const told = known.toSorted((a, b) => Number(isNear(network, b)) - Number(isNear(network, a))).slice(0, mostNames);
+  const told = known.toSorted((a, b) => Number(isNear(network, b)) - Number(isNear(network, a))).slice(0, maxNames);
   const wanted = told.length === 0 ? "one that gave out addresses: none did yet" : quotedList(told);
   const is = `no network "${network}" was ever used in "${dataDir}"`;
   io.stderr(`${printable(`Cannot ${action}: ${is}, wanted ${wanted}`)}\n`);

@@ -1,15 +1,15 @@
 import { paths } from "../../shared/os/paths.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
 import { readTrusted } from "./settings-file.ts";
-import { type StrangeKey, strangeKeysIn } from "./strange-keys.ts";
+import { type UnknownKey, unknownKeysIn } from "./unknown-keys.ts";
 
 /** The keys that nobody reads in a network's settings file, and its path; for checks, which a plugin does not load. */
-export async function strangeKeysOfSettings(
+export async function unknownKeysOfSettings(
   dataDir: string,
   network: string,
-): Promise<{ readonly path: string; readonly keys: readonly StrangeKey[] }> {
+): Promise<{ readonly path: string; readonly keys: readonly UnknownKey[] }> {
   const path = `${dataDir}${paths.directorySeparator}${network}.json`;
   const bytes = await readTrusted(path);
   if (bytes === undefined) return { path, keys: [] };
-  return { path, keys: strangeKeysIn(Fields.parse(new TextDecoder().decode(bytes), `settings file "${path}"`)) };
+  return { path, keys: unknownKeysIn(Fields.parse(new TextDecoder().decode(bytes), `settings file "${path}"`)) };
 }

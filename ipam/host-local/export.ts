@@ -37,7 +37,7 @@ type Files = Map<string, string>;
 
 const filesPerReport = 500;
 /** The pool may change while files are written; each round writes what has changed since. */
-const mostRounds = 20;
+const maxRounds = 20;
 
 /**
  * Writes the addresses in use and the cursors in the way of host-local, so that it can go on from there. The store
@@ -55,7 +55,7 @@ export async function exportHostLocal(allocator: Allocator, given: ExportOptions
   const present = filesIn(content);
   const { unreadable } = content;
   let [written, removed] = [0, 0];
-  for (let round = 0; round < mostRounds; round++) {
+  for (let round = 0; round < maxRounds; round++) {
     const wanted = allocator.transaction((store): Files => {
       const files = wantedFiles(store, options);
       for (const { file } of unreadable) files.delete(file);
@@ -72,7 +72,7 @@ export async function exportHostLocal(allocator: Allocator, given: ExportOptions
   }
   throw new CniError(
     CniCode.tryAgainLater,
-    `Cannot export network "${network}": its leases changed in each of ${mostRounds} rounds, wanted nobody to use it meanwhile`,
+    `Cannot export network "${network}": its leases changed in each of ${maxRounds} rounds, wanted nobody to use it meanwhile`,
   );
 }
 

@@ -55,7 +55,7 @@ export interface ImportReport {
   readonly unreadable: readonly Unreadable[];
 }
 
-/** No boot has this name, so a lease with it is suspect in each. */
+/** No boot has this name, so a lease with it is stale in each. */
 const earlierBoot = "earlier";
 const leasesPerReport = 1000;
 

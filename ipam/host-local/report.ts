@@ -3,13 +3,13 @@ import { printable } from "../../shared/printable.ts";
 import type { ImportReport } from "./import.ts";
 
 /** Of a long list the log gets the beginning; the command shows all of it. */
-const mostLines = 20;
+const maxLines = 20;
 
 /**
  * What an import did, in sentences: first the whole, then each entry that was not taken.
  * @param limit of the entries of each kind
  */
-export function describeImport(report: ImportReport, limit = mostLines): readonly string[] {
+export function describeImport(report: ImportReport, limit = maxLines): readonly string[] {
   const { directory, network, taken, already, released, dropped, clashes, unreadable } = report;
   const parts = [
     `${taken} taken over`,

@@ -4,7 +4,7 @@ import { limits } from "../../shared/limits.ts";
 import { generationMark } from "../allocate/marks.ts";
 import { SqliteStore } from "../store/sqlite-store.ts";
 import { refuseBrokenLog, refuseEmptied } from "../store/strange-files.ts";
-import { declareIncomplete } from "./hold.ts";
+import { declareIncomplete } from "./integrity.ts";
 import { type Salvage, salvage } from "./salvage.ts";
 
 export interface Replacement {
@@ -77,7 +77,7 @@ function fill(store: SqliteStore, found: Salvage, missingFrom: string | undefine
   }
   store.setMark(generationMark, String(generation));
   if (missingFrom !== undefined) declareIncomplete(store, missingFrom);
-  for (const owner of found.departures) store.setDeparture(owner, true);
+  for (const owner of found.pendingDetaches) store.setPendingDetach(owner, true);
   for (const { place, rangeSet, ip } of found.remembered)
     store.remember(place, rangeSet, ip, limits.rememberedAddresses);
 }

@@ -7,7 +7,7 @@ import type { Lease } from "../lease.ts";
 import type { Store } from "../store/store.ts";
 
 /** An owner that is known to use addresses, whatever the store says. */
-export interface Standing {
+export interface AddressesInUse {
   readonly owner: Owner;
   readonly addresses: readonly Cidr[];
 }
@@ -18,7 +18,7 @@ export interface RestoreContext {
   /** Milliseconds since 1970. */
   now(): number;
   /** Whether another owner uses its addresses too. */
-  isStanding(owner: Owner): boolean;
+  isInUse(owner: Owner): boolean;
 }
 
 export interface Restored {
@@ -32,14 +32,14 @@ export interface Restored {
  * Gives the owner the leases of the addresses that it uses, where they were lost. A lease that somebody else got for
  * one of them meanwhile and does not use is ended: what stands counts.
  */
-export function restoreLeases(store: Store, { owner, addresses }: Standing, context: RestoreContext): Restored {
+export function restoreLeases(store: Store, { owner, addresses }: AddressesInUse, context: RestoreContext): Restored {
   const leases: Lease[] = [];
   const clashes: Lease[] = [];
   for (const { ip, prefix } of addresses) {
     const [now] = store.select({ by: "address", network: owner.network, ip });
     const isOwn = now !== undefined && now.owner.sandboxId === owner.sandboxId && now.owner.ifname === owner.ifname;
     if (isOwn && now.state !== "cooling") continue;
-    if (now !== undefined && !isOwn && now.state !== "cooling" && context.isStanding(now.owner)) {
+    if (now !== undefined && !isOwn && now.state !== "cooling" && context.isInUse(now.owner)) {
       clashes.push(now);
       continue;
     }

@@ -14,8 +14,8 @@ const framingBytes = 16;
  * The answer to a GC, which has to fit into one message however much was done: failures first, since the caller has to
  * come again for them, then what was removed; the rest is a number.
  */
-export function gcAnswer({ removed, failures }: Collected, mostBytes: number = limits.messageBytes / 2): GcResponse {
-  let room = mostBytes;
+export function gcAnswer({ removed, failures }: Collected, maxBytes: number = limits.messageBytes / 2): GcResponse {
+  let room = maxBytes;
   const fits = (...texts: readonly string[]): boolean => {
     room -= texts.reduce((sum, text) => sum + Buffer.byteLength(text), framingBytes);
     return room >= 0;

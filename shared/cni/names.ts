@@ -11,9 +11,9 @@ const isAlnum = (code: number): boolean =>
   (code >= 48 && code <= 57) || (code >= 65 && code <= 90) || (code >= 97 && code <= 122);
 
 /** Specification 1.1.0, "Network configuration" and "Parameters": starts alphanumeric, then alphanumerics, `_`, `.`, `-`. */
-function wrongIdentifier(text: string, mostChars: number): string | undefined {
+function wrongIdentifier(text: string, maxChars: number): string | undefined {
   if (text === "") return "empty";
-  if (text.length > mostChars) return `${text.length} characters long`;
+  if (text.length > maxChars) return `${text.length} characters long`;
   if (!isAlnum(text.charCodeAt(0))) return show(text);
   for (let i = 1; i < text.length; i++) {
     const code = text.charCodeAt(i);
@@ -22,8 +22,8 @@ function wrongIdentifier(text: string, mostChars: number): string | undefined {
   return undefined;
 }
 
-const identifierRule = (mostChars: number): string =>
-  `1 to ${mostChars} characters: a letter or digit, then letters, digits, "_", "." or "-"`;
+const identifierRule = (maxChars: number): string =>
+  `1 to ${maxChars} characters: a letter or digit, then letters, digits, "_", "." or "-"`;
 
 export const containerIdRule = identifierRule(limits.containerIdChars);
 export const networkNameRule = identifierRule(limits.networkNameChars);

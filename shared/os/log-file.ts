@@ -4,12 +4,12 @@ import { openOwnFile } from "./plain-file.ts";
 
 /**
  * Appends one line to a log that many processes may write at once, and that takes up twice
- * `mostBytes`: a full one becomes `<file>.1`.
+ * `maxBytes`: a full one becomes `<file>.1`.
  * @returns what went wrong, for stderr
  */
-export function appendToLog(file: string, line: string, mostBytes: number = limits.logFileBytes): string | undefined {
+export function appendToLog(file: string, line: string, maxBytes: number = limits.logFileBytes): string | undefined {
   try {
-    if (append(file, line) >= mostBytes) rotate(file, mostBytes);
+    if (append(file, line) >= maxBytes) rotate(file, maxBytes);
     return undefined;
   } catch (caught) {
     const is = caught instanceof Error ? caught.message : String(caught);
@@ -30,7 +30,7 @@ function append(file: string, line: string): number {
 }
 
 /** One process at a time: of two that saw the file full, the second would throw away what the first kept. */
-function rotate(file: string, mostBytes: number): void {
+function rotate(file: string, maxBytes: number): void {
   const lock = `${file}.lock`;
   let fd: number;
   try {
@@ -42,7 +42,7 @@ function rotate(file: string, mostBytes: number): void {
     return;
   }
   try {
-    if (statSync(file).size >= mostBytes) renameSync(file, `${file}.1`);
+    if (statSync(file).size >= maxBytes) renameSync(file, `${file}.1`);
   } finally {
     closeSync(fd);
     rmSync(lock, { force: true });

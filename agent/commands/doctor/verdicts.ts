@@ -1,4 +1,4 @@
-import { ofAnotherBoot } from "../../../ipam/mod.ts";
+import { isStaleLease } from "../../../ipam/mod.ts";
 import { limits } from "../../../shared/limits.ts";
 import { contains, formatIp } from "../../../shared/net/ip.ts";
 import { type Claims, nameOf, textOf } from "./claims.ts";
@@ -91,7 +91,7 @@ export function withoutInterface(sight: Sight, { owner, leases }: Claims): Findi
     what: `${nameOf(owner)} holds ${addresses.join(", ")} and has no interface`,
     evidence: leases.map(({ generation }) => generation).join(" "),
   };
-  if (leases.every((lease) => ofAnotherBoot(lease, sight.bootId)))
+  if (leases.every((lease) => isStaleLease(lease, sight.bootId)))
     return {
       ...common,
       severity: "note",
