@@ -1,4 +1,5 @@
 import { assert } from "../shared/assert.ts";
+import { ownerKey } from "../shared/cni/owner-key.ts";
 import type { Attachment, Owner, Pod } from "../shared/cni/types.ts";
 import type { CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
@@ -10,7 +11,7 @@ import { generationMark } from "./allocate/marks.ts";
 import { hasAddress } from "./allocate/pick.ts";
 import { holdsOthers } from "./allocate/refusals.ts";
 import { noteAddress } from "./allocate/sticky.ts";
-import { attachmentName, unclaimedTest } from "./allocate/unclaimed.ts";
+import { unclaimedTest } from "./allocate/unclaimed.ts";
 import { type RangeUsage, usageOf } from "./allocate/usage.ts";
 import { forgetInterface, hasInterface, noteInterface } from "./allocate/wired.ts";
 import { readBootId } from "./boot-id.ts";
@@ -271,7 +272,7 @@ export class Allocator implements Disposable {
         for (const lease of page) {
           if (this.#same(lease, "allocated") === undefined) continue;
           this.#leave(lease, to);
-          owners.set(attachmentName(lease.owner), lease.owner);
+          owners.set(ownerKey(lease.owner), lease.owner);
         }
       });
     }

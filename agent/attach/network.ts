@@ -2,7 +2,7 @@ import { type IpamConfig, parseIpamConfig } from "../../ipam/mod.ts";
 import { parseDns } from "../../shared/cni/result.ts";
 import type { CniDns } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { interfaceMac, macRule } from "../../shared/net/parse-mac.ts";
+import { interfaceMac, macRule } from "../../shared/net/mac.ts";
 import { Fields, show } from "../../shared/schema/json-fields.ts";
 import type { AgentConfig, NetworkConfig } from "../config/agent-config.ts";
 import { ipamSection } from "../config/network-sections.ts";

@@ -3,7 +3,7 @@ import { ipamKind } from "../../shared/cni/ipam-kind.ts";
 import { sameOwner } from "../../shared/cni/owner-key.ts";
 import type { CniIp } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { type Cidr, contains, firstOf, parseCidr, plus } from "../../shared/net/ip.ts";
+import { type Cidr, contains, gatewayIn, parseCidr } from "../../shared/net/ip.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
 import type { AgentParts } from "../reconcile/agent-parts.ts";
 import { type AddressClaim, ownConfig, withRequestedDns } from "./address-claim.ts";
@@ -49,10 +49,9 @@ export async function sandboxAddresses(
 const configOf = (parts: AgentParts, network: NetworkConfig, request: CmdRequest): IpamConfig =>
   ipamKind(request.conf) === "own" ? ownConfig(parts, request) : agentIpamConfig(parts.config, network, request);
 
-/** The first address of the network's subnet is its gateway. */
 function withGateway(network: NetworkConfig, address: Cidr): CniIp {
   const subnet = network.subnets.find((candidate) => contains(candidate, address.ip));
-  return subnet === undefined ? { address } : { address, gateway: plus(firstOf(subnet), 1n) };
+  return subnet === undefined ? { address } : { address, gateway: gatewayIn(subnet) };
 }
 
 function defaultRoutes(ips: readonly CniIp[]): { dst: Cidr }[] {

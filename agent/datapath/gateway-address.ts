@@ -1,9 +1,9 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { type Cidr, contains, firstOf, formatCidr, plus } from "../../shared/net/ip.ts";
+import { type Cidr, contains, formatCidr, gatewayIn } from "../../shared/net/ip.ts";
 
-/** The first address of the block, with the block's prefix length. */
+/** The gateway of the block, with the block's prefix length. */
 export function gatewayAddress(subnet: Cidr): Cidr {
-  const ip = plus(firstOf(subnet), 1n);
+  const ip = gatewayIn(subnet);
   if (!contains(subnet, ip)) {
     throw new CniError(
       CniCode.invalidConfig,

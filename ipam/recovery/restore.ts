@@ -1,3 +1,4 @@
+import { sameOwner } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import type { Cidr } from "../../shared/net/ip.ts";
 import { generationMark } from "../allocate/marks.ts";
@@ -37,7 +38,7 @@ export function restoreLeases(store: Store, { owner, addresses }: AddressesInUse
   const clashes: Lease[] = [];
   for (const { ip, prefix } of addresses) {
     const [now] = store.select({ by: "address", network: owner.network, ip });
-    const isOwn = now !== undefined && now.owner.sandboxId === owner.sandboxId && now.owner.ifname === owner.ifname;
+    const isOwn = now !== undefined && sameOwner(now.owner, owner);
     if (isOwn && now.state !== "cooling") continue;
     if (now !== undefined && !isOwn && now.state !== "cooling" && context.isInUse(now.owner)) {
       clashes.push(now);

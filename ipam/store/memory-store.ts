@@ -1,4 +1,5 @@
 import { assert } from "../../shared/assert.ts";
+import { sameOwner } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { formatIp, type Ip, ipOf, sameIp } from "../../shared/net/ip.ts";
 import type { Lease } from "../lease.ts";
@@ -150,9 +151,6 @@ const samePlace = (a: PodPlace, b: PodPlace): boolean =>
 const nameOf = (network: string, ip: Ip): string => `${network} ${formatIp(ip)}`;
 
 const releasedAt = (lease: Lease): number => lease.releasedAtMs ?? Number.POSITIVE_INFINITY;
-
-const sameOwner = (a: Owner, b: Owner): boolean =>
-  a.network === b.network && a.sandboxId === b.sandboxId && a.ifname === b.ifname;
 
 function within(lease: Lease, window: { readonly from: Ip; readonly to: Ip }): boolean {
   const number = numberOf(lease.address.ip);

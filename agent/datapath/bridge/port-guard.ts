@@ -1,3 +1,4 @@
+import { sameOwner } from "../../../shared/cni/owner-key.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { type Ip, ipOf, sameIp } from "../../../shared/net/ip.ts";
@@ -13,7 +14,6 @@ import {
 } from "../../protocols/netlink/mod.ts";
 import { linkLocalOf } from "../link-local.ts";
 import { absentRuleset, presentElements } from "../linux/absent-rules.ts";
-import { sameOwner } from "../linux/alias.ts";
 import { installRuleset, missingFromRuleset } from "../linux/rule-keeper.ts";
 import { elementName, lackingElements, putElements, standingElements, takeElements } from "../linux/set-elements.ts";
 import type { BridgeNetwork } from "./options.ts";

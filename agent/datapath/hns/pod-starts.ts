@@ -1,8 +1,8 @@
+import { ownerKey } from "../../../shared/cni/owner-key.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
 import { limits } from "../../../shared/limits.ts";
 import type { Logger } from "../../../shared/log.ts";
 import type { PodPort } from "../ovs/options.ts";
-import { ownerParts } from "../owner-names.ts";
 
 export interface PodStartOptions {
   /** Which of these ports' adapters have come, with their MTU set. */
@@ -18,8 +18,6 @@ interface Waiting {
   readonly pod: PodPort;
   readonly sinceMs: number;
 }
-
-const keyOf = (owner: Owner): string => ownerParts(owner).join("\n");
 
 /**
  * Waits for pods' adapters, which come when their first container starts, long after the ADD. One look asks for all.
@@ -43,14 +41,14 @@ export class PodStarts implements Disposable {
 
   /** Begins to wait, or goes on. */
   expect(pod: PodPort): void {
-    this.#waiting.set(keyOf(pod.owner), { pod, sinceMs: performance.now() });
+    this.#waiting.set(ownerKey(pod.owner), { pod, sinceMs: performance.now() });
     this.#pauseMs = this.#options.firstLookMs ?? limits.podLookFirstMs;
     this.#schedule();
   }
 
   /** The pod is to go: once this is done, nothing is connected any more. */
   async forget(owner: Owner): Promise<void> {
-    const key = keyOf(owner);
+    const key = ownerKey(owner);
     this.#waiting.delete(key);
     if (this.#connecting?.key === key) await this.#connecting.done;
   }

@@ -31,7 +31,3 @@ export function parseAlias(text: string): Alias | undefined {
   if (lease !== ownWord && lease !== otherWord) return undefined;
   return { owner: { network, sandboxId, ifname }, ownLease: lease === ownWord };
 }
-
-export function sameOwner(a: Owner, b: Owner): boolean {
-  return a.network === b.network && a.sandboxId === b.sandboxId && a.ifname === b.ifname;
-}

@@ -1,3 +1,4 @@
+import { sameOwner } from "../../../shared/cni/owner-key.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
 import {
   Errno,
@@ -13,7 +14,7 @@ import {
   readLink,
   setLink,
 } from "../../protocols/netlink/mod.ts";
-import { parseAlias, sameOwner } from "./alias.ts";
+import { parseAlias } from "./alias.ts";
 import { ownerAltName } from "./names.ts";
 
 /**

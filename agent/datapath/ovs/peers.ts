@@ -1,10 +1,10 @@
-import { formatCidr, formatIp, type Ip } from "../../../shared/net/ip.ts";
+import { formatCidr, formatIp, gatewayIn, type Ip } from "../../../shared/net/ip.ts";
 import { addressOnLink } from "../../cluster/address-on-link.ts";
 import type { ClusterNode } from "../../cluster/node-registry.ts";
 import type { NodeRoute } from "../node-route.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
 import { Category } from "./pipeline/cookie.ts";
-import { gatewayAddressOf, peerFlows, wayTo } from "./pipeline/mod.ts";
+import { peerFlows, wayTo } from "./pipeline/mod.ts";
 import { virtualMac } from "./pipeline/registers.ts";
 import { isRefusal, type Part, type SwitchProgram } from "./switch-program.ts";
 
@@ -93,7 +93,7 @@ function routeTo(
   if (way === undefined) return undefined;
   // ARP for the other's gateway is answered by the switch; for IPv6 it is declared.
   const mac = dst.ip.family === 6 ? { mac: virtualMac } : {};
-  if (way.t === "tunnel") return { dst, via: gatewayAddressOf(dst), by: "gateway", ...mac };
+  if (way.t === "tunnel") return { dst, via: gatewayIn(dst), by: "gateway", ...mac };
   const via = addressOnLink(context.nodeAddresses, node, dst.ip.family);
   // Behind a router: the underlay knows the way, or nobody does.
   return via === undefined ? undefined : { dst, via, by: "transport" };
