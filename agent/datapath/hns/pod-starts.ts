@@ -2,6 +2,7 @@ import { ownerKey } from "../../../shared/cni/owner-key.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
 import { limits } from "../../../shared/limits.ts";
 import type { Logger } from "../../../shared/log.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import type { PodPort } from "../ovs/options.ts";
 
 export interface PodStartOptions {
@@ -84,7 +85,7 @@ export class PodStarts implements Disposable {
         await this.#connecting.done;
       }
     } catch (caught) {
-      this.#options.logger.warn("pods' adapters could not be looked for", { error: String(caught) });
+      this.#options.logger.warn("pods' adapters could not be looked for", { error: reasonOf(caught) });
     }
     this.#looking = false;
     this.#schedule();
@@ -98,7 +99,7 @@ export class PodStarts implements Disposable {
       if (this.#waiting.get(key)?.pod === pod) this.#waiting.delete(key);
       logger.info("a pod's adapter has come", { port: pod.port, ms: Math.round(performance.now() - sinceMs) });
     } catch (caught) {
-      logger.warn("a pod's adapter could not be connected yet", { port: pod.port, error: String(caught) });
+      logger.warn("a pod's adapter could not be connected yet", { port: pod.port, error: reasonOf(caught) });
     }
   }
 
