@@ -32,6 +32,12 @@ import { mendRpcs } from "./server/mend-service.ts";
 import { nodeRpcs, outages } from "./server/node-service.ts";
 import { registryRpcs } from "./server/registry-service.ts";
 
+/** Before the deadline of a call that waits for the agent's start: the reason has to be there in time. */
+const startAnswerMs = 1_000;
+
+/** Looks of the janitor for which an interface has to be missing before its lease is given back: some minutes, in which a DEL comes. */
+const vanishedLooks = 30;
+
 export interface AgentDependencies {
   readonly logger: Logger;
   readonly system: System;
@@ -90,7 +96,7 @@ export class Agent {
     const { sources, registry } = dependencies;
     const { janitorIntervalMs: intervalMs, dataPath } = parts.config;
     // An endpoint of Windows outlives its sandbox, and HNS can lose those of pods that run.
-    const vanishing = dataPath === "hns" ? {} : { vanishedGraceMs: limits.vanishedLooks * intervalMs };
+    const vanishing = dataPath === "hns" ? {} : { vanishedGraceMs: vanishedLooks * intervalMs };
     this.#runtimeFile = new RuntimeFile(parts.logger);
     this.#joining = new Joining(parts, registry, this.#stopping.signal);
     this.#janitor = new Janitor(parts, {
@@ -258,7 +264,7 @@ export class Agent {
 
   async #untilReady({ signal, untilUptimeMs }: CallContext): Promise<void> {
     if (this.#state.t !== "starting") return;
-    const leftMs = (untilUptimeMs ?? 0) - (uptimeMs() ?? 0) - limits.startAnswerMs;
+    const leftMs = (untilUptimeMs ?? 0) - (uptimeMs() ?? 0) - startAnswerMs;
     if (leftMs > 0) await pause(leftMs, AbortSignal.any([signal, this.#started.signal]));
     // A stop has nothing of it to finish.
     const is = this.#notReady();

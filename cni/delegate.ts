@@ -8,6 +8,12 @@ import { reasonOf } from "../shared/reason.ts";
 import { parseJson } from "../shared/schema/json.ts";
 import { isObject, show } from "../shared/schema/json-fields.ts";
 
+/** What a delegated plugin may say on stderr before it is cut off; the runtime's log takes it all. */
+export const maxDelegateLogBytes = 64 * 1024;
+
+/** Of that, what goes into the details of its error. */
+const maxDetailChars = 500;
+
 /**
  * Runs the IPAM plugin `type` as the specification has it (1.1.0, section 4 "Plugin Delegation"):
  * the complete configuration on its stdin, our whole environment with the verb to run, its stderr
@@ -20,7 +26,7 @@ export async function delegate(request: CniRequest, type: string, verb: Verb, ti
   const what = `Cannot run ${verb} of the IPAM plugin "${type}"`;
   const child = start(file, request, verb, what);
   const out = collect(child.stdout, limits.messageBytes);
-  const err = collect(child.stderr, limits.delegateLogBytes);
+  const err = collect(child.stderr, maxDelegateLogBytes);
   let timer: ReturnType<typeof setTimeout> | undefined;
   const timeout = new Promise<"late">((resolve) => {
     timer = setTimeout(() => resolve("late"), timeoutMs);
@@ -33,7 +39,7 @@ export async function delegate(request: CniRequest, type: string, verb: Verb, ti
   if (said !== "") request.io.log(said);
   if (ended === "late") {
     const message = `${what}: it has not ended after ${timeoutMs} ms, wanted an end by then`;
-    throw new CniError(CniCode.tryAgainLater, message, { details: said.slice(-limits.delegateDetailChars) });
+    throw new CniError(CniCode.tryAgainLater, message, { details: said.slice(-maxDetailChars) });
   }
   const text = out.text();
   if (child.exitCode === 0) return text;
@@ -112,5 +118,5 @@ function errorOf(stdout: string, type: string): CniError | undefined {
 function noError(what: string, child: Child, stdout: string, stderr: string): CniError {
   const end = child.signalCode === null ? `with status ${child.exitCode}` : `by ${child.signalCode}`;
   const message = `${what}: it ended ${end} and wrote ${show(stdout)} to standard output, wanted a CNI error`;
-  return new CniError(CniCode.ipamFailure, message, { details: stderr.slice(-limits.delegateDetailChars) });
+  return new CniError(CniCode.ipamFailure, message, { details: stderr.slice(-maxDetailChars) });
 }

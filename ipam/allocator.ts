@@ -2,7 +2,6 @@ import { assert } from "../shared/assert.ts";
 import { ownerKey } from "../shared/cni/owner-key.ts";
 import type { Attachment, Owner, Pod } from "../shared/cni/types.ts";
 import type { CniError } from "../shared/errors.ts";
-import { limits } from "../shared/limits.ts";
 import { type Ip, sameIp } from "../shared/net/ip.ts";
 import { type Applicant, assignRequests, chooseAddress } from "./allocate/choose.ts";
 import { cooledBy, noteCooldown } from "./allocate/cooldown.ts";
@@ -24,6 +23,9 @@ import { completeByList, declareComplete, missingSince, requireComplete } from "
 import { type AddressesInUse, type Restored, restoreLeases } from "./recovery/restore.ts";
 import { SqliteStore } from "./store/sqlite-store.ts";
 import type { Store, Synchronous } from "./store/store.ts";
+
+/** Cooled-down leases that one allocation clears away: more than come in per allocation, and little enough to stay flat. */
+const maxClearedPerAllocation = 32;
 
 /** Where a lease goes that its owner leaves: `releasing` while an interface may stand, else `cooling`. */
 export type LeftState = Exclude<LeaseState, "allocated">;
@@ -172,7 +174,7 @@ export class Allocator implements Disposable {
 
   /** A bounded number each time, so that the cost of an allocation does not depend on how many were released before. */
   #clearCooled(network: string, releasedByMs: number): void {
-    const cooled = this.#store.select({ by: "cooling", network, releasedByMs, limit: limits.cooledPerAllocation });
+    const cooled = this.#store.select({ by: "cooling", network, releasedByMs, limit: maxClearedPerAllocation });
     for (const lease of cooled) this.#store.remove(lease);
   }
 

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { loadUnknownKeys } from "../../ipam/mod.ts";
+import { maxStdinBytes } from "../../shared/cni/dispatch.ts";
 import { ipamKind } from "../../shared/cni/ipam-kind.ts";
-import { limits } from "../../shared/limits.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
 import type { AgentConfig } from "./agent-config.ts";
 
@@ -41,7 +41,7 @@ function filesIn(directory: string): readonly string[] {
 function readDocument(path: string): Fields | undefined {
   try {
     const found = statSync(path);
-    return found.isFile() && found.size <= limits.stdinBytes ? Fields.parse(readFileSync(path, "utf8")) : undefined;
+    return found.isFile() && found.size <= maxStdinBytes ? Fields.parse(readFileSync(path, "utf8")) : undefined;
   } catch {
     return undefined;
   }

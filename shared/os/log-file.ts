@@ -1,14 +1,19 @@
 import { closeSync, constants, fstatSync, openSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
-import { limits } from "../limits.ts";
 import { reasonOf } from "../reason.ts";
 import { openOwnFile } from "./plain-file.ts";
+
+/** A plugin's log file; as much again is kept from before. */
+export const maxLogFileBytes = 5 * 1024 * 1024;
+
+/** A process that rotates the log holds its lock for a millisecond; an older lock has lost its holder. */
+export const logLockMs = 10_000;
 
 /**
  * Appends one line to a log that many processes may write at once, and that takes up twice
  * `maxBytes`: a full one becomes `<file>.1`.
  * @returns what went wrong, for stderr
  */
-export function appendToLog(file: string, line: string, maxBytes: number = limits.logFileBytes): string | undefined {
+export function appendToLog(file: string, line: string, maxBytes: number = maxLogFileBytes): string | undefined {
   try {
     if (append(file, line) >= maxBytes) rotate(file, maxBytes);
     return undefined;
@@ -39,7 +44,7 @@ function rotate(file: string, maxBytes: number): void {
   } catch {
     // Somebody is at it, or was killed over it: then the next call finds no lock.
     const age = Date.now() - (statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
-    if (age > limits.logLockMs) rmSync(lock, { force: true });
+    if (age > logLockMs) rmSync(lock, { force: true });
     return;
   }
   try {

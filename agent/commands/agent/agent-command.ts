@@ -1,5 +1,4 @@
 import { open } from "node:fs/promises";
-import { limits } from "../../../shared/limits.ts";
 import { createLogger, type Logger } from "../../../shared/log.ts";
 import { paths } from "../../../shared/os/paths.ts";
 import { isWindows } from "../../../shared/os/platform.ts";
@@ -19,7 +18,7 @@ import { openSecrets } from "../../config/secret-files.ts";
 import { chooseDataPath } from "../../data-path-choice.ts";
 import { followConfig } from "../../followed-config.ts";
 import { HealthServer } from "../../health-server.ts";
-import { asService, logInto } from "./agent-supervision.ts";
+import { asService, logInto, maxAgentLogFileBytes } from "./agent-supervision.ts";
 
 const portRule = {
   wrong: (text: string) => (/^\d{1,5}$/.test(text) && Number(text) >= 1 && Number(text) <= 65_535 ? undefined : "none"),
@@ -39,7 +38,7 @@ export const agentCommand = defineCommand({
     "log-file": {
       value: "PATH",
       of: "file",
-      help: `its log, in place of stderr: up to ${limits.agentLogFileBytes / 1024 ** 2} MiB, and as much again in PATH.1`,
+      help: `its log, in place of stderr: up to ${maxAgentLogFileBytes / 1024 ** 2} MiB, and as much again in PATH.1`,
     },
     cleanup: { help: "takes back what agents have changed on this node, while none runs" },
     json: { help: "what was taken back, as one JSON object" },
