@@ -3,11 +3,9 @@ import type { CniResult } from "../shared/cni/types.ts";
 import { latestVersion } from "../shared/cni/versions.ts";
 import { CniError } from "../shared/errors.ts";
 import { type Answer, callCni } from "./agent-call.ts";
-import type { Call } from "./call.ts";
+import { type Call, isWorkload, requireNetns } from "./call.ts";
 import { appended, previousResult } from "./chain.ts";
-import { delegate } from "./delegate.ts";
-import { parseDelegateResult } from "./delegate-result.ts";
-import { isWorkload, requireNetns } from "./netns.ts";
+import { delegate, parseDelegateResult } from "./delegate.ts";
 import { recordPendingDetach, rollbackAllocation } from "./pending-detach.ts";
 
 /**

@@ -1,8 +1,7 @@
 import { CniCode, CniError } from "../shared/errors.ts";
 import { callCni } from "./agent-call.ts";
-import type { Call } from "./call.ts";
+import { type Call, isWorkload } from "./call.ts";
 import { delegate } from "./delegate.ts";
-import { isWorkload } from "./netns.ts";
 import { recordPendingDetach } from "./pending-detach.ts";
 
 /**

@@ -1,12 +1,15 @@
 import type { CniRequest } from "../shared/cni/dispatch.ts";
 import type { Verb } from "../shared/cni/environment.ts";
+import { parseResult, requireAddress } from "../shared/cni/result.ts";
+import type { CniResult } from "../shared/cni/types.ts";
+import { type CniVersion, parseVersion } from "../shared/cni/versions.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
 import { paths } from "../shared/os/paths.ts";
 import { isWindows } from "../shared/os/platform.ts";
 import { reasonOf } from "../shared/reason.ts";
 import { parseJson } from "../shared/schema/json.ts";
-import { isObject, show } from "../shared/schema/json-fields.ts";
+import { Fields, isObject, show } from "../shared/schema/json-fields.ts";
 
 /** What a delegated plugin may say on stderr before it is cut off; the runtime's log takes it all. */
 export const maxDelegateLogBytes = 64 * 1024;
@@ -119,4 +122,17 @@ function noError(what: string, child: Child, stdout: string, stderr: string): Cn
   const end = child.signalCode === null ? `with status ${child.exitCode}` : `by ${child.signalCode}`;
   const message = `${what}: it ended ${end} and wrote ${show(stdout)} to standard output, wanted a CNI error`;
   return new CniError(CniCode.ipamFailure, message, { details: stderr.slice(-maxDetailChars) });
+}
+
+/**
+ * The result of a delegated ADD. A plugin of an older make may answer in an older version than it
+ * was asked in, and then says so; one that says nothing that we know answers in the configuration's.
+ * @throws {CniError} code 6 for what is no result, 101 for one without an address
+ */
+export function parseDelegateResult(text: string, type: string, version: CniVersion): CniResult {
+  const fields = Fields.parse(text, `result of the IPAM plugin "${type}"`, CniCode.decode);
+  const own = fields.string("cniVersion");
+  const result = parseResult(fields, own === undefined || own === "" ? version : (parseVersion(own) ?? version));
+  requireAddress(result, type);
+  return result;
 }

@@ -4,47 +4,44 @@ import type { Attachment, Owner, Pod } from "../shared/cni/types.ts";
 import type { CniError } from "../shared/errors.ts";
 import { type Ip, sameIp } from "../shared/net/ip.ts";
 import { type Applicant, assignRequests, chooseAddress } from "./allocate/choose.ts";
-import { cooledBy, noteCooldown } from "./allocate/cooldown.ts";
-import { allocatedOf, confirm, leasesOf } from "./allocate/held.ts";
+import { clearCooled, cooledBy, noteCooldown } from "./allocate/cooldown.ts";
 import { generationMark } from "./allocate/marks.ts";
+import {
+  allocatedOf,
+  confirm,
+  forgetInterface,
+  hasInterface,
+  leasesOf,
+  noteInterface,
+} from "./allocate/owner-leases.ts";
 import { hasAddress } from "./allocate/pick.ts";
 import { holdsOthers } from "./allocate/refusals.ts";
 import { noteAddress } from "./allocate/sticky.ts";
 import { unclaimedTest } from "./allocate/unclaimed.ts";
 import { type RangeUsage, usageOf } from "./allocate/usage.ts";
-import { forgetInterface, hasInterface, noteInterface } from "./allocate/wired.ts";
-import { readBootId } from "./boot-id.ts";
+import { type AllocatorEnv, readBootId } from "./allocator-env.ts";
 import type { IpamConfig } from "./config/ipam-config.ts";
 import { type RangeSet, rangeOf } from "./config/ranges.ts";
 import { databaseIn } from "./data-directory.ts";
-import { isStaleLease, type Lease, type LeaseState } from "./lease.ts";
+import { isStaleLease, type Lease, type LeaseState, type LeftState } from "./lease.ts";
 import { countsIn, keptPages, type NetworkCounts } from "./pages.ts";
-import { completeByList, declareComplete, missingSince, requireComplete } from "./recovery/integrity.ts";
-import { type AddressesInUse, type Restored, restoreLeases } from "./recovery/restore.ts";
+import {
+  type AddressesInUse,
+  completeByList,
+  declareComplete,
+  missingSince,
+  type Restored,
+  requireComplete,
+  restoreLeases,
+} from "./recovery/integrity.ts";
 import { SqliteStore } from "./store/sqlite-store.ts";
 import type { Store, Synchronous } from "./store/store.ts";
-
-/** Cooled-down leases that one allocation clears away: more than come in per allocation, and little enough to stay flat. */
-const maxClearedPerAllocation = 32;
-
-/** Where a lease goes that its owner leaves: `releasing` while an interface may stand, else `cooling`. */
-export type LeftState = Exclude<LeaseState, "allocated">;
 
 /** What one `allocate` answered: a lease per range set, in their order. */
 export interface Allocation {
   readonly leases: readonly Lease[];
   /** `false` where the owner held them before. */
   readonly created: boolean;
-}
-
-/** What the allocator knows of the world around it. */
-export interface AllocatorEnv {
-  /** Empty: unknown. */
-  readonly bootId: string;
-  /** Milliseconds since 1970. */
-  now(): number;
-  /** Where the database lies; absent: in memory. */
-  readonly dataDir?: string;
 }
 
 export interface OpenOptions {
@@ -122,7 +119,7 @@ export class Allocator implements Disposable {
     const requested = assignRequests(config);
     const nowMs = this.#env.now();
     const cooledByMs = cooledBy(nowMs, config.cooldownMs);
-    this.#clearCooled(owner.network, cooledByMs);
+    clearCooled(this.#store, owner.network, cooledByMs);
     noteCooldown(this.#store, owner.network, config.cooldownMs);
     const left = known.filter((lease) => lease.state !== "cooling" || (lease.releasedAtMs ?? 0) > cooledByMs);
     const applicant = { owner, pod, left, nowMs };
@@ -170,12 +167,6 @@ export class Allocator implements Disposable {
     const next = Number(this.#store.mark(generationMark) ?? "0") + 1;
     this.#store.setMark(generationMark, String(next));
     return next;
-  }
-
-  /** A bounded number each time, so that the cost of an allocation does not depend on how many were released before. */
-  #clearCooled(network: string, releasedByMs: number): void {
-    const cooled = this.#store.select({ by: "cooling", network, releasedByMs, limit: maxClearedPerAllocation });
-    for (const lease of cooled) this.#store.remove(lease);
   }
 
   /** Takes back what this allocation created, and nothing that was there before or came after it. */
@@ -309,9 +300,8 @@ export class Allocator implements Disposable {
 
   /** Whether leases of an earlier boot are left in the network, which give way before its pool counts as exhausted. */
   hasStaleLeases(network: string): boolean {
-    for (const page of this.pages(network))
-      if (page.some((lease) => lease.state === "allocated" && isStaleLease(lease, this.bootId))) return true;
-    return false;
+    const isStale = (lease: Lease): boolean => lease.state === "allocated" && isStaleLease(lease, this.bootId);
+    return this.pages(network).some((page) => page.some(isStale));
   }
 
   /** Leases in any state, by network and address; also those that have cooled long enough and keep no address any more. */

@@ -11,6 +11,9 @@ import type { Cidr, Ip } from "../shared/net/ip.ts";
 export const leaseStates = ["allocated", "releasing", "cooling"] as const;
 export type LeaseState = (typeof leaseStates)[number];
 
+/** Where a lease goes that its owner leaves: `releasing` while an interface may stand, else `cooling`. */
+export type LeftState = Exclude<LeaseState, "allocated">;
+
 /** One address in use, as the store keeps it. */
 export interface Lease {
   readonly owner: Owner;

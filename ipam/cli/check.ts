@@ -3,20 +3,25 @@ import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import { counted, formatJson, printable } from "../../shared/terminal/printable.ts";
 import { Progress } from "../../shared/terminal/progress.ts";
 import type { TerminalIo } from "../../shared/terminal/terminal-io.ts";
-import { readBootId } from "../boot-id.ts";
+import { readBootId } from "../allocator-env.ts";
 import { type CheckReport, checkDatabase } from "../check/check-store.ts";
 import { type Finding, severities } from "../check/finding.ts";
 import type { CheckContext } from "../check/lease-checks.ts";
 import { intervalsOf } from "../config/intervals.ts";
 import { dataDirOf } from "../config/ipam-config.ts";
-import { unknownKeysOfSettings } from "../config/settings-keys.ts";
-import { unknownKeys, unknownKeyText } from "../config/unknown-keys.ts";
+import { unknownKeys, unknownKeysOfSettings, unknownKeyText } from "../config/unknown-keys.ts";
 import { databaseIn } from "../data-directory.ts";
 import { repairStore } from "../store/repair-store.ts";
 import { ipamConfigOf, type NetworkConf } from "./network-conf.ts";
-import { sayMissing, sayNothingGiven } from "./open-store.ts";
-import { confOption, dataDirOption, jsonOption, progressOption } from "./options.ts";
-import { scopeOf } from "./scope.ts";
+import {
+  confOption,
+  dataDirOption,
+  jsonOption,
+  progressOption,
+  sayMissing,
+  sayNothingGiven,
+  scopeOf,
+} from "./scope.ts";
 
 const action = "check the database";
 

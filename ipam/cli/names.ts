@@ -6,8 +6,7 @@ import { databaseIn } from "../data-directory.ts";
 import type { Lease } from "../lease.ts";
 import { StoreSnapshot } from "../store/store-snapshot.ts";
 import { podText } from "./lease-view.ts";
-import { confOption, dataDirOption, type NameKind, nameKinds } from "./options.ts";
-import { scopeOf } from "./scope.ts";
+import { confOption, dataDirOption, type NameKind, nameKinds, scopeOf } from "./scope.ts";
 
 const addressOf = ({ address }: Lease): readonly string[] => [formatIp(address.ip)];
 const podOf = (lease: Lease): readonly string[] => [podText(lease) ?? ""];

@@ -1,8 +1,7 @@
 import { type Ip, plus } from "../../shared/net/ip.ts";
 import { type Interval, intervalAt } from "../config/intervals.ts";
 import type { Lease } from "../lease.ts";
-import { type AddressKind, addressKinds, Counter, kindOf, type Tally, taken } from "./census.ts";
-import type { Pool } from "./pools.ts";
+import { type AddressKind, addressKinds, Counter, kindOf, type Pool, type Tally, taken } from "./pools.ts";
 
 /** One address, or as many neighbours as it takes for the picture to fit. */
 export interface Cell {

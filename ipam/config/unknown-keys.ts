@@ -1,6 +1,8 @@
 import { CniError } from "../../shared/errors.ts";
-import { type Fields, isObject } from "../../shared/schema/json-fields.ts";
+import { paths } from "../../shared/os/paths.ts";
+import { Fields, isObject } from "../../shared/schema/json-fields.ts";
 import { nearest } from "../../shared/schema/near.ts";
+import { readTrusted } from "./settings-file.ts";
 
 /** A key that nobody reads: host-local passes it over, and so does an ADD. */
 export interface UnknownKey {
@@ -76,4 +78,15 @@ function strangersOf(fields: Fields, known: readonly string[]): readonly Unknown
       const near = nearest(key, known);
       return { path: fields.pathOf(key), ...(near === undefined ? {} : { near }) };
     });
+}
+
+/** The keys that nobody reads in a network's settings file, and its path; for checks, which a plugin does not load. */
+export async function unknownKeysOfSettings(
+  dataDir: string,
+  network: string,
+): Promise<{ readonly path: string; readonly keys: readonly UnknownKey[] }> {
+  const path = `${dataDir}${paths.directorySeparator}${network}.json`;
+  const bytes = await readTrusted(path);
+  if (bytes === undefined) return { path, keys: [] };
+  return { path, keys: unknownKeysIn(Fields.parse(new TextDecoder().decode(bytes), `settings file "${path}"`)) };
 }

@@ -7,8 +7,7 @@ import { configOf, ownerOf } from "../allocate/allocator-in-memory.ts";
 import { Allocator } from "../allocator.ts";
 import { MemoryStore } from "../store/memory-store.ts";
 import { maxFileBytes } from "./directory.ts";
-import { importHostLocal, type Progress } from "./import.ts";
-import { describeImport } from "./report.ts";
+import { describeImport, importHostLocal, type Progress } from "./import.ts";
 
 const config = configOf({ ranges: [[{ subnet: "10.0.0.0/24" }], [{ subnet: "fd00::/64" }]] });
 

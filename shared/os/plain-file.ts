@@ -1,5 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from "node:fs";
-import { letsOthersIn } from "./ownership.ts";
+import { letsOthersIn } from "./rights.ts";
 
 /**
  * Files at places where others may have put something before: a link that leads root's writes elsewhere, a pipe that

@@ -1,5 +1,5 @@
 import { intAt, openLibrary } from "./native.linux.ts";
-import type { Ownership } from "./ownership.ts";
+import type { Ownership } from "./rights.ts";
 
 /**
  * Reading by the system's own calls, for what a plugin needs before it can do anything else: Bun's ways to read go

@@ -1,6 +1,16 @@
 import { isWindows } from "../shared/os/platform.ts";
 import { readFileNow } from "../shared/os/read-now.linux.ts";
 
+/** What the allocator knows of the world around it. */
+export interface AllocatorEnv {
+  /** Empty: unknown. */
+  readonly bootId: string;
+  /** Milliseconds since 1970. */
+  now(): number;
+  /** Where the database lies; absent: in memory. */
+  readonly dataDir?: string;
+}
+
 /** A UUID and a line's end. */
 const bootIdBytes = 64;
 
