@@ -30,6 +30,12 @@ import { nodeRpcs, outages } from "./server/node-service.ts";
 import { registryRpcs } from "./server/registry-service.ts";
 import { repairRpcs } from "./server/repair-service.ts";
 
+/** Before the deadline of a call that waits for the agent's start: the reason has to be there in time. */
+const startAnswerMs = 1_000;
+
+/** Looks of the janitor for which an interface has to be missing before its lease is given back: some minutes, in which a DEL comes. */
+const vanishedLooks = 30;
+
 export interface AgentDependencies {
   readonly logger: Logger;
   readonly system: System;
@@ -88,7 +94,7 @@ export class Agent {
     const { livenessProbes, registry } = dependencies;
     const { janitorIntervalMs: intervalMs, dataPath } = context.config;
     // An endpoint of Windows outlives its sandbox, and HNS can lose those of pods that run.
-    const vanishing = dataPath === "hns" ? {} : { vanishedGraceMs: limits.vanishedLooks * intervalMs };
+    const vanishing = dataPath === "hns" ? {} : { vanishedGraceMs: vanishedLooks * intervalMs };
     this.#runtimeFile = new RuntimeFile(context.logger);
     this.#joining = new Joining(context, registry, this.#stopping.signal);
     this.#janitor = new Janitor(context, {
@@ -226,7 +232,7 @@ export class Agent {
       ...(joined === undefined ? {} : { cluster: joined.membership }),
       podOf: (owner) => allocator.find(owner)[0]?.pod,
       // Of a pod whose leases are lost in part nothing says so: then what stands on the node is the better witness.
-      leasedTo: (owner) => (known.has(owner.network) ? allocator.standing(owner).map(({ address }) => address.ip) : []),
+      leasedTo: (owner) => (known.has(owner.network) ? allocator.uncooled(owner).map(({ address }) => address.ip) : []),
       leftover: (owner) => void pendingCleanup.set(ownerKey(owner), owner),
     });
     this.#resources.use(dataPath);
@@ -256,7 +262,7 @@ export class Agent {
 
   async #untilReady({ signal, untilUptimeMs }: CallContext): Promise<void> {
     if (this.#state.t !== "starting") return;
-    const leftMs = (untilUptimeMs ?? 0) - (uptimeMs() ?? 0) - limits.startAnswerMs;
+    const leftMs = (untilUptimeMs ?? 0) - (uptimeMs() ?? 0) - startAnswerMs;
     if (leftMs > 0) await pause(leftMs, AbortSignal.any([signal, this.#started.signal]));
     // A stop has nothing of it to finish.
     const is = this.#notReady();

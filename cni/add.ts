@@ -3,12 +3,10 @@ import type { CniResult } from "../shared/cni/types.ts";
 import { latestVersion } from "../shared/cni/versions.ts";
 import { CniError } from "../shared/errors.ts";
 import { type Answer, callCni } from "./agent-call.ts";
-import type { Call } from "./call.ts";
+import { type Call, isWorkload, requireNetns } from "./call.ts";
 import { appended, previousResult } from "./chain.ts";
-import { delegate } from "./delegate.ts";
-import { parseDelegateResult } from "./delegate-result.ts";
-import { giveUp, leaveWord } from "./departure.ts";
-import { isWorkload, requireNetns } from "./netns.ts";
+import { delegate, parseDelegateResult } from "./delegate.ts";
+import { recordPendingDetach, rollbackAllocation } from "./pending-detach.ts";
 
 /**
  * ADD (specification 1.1.0, "ADD: Add container to network, or apply modifications"): has the agent take the addresses
@@ -30,7 +28,8 @@ async function wire(call: Call): Promise<string> {
   if (ipam.kind === "delegated") return addDelegated(call, ipam.type);
   const answer = await callCni(call, "cmdAdd", call.request.stdin, addTimeoutMs);
   // The agent takes back what it can; one that was killed over the call cannot.
-  if (answer.t !== "result" && answer.seen) await attempt(call, "give up the addresses", () => giveUp(call));
+  if (answer.t !== "result" && answer.seen)
+    await attempt(call, "give up the addresses", () => rollbackAllocation(call));
   return resultOf(answer);
 }
 
@@ -44,7 +43,7 @@ async function addDelegated(call: Call, type: string): Promise<string> {
     return resultOf(answer);
   } catch (caught) {
     if (answer !== undefined && answer.t !== "result" && answer.seen)
-      await attempt(call, "leave word for the agent", () => leaveWord(call));
+      await attempt(call, "leave word for the agent", () => recordPendingDetach(call));
     // "If a plugin delegates ADD and that fails, it must call DEL before it fails itself" (section 4).
     await attempt(call, "undo the delegated ADD", () => delegate(request, type, "DEL", conf.delTimeoutMs));
     throw caught;

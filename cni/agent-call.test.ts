@@ -1,9 +1,8 @@
 import { describe, expect, test, vi } from "vitest";
-import { limits } from "../shared/limits.ts";
 import { uptimeMs } from "../shared/os/uptime.ts";
 import { GrpcCode, RpcError } from "../shared/rpc/rpc-error.ts";
 import { PluginNode, podResult, refused, result } from "../test/fakes/plugin-node.ts";
-import { traceOf } from "./agent-call.ts";
+import { maxTraceHeaderBytes, traceOf } from "./agent-call.ts";
 
 vi.mock(import("../shared/rpc/call.ts"), () => import("../test/fakes/agent-calls.ts") as never);
 
@@ -15,7 +14,7 @@ test("takes the trace variables that are set, under the names of their headers",
 });
 
 test("leaves out one that is longer than any party must pass on", () => {
-  const [most, more] = [0, 1].map((by) => "x".repeat(limits.traceHeaderBytes + by));
+  const [most, more] = [0, 1].map((by) => "x".repeat(maxTraceHeaderBytes + by));
   expect(traceOf({ TRACESTATE: more, BAGGAGE: most })).toEqual({ baggage: most });
 });
 

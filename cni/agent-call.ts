@@ -1,5 +1,5 @@
+import { Backoff } from "../shared/async/backoff.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
-import { limits } from "../shared/limits.ts";
 import { uptimeMs } from "../shared/os/uptime.ts";
 import type { CmdError } from "../shared/proto/cni-messages.ts";
 import { callTimes, cniService, type Method } from "../shared/proto/services.ts";
@@ -9,6 +9,12 @@ import { parseJson } from "../shared/schema/json.ts";
 import { isObject } from "../shared/schema/json-fields.ts";
 import type { Call } from "./call.ts";
 import { fromRpcError } from "./rpc-errors.ts";
+
+/** W3C Trace Context and Baggage: what every party must pass on. */
+export const maxTraceHeaderBytes = 8 * 1024;
+
+/** Between two looks of a plugin for an agent that is being replaced: hundreds of plugins may look. */
+const lookTimes = { firstMs: 20, longestMs: 250 };
 
 /** How a call to the agent ended. Each way leaves another state behind, so none of them is an exception. */
 export type Answer =
@@ -58,7 +64,7 @@ class Attempts {
   waitedMs = 0;
   readonly #untilMs: number;
   readonly #waits: boolean;
-  #pauseMs: number = limits.agentLookFirstMs;
+  readonly #backoff = new Backoff(lookTimes);
 
   constructor(timeoutMs: number, waits: boolean) {
     this.#untilMs = performance.now() + timeoutMs;
@@ -77,10 +83,11 @@ class Attempts {
     const ended = error.grpcCode === GrpcCode.unavailable && !error.unreachable;
     const mayCome = error.absent || (ended && !this.seen);
     this.seen ||= !error.unreachable;
-    if (!this.#waits || !mayCome || this.leftMs <= this.#pauseMs) return false;
-    await Bun.sleep(this.#pauseMs);
-    this.waitedMs += this.#pauseMs;
-    this.#pauseMs = Math.min(2 * this.#pauseMs, limits.agentLookMostMs);
+    if (!this.#waits || !mayCome) return false;
+    const pauseMs = this.#backoff.next();
+    if (this.leftMs <= pauseMs) return false;
+    await Bun.sleep(pauseMs);
+    this.waitedMs += pauseMs;
     return true;
   }
 }
@@ -114,7 +121,7 @@ export function traceOf(env: Readonly<Record<string, string | undefined>>): Reco
   const metadata: Record<string, string> = {};
   for (const name of ["traceparent", "tracestate", "baggage"]) {
     const value = env[name.toUpperCase()] ?? "";
-    if (value !== "" && value.length <= limits.traceHeaderBytes) metadata[name] = value;
+    if (value !== "" && value.length <= maxTraceHeaderBytes) metadata[name] = value;
   }
   return metadata;
 }

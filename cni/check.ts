@@ -1,8 +1,7 @@
 import { callCni } from "./agent-call.ts";
-import type { Call } from "./call.ts";
+import { type Call, isWorkload, requireNetns } from "./call.ts";
 import { previousResult } from "./chain.ts";
 import { delegate } from "./delegate.ts";
-import { isWorkload, requireNetns } from "./netns.ts";
 
 /**
  * CHECK (specification 1.1.0, "CHECK: Check container's networking is as expected"): leases and kernel by the agent, the

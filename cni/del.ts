@@ -1,9 +1,8 @@
 import { CniCode, CniError } from "../shared/errors.ts";
 import { callCni } from "./agent-call.ts";
-import type { Call } from "./call.ts";
+import { type Call, isWorkload } from "./call.ts";
 import { delegate } from "./delegate.ts";
-import { leaveWord } from "./departure.ts";
-import { isWorkload } from "./netns.ts";
+import { recordPendingDetach } from "./pending-detach.ts";
 
 /**
  * DEL (specification 1.1.0, "DEL: Remove container from network, or un-apply modifications").
@@ -17,7 +16,7 @@ export async function del(call: Call): Promise<undefined> {
   if (isWorkload(call.request.env)) return;
   try {
     // First the interface, then the address: the other way round a new pod could get it while the old one still has it.
-    if (!(await tellAgent(call))) await leaveWord(call);
+    if (!(await tellAgent(call))) await recordPendingDetach(call);
     if (ipam.kind === "delegated") await delegate(call.request, ipam.type, "DEL", delTimeoutMs);
   } catch (caught) {
     throw retryable(CniError.from(caught));

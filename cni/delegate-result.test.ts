@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { formatCidr } from "../shared/net/ip.ts";
-import { parseDelegateResult } from "./delegate-result.ts";
+import { parseDelegateResult } from "./delegate.ts";
 
 const addresses = (text: string) => parseDelegateResult(text, "x", "1.0.0").ips.map((ip) => formatCidr(ip.address));
 

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { describe, expect, test, vi } from "vitest";
-import { limits } from "../shared/limits.ts";
 import { PluginNode, podResult, result } from "../test/fakes/plugin-node.ts";
+import { maxDelegateLogBytes } from "./delegate.ts";
 
 vi.mock(import("../shared/rpc/call.ts"), () => import("../test/fakes/agent-calls.ts") as never);
 
@@ -84,9 +84,9 @@ describe("another IPAM plugin", () => {
 
   test("that says very much blocks on nothing, and is cut", async () => {
     using node = newNode();
-    const many = limits.delegateLogBytes + 1000;
+    const many = maxDelegateLogBytes + 1000;
     const body = `head -c ${many} /dev/zero | tr '\\0' x >&2; echo '${podResult}'`;
     const { status, log } = await node.call("ADD", { ipam: node.plugin("other", body) });
-    expect([status, log.map((line) => line.length)]).toEqual([0, [limits.delegateLogBytes]]);
+    expect([status, log.map((line) => line.length)]).toEqual([0, [maxDelegateLogBytes]]);
   });
 });

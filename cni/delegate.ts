@@ -1,12 +1,21 @@
 import type { CniRequest } from "../shared/cni/dispatch.ts";
 import type { Verb } from "../shared/cni/environment.ts";
+import { parseResult, requireAddress } from "../shared/cni/result.ts";
+import type { CniResult } from "../shared/cni/types.ts";
+import { type CniVersion, parseVersion } from "../shared/cni/versions.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
 import { paths } from "../shared/os/paths.ts";
 import { isWindows } from "../shared/os/platform.ts";
 import { reasonOf } from "../shared/reason.ts";
 import { parseJson } from "../shared/schema/json.ts";
-import { isObject, show } from "../shared/schema/json-fields.ts";
+import { Fields, isObject, show } from "../shared/schema/json-fields.ts";
+
+/** What a delegated plugin may say on stderr before it is cut off; the runtime's log takes it all. */
+export const maxDelegateLogBytes = 64 * 1024;
+
+/** Of that, what goes into the details of its error. */
+const maxDetailChars = 500;
 
 /**
  * Runs the IPAM plugin `type` as the specification has it (1.1.0, section 4 "Plugin Delegation"):
@@ -20,7 +29,7 @@ export async function delegate(request: CniRequest, type: string, verb: Verb, ti
   const what = `Cannot run ${verb} of the IPAM plugin "${type}"`;
   const child = start(file, request, verb, what);
   const out = collect(child.stdout, limits.messageBytes);
-  const err = collect(child.stderr, limits.delegateLogBytes);
+  const err = collect(child.stderr, maxDelegateLogBytes);
   let timer: ReturnType<typeof setTimeout> | undefined;
   const timeout = new Promise<"late">((resolve) => {
     timer = setTimeout(() => resolve("late"), timeoutMs);
@@ -33,7 +42,7 @@ export async function delegate(request: CniRequest, type: string, verb: Verb, ti
   if (said !== "") request.io.log(said);
   if (ended === "late") {
     const message = `${what}: it has not ended after ${timeoutMs} ms, wanted an end by then`;
-    throw new CniError(CniCode.tryAgainLater, message, { details: said.slice(-limits.delegateDetailChars) });
+    throw new CniError(CniCode.tryAgainLater, message, { details: said.slice(-maxDetailChars) });
   }
   const text = out.text();
   if (child.exitCode === 0) return text;
@@ -76,8 +85,8 @@ interface Collected {
   text(): string;
 }
 
-/** Reads to the end and keeps the first `mostBytes`: one who writes more must not block on a full pipe. */
-function collect(stream: ReadableStream<Uint8Array>, mostBytes: number): Collected {
+/** Reads to the end and keeps the first `maxBytes`: one who writes more must not block on a full pipe. */
+function collect(stream: ReadableStream<Uint8Array>, maxBytes: number): Collected {
   const decoder = new TextDecoder();
   let text = "";
   let kept = 0;
@@ -86,7 +95,7 @@ function collect(stream: ReadableStream<Uint8Array>, mostBytes: number): Collect
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      if (kept < mostBytes) text += decoder.decode(value.subarray(0, mostBytes - kept), { stream: true });
+      if (kept < maxBytes) text += decoder.decode(value.subarray(0, maxBytes - kept), { stream: true });
       kept += value.length;
     }
   };
@@ -112,5 +121,18 @@ function errorOf(stdout: string, type: string): CniError | undefined {
 function noError(what: string, child: Child, stdout: string, stderr: string): CniError {
   const end = child.signalCode === null ? `with status ${child.exitCode}` : `by ${child.signalCode}`;
   const message = `${what}: it ended ${end} and wrote ${show(stdout)} to standard output, wanted a CNI error`;
-  return new CniError(CniCode.ipamFailure, message, { details: stderr.slice(-limits.delegateDetailChars) });
+  return new CniError(CniCode.ipamFailure, message, { details: stderr.slice(-maxDetailChars) });
+}
+
+/**
+ * The result of a delegated ADD. A plugin of an older make may answer in an older version than it
+ * was asked in, and then says so; one that says nothing that we know answers in the configuration's.
+ * @throws {CniError} code 6 for what is no result, 101 for one without an address
+ */
+export function parseDelegateResult(text: string, type: string, version: CniVersion): CniResult {
+  const fields = Fields.parse(text, `result of the IPAM plugin "${type}"`, CniCode.decode);
+  const own = fields.string("cniVersion");
+  const result = parseResult(fields, own === undefined || own === "" ? version : (parseVersion(own) ?? version));
+  requireAddress(result, type);
+  return result;
 }

@@ -6,7 +6,7 @@ import { GrpcCode, RpcError } from "../shared/rpc/rpc-error.ts";
 import { callAgent } from "./agent-call.ts";
 import type { Call } from "./call.ts";
 import { delegate } from "./delegate.ts";
-import { openStore } from "./departure.ts";
+import { openStore } from "./pending-detach.ts";
 import { fromRpcError } from "./rpc-errors.ts";
 
 /**

@@ -4,6 +4,7 @@ import { parseDns } from "../shared/cni/result.ts";
 import { CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
 import { type LogLevel, logLevels } from "../shared/log.ts";
+import { interfaceMac } from "../shared/net/mac.ts";
 import { paths } from "../shared/os/paths.ts";
 import type { Fields } from "../shared/schema/json-fields.ts";
 
@@ -81,7 +82,7 @@ function requireHarmless(conf: Fields): void {
   if (runtime === undefined) return;
   parseDns(runtime.object("dns"));
   const mac = runtime.string("mac");
-  if (mac !== undefined && mac !== "" && !/^([0-9a-f]{2}[:-]){5}[0-9a-f]{2}$/i.test(mac))
+  if (mac !== undefined && mac !== "" && interfaceMac(mac) === undefined)
     throw runtime.wrong("mac", mac, 'a hardware address, such as "0a:58:0a:f4:01:02"');
 }
 

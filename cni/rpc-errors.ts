@@ -1,6 +1,5 @@
 import { CniCode, CniError } from "../shared/errors.ts";
-import { isWindows } from "../shared/os/platform.ts";
-import { hasSystemd } from "../shared/os/systemd.ts";
+import { hasSystemd, isWindows } from "../shared/os/platform.ts";
 import { GrpcCode, type RpcError } from "../shared/rpc/rpc-error.ts";
 
 /**

@@ -182,7 +182,7 @@ describe("an owner that left", () => {
       expect(again.leases[0]!.generation).toBeGreaterThan(first.leases[1]!.generation);
       expect(again.leases[0]).not.toHaveProperty("releasedAtMs");
       // What was about the old lease does not touch the new one.
-      expect(allocator.settle(first.leases[0]!)).toBe(false);
+      expect(allocator.finishRelease(first.leases[0]!)).toBe(false);
       allocator.undo(first, "cooling");
       expect(allocator.find(owner("a"))).toEqual(again.leases);
     },
@@ -296,9 +296,9 @@ describe("giving back", () => {
     allocator.allocate(owner("a"), five);
     const [releasing] = allocator.release(owner("a"), "releasing");
     clock.ms += 5000;
-    expect(allocator.settle({ ...releasing!, generation: 99 })).toBe(false);
-    expect(allocator.settle(releasing!)).toBe(true);
-    expect(allocator.settle(releasing!)).toBe(false);
+    expect(allocator.finishRelease({ ...releasing!, generation: 99 })).toBe(false);
+    expect(allocator.finishRelease(releasing!)).toBe(true);
+    expect(allocator.finishRelease(releasing!)).toBe(false);
     expect(allocator.list()).toMatchObject([{ state: "cooling", releasedAtMs: clock.ms }]);
   });
 
@@ -336,11 +336,11 @@ test("usage counts each range set", () => {
   ]);
 });
 
-test("departures are kept once each", () => {
+test("pending detaches are kept once each", () => {
   const { allocator } = setUp();
-  allocator.recordDeparture(owner("a"));
-  allocator.recordDeparture(owner("a"));
-  allocator.recordDeparture(owner("b"));
-  allocator.forgetDeparture(owner("a"));
-  expect(allocator.departures()).toEqual([owner("b")]);
+  allocator.recordPendingDetach(owner("a"));
+  allocator.recordPendingDetach(owner("a"));
+  allocator.recordPendingDetach(owner("b"));
+  allocator.forgetPendingDetach(owner("a"));
+  expect(allocator.pendingDetaches()).toEqual([owner("b")]);
 });

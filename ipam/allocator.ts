@@ -1,32 +1,41 @@
 import { assert } from "../shared/assert.ts";
+import { ownerKey } from "../shared/cni/owner-key.ts";
 import type { Attachment, Owner, Pod } from "../shared/cni/types.ts";
 import type { CniError } from "../shared/errors.ts";
-import { limits } from "../shared/limits.ts";
 import { type Ip, sameIp } from "../shared/net/ip.ts";
 import { type Applicant, assignRequests, chooseAddress } from "./allocate/choose.ts";
-import { cooledBy, noteCooldown } from "./allocate/cooldown.ts";
-import { allocatedOf, confirm, leasesOf } from "./allocate/held.ts";
+import { clearCooled, cooledBy, noteCooldown } from "./allocate/cooldown.ts";
 import { generationMark } from "./allocate/marks.ts";
+import {
+  allocatedOf,
+  confirm,
+  forgetInterface,
+  hasInterface,
+  leasesOf,
+  noteInterface,
+} from "./allocate/owner-leases.ts";
 import { hasAddress } from "./allocate/pick.ts";
 import { holdsOthers } from "./allocate/refusals.ts";
 import { noteAddress } from "./allocate/sticky.ts";
-import { attachmentName, unclaimedTest } from "./allocate/unclaimed.ts";
+import { unclaimedTest } from "./allocate/unclaimed.ts";
 import { type RangeUsage, usageOf } from "./allocate/usage.ts";
-import { forgetWired, isWired, noteWired } from "./allocate/wired.ts";
-import { readBootId } from "./boot-id.ts";
+import { type AllocatorEnv, readBootId } from "./allocator-env.ts";
 import type { IpamConfig } from "./config/ipam-config.ts";
 import { type RangeSet, rangeOf } from "./config/ranges.ts";
 import { databaseIn } from "./data-directory.ts";
-import type { Lease, LeaseState } from "./lease.ts";
+import { isStaleLease, type Lease, type LeaseState, type LeftState } from "./lease.ts";
 import { countsIn, keptPages, type NetworkCounts } from "./pages.ts";
-import { completeByList, declareComplete, missingSince, requireComplete } from "./recovery/hold.ts";
-import { type Restored, restoreLeases, type Standing } from "./recovery/restore.ts";
+import {
+  type AddressesInUse,
+  completeByList,
+  declareComplete,
+  missingSince,
+  type Restored,
+  requireComplete,
+  restoreLeases,
+} from "./recovery/integrity.ts";
 import { SqliteStore } from "./store/sqlite-store.ts";
 import type { Store, Synchronous } from "./store/store.ts";
-import type { Surroundings } from "./surroundings.ts";
-
-/** Where a lease goes that its owner leaves: `releasing` while an interface may stand, else `cooling`. */
-export type LeftState = Exclude<LeaseState, "allocated">;
 
 /** What one `allocate` answered: a lease per range set, in their order. */
 export interface Allocation {
@@ -46,11 +55,11 @@ export interface OpenOptions {
  */
 export class Allocator implements Disposable {
   readonly #store: Store;
-  readonly #surroundings: Surroundings;
+  readonly #env: AllocatorEnv;
 
-  constructor(store: Store, surroundings: Surroundings) {
+  constructor(store: Store, env: AllocatorEnv) {
     this.#store = store;
-    this.#surroundings = surroundings;
+    this.#env = env;
   }
 
   /**
@@ -74,7 +83,7 @@ export class Allocator implements Disposable {
 
   /** `undefined` where the leases are in memory only. */
   get dataDir(): string | undefined {
-    return this.#surroundings.dataDir;
+    return this.#env.dataDir;
   }
 
   /** Of the database. Empty where it is in memory. */
@@ -82,22 +91,22 @@ export class Allocator implements Disposable {
     return this.dataDir === undefined ? "" : databaseIn(this.dataDir);
   }
 
-  /** The boot that new leases are noted with; a lease of another one is suspect. Empty: unknown. */
+  /** The boot that new leases are noted with; a lease of another one is stale. Empty: unknown. */
   get bootId(): string {
-    return this.#surroundings.bootId;
+    return this.#env.bootId;
   }
 
   /**
    * Gives the owner one address per range set, or those that it holds already. A lease that it left and that
    * nobody got since is taken up again.
-   * @param wired an interface of the agent's is about to stand on them, and its end is theirs (`vanished`)
+   * @param hasInterface an interface of the agent's is about to stand on them: where it is lost they end
    * @throws {CniError} code 101 where a range set is exhausted or a requested address cannot be given, 11 where
    * that one is about to be free
    */
-  allocate(owner: Owner, config: IpamConfig, pod?: Pod, wired = false): Allocation {
+  allocate(owner: Owner, config: IpamConfig, pod?: Pod, hasInterface = false): Allocation {
     return this.#store.transaction((): Allocation => {
       const allocation = this.#allocate(owner, config, pod);
-      if (wired) noteWired(this.#store, owner, allocation.leases);
+      if (hasInterface) noteInterface(this.#store, owner, allocation.leases);
       return allocation;
     });
   }
@@ -108,9 +117,9 @@ export class Allocator implements Disposable {
     if (held.length > 0) return { leases: this.#confirm(owner, held, config, pod), created: false };
     requireComplete(this.#store, owner.network);
     const requested = assignRequests(config);
-    const nowMs = this.#surroundings.now();
+    const nowMs = this.#env.now();
     const cooledByMs = cooledBy(nowMs, config.cooldownMs);
-    this.#clearCooled(owner.network, cooledByMs);
+    clearCooled(this.#store, owner.network, cooledByMs);
     noteCooldown(this.#store, owner.network, config.cooldownMs);
     const left = known.filter((lease) => lease.state !== "cooling" || (lease.releasedAtMs ?? 0) > cooledByMs);
     const applicant = { owner, pod, left, nowMs };
@@ -130,7 +139,7 @@ export class Allocator implements Disposable {
   ): readonly Lease[] {
     const other = requested.find((ip) => !held.some((lease) => sameIp(lease.address.ip, ip)));
     if (other !== undefined) throw holdsOthers(owner, held, other);
-    const confirmed = confirm(held, rangeSets, this.#surroundings.bootId, pod);
+    const confirmed = confirm(held, rangeSets, this.#env.bootId, pod);
     for (const lease of confirmed) if (!held.includes(lease)) this.#store.put(lease);
     return confirmed;
   }
@@ -146,9 +155,9 @@ export class Allocator implements Disposable {
       state: "allocated",
       ...(pod === undefined ? {} : { pod }),
       ...(pod === undefined || !sticky ? {} : { sticky }),
-      bootId: this.#surroundings.bootId,
+      bootId: this.#env.bootId,
       generation: this.#nextGeneration(),
-      allocatedAtMs: this.#surroundings.now(),
+      allocatedAtMs: this.#env.now(),
     };
     this.#store.put(lease);
     return lease;
@@ -158,12 +167,6 @@ export class Allocator implements Disposable {
     const next = Number(this.#store.mark(generationMark) ?? "0") + 1;
     this.#store.setMark(generationMark, String(next));
     return next;
-  }
-
-  /** A bounded number each time, so that the cost of an allocation does not depend on how many were released before. */
-  #clearCooled(network: string, releasedByMs: number): void {
-    const cooled = this.#store.select({ by: "cooling", network, releasedByMs, limit: limits.cooledPerAllocation });
-    for (const lease of cooled) this.#store.remove(lease);
   }
 
   /** Takes back what this allocation created, and nothing that was there before or came after it. */
@@ -192,7 +195,7 @@ export class Allocator implements Disposable {
   }
 
   /** `releasing` becomes `cooling`; `false` where this very lease (by its generation) is not releasing any more. */
-  settle(lease: Lease): boolean {
+  finishRelease(lease: Lease): boolean {
     return this.#store.transaction((): boolean => {
       if (this.#same(lease, "releasing") === undefined) return false;
       this.#leave(lease, "cooling");
@@ -201,19 +204,19 @@ export class Allocator implements Disposable {
   }
 
   /** The owner's leases that do not cool yet. */
-  standing(owner: Owner): readonly Lease[] {
+  uncooled(owner: Owner): readonly Lease[] {
     return leasesOf(this.#store, owner).filter((lease) => lease.state !== "cooling");
   }
 
   /**
-   * The owner's interface is gone: its departure is on record no more, and of what it had then all cools that it has
+   * The owner's interface is gone: its pending detach is forgotten, and of what it had then all cools that it has
    * not given up and taken anew since.
    */
-  end(owner: Owner, had: readonly Lease[]): void {
+  endAttachment(owner: Owner, had: readonly Lease[]): void {
     this.#store.transaction((): void => {
-      for (const lease of this.standing(owner))
+      for (const lease of this.uncooled(owner))
         if (had.some(({ generation }) => generation === lease.generation)) this.#leave(lease, "cooling");
-      this.#store.setDeparture(owner, false);
+      this.#store.setPendingDetach(owner, false);
     });
   }
 
@@ -237,11 +240,11 @@ export class Allocator implements Disposable {
 
   /** The time counts anew from `releasing` to `cooling`: only now is the address out of use. */
   #leave(lease: Lease, state: LeftState): Lease {
-    const left: Lease = { ...lease, state, releasedAtMs: this.#surroundings.now() };
+    const left: Lease = { ...lease, state, releasedAtMs: this.#env.now() };
     this.#store.put(left);
     if (lease.state === "allocated") {
       noteAddress(this.#store, lease);
-      forgetWired(this.#store, lease);
+      forgetInterface(this.#store, lease);
     }
     return left;
   }
@@ -254,7 +257,7 @@ export class Allocator implements Disposable {
    */
   retain(network: string, keep: readonly Attachment[], to: LeftState, listAgeMs = -1): readonly Owner[] {
     // Before there is any wait for the lock, in which others get leases.
-    const sinceMs = this.#surroundings.now() - listAgeMs;
+    const sinceMs = this.#env.now() - listAgeMs;
     this.#store.transaction((): void => completeByList(this.#store, network, keep));
     const owners = new Map<string, Owner>();
     for (const page of this.#unclaimedPages(network, keep, sinceMs)) {
@@ -262,7 +265,7 @@ export class Allocator implements Disposable {
         for (const lease of page) {
           if (this.#same(lease, "allocated") === undefined) continue;
           this.#leave(lease, to);
-          owners.set(attachmentName(lease.owner), lease.owner);
+          owners.set(ownerKey(lease.owner), lease.owner);
         }
       });
     }
@@ -271,11 +274,11 @@ export class Allocator implements Disposable {
 
   /** The leases that `retain` would end. */
   unclaimed(network: string, keep: readonly Attachment[]): readonly Lease[] {
-    return [...this.#unclaimedPages(network, keep, this.#surroundings.now() + 1)].flat();
+    return [...this.#unclaimedPages(network, keep, this.#env.now() + 1)].flat();
   }
 
   *#unclaimedPages(network: string, keep: readonly Attachment[], sinceMs: number): Generator<readonly Lease[], void> {
-    const now = (): number => this.#surroundings.now();
+    const now = (): number => this.#env.now();
     const isUnclaimed = unclaimedTest(this.#store, network, keep, { sinceMs, now });
     for (const page of this.pages(network)) {
       const unclaimed = page.filter(isUnclaimed);
@@ -284,15 +287,21 @@ export class Allocator implements Disposable {
   }
 
   /** Interfaces of the agent's stand on the leases of these owners; for those that it has not wired itself. */
-  noteWired(owners: readonly Owner[]): void {
+  noteInterfaces(owners: readonly Owner[]): void {
     this.#store.transaction((): void => {
-      for (const owner of owners) noteWired(this.#store, owner, this.find(owner));
+      for (const owner of owners) noteInterface(this.#store, owner, this.find(owner));
     });
   }
 
   /** Whether the agent made an interface for this very lease, or was about to. */
-  isWired(lease: Lease): boolean {
-    return isWired(this.#store, lease);
+  hasInterface(lease: Lease): boolean {
+    return hasInterface(this.#store, lease);
+  }
+
+  /** Whether leases of an earlier boot are left in the network, which give way before its pool counts as exhausted. */
+  hasStaleLeases(network: string): boolean {
+    const isStale = (lease: Lease): boolean => lease.state === "allocated" && isStaleLease(lease, this.bootId);
+    return this.pages(network).some((page) => page.some(isStale));
   }
 
   /** Leases in any state, by network and address; also those that have cooled long enough and keep no address any more. */
@@ -305,24 +314,24 @@ export class Allocator implements Disposable {
    * may be very many.
    */
   pages(network?: string): Generator<readonly Lease[], void> {
-    return keptPages(this.#store, this.#surroundings.now(), network);
+    return keptPages(this.#store, this.#env.now(), network);
   }
 
   /** Every network that has a lease, and how many in each state. */
   counts(): readonly NetworkCounts[] {
-    return countsIn(this.#store, this.#surroundings.now());
+    return countsIn(this.#store, this.#env.now());
   }
 
   /** One entry per range set. */
   usage(network: string, config: IpamConfig): readonly RangeUsage[] {
-    return config.rangeSets.map((set) => usageOf(this.#store, network, set, config, this.#surroundings.now()));
+    return config.rangeSets.map((set) => usageOf(this.#store, network, set, config, this.#env.now()));
   }
 
   /** As `usage`, of the range sets only that have no address to give, so that nothing is counted where all have one. */
   exhausted(network: string, config: IpamConfig): readonly RangeUsage[] {
     return config.rangeSets
       .filter((set) => !hasAddress(this.#store, network, set, config.reserved))
-      .map((set) => usageOf(this.#store, network, set, config, this.#surroundings.now()));
+      .map((set) => usageOf(this.#store, network, set, config, this.#env.now()));
   }
 
   /**
@@ -330,13 +339,13 @@ export class Allocator implements Disposable {
    * @throws {CniError} code 101 naming the path and the reason where nothing can be written, 11 where others keep the lock
    */
   requireWritable(): void {
-    this.#store.transaction((): void => this.#store.setMark("written", String(this.#surroundings.now())));
+    this.#store.transaction((): void => this.#store.setMark("written", String(this.#env.now())));
   }
 
-  /** Gives an owner that stands the leases of its addresses back, where they were lost. */
-  restore(standing: Standing, rangeSets: readonly RangeSet[], isStanding: (owner: Owner) => boolean): Restored {
-    const context = { ...this.#surroundings, rangeSets, isStanding };
-    return this.#store.transaction((): Restored => restoreLeases(this.#store, standing, context));
+  /** Gives an owner that uses addresses their leases back, where they were lost. */
+  restore(inUse: AddressesInUse, rangeSets: readonly RangeSet[], isInUse: (owner: Owner) => boolean): Restored {
+    const context = { ...this.#env, rangeSets, isInUse };
+    return this.#store.transaction((): Restored => restoreLeases(this.#store, inUse, context));
   }
 
   /** `false` where leases of the network may have been lost with a damaged database: no new owner gets an address. */
@@ -365,16 +374,16 @@ export class Allocator implements Disposable {
   }
 
   /** Remembers that the agent still has to unwire this attachment, whose address another IPAM plugin keeps. */
-  recordDeparture(owner: Owner): void {
-    this.#store.transaction((): void => this.#store.setDeparture(owner, true));
+  recordPendingDetach(owner: Owner): void {
+    this.#store.transaction((): void => this.#store.setPendingDetach(owner, true));
   }
 
-  departures(): readonly Owner[] {
-    return this.#store.departures();
+  pendingDetaches(): readonly Owner[] {
+    return this.#store.pendingDetaches();
   }
 
-  forgetDeparture(owner: Owner): void {
-    this.#store.transaction((): void => this.#store.setDeparture(owner, false));
+  forgetPendingDetach(owner: Owner): void {
+    this.#store.transaction((): void => this.#store.setPendingDetach(owner, false));
   }
 
   /** Closes the file, without any wait for the disk; a process that ends without having closed it waits. */

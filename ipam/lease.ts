@@ -11,6 +11,9 @@ import type { Cidr, Ip } from "../shared/net/ip.ts";
 export const leaseStates = ["allocated", "releasing", "cooling"] as const;
 export type LeaseState = (typeof leaseStates)[number];
 
+/** Where a lease goes that its owner leaves: `releasing` while an interface may stand, else `cooling`. */
+export type LeftState = Exclude<LeaseState, "allocated">;
+
 /** One address in use, as the store keeps it. */
 export interface Lease {
   readonly owner: Owner;
@@ -24,7 +27,7 @@ export interface Lease {
   readonly pod?: Pod;
   /** When it is left, the store remembers which address the pod had. */
   readonly sticky?: true;
-  /** The boot in which it was given out; another one makes it suspect. */
+  /** The boot in which it was given out; another one makes it stale. */
   readonly bootId: string;
   /** Counts upwards over the whole store: names this lease and no later one of the same owner. */
   readonly generation: number;
@@ -33,3 +36,7 @@ export interface Lease {
   /** Since when it is `releasing` or `cooling`; absent while allocated. */
   readonly releasedAtMs?: number;
 }
+
+/** Whether it is of an earlier boot. Where a boot has no name (`""`) nothing is held against a lease. */
+export const isStaleLease = (lease: Lease, bootId: string): boolean =>
+  bootId !== "" && lease.bootId !== "" && lease.bootId !== bootId;

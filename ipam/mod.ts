@@ -4,10 +4,9 @@
  * The plugin and the agent open the same file, each in its own process; every call is one
  * transaction. Others use what is listed here and nothing else of this folder.
  */
-export type { RangeUsage } from "./allocate/usage.ts";
-export { withholding } from "./allocate/withhold.ts";
-export { type Allocation, Allocator, type LeftState } from "./allocator.ts";
-export { readBootId } from "./boot-id.ts";
+export { type RangeUsage, withholding } from "./allocate/usage.ts";
+export { type Allocation, Allocator } from "./allocator.ts";
+export { readBootId } from "./allocator-env.ts";
 export {
   dataDirOf,
   type IpamConfig,
@@ -16,12 +15,18 @@ export {
 } from "./config/ipam-config.ts";
 export type { Range, RangeSet } from "./config/ranges.ts";
 export { takeOver } from "./host-local/take-over.ts";
-export { type Lease, type LeaseState, leaseStates } from "./lease.ts";
-export { loadCheck, loadStrangeKeys } from "./load-check.ts";
-export { loadIpamCommands } from "./load-commands.ts";
+export { isStaleLease, type Lease, type LeaseState, type LeftState, leaseStates } from "./lease.ts";
 export { runIpamPlugin } from "./plugin.ts";
-export { isNameless } from "./recovery/hold.ts";
+export { isNameless } from "./recovery/integrity.ts";
 export { openVerified } from "./recovery/open-verified.ts";
 export { StoreWatch } from "./recovery/store-watch.ts";
 export { ipamResult, readDns } from "./result.ts";
-export { hasSuspects, ofAnotherBoot } from "./suspects.ts";
+
+/** `pipette ipam …`; loaded apart from the rest, so that the plugin, which shares the way in, does not carry it. */
+export const loadIpamCommands = async () => (await import("./cli/commands.ts")).ipamCommands;
+
+/** The database's own check, its repair, and a look at its leases; loaded apart from the rest, as the commands are. */
+export const loadCheck = () => import("./check/mod.ts");
+
+/** Which keys of an `ipam` section nobody reads: asked by checks only. */
+export const loadUnknownKeys = () => import("./config/unknown-keys.ts");

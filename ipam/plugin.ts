@@ -8,7 +8,7 @@ import { formatCidr, sameIp } from "../shared/net/ip.ts";
 import { Allocator } from "./allocator.ts";
 import { dataDirOf, type IpamConfig, type IpamRequest, parseAnyRanges, parseIpamConfig } from "./config/ipam-config.ts";
 import { readSettingsFile } from "./config/settings-file.ts";
-import { hostLocalDirectory } from "./host-local/places.ts";
+import { hostLocalDirectory } from "./host-local/record.ts";
 import { takeOver } from "./host-local/take-over.ts";
 import { repairing } from "./recovery/repair.ts";
 import { ipamResult, readDns } from "./result.ts";
@@ -59,7 +59,7 @@ async function configOf(
   try {
     return parse({ ...request, args, ...(settings === undefined ? {} : { settings }) });
   } catch (caught) {
-    throw (await import("./config/strange-keys.ts")).withStrangeKeys(caught, request.conf);
+    throw (await import("./config/unknown-keys.ts")).withUnknownKeys(caught, request.conf);
   }
 }
 

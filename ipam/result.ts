@@ -1,9 +1,11 @@
 import type { CniDns, CniResult } from "../shared/cni/types.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
-import { limits } from "../shared/limits.ts";
 import { reasonOf } from "../shared/reason.ts";
 import type { IpamConfig } from "./config/ipam-config.ts";
 import type { Lease } from "./lease.ts";
+
+/** A resolv.conf has a few lines. */
+const maxResolvConfBytes = 64 * 1024;
 
 /**
  * The `dns` of the configuration's `resolvConf`; empty without one. To be read before anything is
@@ -18,7 +20,7 @@ async function readText(path: string): Promise<string> {
   // Only those who have the file pay for this.
   const { readSmallFile } = await import("../shared/os/plain-file.ts");
   try {
-    return readSmallFile(path, limits.resolvConfBytes);
+    return readSmallFile(path, maxResolvConfBytes);
   } catch (cause) {
     const is = reasonOf(cause);
     const wanted = "a readable file in resolv.conf format";

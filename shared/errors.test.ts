@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { CniError } from "./errors.ts";
-import { limits } from "./limits.ts";
+import { CniError, maxErrorChars } from "./errors.ts";
 import { createLogger } from "./log.ts";
 import { brief } from "./printable.ts";
 import { GrpcCode, RpcError } from "./rpc/rpc-error.ts";
@@ -22,8 +21,8 @@ test("what an error quotes commands no terminal and forges no line", () => {
 test("an error is as long as a sentence, whatever it quotes", () => {
   const long = "x".repeat(100_000);
   const error = new CniError(7, `Cannot read "${long}"`, { details: long });
-  expect([error.message.length, error.details.length]).toEqual([limits.errorChars, limits.errorChars]);
-  expect(new RpcError(GrpcCode.internal, long).message.length).toBe(limits.errorChars);
+  expect([error.message.length, error.details.length]).toEqual([maxErrorChars, maxErrorChars]);
+  expect(new RpcError(GrpcCode.internal, long).message.length).toBe(maxErrorChars);
   expect(() => Fields.parse(`{${long}`)).toThrow(/^.{30,300}, wanted one JSON object$/);
 });
 

@@ -1,6 +1,8 @@
-import { limits } from "./limits.ts";
 import { brief, printable, printableLines } from "./printable.ts";
 import { reasonOf } from "./reason.ts";
+
+/** A message of an error, and its details: far longer than any sentence, and nothing that fills a log. */
+export const maxErrorChars = 4096;
 
 /**
  * The one error class of Pipette and its closed set of codes.
@@ -55,9 +57,9 @@ export class CniError extends Error {
 
   constructor(code: number, message: string, options: ErrorOptions = {}) {
     const cause = options.cause === undefined ? undefined : { cause: options.cause };
-    super(brief(printable(message), limits.errorChars), cause);
+    super(brief(printable(message), maxErrorChars), cause);
     this.code = code;
-    this.details = brief(printableLines(options.details ?? ""), limits.errorChars);
+    this.details = brief(printableLines(options.details ?? ""), maxErrorChars);
   }
 
   /** The only way in for what was caught: a `CniError` stays as it is, anything else becomes an internal one. */

@@ -39,10 +39,10 @@ const harmlessKeys =
   " cniversion name type ipam ranges subnet rangestart rangeend gateway routes dst gw datadir mtu bridge dns nameservers search domain capabilities logfile loglevel socket timeoutms ";
 
 /** Far deeper than any configuration: what is below would only cost the stack, and with it the call. */
-const mostLevels = 32;
+const maxLevels = 32;
 
 /** A configuration for the log: known keys with their values, of the others the name only. */
-export function redactConf(value: unknown, levels = mostLevels): unknown {
+export function redactConf(value: unknown, levels = maxLevels): unknown {
   if (typeof value === "object" && value !== null && levels === 0) return "…";
   if (Array.isArray(value)) return value.map((inner) => redactConf(inner, levels - 1));
   if (!isObject(value)) return value;

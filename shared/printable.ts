@@ -15,9 +15,9 @@ export function printable(text: string): string {
 export const printableLines = (text: string): string => text.split("\n").map(printable).join("\n");
 
 /** Text that is quoted from outside, cut before it is all that is left of the sentence around it. */
-export function brief(text: string, mostChars: number): string {
-  if (text.length <= mostChars) return text;
-  const end = mostChars - 3;
+export function brief(text: string, maxChars: number): string {
+  if (text.length <= maxChars) return text;
+  const end = maxChars - 3;
   // Not through the middle of a character.
   const cut = (text.charCodeAt(end - 1) & 0xfc00) === 0xd800 ? end - 1 : end;
   return `${text.slice(0, cut)}...`;

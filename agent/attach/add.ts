@@ -80,10 +80,10 @@ const callerGone = ({ sandboxId }: Owner): CniError =>
 
 /** A DEL that never reached this agent, then an ADD of the same sandbox (podman does so): the old interface goes first. */
 async function detachEarlier(context: AgentContext, { owner }: CmdRequest): Promise<void> {
-  if (!context.allocator.departures().some((departed) => sameOwner(departed, owner))) return;
+  if (!context.allocator.pendingDetaches().some((departed) => sameOwner(departed, owner))) return;
   await context.dataPath.detach(owner);
   context.lastAddAt.delete(ownerKey(owner));
-  context.allocator.forgetDeparture(owner);
+  context.allocator.forgetPendingDetach(owner);
 }
 
 /** Undoes what this call did. Whatever cannot be undone now is put on record for the janitor. */

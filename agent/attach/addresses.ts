@@ -15,7 +15,7 @@ import { parseResult, requireAddress } from "../../shared/cni/result.ts";
 import type { CniIp, CniResult, Owner } from "../../shared/cni/types.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { type Cidr, contains, firstOf, parseCidr, plus } from "../../shared/net/ip.ts";
+import { type Cidr, contains, gatewayIn, parseCidr } from "../../shared/net/ip.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
 import type { AgentConfig, NetworkConfig } from "../config/agent-config.ts";
 import { ipamSection } from "../config/network-sections.ts";
@@ -114,7 +114,7 @@ export async function sandboxAddresses(
   // A DEL of the sandbox came and is still to be carried out.
   const hasLeft =
     context.allocator.releasing(owner).length > 0 ||
-    context.allocator.departures().some((departed) => sameOwner(departed, owner));
+    context.allocator.pendingDetaches().some((departed) => sameOwner(departed, owner));
   if (leases.length > 0 && !hasLeft) {
     const ipam = await ipamResult(ipamConfigOf(context, network, request), leases);
     return { ipam: withRequestedDns(request, ipam), leases, undo };
@@ -137,7 +137,7 @@ export async function sandboxAddresses(
 /** The first address of the network's subnet is its gateway. */
 function withGateway(network: NetworkConfig, address: Cidr): CniIp {
   const subnet = network.subnets.find((candidate) => contains(candidate, address.ip));
-  return subnet === undefined ? { address } : { address, gateway: plus(firstOf(subnet), 1n) };
+  return subnet === undefined ? { address } : { address, gateway: gatewayIn(subnet) };
 }
 
 function defaultRoutes(ips: readonly CniIp[]): { dst: Cidr }[] {

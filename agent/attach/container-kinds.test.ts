@@ -115,7 +115,7 @@ describe("a workload container", () => {
     if (first.t !== "ok" || joined.t !== "ok") throw new Error(JSON.stringify([first, joined]));
     expect(joined.text).toBe(first.text.replace(guid, joins));
     expect(parts.allocator.list()).toEqual([]);
-    parts.allocator.recordDeparture(ownerOf("s"));
+    parts.allocator.recordPendingDetach(ownerOf("s"));
     expect(await cni("ADD", "w", joins, foreign)).toMatchObject({ code: 101 });
   });
 });

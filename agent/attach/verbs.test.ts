@@ -164,12 +164,12 @@ describe("ADD", () => {
   test("after a DEL that never came through begins a new life", async () => {
     const conf = { name: "pods", ipam: { type: "host-local" }, ipamResult: { ips: [{ address: "10.9.0.99/24" }] } };
     await runAdd(parts, request("ADD", "a", conf), call());
-    parts.allocator.recordDeparture(ownerOf("a"));
+    parts.allocator.recordPendingDetach(ownerOf("a"));
     const seen: string[] = [];
     parts.dataPath.before = (action) => void seen.push(action);
     await runAdd(parts, request("ADD", "a", conf), call());
     expect(seen).toEqual(["detach", "attach"]);
-    expect(parts.allocator.departures()).toEqual([]);
+    expect(parts.allocator.pendingDetaches()).toEqual([]);
   });
 
   test("takes requested addresses, MAC and DNS from the request where the agent gives the addresses", async () => {

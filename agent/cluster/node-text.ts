@@ -1,5 +1,5 @@
 import { type Cidr, formatCidr, formatIp, type Ip, parseCidr, parseIp } from "../../shared/net/ip.ts";
-import { interfaceMac } from "../../shared/net/parse-mac.ts";
+import { interfaceMac } from "../../shared/net/mac.ts";
 import { nodeNameRule, wrongNodeName } from "../config/node-name.ts";
 import { nodeAddress, nodeMac, podSubnet } from "../config/value-shapes.ts";
 import type { Shape } from "../config/yaml-shape.ts";

@@ -1,7 +1,7 @@
 import { networkInterfaces } from "node:os";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { type Cidr, type Ip, parseCidr, parseIp, sameIp } from "../../shared/net/ip.ts";
-import { interfaceMac } from "../../shared/net/parse-mac.ts";
+import { interfaceMac } from "../../shared/net/mac.ts";
 import { isWindows } from "../../shared/os/platform.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 

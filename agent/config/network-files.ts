@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { loadStrangeKeys } from "../../ipam/mod.ts";
+import { loadUnknownKeys } from "../../ipam/mod.ts";
+import { maxStdinBytes } from "../../shared/cni/dispatch.ts";
 import { ipamKind } from "../../shared/cni/ipam-kind.ts";
-import { limits } from "../../shared/limits.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
 import type { AgentConfig } from "./agent-config.ts";
 
@@ -14,16 +14,16 @@ const isNetworkFile = (name: string): boolean => /\.(conf|conflist|json)$/.test(
  * with an `ipam` section of ours, and the networks' settings files. What cannot be read says so when it is used.
  */
 export async function strangeKeysBeside({ cni, dataDir, networks }: AgentConfig): Promise<readonly string[]> {
-  const { strangeKeys, strangeKeysIn, strangeKeyText } = await loadStrangeKeys();
-  const inFile = (path: string, keys: (document: Fields) => ReturnType<typeof strangeKeys>): readonly string[] => {
+  const { unknownKeys, unknownKeysIn, unknownKeyText } = await loadUnknownKeys();
+  const inFile = (path: string, keys: (document: Fields) => ReturnType<typeof unknownKeys>): readonly string[] => {
     const document = readDocument(path);
-    return document === undefined ? [] : keys(document).map((key) => `${path}: ${strangeKeyText(key)}`);
+    return document === undefined ? [] : keys(document).map((key) => `${path}: ${unknownKeyText(key)}`);
   };
   return [
     ...filesIn(cni.confDir).flatMap((path) =>
-      inFile(path, (document) => pluginsOf(document).filter(isOurs).flatMap(strangeKeys)),
+      inFile(path, (document) => pluginsOf(document).filter(isOurs).flatMap(unknownKeys)),
     ),
-    ...networks.flatMap(({ name }) => inFile(join(dataDir, `${name}.json`), strangeKeysIn)),
+    ...networks.flatMap(({ name }) => inFile(join(dataDir, `${name}.json`), unknownKeysIn)),
   ];
 }
 
@@ -41,7 +41,7 @@ function filesIn(directory: string): readonly string[] {
 function readDocument(path: string): Fields | undefined {
   try {
     const found = statSync(path);
-    return found.isFile() && found.size <= limits.stdinBytes ? Fields.parse(readFileSync(path, "utf8")) : undefined;
+    return found.isFile() && found.size <= maxStdinBytes ? Fields.parse(readFileSync(path, "utf8")) : undefined;
   } catch {
     return undefined;
   }

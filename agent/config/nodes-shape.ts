@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { firstOf, type Ip, overlap, parseCidr, parseIp, sameIp } from "../../shared/net/ip.ts";
-import { interfaceMac } from "../../shared/net/parse-mac.ts";
+import { interfaceMac } from "../../shared/net/mac.ts";
 import type { NodesConfig, RegistryConfig } from "./agent-config.ts";
 import type { ClusterNetwork } from "./cluster-network.ts";
 import { nodeNameRule, wrongNodeName } from "./node-name.ts";

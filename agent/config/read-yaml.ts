@@ -1,5 +1,5 @@
 import { LineCounter, parseDocument } from "yaml";
-import { limits } from "../../shared/limits.ts";
+import { maxErrorChars } from "../../shared/errors.ts";
 import { brief, printable } from "../../shared/printable.ts";
 import { readShape, type Shape, type Shaped, type ShapeProblem } from "./yaml-shape.ts";
 
@@ -47,7 +47,7 @@ const mostProblems = 100;
 
 /** Keys and values are quoted as they stand there, which may be anything. */
 function shown(file: string, problems: readonly string[]): readonly string[] {
-  const first = problems.slice(0, mostProblems).map((problem) => brief(printable(problem), limits.errorChars));
+  const first = problems.slice(0, mostProblems).map((problem) => brief(printable(problem), maxErrorChars));
   const more = problems.length - first.length;
   return more === 0 ? first : [...first, `${file}: ${more} more faults, wanted none`];
 }

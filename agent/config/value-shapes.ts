@@ -1,7 +1,7 @@
 import { limits } from "../../shared/limits.ts";
 import { type Cidr, firstOf, parseCidr, sameIp } from "../../shared/net/ip.ts";
+import { interfaceMac, macRule } from "../../shared/net/mac.ts";
 import { nodeAddressRule, parseNodeAddress } from "../../shared/net/node-address.ts";
-import { interfaceMac, macRule } from "../../shared/net/parse-mac.ts";
 import { paths } from "../../shared/os/paths.ts";
 import type { Shape } from "./yaml-shape.ts";
 

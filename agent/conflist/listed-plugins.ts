@@ -1,5 +1,5 @@
+import { maxStdinBytes } from "../../shared/cni/dispatch.ts";
 import { type CniVersion, supportedVersions } from "../../shared/cni/versions.ts";
-import { limits } from "../../shared/limits.ts";
 import { readSmallFile } from "../../shared/os/plain-file.ts";
 import { isObject } from "../../shared/schema/json-fields.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
@@ -51,7 +51,7 @@ export function missingPlugins(config: AgentConfig): readonly string[] {
 /** The runtime's list as it is; `undefined` where it cannot be read. */
 export function readIfThere(path: string): string | undefined {
   try {
-    return readSmallFile(path, limits.stdinBytes);
+    return readSmallFile(path, maxStdinBytes);
   } catch {
     return undefined;
   }

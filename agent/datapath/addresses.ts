@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { type Cidr, contains, firstOf, formatCidr, type Ip, ipOf, plus } from "../../shared/net/ip.ts";
+import { type Cidr, contains, formatCidr, gatewayIn, type Ip, ipOf } from "../../shared/net/ip.ts";
 
 /** Means something inside of a host only, where services listen that trust it. */
 export const loopback = {
@@ -23,7 +23,7 @@ export const unspecified6: Cidr = { ip: ipOf(6, 0n), prefix: 128 };
 
 /** The first address of the block, with the block's prefix length. */
 export function gatewayAddress(subnet: Cidr): Cidr {
-  const ip = plus(firstOf(subnet), 1n);
+  const ip = gatewayIn(subnet);
   if (!contains(subnet, ip)) {
     throw new CniError(
       CniCode.invalidConfig,

@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import { hasSystemd } from "../../shared/os/systemd.ts";
+import { hasSystemd } from "../../shared/os/platform.ts";
 import { type ServiceDefinition, serviceName } from "./agent-service.ts";
 import { runProgram } from "./run-program.ts";
 

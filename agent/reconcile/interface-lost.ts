@@ -1,4 +1,4 @@
-import { type Lease, ofAnotherBoot } from "../../ipam/mod.ts";
+import { isStaleLease, type Lease } from "../../ipam/mod.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import type { Missing } from "../datapath/datapath.ts";
 import type { AgentContext } from "./agent-context.ts";
@@ -35,7 +35,7 @@ export class LostInterfaces {
     const isAbsent = ({ owner }: Lease): boolean => !standing.has(ownerKey(owner)) && !mutex.isBusy(ownerKey(owner));
     const missing = allocatedLeases(
       context,
-      (lease) => isAbsent(lease) && !ofAnotherBoot(lease, allocator.bootId) && allocator.isWired(lease),
+      (lease) => isAbsent(lease) && !isStaleLease(lease, allocator.bootId) && allocator.hasInterface(lease),
     );
     const keys = new Set(missing.map(({ owner }) => ownerKey(owner)));
     for (const key of this.#missingSinceMs.keys()) if (!keys.has(key)) this.#missingSinceMs.delete(key);

@@ -35,7 +35,7 @@ test("what was lost is made again with the addresses of its lease, and counts as
 test("whose owner has left, or never had a lease, is not", async () => {
   for (const id of ["gone", "departed"]) parts.allocator.allocate(ownerOf(id), parts.ipam);
   parts.allocator.release(ownerOf("gone"), "releasing");
-  parts.allocator.recordDeparture(ownerOf("departed"));
+  parts.allocator.recordPendingDetach(ownerOf("departed"));
   for (const id of ["gone", "departed", "never"]) lose(id);
   await janitor.round();
   expect(parts.dataPath.remade).toEqual([]);

@@ -76,11 +76,11 @@ describe("one round", () => {
 
   test("a departure on record ends also a lease that the agent gave out itself", async () => {
     wire("departed");
-    parts.allocator.recordDeparture(ownerOf("departed"));
+    parts.allocator.recordPendingDetach(ownerOf("departed"));
     await janitor.round();
     expect(parts.dataPath.containers()).toEqual([]);
     expect(states("departed")).toEqual(["cooling"]);
-    expect(parts.allocator.departures()).toEqual([]);
+    expect(parts.allocator.pendingDetaches()).toEqual([]);
   });
 
   test("an interface left over goes, unless its sandbox has a lease again", async () => {

@@ -56,7 +56,7 @@ test("the earlier address of a sandbox that is added again cools once the new wi
 
 test("a DEL on record ends the life that the store knows, and its record", async () => {
   parts.allocator.allocate(owner, parts.ipam);
-  parts.allocator.recordDeparture(owner);
+  parts.allocator.recordPendingDetach(owner);
   stand();
   parts.lastAddAt.set(key, 0);
   const during: string[][] = [];
@@ -64,20 +64,20 @@ test("a DEL on record ends the life that the store knows, and its record", async
   expect(await finishPendingDetach(parts, owner)).toBe(true);
   expect(during).toEqual([["10.9.0.2 releasing"]]);
   expect([leases(), parts.dataPath.containers()]).toEqual([["10.9.0.2 cooling"], []]);
-  expect([parts.lastAddAt.size, parts.allocator.departures()]).toEqual([0, []]);
+  expect([parts.lastAddAt.size, parts.allocator.pendingDetaches()]).toEqual([0, []]);
 });
 
 test("a DEL on record of an attachment without a lease of ours takes its interface away", async () => {
-  parts.allocator.recordDeparture(owner);
+  parts.allocator.recordPendingDetach(owner);
   stand();
   expect(await finishPendingDetach(parts, owner)).toBe(true);
-  expect([parts.dataPath.containers(), parts.allocator.departures()]).toEqual([[], []]);
+  expect([parts.dataPath.containers(), parts.allocator.pendingDetaches()]).toEqual([[], []]);
 });
 
 test("the departure of another owner is no reason to end this one", async () => {
   parts.allocator.allocate(owner, parts.ipam);
   stand();
-  parts.allocator.recordDeparture(ownerOf("b"));
+  parts.allocator.recordPendingDetach(ownerOf("b"));
   expect(await finishPendingDetach(parts, owner)).toBe(false);
   expect([leases(), parts.dataPath.containers()]).toEqual([["10.9.0.2 allocated"], ["a"]]);
 });
@@ -105,8 +105,8 @@ test("those who have left are those of the network that is asked for, each once"
   const far = { ...ownerOf("far"), network: "other" };
   parts.allocator.allocate(owner, parts.ipam);
   parts.allocator.release(owner, "releasing");
-  parts.allocator.recordDeparture(owner);
-  parts.allocator.recordDeparture({ ...far, sandboxId: "gone" });
+  parts.allocator.recordPendingDetach(owner);
+  parts.allocator.recordPendingDetach({ ...far, sandboxId: "gone" });
   parts.pendingCleanup.set(ownerKey(far), far);
   parts.pendingCleanup.set(key, owner);
   parts.allocator.allocate(ownerOf("stays"), parts.ipam);

@@ -17,7 +17,7 @@ export function pendingDetaches(
   for (const lease of allocator.list(network)) {
     if (lease.state === "releasing") owners.set(ownerKey(lease.owner), lease.owner);
   }
-  for (const owner of allocator.departures()) {
+  for (const owner of allocator.pendingDetaches()) {
     if (network === undefined || owner.network === network) owners.set(ownerKey(owner), owner);
   }
   return [...owners.values()];

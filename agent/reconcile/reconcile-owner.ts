@@ -78,7 +78,7 @@ function recordOf({ allocator, pendingCleanup, lastAddAt }: AgentContext, owner:
   return {
     leases: allocator.find(owner),
     releasing: allocator.releasing(owner),
-    hasPendingDetach: allocator.departures().some((other) => sameOwner(other, owner)),
+    hasPendingDetach: allocator.pendingDetaches().some((other) => sameOwner(other, owner)),
     needsCleanup: pendingCleanup.has(ownerKey(owner)),
     lastAddAt: lastAddAt.get(ownerKey(owner)),
   };
@@ -101,7 +101,7 @@ async function carryOut(context: AgentContext, owner: Owner, decision: Decision)
       return true;
     case "added again":
       pendingCleanup.delete(key);
-      for (const lease of decision.cool) allocator.settle(lease);
+      for (const lease of decision.cool) allocator.finishRelease(lease);
       return decision.cool.length > 0;
     case "remake":
       if ((await dataPath.remake?.(decision.missing, decision.addresses)) !== true) return false;
@@ -114,11 +114,11 @@ async function carryOut(context: AgentContext, owner: Owner, decision: Decision)
 
 /** While the owner's mutex is held: unwires, and only then lets the addresses cool. */
 export async function detachAndEnd(context: AgentContext, owner: Owner): Promise<void> {
-  const had = context.allocator.standing(owner);
+  const had = context.allocator.uncooled(owner);
   await context.dataPath.detach(owner);
   context.lastAddAt.delete(ownerKey(owner));
   context.pendingCleanup.delete(ownerKey(owner));
-  context.allocator.end(owner, had);
+  context.allocator.endAttachment(owner, had);
 }
 
 /** Whether an interface of ours stands. */

@@ -1,4 +1,4 @@
-import { type Lease, ofAnotherBoot } from "../../ipam/mod.ts";
+import { isStaleLease, type Lease } from "../../ipam/mod.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import type { Attached } from "../datapath/datapath.ts";
@@ -73,7 +73,7 @@ export function planReconcile(node: ObservedNode): ReconcilePlan {
     orphans,
     restore,
     doubtful,
-    missing: bare.filter((lease) => !ofAnotherBoot(lease, node.bootId)),
-    stale: bare.filter((lease) => ofAnotherBoot(lease, node.bootId)),
+    missing: bare.filter((lease) => !isStaleLease(lease, node.bootId)),
+    stale: bare.filter((lease) => isStaleLease(lease, node.bootId)),
   };
 }

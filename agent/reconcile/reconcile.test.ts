@@ -94,10 +94,10 @@ test("what is right is adopted as older than every DEL, and noted as wired where
   stand(own);
   stand(foreign, false);
   const noted: (readonly Owner[])[] = [];
-  const noteWired = parts.allocator.noteWired.bind(parts.allocator);
-  parts.allocator.noteWired = (owners) => {
+  const noteInterfaces = parts.allocator.noteInterfaces.bind(parts.allocator);
+  parts.allocator.noteInterfaces = (owners) => {
     noted.push([...owners]);
-    noteWired(owners);
+    noteInterfaces(owners);
   };
   const plan = await reconcile(parts);
   expect([...parts.lastAddAt]).toEqual([
@@ -105,7 +105,7 @@ test("what is right is adopted as older than every DEL, and noted as wired where
     [ownerKey(foreign), 0],
   ]);
   expect(noted).toEqual([[own]]);
-  expect(parts.allocator.find(own).map((lease) => parts.allocator.isWired(lease))).toEqual([true]);
+  expect(parts.allocator.find(own).map((lease) => parts.allocator.hasInterface(lease))).toEqual([true]);
   expect(plan.adopt).toHaveLength(2);
 });
 

@@ -43,13 +43,13 @@ export async function reconcile(context: AgentContext): Promise<ReconcilePlan> {
   const plan = planReconcile({
     leases: context.allocator.list(),
     interfaces: await context.dataPath.list(),
-    pendingDetaches: context.allocator.departures(),
+    pendingDetaches: context.allocator.pendingDetaches(),
     networks: context.config.networks.map((network) => network.name),
     bootId: context.allocator.bootId,
   });
   for (const attached of plan.adopt) context.lastAddAt.set(ownerKey(attached.owner), 0);
   // An earlier release has not noted it.
-  context.allocator.noteWired(plan.adopt.filter(({ ownLease }) => ownLease).map(({ owner }) => owner));
+  context.allocator.noteInterfaces(plan.adopt.filter(({ ownLease }) => ownLease).map(({ owner }) => owner));
   report(context, plan);
   await restoreLost(context, plan);
   const jobs: (() => Promise<unknown>)[] = [
@@ -83,7 +83,7 @@ function report(context: AgentContext, plan: ReconcilePlan): void {
   for (const lease of plan.missing)
     logger.warn("a lease has no interface", {
       ...ownerFields(lease.owner),
-      wired: context.allocator.isWired(lease),
+      wired: context.allocator.hasInterface(lease),
       address: formatCidr(lease.address),
     });
   for (const lease of plan.stale)

@@ -39,7 +39,7 @@ test("an interface without a lease gets its own back, with subnet, gateway and b
   expect(parts.allocator.find(ownerOf("a"))[0]?.gateway?.value).toBe(0x0a090001n);
   expect(parts.lastAddAt.has(ownerKey(ownerOf("a")))).toBe(true);
   // Should its interface go without a DEL, it is missed.
-  expect(parts.allocator.find(ownerOf("a")).map((lease) => parts.allocator.isWired(lease))).toEqual([true]);
+  expect(parts.allocator.find(ownerOf("a")).map((lease) => parts.allocator.hasInterface(lease))).toEqual([true]);
 });
 
 test("a lease that another got meanwhile and does not use gives way to what stands", async () => {

@@ -67,7 +67,7 @@ export async function restoreLeases(
       address: formatCidr(clash.address),
       holder: clash.owner.sandboxId,
     });
-  allocator.noteWired([owner]);
+  allocator.noteInterfaces([owner]);
   if (clashes.length === 0) context.lastAddAt.set(ownerKey(owner), 0);
   return clashes.length === 0;
 }

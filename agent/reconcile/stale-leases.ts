@@ -1,4 +1,4 @@
-import { type IpamConfig, ofAnotherBoot } from "../../ipam/mod.ts";
+import { type IpamConfig, isStaleLease } from "../../ipam/mod.ts";
 import { ownerFields } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { sameIp } from "../../shared/net/ip.ts";
@@ -22,7 +22,7 @@ export function staleLeases(
 ): Promise<readonly AbandonedLeases[]> {
   const { bootId } = context.allocator;
   return abandonedAmong(
-    allocatedLeases(context, (lease) => ofAnotherBoot(lease, bootId)),
+    allocatedLeases(context, (lease) => isStaleLease(lease, bootId)),
     probes,
   );
 }
@@ -33,7 +33,7 @@ export async function giveBackStale(context: AgentContext, owner: Owner): Promis
     owner,
     what: `giving back "${owner.sandboxId}"`,
     decide: async ({ leases }) => {
-      const isStale = leases.length > 0 && leases.every((lease) => ofAnotherBoot(lease, context.allocator.bootId));
+      const isStale = leases.length > 0 && leases.every((lease) => isStaleLease(lease, context.allocator.bootId));
       return isStale && !(await hasInterface(context, owner)) ? { t: "cool" } : keep;
     },
   });

@@ -1,4 +1,4 @@
-import { hasSuspects, parseIpamConfig } from "../../ipam/mod.ts";
+import { parseIpamConfig } from "../../ipam/mod.ts";
 import { gcAnswer } from "../../ipam/service/mod.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
@@ -134,7 +134,7 @@ function exhausted(context: AgentContext, network: NetworkConfig): readonly stri
   const config = parseIpamConfig({ conf, network: network.name, version: latestVersion, args: "" });
   return context.allocator
     .usage(network.name, config)
-    .filter((usage) => usage.free <= 0n && usage.cooling === 0 && !hasSuspects(context.allocator, network.name))
+    .filter((usage) => usage.free <= 0n && usage.cooling === 0 && !context.allocator.hasStaleLeases(network.name))
     .map(
       ({ range, total }) =>
         `Cannot give a new pod of network "${network.name}" an address: all ${total} addresses of ${range} are taken, wanted a free one`,

@@ -2,6 +2,9 @@ import { limits } from "../../shared/limits.ts";
 import type { Lease } from "../lease.ts";
 import type { Store } from "../store/store.ts";
 
+/** Cooled-down leases that one allocation clears away: more than come in per allocation, and little enough to stay flat. */
+const maxClearedPerAllocation = 32;
+
 /** What a look needs to know; a snapshot of the store has it too. */
 type Marks = Pick<Store, "mark">;
 
@@ -42,4 +45,10 @@ export function cooledTest(
     byNetwork.set(network, releasedByMs);
     return releasedAtMs <= releasedByMs;
   };
+}
+
+/** Takes a bounded number of rows away each time, so that an allocation costs the same however many were released before. */
+export function clearCooled(store: Store, network: string, releasedByMs: number): void {
+  const cooled = store.select({ by: "cooling", network, releasedByMs, limit: maxClearedPerAllocation });
+  for (const lease of cooled) store.remove(lease);
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { parseIp } from "../../shared/net/ip.ts";
 import type { RangeSet } from "../config/ranges.ts";
-import { cursorMark, generationMark, inheritedCursorMark, networksUsed, wiredMark } from "./marks.ts";
+import { cursorMark, generationMark, inheritedCursorMark, interfaceMark, networksUsed } from "./marks.ts";
 
 const ip = (text: string) => parseIp(text)!;
 
@@ -13,7 +13,7 @@ test("marks have the names that stores of earlier releases have them under", () 
   expect(generationMark).toBe("generation");
   expect(cursorMark("pods", set)).toBe("last pods 10.1.0.1-10.1.0.9");
   expect(inheritedCursorMark("pods", 1)).toBe("last pods #1");
-  expect(wiredMark(owner)).toBe("wired pods box eth0");
+  expect(interfaceMark(owner)).toBe("wired pods box eth0");
 });
 
 test("a network was used where one of its addresses was given out or came along, and not where only a wire is noted", () => {

@@ -23,4 +23,5 @@ export const networksUsed = (names: Iterable<string>): readonly string[] =>
   });
 
 /** That an interface of the agent's stands on the owner's leases, or was about to. */
-export const wiredMark = ({ network, sandboxId, ifname }: Owner): string => `wired ${network} ${sandboxId} ${ifname}`;
+export const interfaceMark = ({ network, sandboxId, ifname }: Owner): string =>
+  `wired ${network} ${sandboxId} ${ifname}`;

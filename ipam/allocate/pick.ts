@@ -53,7 +53,7 @@ function windowsAfter(set: RangeSet, last: Ip | undefined): readonly Window[] {
 /** Enough where an address of each set was released with each pod, which is nearly always. */
 const firstLook = 8;
 /** Leases that are looked at one by one before the store has to look through all of them. */
-const mostLooked = 4096;
+const maxLooked = 4096;
 
 /** The lease of the set that cools longest. */
 export function longestCooling(store: Store, network: string, set: RangeSet, reserved: Intervals): Lease | undefined {
@@ -69,7 +69,7 @@ function longestIn(store: Store, network: string, within: Window, reserved: Inte
   const releasedByMs = Number.MAX_SAFE_INTEGER;
   const isOpen = ({ state, address: { ip } }: Lease): boolean =>
     state === "cooling" && isIn(within, ip) && intervalAt(reserved, ip) === undefined;
-  for (let limit = firstLook; limit <= mostLooked; limit *= firstLook) {
+  for (let limit = firstLook; limit <= maxLooked; limit *= firstLook) {
     const oldest = store.select({ by: "cooling", network, releasedByMs, limit });
     const open = oldest.find(isOpen);
     if (open !== undefined) return [open];

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { limits } from "../../shared/limits.ts";
 import { allocatorInMemory, configOf, five, ipsOf, ownerOf, podOf } from "./allocator-in-memory.ts";
+import { maxRememberedAddresses } from "./sticky.ts";
 
 const sticky = configOf({ subnet: "10.0.0.0/29", cooldownMs: 1000, sticky: true });
 const web = podOf("web-0");
@@ -107,7 +107,7 @@ describe("a pod of a sticky network", () => {
     };
     del("a");
     expect(store.remembered(place)).toHaveLength(1);
-    expect(notes).toEqual([limits.rememberedAddresses]);
+    expect(notes).toEqual([maxRememberedAddresses]);
   });
 });
 

@@ -1,11 +1,13 @@
 import type { Owner, Pod } from "../../shared/cni/types.ts";
-import { limits } from "../../shared/limits.ts";
 import type { Ip } from "../../shared/net/ip.ts";
 import { intervalAt } from "../config/intervals.ts";
 import type { IpamConfig } from "../config/ipam-config.ts";
 import { type RangeSet, rangeOf } from "../config/ranges.ts";
 import type { Lease } from "../lease.ts";
 import type { PodPlace, Store } from "../store/store.ts";
+
+/** Addresses of pods that have left, remembered for sticky networks; some 2 MB. */
+export const maxRememberedAddresses = 16_384;
 
 const placeOf = ({ network, ifname }: Owner, { namespace, name }: Pod): PodPlace => ({
   network,
@@ -38,5 +40,5 @@ const isOf = (lease: Lease, { namespace, name }: Pod): boolean =>
 /** To be called when the lease is left: while it stands it needs no note, however old the pod grows. */
 export function noteAddress(store: Store, { owner, pod, sticky, rangeSet, address }: Lease): void {
   if (sticky === undefined || pod === undefined) return;
-  store.remember(placeOf(owner, pod), rangeSet, address.ip, limits.rememberedAddresses);
+  store.remember(placeOf(owner, pod), rangeSet, address.ip, maxRememberedAddresses);
 }

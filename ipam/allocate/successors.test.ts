@@ -51,11 +51,11 @@ test("what is known of an old lease ends no later one of the same address or the
   const one = configOf({ subnet: "10.0.0.0/30" });
   const first = allocator.allocate(ownerOf("old"), one);
   const [releasing] = allocator.release(ownerOf("old"), "releasing");
-  allocator.settle(releasing!);
+  allocator.finishRelease(releasing!);
   expect(add("new", one)).toBe("10.0.0.2");
   // An undo, an unwiring and a reclaim that come late.
   allocator.undo(first, "cooling");
-  expect(allocator.settle(releasing!)).toBe(false);
+  expect(allocator.finishRelease(releasing!)).toBe(false);
   expect(boot("boot-2").reclaim(first.leases[0]!, "cooling")).toBe(false);
   expect(ipsOf(allocator.find(ownerOf("new")))).toEqual(["10.0.0.2"]);
 });
@@ -98,7 +98,8 @@ describe("with exactly as many addresses as pods", () => {
       clock.ms += next(5);
       const one = pods[next(pods.length)]!;
       const before = allocator.find(ownerOf(one.sandbox));
-      for (const lease of allocator.release(ownerOf(one.sandbox), to)) if (to === "releasing") allocator.settle(lease);
+      for (const lease of allocator.release(ownerOf(one.sandbox), to))
+        if (to === "releasing") allocator.finishRelease(lease);
       one.sandbox = `s${step}`;
       // The one address that is left cools for an hour, and is given all the same.
       expect(add(one.sandbox, config, one.pod)).toBe(ipsOf(before).join());

@@ -61,7 +61,7 @@ test.each([
     if (++transactions === 2) {
       store.transaction = transaction;
       allocator.release(ownerOf("stale"), "releasing");
-      for (const lease of allocator.releasing(ownerOf("stale"))) if (id !== undefined) allocator.settle(lease);
+      for (const lease of allocator.releasing(ownerOf("stale"))) if (id !== undefined) allocator.finishRelease(lease);
       if (id !== undefined) add(id, asking);
     }
     return transaction(work);

@@ -1,11 +1,8 @@
-import type { Attachment, Owner } from "../../shared/cni/types.ts";
+import { ownerKey } from "../../shared/cni/owner-key.ts";
+import type { Attachment } from "../../shared/cni/types.ts";
 import type { Lease } from "../lease.ts";
-import { haveLeases, isNameless } from "../recovery/hold.ts";
+import { haveLeases, isNameless } from "../recovery/integrity.ts";
 import type { Store } from "../store/store.ts";
-
-/** Distinct within a network. */
-export const attachmentName = ({ sandboxId, ifname }: Pick<Owner, "sandboxId" | "ifname">): string =>
-  `${sandboxId} ${ifname}`;
 
 /** Since when a list of attachments is known, in milliseconds since 1970. */
 interface ListTimes {
@@ -28,7 +25,7 @@ export function unclaimedTest(
   const cameSince = ({ allocatedAtMs: at }: Lease): boolean => at >= sinceMs && at <= now();
   // Without an interface's name a lease stays as long as any of the sandbox does.
   const names = keep.flatMap(({ containerId, ifname }) =>
-    [ifname, ""].map((name) => attachmentName({ sandboxId: containerId, ifname: name })),
+    [ifname, ""].map((name) => ownerKey({ network, sandboxId: containerId, ifname: name })),
   );
   const kept = new Set(names);
   let complete: boolean | undefined;
@@ -38,7 +35,7 @@ export function unclaimedTest(
   };
   return (lease) => {
     const { state, owner } = lease;
-    if (state !== "allocated" || kept.has(attachmentName(owner)) || cameSince(lease)) return false;
+    if (state !== "allocated" || kept.has(ownerKey(owner)) || cameSince(lease)) return false;
     return !isNameless(owner) || isEverybodyKnown();
   };
 }

@@ -1,4 +1,4 @@
-import { plus } from "../../shared/net/ip.ts";
+import { type Ip, plus } from "../../shared/net/ip.ts";
 import { countOf, type Interval, type Intervals, intervalsOf, without } from "../config/intervals.ts";
 import type { IpamConfig } from "../config/ipam-config.ts";
 import { formatRangeSet, type RangeSet, rangeOf } from "../config/ranges.ts";
@@ -71,3 +71,10 @@ export function usageOf(
 
 const leftOf = (windows: readonly Interval[], reserved: Intervals): Intervals =>
   windows.flatMap((window) => without(window, reserved));
+
+/** `config` for one allocation that gives none of these addresses out anew; who holds a lease on one keeps it. */
+export function withholding(config: IpamConfig, ips: readonly Ip[]): IpamConfig {
+  if (ips.length === 0) return config;
+  const withheld: Intervals = intervalsOf(ips.map((ip) => ({ first: ip, last: ip })));
+  return { ...config, withheld, reserved: intervalsOf([...config.reserved, ...withheld]) };
+}

@@ -3,7 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import { type IpamTerminal, ipamTerminal } from "../../test/support/ipam-terminal.ts";
 import type { Lease } from "../lease.ts";
-import { declareComplete, declareIncomplete } from "../recovery/hold.ts";
+import { declareComplete, declareIncomplete } from "../recovery/integrity.ts";
 import { type FindingCode, findingCodes } from "./finding.ts";
 
 interface Report {
@@ -188,7 +188,7 @@ test("a database of pods that come and go is in order, also beside its configura
 });
 
 test("there is a case for each code", () => {
-  // Of the configuration, which only the command has: ipam/config/strange-keys.test.ts.
+  // Of the configuration, which only the command has: ipam/config/unknown-keys.test.ts.
   expect(faults.map(({ code }) => code).sort()).toEqual(
     [...findingCodes.filter((code) => code !== "unknown-key")].sort(),
   );

@@ -1,8 +1,10 @@
+import { CniCode, CniError } from "../../shared/errors.ts";
 import { isWindows } from "../../shared/os/platform.ts";
+import { isForbidden, whoMay } from "../../shared/os/rights.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import { generationMark } from "../allocate/marks.ts";
 import type { Lease } from "../lease.ts";
-import { missingSince } from "../recovery/hold.ts";
+import { missingSince } from "../recovery/integrity.ts";
 import { isDamage } from "../store/sqlite-errors.ts";
 import { StoreSnapshot } from "../store/store-snapshot.ts";
 import { type Finding, severities } from "./finding.ts";
@@ -14,9 +16,9 @@ export interface CheckOptions extends Omit<CheckContext, "generation"> {
 }
 
 /** Of one kind; who has more than these looks at the first ones anyway. */
-const mostOfAKind = 20;
+const maxOfAKind = 20;
 const leasesPerReport = 500;
-const longDepartureMs = 10 * 60_000;
+const longPendingMs = 10 * 60_000;
 
 export interface CheckReport {
   /** How many were looked at; 0 where the file is damaged. */
@@ -51,15 +53,15 @@ export async function checkStore(snapshot: StoreSnapshot, options: CheckOptions)
   const { onProgress, ...context } = options;
   const findings: Finding[] = [...(await openToOthers(snapshot.path))];
   try {
-    findings.push(...snapshot.damage(mostOfAKind).map((text) => damageFinding(snapshot.path, text)));
+    findings.push(...snapshot.damage(maxOfAKind).map((text) => damageFinding(snapshot.path, text)));
     const marks = snapshot.marks();
     const checker = new LeaseChecker({ ...context, generation: Number(marks.get(generationMark) ?? "0") });
-    findings.push(...checkTakenRuns(snapshot, inspected(snapshot, checker, onProgress), mostOfAKind));
+    findings.push(...checkTakenRuns(snapshot, inspected(snapshot, checker, onProgress), maxOfAKind));
     findings.push(
       ...leasesLost(marks, checker.networks),
       ...checker.findings(),
       ...doubles(snapshot),
-      ...departing(snapshot, context.nowMs),
+      ...pendingDetaches(snapshot, context.nowMs),
     );
   } catch (caught) {
     if (!isDamage(caught)) throw caught;
@@ -111,7 +113,7 @@ function leasesLost(marks: ReadonlyMap<string, string>, networks: ReadonlySet<st
 }
 
 const doubles = (snapshot: StoreSnapshot): readonly Finding[] => [
-  ...snapshot.generationsTwice(mostOfAKind).map(
+  ...snapshot.generationsTwice(maxOfAKind).map(
     (generation): Finding => ({
       severity: "error",
       code: "generation-twice",
@@ -120,7 +122,7 @@ const doubles = (snapshot: StoreSnapshot): readonly Finding[] => [
       todo: "remove these pods; find out who wrote into the database",
     }),
   ),
-  ...snapshot.holdingTwice(mostOfAKind).map(
+  ...snapshot.holdingTwice(maxOfAKind).map(
     ({ network, sandboxId, ifname }): Finding => ({
       severity: "warning",
       code: "two-addresses",
@@ -132,11 +134,11 @@ const doubles = (snapshot: StoreSnapshot): readonly Finding[] => [
   ),
 ];
 
-function departing(snapshot: StoreSnapshot, nowMs: number): readonly Finding[] {
+function pendingDetaches(snapshot: StoreSnapshot, nowMs: number): readonly Finding[] {
   return snapshot
-    .departures()
-    .filter(({ sinceMs }) => nowMs - sinceMs > longDepartureMs)
-    .slice(0, mostOfAKind)
+    .pendingDetaches()
+    .filter(({ sinceMs }) => nowMs - sinceMs > longPendingMs)
+    .slice(0, maxOfAKind)
     .map(({ owner, sinceMs }) => ({
       severity: "warning",
       code: "long-departing",
@@ -171,4 +173,15 @@ async function modeOf(file: string): Promise<number | undefined> {
   } catch {
     return undefined; // The log comes and goes.
   }
+}
+
+/**
+ * For people and their commands: what SQLite says of a file that it may not open is not what is wrong. A plugin, which
+ * root's runtime starts, does not ask.
+ * @throws {CniError} code 101 where this user may not open the database
+ */
+export function requireRights(database: string): void {
+  if (!isForbidden(database)) return;
+  const is = "this user may not open it (EACCES)";
+  throw new CniError(CniCode.ipamFailure, `Cannot use the lease database "${database}": ${is}, wanted ${whoMay}`);
 }

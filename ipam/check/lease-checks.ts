@@ -113,7 +113,7 @@ export const leaseChecks: readonly LeaseCheck[] = [
   },
 ];
 
-const mostExamples = 3;
+const maxExamples = 3;
 
 /** Gathers leases by what is true of them, so that a thousand alike are one finding. */
 export class LeaseChecker {
@@ -136,7 +136,7 @@ export class LeaseChecker {
       const found = this.#found.get(key) ?? { check, network, examples: [], count: 0 };
       this.#found.set(key, found);
       found.count++;
-      if (found.examples.length < mostExamples) found.examples.push(`"${formatIp(lease.address.ip)}"`);
+      if (found.examples.length < maxExamples) found.examples.push(`"${formatIp(lease.address.ip)}"`);
     }
   }
 

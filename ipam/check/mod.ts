@@ -2,5 +2,4 @@
 export { databaseIn } from "../data-directory.ts";
 export { repairStore } from "../store/repair-store.ts";
 export { StoreSnapshot } from "../store/store-snapshot.ts";
-export { checkDatabase } from "./check-store.ts";
-export { requireRights } from "./require-rights.ts";
+export { checkDatabase, requireRights } from "./check-store.ts";

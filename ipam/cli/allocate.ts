@@ -10,8 +10,7 @@ import { Allocator } from "../allocator.ts";
 import { ipamResult, readDns } from "../result.ts";
 import { leaseTable, leaseView } from "./lease-view.ts";
 import { ipamConfigOf, type NetworkConf, readNetworkConf } from "./network-conf.ts";
-import { confOption, dataDirOption, jsonOption } from "./options.ts";
-import { dataDirFor } from "./scope.ts";
+import { confOption, dataDirFor, dataDirOption, jsonOption } from "./scope.ts";
 
 export const containerOption = {
   value: "ID",

@@ -3,20 +3,25 @@ import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import { counted, formatJson, printable } from "../../shared/terminal/printable.ts";
 import { Progress } from "../../shared/terminal/progress.ts";
 import type { TerminalIo } from "../../shared/terminal/terminal-io.ts";
-import { readBootId } from "../boot-id.ts";
+import { readBootId } from "../allocator-env.ts";
 import { type CheckReport, checkDatabase } from "../check/check-store.ts";
 import { type Finding, severities } from "../check/finding.ts";
 import type { CheckContext } from "../check/lease-checks.ts";
 import { intervalsOf } from "../config/intervals.ts";
 import { dataDirOf } from "../config/ipam-config.ts";
-import { strangeKeysOfSettings } from "../config/settings-keys.ts";
-import { strangeKeys, strangeKeyText } from "../config/strange-keys.ts";
+import { unknownKeys, unknownKeysOfSettings, unknownKeyText } from "../config/unknown-keys.ts";
 import { databaseIn } from "../data-directory.ts";
 import { repairStore } from "../store/repair-store.ts";
 import { ipamConfigOf, type NetworkConf } from "./network-conf.ts";
-import { sayMissing, sayNothingGiven } from "./open-store.ts";
-import { confOption, dataDirOption, jsonOption, progressOption } from "./options.ts";
-import { scopeOf } from "./scope.ts";
+import {
+  confOption,
+  dataDirOption,
+  jsonOption,
+  progressOption,
+  sayMissing,
+  sayNothingGiven,
+  scopeOf,
+} from "./scope.ts";
 
 const action = "check the database";
 
@@ -37,7 +42,7 @@ the configuration are passed over, because nobody knows them; so it tells of a c
   run: async ({ options }, io) => {
     const { conf, dataDir } = await scopeOf(options, io);
     const context = { nowMs: Date.now(), bootId: readBootId(), ...(await rangesOf(conf)) };
-    const keys = conf === undefined ? [] : await unknownKeys(conf);
+    const keys = conf === undefined ? [] : await unknownKeyFindings(conf);
     const look = async (): Promise<Report | undefined> => {
       const seen = await lookAt(databaseIn(dataDir), context, new Progress(io, options.progress));
       return seen === undefined ? undefined : { ...seen, findings: [...seen.findings, ...keys].sort(bySeverity) };
@@ -80,10 +85,10 @@ async function lookAt(
 }
 
 /** Of the configuration, and of the network's settings file. */
-async function unknownKeys(conf: NetworkConf): Promise<readonly Finding[]> {
-  const settings = await strangeKeysOfSettings(dataDirOf(conf.conf), conf.network);
+async function unknownKeyFindings(conf: NetworkConf): Promise<readonly Finding[]> {
+  const settings = await unknownKeysOfSettings(dataDirOf(conf.conf), conf.network);
   const found = [
-    ...strangeKeys(conf.conf).map((key) => ({ key, where: "the network configuration" })),
+    ...unknownKeys(conf.conf).map((key) => ({ key, where: "the network configuration" })),
     ...settings.keys.map((key) => ({ key, where: `"${settings.path}"` })),
   ];
   return found.map(({ key, where }) => ({
@@ -91,7 +96,7 @@ async function unknownKeys(conf: NetworkConf): Promise<readonly Finding[]> {
     severity: key.near === undefined ? "note" : "warning",
     code: "unknown-key",
     network: conf.network,
-    what: `${strangeKeyText(key)}, in ${where}`,
+    what: `${unknownKeyText(key)}, in ${where}`,
     why: "What it was to say does not hold: an exclusion that is none gives addresses out that others have",
     todo: key.near === undefined ? "take it out, or mend its name" : `write "${key.near}"`,
   }));

@@ -5,9 +5,17 @@ import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import { counted, formatJson, printable } from "../../shared/terminal/printable.ts";
 import { Progress } from "../../shared/terminal/progress.ts";
 import { exportHostLocal } from "../host-local/export.ts";
-import { openAllocator } from "./open-store.ts";
-import { confOption, dataDirOption, jsonOption, networkOption, progressOption } from "./options.ts";
-import { oneNetwork, scopeOf, unknownNetwork } from "./scope.ts";
+import {
+  confOption,
+  dataDirOption,
+  jsonOption,
+  networkOption,
+  oneNetwork,
+  openAllocator,
+  progressOption,
+  scopeOf,
+  unknownNetwork,
+} from "./scope.ts";
 
 const action = "export leases";
 

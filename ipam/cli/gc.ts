@@ -10,9 +10,16 @@ import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import { formatJson, printable } from "../../shared/terminal/printable.ts";
 import { leaseTable, leaseView } from "./lease-view.ts";
 import { readInput } from "./network-conf.ts";
-import { openAllocator } from "./open-store.ts";
-import { confOption, dataDirOption, jsonOption, networkOption } from "./options.ts";
-import { oneNetwork, scopeOf, unknownNetwork } from "./scope.ts";
+import {
+  confOption,
+  dataDirOption,
+  jsonOption,
+  networkOption,
+  oneNetwork,
+  openAllocator,
+  scopeOf,
+  unknownNetwork,
+} from "./scope.ts";
 
 const action = "collect garbage";
 

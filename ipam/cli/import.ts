@@ -6,13 +6,11 @@ import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import { formatJson, printable } from "../../shared/terminal/printable.ts";
 import { Progress } from "../../shared/terminal/progress.ts";
 import { Allocator } from "../allocator.ts";
-import { type ImportReport, importHostLocal } from "../host-local/import.ts";
-import { directoryAt, hostLocalDirectory } from "../host-local/places.ts";
-import { describeImport } from "../host-local/report.ts";
+import { describeImport, type ImportReport, importHostLocal } from "../host-local/import.ts";
+import { directoryAt, hostLocalDirectory } from "../host-local/record.ts";
 import { leaseView } from "./lease-view.ts";
 import { ipamConfigOf } from "./network-conf.ts";
-import { confOption, dataDirOption, jsonOption, networkOption, progressOption } from "./options.ts";
-import { oneNetwork, scopeOf } from "./scope.ts";
+import { confOption, dataDirOption, jsonOption, networkOption, oneNetwork, progressOption, scopeOf } from "./scope.ts";
 
 const action = "import leases";
 

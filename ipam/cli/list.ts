@@ -3,9 +3,16 @@ import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import { formatJson, printable } from "../../shared/terminal/printable.ts";
 import { type Lease, leaseStates } from "../lease.ts";
 import { leaseTable, leaseView, podText } from "./lease-view.ts";
-import { openSnapshot } from "./open-store.ts";
-import { confOption, dataDirOption, jsonOption, namesOf, networkOption } from "./options.ts";
-import { scopeOf, unknownNetwork } from "./scope.ts";
+import {
+  confOption,
+  dataDirOption,
+  jsonOption,
+  namesOf,
+  networkOption,
+  openSnapshot,
+  scopeOf,
+  unknownNetwork,
+} from "./scope.ts";
 
 const action = "list leases";
 

@@ -5,13 +5,11 @@ import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import { formatJson, printable } from "../../shared/terminal/printable.ts";
 import type { TerminalIo } from "../../shared/terminal/terminal-io.ts";
 import { formatInterval } from "../config/intervals.ts";
-import { addressKinds } from "./census.ts";
-import { confOption, dataDirOption, jsonOption, networkOption } from "./options.ts";
 import { mainKind, type Picture, pictureOf } from "./picture.ts";
 import { pictureSvg } from "./picture-svg.ts";
 import { pictureText, type TextStyle } from "./picture-text.ts";
-import { withPools } from "./pool-look.ts";
-import { scopeOf } from "./scope.ts";
+import { addressKinds, withPools } from "./pools.ts";
+import { confOption, dataDirOption, jsonOption, networkOption, scopeOf } from "./scope.ts";
 import { writeFileWhole } from "./write-file.ts";
 
 const action = "draw the pool";

@@ -6,8 +6,7 @@ import { databaseIn } from "../data-directory.ts";
 import type { Lease } from "../lease.ts";
 import { StoreSnapshot } from "../store/store-snapshot.ts";
 import { podText } from "./lease-view.ts";
-import { confOption, dataDirOption, type NameKind, nameKinds } from "./options.ts";
-import { scopeOf } from "./scope.ts";
+import { confOption, dataDirOption, type NameKind, nameKinds, scopeOf } from "./scope.ts";
 
 const addressOf = ({ address }: Lease): readonly string[] => [formatIp(address.ip)];
 const podOf = (lease: Lease): readonly string[] => [podText(lease) ?? ""];
@@ -23,7 +22,7 @@ const wordsOf = {
 } as const satisfies Readonly<Record<NameKind, (lease: Lease) => readonly string[]>>;
 
 /** More than anybody looks through at a shell's prompt. */
-const mostWords = 500;
+const maxWords = 500;
 
 /** Asked by the completion scripts, which say nothing where it fails. */
 export const names = defineCommand({
@@ -44,7 +43,7 @@ export const names = defineCommand({
       kind === "networks" ? [snapshot.networks()] : snapshot.kept(Date.now(), network).map(wordsOf[kind as NameKind]);
     for (const some of words) {
       for (const word of some) if (word !== "" && word.startsWith(prefix)) found.add(word);
-      if (found.size >= mostWords) break;
+      if (found.size >= maxWords) break;
     }
     // What would have to be escaped is not offered: it came out of the database, and goes into a command line.
     const harmless = [...found].filter((word) => word === printable(word) && !/[\s'"\\$`;|&<>(){}*?!#~]/.test(word));

@@ -1,8 +1,8 @@
+import { maxStdinBytes } from "../../shared/cni/dispatch.ts";
 import { ipamKind } from "../../shared/cni/ipam-kind.ts";
 import { networkNameRule, wrongNetworkName } from "../../shared/cni/names.ts";
 import { type CniVersion, parseVersion, supportedVersions } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { limits } from "../../shared/limits.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import { withFaultPlace } from "../../shared/schema/json-fault.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
@@ -65,7 +65,7 @@ export async function ipamConfigOf({ conf, network, version }: NetworkConf): Pro
  * @throws {CniError} code 5 naming it
  */
 export async function readInput(file: string, what: string, io: TerminalIo): Promise<string> {
-  const most = limits.stdinBytes;
+  const most = maxStdinBytes;
   let bytes: Uint8Array;
   try {
     // One byte more than is allowed, so that an endless file shows.

@@ -1,10 +1,9 @@
 import { formatIp } from "../../shared/net/ip.ts";
 import { printable } from "../../shared/terminal/printable.ts";
 import { formatInterval } from "../config/intervals.ts";
-import { type AddressKind, addressKinds } from "./census.ts";
 import { podText } from "./lease-view.ts";
 import { type Cell, density, mainKind, type Picture, rowsOf, type Strip } from "./picture.ts";
-import { poolText } from "./pools.ts";
+import { type AddressKind, addressKinds, poolText } from "./pools.ts";
 
 const cellsPerRow = 64;
 const cellPx = 12;

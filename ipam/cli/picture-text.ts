@@ -1,8 +1,7 @@
 import { formatIp } from "../../shared/net/ip.ts";
 import { formatInterval } from "../config/intervals.ts";
-import { type AddressKind, addressKinds } from "./census.ts";
 import { type Cell, density, mainKind, type Picture, rowsOf, type Strip } from "./picture.ts";
-import { poolText } from "./pools.ts";
+import { type AddressKind, addressKinds, poolText } from "./pools.ts";
 
 export interface TextStyle {
   /** Characters beyond ASCII. */

@@ -1,8 +1,7 @@
 import { type Ip, plus } from "../../shared/net/ip.ts";
 import { type Interval, intervalAt } from "../config/intervals.ts";
 import type { Lease } from "../lease.ts";
-import { type AddressKind, addressKinds, Counter, kindOf, type Tally, taken } from "./census.ts";
-import type { Pool } from "./pools.ts";
+import { type AddressKind, addressKinds, Counter, kindOf, type Pool, type Tally, taken } from "./pools.ts";
 
 /** One address, or as many neighbours as it takes for the picture to fit. */
 export interface Cell {
@@ -30,7 +29,7 @@ export interface Picture {
 }
 
 /** Cells of one strip at most: 32 rows of 64. */
-const mostCells = 2048n;
+const maxCells = 2048n;
 /** A strip that is cut short still shows what comes next. */
 const leastShown = 256n;
 
@@ -84,7 +83,7 @@ interface Plan {
 function planOf(pool: Pool, window: Interval, highest: Ip | undefined): Plan {
   const shown = shownOf(window, highest);
   const rest = shown.last.value === window.last.value ? undefined : { first: plus(shown.last, 1n), last: window.last };
-  const perCell = powerOfTwo((sizeOf(shown) + mostCells - 1n) / mostCells);
+  const perCell = powerOfTwo((sizeOf(shown) + maxCells - 1n) / maxCells);
   const cells: PlannedCell[] = [];
   for (let first = shown.first; first.value <= shown.last.value; ) {
     const end = (first.value / perCell + 1n) * perCell - 1n;
@@ -98,7 +97,7 @@ function planOf(pool: Pool, window: Interval, highest: Ip | undefined): Plan {
 /** Where most of a large range was never touched, its beginning tells more than a picture of nothing. */
 function shownOf(window: Interval, highest: Ip | undefined): Interval {
   const size = sizeOf(window);
-  if (size <= mostCells) return window;
+  if (size <= maxCells) return window;
   const top = highest?.value ?? window.first.value;
   const used = top - window.first.value + 1n;
   const step = powerOfTwo(used < leastShown ? leastShown : used);

@@ -1,4 +1,6 @@
 import { firstOf, formatIp, type Ip, lastOf, parseIp, plus } from "../../shared/net/ip.ts";
+import { exitStatus } from "../../shared/terminal/exit-status.ts";
+import type { TerminalIo } from "../../shared/terminal/terminal-io.ts";
 import {
   countOf,
   formatInterval,
@@ -7,11 +9,15 @@ import {
   intervalAt,
   intervalsOf,
   overlap,
+  without,
 } from "../config/intervals.ts";
 import type { IpamConfig } from "../config/ipam-config.ts";
 import { formatRangeSet } from "../config/ranges.ts";
-import type { Lease } from "../lease.ts";
-import type { StoreSnapshot } from "../store/store-snapshot.ts";
+import { databaseIn } from "../data-directory.ts";
+import type { Lease, LeaseState } from "../lease.ts";
+import { StoreSnapshot } from "../store/store-snapshot.ts";
+import { ipamConfigOf } from "./network-conf.ts";
+import { type Scope, sayMissing, sayNothingGiven, unknownNetwork } from "./scope.ts";
 
 /** The addresses of one range set of a network. */
 export interface Pool {
@@ -113,3 +119,96 @@ export const poolOf = (pools: readonly Pool[], network: string, ip: Ip): Pool | 
   pools.find((pool) => pool.network === network && intervalAt(pool.windows, ip) !== undefined);
 
 export const poolText = ({ network, windows }: Pool): string => `${network} ${windows.map(formatInterval).join(",")}`;
+
+/** The pools of a command line at one moment, and what keeps their addresses. */
+export interface PoolLook {
+  readonly pools: readonly Pool[];
+  /** Leases that keep their addresses, by network and address; of one network where one was asked for. */
+  leases(network?: string): Iterable<Lease>;
+  readonly marks: ReadonlyMap<string, string>;
+}
+
+/**
+ * Looks at the ranges of the configuration, else at those that the database remembers. Before a network's first ADD
+ * there need not be a database: then all that is configured is free.
+ * @param use answers the exit status
+ */
+export async function withPools(
+  scope: Scope,
+  action: string,
+  io: TerminalIo,
+  use: (look: PoolLook) => number | Promise<number>,
+): Promise<number> {
+  const { conf, network, dataDir } = scope;
+  const unknown = await unknownNetwork(scope, action, io);
+  if (unknown !== undefined) return unknown;
+  const config = conf === undefined ? undefined : await ipamConfigOf(conf);
+  using snapshot = await StoreSnapshot.open(databaseIn(dataDir));
+  if (conf === undefined || config === undefined) {
+    if (snapshot === undefined) {
+      sayMissing(dataDir, action, io);
+      return exitStatus.notThere;
+    }
+    const leases: PoolLook["leases"] = (name = network) => snapshot.kept(Date.now(), name);
+    return await use({ pools: poolsOfStore(snapshot, network), leases, marks: snapshot.marks() });
+  }
+  if (snapshot === undefined) sayNothingGiven(dataDir, io);
+  const configured = { network: conf.network, cooldownMs: config.cooldownMs };
+  const pools = poolsOfConfig(conf.network, config).filter((pool) => pool.network === network);
+  const leases: PoolLook["leases"] = (name = network) => snapshot?.kept(Date.now(), name, configured) ?? [];
+  return await use({ pools, leases, marks: snapshot?.marks() ?? new Map() });
+}
+
+/** What an address of a pool can be. */
+export const addressKinds = ["allocated", "releasing", "cooling", "excluded", "gateway", "free"] as const;
+export type AddressKind = (typeof addressKinds)[number];
+
+export type Tally = Readonly<Record<AddressKind, bigint>>;
+
+/** A lease counts before what the configuration says now: it may have changed since. */
+export function kindOf(pool: Pool, ip: Ip, state: LeaseState | undefined): AddressKind {
+  if (state !== undefined) return state;
+  if (intervalAt(pool.gateways, ip) !== undefined) return "gateway";
+  return intervalAt(pool.excluded, ip) !== undefined ? "excluded" : "free";
+}
+
+/** How many addresses of a stretch of the pool are what, for counting leases into; nothing is walked address by address. */
+export class Counter {
+  readonly #pool: Pool;
+  readonly #counts: Record<AddressKind, bigint>;
+  #onReserved = 0n;
+
+  constructor(pool: Pool, within: Intervals = pool.windows) {
+    this.#pool = pool;
+    const gateways = inside(pool.gateways, within);
+    const reserved = inside(intervalsOf([...pool.gateways, ...pool.excluded]), within);
+    const [gateway, excluded] = [countOf(gateways), countOf(reserved) - countOf(gateways)];
+    const free = countOf(within) - gateway - excluded;
+    this.#counts = { allocated: 0n, releasing: 0n, cooling: 0n, excluded, gateway, free };
+  }
+
+  add({ address, state }: Lease): void {
+    const kind = kindOf(this.#pool, address.ip, undefined);
+    this.#counts[kind]--;
+    this.#counts[state]++;
+    if (kind !== "free") this.#onReserved++;
+  }
+
+  get tally(): Tally {
+    return { ...this.#counts };
+  }
+
+  /** Addresses that can be given out, taken or not; a lease on an address that became reserved since is not among them. */
+  get total(): bigint {
+    return taken(this.#counts) - this.#onReserved + this.#counts.free;
+  }
+}
+
+export const taken = (tally: Tally): bigint => tally.allocated + tally.releasing + tally.cooling;
+
+const inside = (runs: Intervals, within: Intervals): Intervals =>
+  within.flatMap((window) => {
+    // What is left of the window without what is left of it without the runs: the runs' part of it.
+    const others = without(window, runs);
+    return without(window, others);
+  });

@@ -3,13 +3,20 @@ import { defineCommand } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import { formatJson, printable } from "../../shared/terminal/printable.ts";
 import type { Allocator } from "../allocator.ts";
-import { readBootId } from "../boot-id.ts";
+import { readBootId } from "../allocator-env.ts";
 import type { Lease } from "../lease.ts";
 import { containerOption, ifnameOption, usualIfname } from "./allocate.ts";
 import { leaseTable, leaseView, podText } from "./lease-view.ts";
-import { openAllocator } from "./open-store.ts";
-import { confOption, dataDirOption, jsonOption, namesOf, networkOption } from "./options.ts";
-import { scopeOf, unknownNetwork } from "./scope.ts";
+import {
+  confOption,
+  dataDirOption,
+  jsonOption,
+  namesOf,
+  networkOption,
+  openAllocator,
+  scopeOf,
+  unknownNetwork,
+} from "./scope.ts";
 import { addressIn } from "./show.ts";
 
 const action = "release addresses";
@@ -128,4 +135,4 @@ function reasonOf(lease: Lease): string {
 const takeBack = (allocator: Allocator, lease: Lease): boolean =>
   lease.state === "allocated"
     ? allocator.reclaim(lease, "cooling")
-    : lease.state === "releasing" && allocator.settle(lease);
+    : lease.state === "releasing" && allocator.finishRelease(lease);

@@ -1,11 +1,14 @@
 import { resolve } from "node:path";
+import { networkNameRule, wrongNetworkName } from "../../shared/cni/names.ts";
 import { paths } from "../../shared/os/paths.ts";
 import { isNear } from "../../shared/schema/near.ts";
+import type { OptionSpec } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import { orList } from "../../shared/terminal/parse-line.ts";
 import { printable } from "../../shared/terminal/printable.ts";
 import type { TerminalIo } from "../../shared/terminal/terminal-io.ts";
-import { requireRights } from "../check/require-rights.ts";
+import { Allocator } from "../allocator.ts";
+import { requireRights } from "../check/check-store.ts";
 import { dataDirOf } from "../config/ipam-config.ts";
 import { databaseIn } from "../data-directory.ts";
 import { StoreSnapshot } from "../store/store-snapshot.ts";
@@ -21,7 +24,7 @@ export interface Scope {
 }
 
 /** Names that a message lists, the likely ones first. */
-const mostNames = 20;
+const maxNames = 20;
 
 interface ScopeOptions {
   readonly conf?: string | undefined;
@@ -77,7 +80,7 @@ export async function unknownNetwork(scope: Scope, action: string, io: TerminalI
   if (snapshot === undefined) return undefined;
   const known = snapshot.networks();
   if (known.includes(network)) return undefined;
-  const told = known.toSorted((a, b) => Number(isNear(network, b)) - Number(isNear(network, a))).slice(0, mostNames);
+  const told = known.toSorted((a, b) => Number(isNear(network, b)) - Number(isNear(network, a))).slice(0, maxNames);
   const wanted = told.length === 0 ? "one that gave out addresses: none did yet" : quotedList(told);
   const is = `no network "${network}" was ever used in "${dataDir}"`;
   io.stderr(`${printable(`Cannot ${action}: ${is}, wanted ${wanted}`)}\n`);
@@ -85,3 +88,67 @@ export async function unknownNetwork(scope: Scope, action: string, io: TerminalI
 }
 
 const quotedList = (names: readonly string[]): string => orList(names.map((name) => `"${name}"`));
+
+/** `undefined`, and said so on stderr, where nothing was ever leased. */
+export async function openSnapshot(
+  dataDir: string,
+  action: string,
+  io: TerminalIo,
+): Promise<StoreSnapshot | undefined> {
+  const snapshot = await StoreSnapshot.open(databaseIn(dataDir));
+  if (snapshot === undefined) sayMissing(dataDir, action, io);
+  return snapshot;
+}
+
+/** The same for changing what is there. */
+export async function openAllocator(dataDir: string, action: string, io: TerminalIo): Promise<Allocator | undefined> {
+  const allocator = await Allocator.openExisting(dataDir);
+  if (allocator === undefined) sayMissing(dataDir, action, io);
+  return allocator;
+}
+
+/** For commands that a configuration tells enough. */
+export const sayNothingGiven = (dataDir: string, io: TerminalIo): void =>
+  io.stderr(`${printable(`"${dataDir}" holds no leases.db: nothing was given out there yet`)}\n`);
+
+export function sayMissing(dataDir: string, action: string, io: TerminalIo): void {
+  io.stderr(
+    `Cannot ${action}: "${printable(dataDir)}" holds no leases.db, wanted the data directory of a node that gave out addresses\n`,
+  );
+}
+
+/** What a completion can ask the database for; `holders` are addresses, pods and sandboxes together. */
+export const nameKinds = ["networks", "addresses", "pods", "sandboxes", "holders"] as const;
+export type NameKind = (typeof nameKinds)[number];
+
+/** For an option or operand whose values a completion asks for. */
+export const namesOf = (kind: NameKind): { readonly ask: NameKind } => ({ ask: kind });
+
+/** Options that several commands have, told once. */
+
+export const dataDirOption = {
+  value: "DIR",
+  of: "directory",
+  help: `where leases.db lies (default: what --conf says, or PIPETTE_DATA_DIR, or ${paths.dataDir})`,
+} as const satisfies OptionSpec;
+
+export const networkOption = {
+  value: "NAME",
+  of: namesOf("networks"),
+  help: "only this network's",
+  rule: { wrong: wrongNetworkName, wanted: networkNameRule },
+} as const satisfies OptionSpec;
+
+export const confOption = {
+  value: "FILE",
+  of: "file",
+  help: 'a network configuration, .conf or .conflist ("-": standard input)',
+} as const satisfies OptionSpec;
+
+export const jsonOption = {
+  help: "JSON for programs; conf/ipam-output.schema.json describes it",
+} as const satisfies OptionSpec;
+
+export const progressOption = {
+  help: "says how far it has come on stderr, also where that is no terminal",
+} as const satisfies OptionSpec;

@@ -5,8 +5,7 @@ import { paths } from "../../shared/os/paths.ts";
 import { defineCommand } from "../../shared/terminal/command.ts";
 import type { IpamServerConfig } from "../service/mod.ts";
 import { ipamConfigOf, type NetworkConf, readNetworkConf } from "./network-conf.ts";
-import { confOption, dataDirOption } from "./options.ts";
-import { dataDirFor } from "./scope.ts";
+import { confOption, dataDirFor, dataDirOption } from "./scope.ts";
 
 export const serve = defineCommand({
   action: "serve the allocator",

@@ -3,15 +3,22 @@ import { defineCommand } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import { formatJson, printable } from "../../shared/terminal/printable.ts";
 import { formatAge, formatTable } from "../../shared/terminal/table.ts";
-import { readBootId } from "../boot-id.ts";
+import { readBootId } from "../allocator-env.ts";
 import { intervalAt } from "../config/intervals.ts";
 import type { Lease } from "../lease.ts";
 import type { StoreSnapshot } from "../store/store-snapshot.ts";
 import { inStateSinceMs, leaseTable, leaseView, podText, timeText } from "./lease-view.ts";
-import { openSnapshot } from "./open-store.ts";
-import { confOption, dataDirOption, jsonOption, namesOf, networkOption } from "./options.ts";
 import { poolsOfStore, poolText } from "./pools.ts";
-import { scopeOf, unknownNetwork } from "./scope.ts";
+import {
+  confOption,
+  dataDirOption,
+  jsonOption,
+  namesOf,
+  networkOption,
+  openSnapshot,
+  scopeOf,
+  unknownNetwork,
+} from "./scope.ts";
 
 const action = "show leases";
 

@@ -2,14 +2,11 @@ import { defineCommand } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import { counted, formatJson } from "../../shared/terminal/printable.ts";
 import { formatAge, formatTable } from "../../shared/terminal/table.ts";
-import { readBootId } from "../boot-id.ts";
+import { readBootId } from "../allocator-env.ts";
 import type { Lease } from "../lease.ts";
-import { Counter, type Tally, taken } from "./census.ts";
 import { leaseView } from "./lease-view.ts";
-import { confOption, dataDirOption, jsonOption, networkOption } from "./options.ts";
-import { type PoolLook, withPools } from "./pool-look.ts";
-import { type Pool, poolOf } from "./pools.ts";
-import { scopeOf } from "./scope.ts";
+import { Counter, type Pool, type PoolLook, poolOf, type Tally, taken, withPools } from "./pools.ts";
+import { confOption, dataDirOption, jsonOption, networkOption, scopeOf } from "./scope.ts";
 
 const action = "count addresses";
 

@@ -6,6 +6,7 @@ import {
   firstOf,
   formatCidr,
   formatIp,
+  gatewayIn,
   type Ip,
   lastOf,
   parseCidr,
@@ -46,7 +47,7 @@ export function parseRange(fields: Fields): Range {
   if (!contains(subnet, start)) throw fields.wrong("rangeStart", formatIp(start), inside);
   if (!contains(subnet, end)) throw fields.wrong("rangeEnd", formatIp(end), inside);
   if (start.value > end.value) throw fields.wrong("rangeStart", formatIp(start), `"${formatIp(end)}" or lower`);
-  return { subnet, start, end, gateway: optionalIp(fields, "gateway") ?? plus(first, 1n), exclude: [] };
+  return { subnet, start, end, gateway: optionalIp(fields, "gateway") ?? gatewayIn(subnet), exclude: [] };
 }
 
 function parseSubnet(fields: Fields): Cidr {

@@ -1,8 +1,10 @@
 import { parseArgs } from "../../shared/cni/args.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { limits } from "../../shared/limits.ts";
 import { type Ip, parseIp, sameIp } from "../../shared/net/ip.ts";
 import { type Fields, show } from "../../shared/schema/json-fields.ts";
+
+/** Addresses that one ADD may ask for: each needs a range set of its own, and the annotations of a pod may say them. */
+const maxRequestedAddresses = 64;
 
 /** What an IPAM plugin understands of CNI_ARGS; the rest belongs to others and needs `IgnoreUnknown`. */
 const knownArgs = ["IgnoreUnknown", "IP"];
@@ -49,8 +51,8 @@ const wrongArgs = (is: string, wanted: string): CniError =>
 
 function fromList(fields: Fields | undefined, key: string): readonly Ip[] {
   const given = fields?.get(key);
-  if (fields !== undefined && Array.isArray(given) && given.length > limits.requestedAddresses)
-    throw fields.refused(fields.pathOf(key), `${given.length} addresses long`, `${limits.requestedAddresses} at most`);
+  if (fields !== undefined && Array.isArray(given) && given.length > maxRequestedAddresses)
+    throw fields.refused(fields.pathOf(key), `${given.length} addresses long`, `${maxRequestedAddresses} at most`);
   return (
     fields?.array(key, (value, path) => {
       const ip = typeof value === "string" ? parseIpLeniently(value) : undefined;

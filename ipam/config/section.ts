@@ -6,6 +6,9 @@ import { type Fields, isObject } from "../../shared/schema/json-fields.ts";
 import { type Exclusion, parseExclude, requireInside } from "./exclude.ts";
 import { parseRange, type Range, type RangeSet, rangeSetOf } from "./ranges.ts";
 
+/** Ranges of one list: each is compared with all others, at every ADD. */
+const maxRanges = 1024;
+
 /** What an `ipam` section says, or a settings file, which has the same keys; what it does not say is absent. */
 export interface IpamSection {
   /** The one range of the schema's first days: `subnet`, `rangeStart`, `rangeEnd`, `gateway`. */
@@ -57,8 +60,7 @@ function requireFew(fields: Fields, key: string): void {
   const sets = fields.get(key);
   if (!Array.isArray(sets)) return;
   const count = sets.reduce((sum: number, set: unknown) => sum + (Array.isArray(set) ? set.length : 1), 0);
-  if (count > limits.ranges)
-    throw fields.refused(fields.pathOf(key), `${count} ranges long`, `${limits.ranges} at most`);
+  if (count > maxRanges) throw fields.refused(fields.pathOf(key), `${count} ranges long`, `${maxRanges} at most`);
 }
 
 /** Only a range in a list has an `exclude` of its own: beside the single range the key is the whole section's. */

@@ -1,11 +1,13 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { limits } from "../../shared/limits.ts";
 import { paths } from "../../shared/os/paths.ts";
 import { isWindows } from "../../shared/os/platform.ts";
 import { isAbsentNow } from "../../shared/os/read-now.linux.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
 import { type IpamSection, parseSection } from "./section.ts";
+
+/** A network's settings file: room for the longest `exclude` and many ranges. */
+const maxSettingsFileBytes = 256 * 1024;
 
 /**
  * Reads `<dataDir>/<network>.json`: keys of the `ipam` section for a main plugin that hands on only those that it
@@ -36,10 +38,10 @@ export async function readTrusted(path: string): Promise<Uint8Array | undefined>
     if (!found.isFile()) throw unreadable(path, "it is no regular file", "one");
     requireTrusted(path, found);
     // One byte more than is allowed, for a file that grows.
-    const bytes = new Uint8Array(limits.settingsFileBytes + 1);
+    const bytes = new Uint8Array(maxSettingsFileBytes + 1);
     const length = readSync(file, bytes, 0, bytes.length, 0);
-    if (length > limits.settingsFileBytes)
-      throw unreadable(path, `it is longer than ${limits.settingsFileBytes} bytes`, "no more than that");
+    if (length > maxSettingsFileBytes)
+      throw unreadable(path, `it is longer than ${maxSettingsFileBytes} bytes`, "no more than that");
     return bytes.subarray(0, length);
   } catch (caught) {
     if (caught instanceof CniError) throw caught;

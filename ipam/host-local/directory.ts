@@ -1,9 +1,11 @@
 import { closeSync, constants, fstatSync, openSync, readdirSync, readSync } from "node:fs";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { limits } from "../../shared/limits.ts";
 import { formatIp, type Ip, parseIp } from "../../shared/net/ip.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import { addressOfName, type Holder, lockName, parseHolder, rangeSetOfCursor } from "./lease-file.ts";
+
+/** A file of a host-local directory holds a container id and an interface name. */
+export const maxFileBytes = 1024;
 
 /** An address that a host-local directory keeps out of use. */
 export interface FoundLease {
@@ -134,7 +136,7 @@ const kinds = [
   ["isSocket", "a socket"],
 ] as const;
 
-const buffer = new Uint8Array(limits.hostLocalFileBytes + 1);
+const buffer = new Uint8Array(maxFileBytes + 1);
 
 function readSmallFile(path: string): SmallFile {
   const failed = (problem: string): SmallFile => ({ text: "", problem, sinceMs: Date.now() });
@@ -153,10 +155,8 @@ function readSmallFile(path: string): SmallFile {
     const kind = kinds.find(([is]) => stat[is]())?.[1];
     if (!stat.isFile()) return failed(`it is ${kind ?? "a device"}, wanted a file`);
     const length = readSync(fd, buffer, 0, buffer.length, 0);
-    if (length > limits.hostLocalFileBytes)
-      return failed(
-        `it is longer than ${limits.hostLocalFileBytes} bytes, wanted a container id and an interface name`,
-      );
+    if (length > maxFileBytes)
+      return failed(`it is longer than ${maxFileBytes} bytes, wanted a container id and an interface name`);
     return { text: new TextDecoder().decode(buffer.subarray(0, length)), sinceMs: Math.round(stat.mtimeMs) };
   } catch (caught) {
     return failed(`it cannot be read (${reasonOf(caught)})`);

@@ -1,12 +1,13 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { formatIp } from "../../shared/net/ip.ts";
+import { formatIp, type Ip, parseIp } from "../../shared/net/ip.ts";
 import { isWindows } from "../../shared/os/platform.ts";
 import { reasonOf } from "../../shared/reason.ts";
+import { inheritedCursorMark } from "../allocate/marks.ts";
 import type { Allocator } from "../allocator.ts";
+import type { Lease } from "../lease.ts";
 import type { Store } from "../store/store.ts";
-import { cursorsOf } from "./cursors.ts";
 import { type DirectoryContent, readDirectory, type Unreadable } from "./directory.ts";
 import { addressName, addressOfName, cursorName, holderText } from "./lease-file.ts";
 import { DirectoryLock } from "./lock.ts";
@@ -38,7 +39,7 @@ type Files = Map<string, string>;
 
 const filesPerReport = 500;
 /** The pool may change while files are written; each round writes what has changed since. */
-const mostRounds = 20;
+const maxRounds = 20;
 
 /**
  * Writes the addresses in use and the cursors in the way of host-local, so that it can go on from there. The store
@@ -56,7 +57,7 @@ export async function exportHostLocal(allocator: Allocator, given: ExportOptions
   const present = filesIn(content);
   const { unreadable } = content;
   let [written, removed] = [0, 0];
-  for (let round = 0; round < mostRounds; round++) {
+  for (let round = 0; round < maxRounds; round++) {
     const wanted = allocator.transaction((store): Files => {
       const files = wantedFiles(store, options);
       for (const { file } of unreadable) files.delete(file);
@@ -73,7 +74,7 @@ export async function exportHostLocal(allocator: Allocator, given: ExportOptions
   }
   throw new CniError(
     CniCode.tryAgainLater,
-    `Cannot export network "${network}": its leases changed in each of ${mostRounds} rounds, wanted nobody to use it meanwhile`,
+    `Cannot export network "${network}": its leases changed in each of ${maxRounds} rounds, wanted nobody to use it meanwhile`,
   );
 }
 
@@ -165,5 +166,27 @@ function guarded(path: string, write: () => void): void {
         cause,
       },
     );
+  }
+}
+
+/**
+ * The address that each range set of a network gave out last, by the set's place in the configuration, which is how
+ * host-local names them: the youngest lease of the set, and where it has given out none since the take-over what came
+ * along then. An allocation clears away no lease of its network but older ones, so the youngest is always there.
+ */
+export function cursorsOf(store: Store, network: string, leases: readonly Lease[]): ReadonlyMap<number, Ip> {
+  const record = readRecord(store, network);
+  const since = record === undefined || record.t === "none" ? 0 : record.generation;
+  const youngest = new Map<number, Lease>();
+  for (const lease of leases) {
+    const before = youngest.get(lease.rangeSet)?.generation ?? since;
+    if (lease.generation > before) youngest.set(lease.rangeSet, lease);
+  }
+  const cursors = new Map<number, Ip>();
+  for (let rangeSet = 0; ; rangeSet++) {
+    const inherited = parseIp(store.mark(inheritedCursorMark(network, rangeSet)) ?? "");
+    const ip = youngest.get(rangeSet)?.address.ip ?? inherited;
+    if (ip !== undefined) cursors.set(rangeSet, ip);
+    else if (rangeSet > Math.max(-1, ...youngest.keys())) return cursors;
   }
 }

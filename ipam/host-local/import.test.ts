@@ -1,14 +1,13 @@
 import { closeSync, mkdirSync, openSync, symlinkSync, utimesSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { limits } from "../../shared/limits.ts";
 import { formatCidr, formatIp } from "../../shared/net/ip.ts";
 import { openLibc } from "../../shared/server/libc.linux.ts";
 import { filesIn, hostLocalInScratch, leasesOf } from "../../test/support/host-local-directory.ts";
 import { configOf, ownerOf } from "../allocate/allocator-in-memory.ts";
 import { Allocator } from "../allocator.ts";
 import { MemoryStore } from "../store/memory-store.ts";
-import { importHostLocal, type Progress } from "./import.ts";
-import { describeImport } from "./report.ts";
+import { maxFileBytes } from "./directory.ts";
+import { describeImport, importHostLocal, type Progress } from "./import.ts";
 
 const config = configOf({ ranges: [[{ subnet: "10.0.0.0/24" }], [{ subnet: "fd00::/64" }]] });
 
@@ -104,7 +103,7 @@ test("peers 4: what cannot be understood is reported with its reason, and an add
   using there = hostLocalInScratch({
     "10.0.0.2": "",
     "10.0.0.3": "a\neth0",
-    "10.0.0.4": "x".repeat(limits.hostLocalFileBytes + 1),
+    "10.0.0.4": "x".repeat(maxFileBytes + 1),
     "10.0.0.5": "a\r\neth0",
     "fd00::5": "b\r\neth0",
     fd00__5: "c\r\neth0",
@@ -121,7 +120,7 @@ test("peers 4: what cannot be understood is reported with its reason, and an add
   expect(reasons).toEqual({
     "10.0.0.2": `it is empty, wanted a container id and an interface name${kept}`,
     "10.0.0.3": `its lines end with LF, wanted CR LF; host-local does not know such a file again either${kept}`,
-    "10.0.0.4": `it is longer than ${limits.hostLocalFileBytes} bytes, wanted a container id and an interface name${kept}`,
+    "10.0.0.4": `it is longer than ${maxFileBytes} bytes, wanted a container id and an interface name${kept}`,
     "10.0.0.6": `it is a directory, wanted a file${kept}`,
     "10.0.0.7": `it is a symbolic link, wanted a file${kept}`,
     "10.0.0.8": `it is a symbolic link, wanted a file${kept}`,

@@ -2,10 +2,11 @@ import { uptime } from "node:os";
 import { resolve } from "node:path";
 import type { Owner } from "../../shared/cni/types.ts";
 import { bitsOf, formatIp, type Ip } from "../../shared/net/ip.ts";
+import { printable } from "../../shared/printable.ts";
 import { generationMark, inheritedCursorMark } from "../allocate/marks.ts";
-import { hasSubnet, subnetOf } from "../allocate/subnet.ts";
+import { hasSubnet, subnetOf } from "../allocate/owner-leases.ts";
 import type { Allocator } from "../allocator.ts";
-import { readBootId } from "../boot-id.ts";
+import { readBootId } from "../allocator-env.ts";
 import type { IpamConfig } from "../config/ipam-config.ts";
 import type { Lease } from "../lease.ts";
 import { numberOf } from "../store/address-key.ts";
@@ -55,7 +56,7 @@ export interface ImportReport {
   readonly unreadable: readonly Unreadable[];
 }
 
-/** No boot has this name, so a lease with it is suspect in each. */
+/** No boot has this name, so a lease with it is stale in each. */
 const earlierBoot = "earlier";
 const leasesPerReport = 1000;
 
@@ -172,3 +173,37 @@ function foundIn({ leases, ownerless }: DirectoryContent): readonly FoundLease[]
 
 /** A holder that no DEL names: the address stays out of use, as it did under host-local, until a GC or a person frees it. */
 const nobodyOf = (ip: Ip): Holder => ({ containerId: `unreadable-${addressName(ip, true)}`, ifname: "" });
+
+/** Of a long list the log gets the beginning; the command shows all of it. */
+const maxLines = 20;
+
+/**
+ * What an import did, in sentences: first the whole, then each entry that was not taken.
+ * @param limit of the entries of each kind
+ */
+export function describeImport(report: ImportReport, limit = maxLines): readonly string[] {
+  const { directory, network, taken, already, released, dropped, clashes, unreadable } = report;
+  const parts = [
+    `${taken} taken over`,
+    ...(already > 0 ? [`${already} known already`] : []),
+    ...(released > 0 ? [`${released} left out, which were released since they were taken over`] : []),
+    ...(dropped > 0 ? [`${dropped} given up, which host-local has released`] : []),
+    ...(clashes.length > 0 ? [`${clashes.length} left to their other holder`] : []),
+    ...(unreadable.length > 0 ? [`${unreadable.length} unreadable`] : []),
+  ];
+  const clashLines = clashes.map(({ ip, theirs, ours }) => {
+    const [name, holder] = [theirs.containerId, ours.owner.sandboxId];
+    return `"${formatIp(ip)}" of "${name}" (${theirs.ifname || "any interface"}) was not taken over: it is held by "${holder}" (${ours.owner.ifname}), ${ours.state}`;
+  });
+  const unreadableLines = unreadable.map(({ file, reason }) => `"${directory}/${file}" was not understood: ${reason}`);
+  const lines = [
+    `Leases of host-local in "${directory}" for network "${network}": ${parts.join(", ")}`,
+    ...shortened(clashLines, limit),
+    ...shortened(unreadableLines, limit),
+  ];
+  // Names of files may hold anything but a slash.
+  return lines.map(printable);
+}
+
+const shortened = (lines: readonly string[], limit: number): readonly string[] =>
+  lines.length <= limit ? lines : [...lines.slice(0, limit), `… and ${lines.length - limit} more`];

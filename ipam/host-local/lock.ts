@@ -1,9 +1,11 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { limits } from "../../shared/limits.ts";
 import { type LockFile, waitForLock } from "../../shared/os/file-lock.ts";
 import { isWindows } from "../../shared/os/platform.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import { lockName } from "./lease-file.ts";
+
+/** host-local holds its lock for milliseconds, a take-over of 100,000 leases for seconds. */
+const lockTimeoutMs = 30_000;
 
 /**
  * The lock that every process of host-local holds while it looks at the directory or changes it. It is the
@@ -24,7 +26,7 @@ export class DirectoryLock implements Disposable {
     const path = `${directory}/${lockName}`;
     const file = await open(path);
     try {
-      if (!(await waitForLock(file, limits.hostLocalLockMs))) throw heldByOthers(path);
+      if (!(await waitForLock(file, lockTimeoutMs))) throw heldByOthers(path);
       return new DirectoryLock(file);
     } catch (caught) {
       file.close();
@@ -56,6 +58,6 @@ async function open(path: string): Promise<LockFile> {
 const heldByOthers = (path: string): CniError =>
   new CniError(
     CniCode.tryAgainLater,
-    `Cannot lock host-local's directory: other processes held "${path}" for ${limits.hostLocalLockMs} ms`,
+    `Cannot lock host-local's directory: other processes held "${path}" for ${lockTimeoutMs} ms`,
     { details: "host-local holds it for milliseconds; look for a process of it that is stopped" },
   );

@@ -1,10 +1,9 @@
 import type { Allocator } from "../allocator.ts";
 import type { IpamConfig } from "../config/ipam-config.ts";
+import { describeImport } from "./import.ts";
 import { lockName } from "./lease-file.ts";
 import { DirectoryLock } from "./lock.ts";
-import { hostLocalDirectory } from "./places.ts";
-import { isSettled, readRecord, writeRecord } from "./record.ts";
-import { describeImport } from "./report.ts";
+import { hostLocalDirectory, isSettled, readRecord, writeRecord } from "./record.ts";
 
 export interface TakeOver {
   readonly dataDir: string;

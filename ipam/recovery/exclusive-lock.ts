@@ -1,8 +1,8 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { limits } from "../../shared/limits.ts";
 import { waitForLock } from "../../shared/os/file-lock.ts";
 import { isWindows } from "../../shared/os/platform.ts";
 import { reasonOf } from "../../shared/reason.ts";
+import { storeLockMs } from "../store/sqlite-errors.ts";
 import type { DatabaseFile } from "./database-file.ts";
 
 /**
@@ -24,7 +24,7 @@ export class ExclusiveLock implements Disposable {
   static async take(path: string): Promise<ExclusiveLock> {
     const file = await open(path);
     try {
-      if (!(await waitForLock(file, limits.storeLockMs))) throw heldByOthers(path, file.holder());
+      if (!(await waitForLock(file, storeLockMs))) throw heldByOthers(path, file.holder());
       return new ExclusiveLock(file);
     } catch (caught) {
       file.close();
@@ -64,7 +64,7 @@ function heldByOthers(path: string, holder: number | undefined): CniError {
   const who = holder === undefined ? "another process" : `process ${holder}`;
   return new CniError(
     CniCode.tryAgainLater,
-    `Cannot rebuild the lease database "${path}": ${who} kept it open for ${limits.storeLockMs} ms`,
+    `Cannot rebuild the lease database "${path}": ${who} kept it open for ${storeLockMs} ms`,
     { details: "If that is the agent, restart it: it rebuilds the database at its start" },
   );
 }

@@ -1,11 +1,11 @@
 import { closeSync, copyFileSync, existsSync, openSync, readSync, statSync, truncateSync, writeSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { limits } from "../../shared/limits.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import { generationMark } from "../allocate/marks.ts";
+import { maxRememberedAddresses } from "../allocate/sticky.ts";
 import { SqliteStore } from "../store/sqlite-store.ts";
 import { refuseBrokenLog, refuseEmptied } from "../store/strange-files.ts";
-import { declareIncomplete } from "./hold.ts";
+import { declareIncomplete } from "./integrity.ts";
 import { type Salvage, salvage } from "./salvage.ts";
 
 export interface Replacement {
@@ -78,9 +78,8 @@ function fill(store: SqliteStore, found: Salvage, missingFrom: string | undefine
   }
   store.setMark(generationMark, String(generation));
   if (missingFrom !== undefined) declareIncomplete(store, missingFrom);
-  for (const owner of found.departures) store.setDeparture(owner, true);
-  for (const { place, rangeSet, ip } of found.remembered)
-    store.remember(place, rangeSet, ip, limits.rememberedAddresses);
+  for (const owner of found.pendingDetaches) store.setPendingDetach(owner, true);
+  for (const { place, rangeSet, ip } of found.remembered) store.remember(place, rangeSet, ip, maxRememberedAddresses);
 }
 
 function intoOneFile(path: string): void {

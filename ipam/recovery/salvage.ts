@@ -5,14 +5,14 @@ import { type Lease, leaseStates } from "../lease.ts";
 import { type AddressKey, ipOfKey, keyOfNumber, numberOfKey } from "../store/address-key.ts";
 import { type LeaseRow, leaseOf } from "../store/lease-row.ts";
 import type { PodPlace } from "../store/store.ts";
-import { namelessOwner } from "./hold.ts";
+import { namelessOwner } from "./integrity.ts";
 
 /** What could be read of a damaged database. */
 export interface Salvage {
   /** One for every address that was in use as far as could be read, by network and address. */
   readonly leases: readonly Lease[];
   readonly marks: ReadonlyMap<string, string>;
-  readonly departures: readonly Owner[];
+  readonly pendingDetaches: readonly Owner[];
   readonly remembered: readonly Remembered[];
   /** Whether no address in use can be missing among the leases. */
   readonly complete: boolean;
@@ -28,7 +28,7 @@ export interface Remembered {
 /** No node has more leases than this in a row: a run that is longer comes from damage. */
 const longestRun = 1n << 21n;
 
-/** No boot has this name, so a lease with it is suspect in each. */
+/** No boot has this name, so a lease with it is stale in each. */
 const unknownBoot = "unknown";
 
 /**
@@ -62,12 +62,12 @@ export function salvage(path: string): Salvage {
       else runsAreSound = false;
     }
     const marks = reader.bothWays<MarkRow>("SELECT name, value FROM mark", ["name"]).rows;
-    const departures = "SELECT network, sandbox_id, ifname FROM departure";
-    const left = reader.bothWays<Omit<OwnerRow, "address">>(departures, ["network", "sandbox_id", "ifname"]).rows;
+    const detaches = "SELECT network, sandbox_id, ifname FROM departure";
+    const left = reader.bothWays<Omit<OwnerRow, "address">>(detaches, ["network", "sandbox_id", "ifname"]).rows;
     return {
       leases: [...found.values()],
       marks: new Map(marks.filter(isSoundMark).map(({ name, value }) => [name, value])),
-      departures: left.filter((row) => areTexts(row.network, row.sandbox_id, row.ifname)).map(ownerOf),
+      pendingDetaches: left.filter((row) => areTexts(row.network, row.sandbox_id, row.ifname)).map(ownerOf),
       remembered: reader
         .bothWays<RememberedRow>("SELECT * FROM remembered", ["turn"])
         .rows.filter(isSoundMemory)

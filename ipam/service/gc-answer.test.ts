@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { limits } from "../../shared/limits.ts";
 import { GcResponse } from "../../shared/proto/pipette-messages.ts";
-import { gcAnswer } from "./gc-answer.ts";
+import { gcAnswer } from "./ipam-rpcs.ts";
 
 const removedOf = (count: number) =>
   Array.from({ length: count }, (_, i) => ({ containerId: `${i}`.padStart(64, "0"), ifname: "eth0" }));

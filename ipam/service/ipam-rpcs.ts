@@ -3,6 +3,7 @@ import { encodeResult } from "../../shared/cni/result.ts";
 import type { Attachment, Owner } from "../../shared/cni/types.ts";
 import { latestVersion, parseVersion, supportedVersions } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
+import { limits } from "../../shared/limits.ts";
 import { formatCidr, formatIp } from "../../shared/net/ip.ts";
 import { ipamService } from "../../shared/proto/daemon-services.ts";
 import type {
@@ -13,6 +14,7 @@ import type {
   NetworkStats,
   RangeStats,
 } from "../../shared/proto/ipam-messages.ts";
+import type { GcResponse } from "../../shared/proto/pipette-messages.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
 import { type CallContext, type Rpc, rpc, streamingRpc } from "../../shared/server/handlers.ts";
 import type { Allocator } from "../allocator.ts";
@@ -23,7 +25,6 @@ import { databaseIn } from "../data-directory.ts";
 import { takeOver } from "../host-local/take-over.ts";
 import type { Lease } from "../lease.ts";
 import { ipamResult, readDns } from "../result.ts";
-import { type Collected, gcAnswer } from "./gc-answer.ts";
 import { keptIn, networkIn, ownerIn } from "./ipam-request.ts";
 
 /** What differs between the servers of the allocator: whether interfaces of theirs stand on the leases. */
@@ -188,4 +189,29 @@ function leaseMessage(lease: Lease): LeaseMessage {
     allocatedAtMs: lease.allocatedAtMs,
     releasedAtMs: lease.releasedAtMs ?? 0,
   };
+}
+
+/** What a GC has done. */
+export interface Collected {
+  readonly removed: readonly Attachment[];
+  readonly failures: readonly string[];
+}
+
+/** Tags and lengths around a field and around an entry. */
+const framingBytes = 16;
+
+/**
+ * The answer to a GC, which has to fit into one message however much was done: failures first, since the caller has to
+ * come again for them, then what was removed; the rest is a number.
+ */
+export function gcAnswer({ removed, failures }: Collected, maxBytes: number = limits.messageBytes / 2): GcResponse {
+  let room = maxBytes;
+  const fits = (...texts: readonly string[]): boolean => {
+    room -= texts.reduce((sum, text) => sum + Buffer.byteLength(text), framingBytes);
+    return room >= 0;
+  };
+  const toldFailures = failures.filter((line) => fits(line));
+  const told = removed.filter(({ containerId, ifname }) => fits(containerId, ifname));
+  const leftOut = removed.length - told.length + failures.length - toldFailures.length;
+  return { removed: told, failures: toldFailures, leftOut };
 }

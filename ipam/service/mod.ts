@@ -3,7 +3,6 @@
  * a plugin, which lives for milliseconds, never loads it.
  */
 
-export { type Collected, gcAnswer } from "./gc-answer.ts";
 export { ownerIn } from "./ipam-request.ts";
-export { type IpamHost, ipamRpcs } from "./ipam-rpcs.ts";
+export { type Collected, gcAnswer, type IpamHost, ipamRpcs } from "./ipam-rpcs.ts";
 export { type IpamServerConfig, ipamServerName, startIpamServer } from "./ipam-server.ts";

@@ -1,4 +1,5 @@
 import { assert } from "../../shared/assert.ts";
+import { sameOwner } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { formatIp, type Ip, ipOf, sameIp } from "../../shared/net/ip.ts";
 import type { Lease } from "../lease.ts";
@@ -22,7 +23,7 @@ export class MemoryStore implements Store {
   #marks = new Map<string, string>();
   /** The newest last. */
   #notes: readonly Note[] = [];
-  #departures: readonly Owner[] = [];
+  #pendingDetaches: readonly Owner[] = [];
   #inTransaction = false;
 
   transaction<T>(work: () => Synchronous<T>): T {
@@ -32,7 +33,7 @@ export class MemoryStore implements Store {
       leases: new Map(this.#leases),
       marks: new Map(this.#marks),
       notes: this.#notes,
-      departures: this.#departures,
+      pendingDetaches: this.#pendingDetaches,
     };
     this.#inTransaction = true;
     try {
@@ -41,7 +42,7 @@ export class MemoryStore implements Store {
       this.#leases = before.leases;
       this.#marks = before.marks;
       this.#notes = before.notes;
-      this.#departures = before.departures;
+      this.#pendingDetaches = before.pendingDetaches;
       throw caught;
     } finally {
       this.#inTransaction = false;
@@ -122,15 +123,15 @@ export class MemoryStore implements Store {
     this.#notes = [...others, { place, rangeSet, ip }].slice(-most);
   }
 
-  departures(): readonly Owner[] {
-    return this.#departures;
+  pendingDetaches(): readonly Owner[] {
+    return this.#pendingDetaches;
   }
 
-  setDeparture(owner: Owner, present: boolean): void {
-    assert(this.#inTransaction, "departures change inside a transaction");
-    const known = this.#departures.some((other) => sameOwner(other, owner));
-    if (present && !known) this.#departures = [...this.#departures, owner];
-    if (!present) this.#departures = this.#departures.filter((other) => !sameOwner(other, owner));
+  setPendingDetach(owner: Owner, present: boolean): void {
+    assert(this.#inTransaction, "pending detaches change inside a transaction");
+    const known = this.#pendingDetaches.some((other) => sameOwner(other, owner));
+    if (present && !known) this.#pendingDetaches = [...this.#pendingDetaches, owner];
+    if (!present) this.#pendingDetaches = this.#pendingDetaches.filter((other) => !sameOwner(other, owner));
   }
 
   [Symbol.dispose](): void {
@@ -150,9 +151,6 @@ const samePlace = (a: PodPlace, b: PodPlace): boolean =>
 const nameOf = (network: string, ip: Ip): string => `${network} ${formatIp(ip)}`;
 
 const releasedAt = (lease: Lease): number => lease.releasedAtMs ?? Number.POSITIVE_INFINITY;
-
-const sameOwner = (a: Owner, b: Owner): boolean =>
-  a.network === b.network && a.sandboxId === b.sandboxId && a.ifname === b.ifname;
 
 function within(lease: Lease, window: { readonly from: Ip; readonly to: Ip }): boolean {
   const number = numberOf(lease.address.ip);

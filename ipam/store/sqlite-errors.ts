@@ -1,5 +1,7 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { limits } from "../../shared/limits.ts";
+
+/** How long a writer waits for another process's SQLite transaction, which lasts about a millisecond. */
+export const storeLockMs = 5_000;
 
 /** What SQLite's primary result codes (sqlite.org/rescode.html) mean for someone who runs a node. */
 interface Meaning {
@@ -14,7 +16,7 @@ const notADatabase = 26;
 
 const lockedBy: Meaning = {
   code: CniCode.tryAgainLater,
-  is: `other processes held its lock for ${limits.storeLockMs} ms`,
+  is: `other processes held its lock for ${storeLockMs} ms`,
   wanted: "it to be free sooner",
   details:
     "A transaction lasts about a millisecond; look for a process that is stopped, or a backup that holds the file",

@@ -22,7 +22,7 @@ test("directory and files are for this user alone, whatever the umask", async ()
   const umask = process.umask(0);
   try {
     using allocator = await Allocator.open(dataDir);
-    allocator.recordDeparture(owner);
+    allocator.recordPendingDetach(owner);
     expect(process.umask()).toBe(0);
   } finally {
     process.umask(umask);
@@ -39,10 +39,10 @@ test("what is written stays when nobody moves the log, and the log stays short",
   using scratch = scratchDir();
   for (let i = 0; i < 200; i++) {
     using allocator = await Allocator.open(scratch.path);
-    allocator.recordDeparture({ ...owner, sandboxId: `s${i}` });
+    allocator.recordPendingDetach({ ...owner, sandboxId: `s${i}` });
   }
   using allocator = await Allocator.open(scratch.path);
-  expect(allocator.departures()).toHaveLength(200);
+  expect(allocator.pendingDetaches()).toHaveLength(200);
   // 200 pages and more went through it.
   expect(statSync(`${scratch.path}/leases.db-wal`).size).toBeLessThan(100 * 2048);
 });
@@ -59,18 +59,18 @@ test("paths with signs that mean something in an address of the database are pat
   const dataDir = `${scratch.path}/a b?mode=memory#c%41&x=ü`;
   for (let i = 0; i < 2; i++) {
     using allocator = await Allocator.open(dataDir);
-    allocator.recordDeparture(owner);
+    allocator.recordPendingDetach(owner);
   }
   expect(existsSync(`${dataDir}/leases.db`)).toBe(true);
   using allocator = await Allocator.openExisting(dataDir);
-  expect(allocator?.departures()).toEqual([owner]);
+  expect(allocator?.pendingDetaches()).toEqual([owner]);
 });
 
 test("an empty file, as a crash at the very beginning leaves it, becomes a database", async () => {
   using scratch = scratchDir();
   writeFileSync(`${scratch.path}/leases.db`, "");
   using allocator = await Allocator.open(scratch.path);
-  allocator.recordDeparture(owner);
+  allocator.recordPendingDetach(owner);
 });
 
 test.each([
@@ -110,14 +110,14 @@ test("a truncated database is refused at the first use", async () => {
   const path = `${scratch.path}/leases.db`;
   {
     using allocator = await Allocator.open(scratch.path);
-    for (let i = 0; i < 300; i++) allocator.recordDeparture({ ...owner, sandboxId: `s${i}` });
+    for (let i = 0; i < 300; i++) allocator.recordPendingDetach({ ...owner, sandboxId: `s${i}` });
   }
   // All of it into the database, so that the log cannot repair it.
   database(path, "PRAGMA wal_checkpoint(TRUNCATE)");
   truncateSync(path, 5000);
   const use = async (): Promise<void> => {
     using allocator = await Allocator.open(scratch.path);
-    allocator.departures();
+    allocator.pendingDetaches();
   };
   await expect(use()).rejects.toMatchObject({
     code: 101,
@@ -144,15 +144,15 @@ test("a lock that another process keeps is waited for, up to the bound that the 
   const holder = new DatabaseSync(`${scratch.path}/leases.db`);
   holder.exec("BEGIN IMMEDIATE");
   try {
-    expect(() => allocator.recordDeparture(owner)).toThrow(
+    expect(() => allocator.recordPendingDetach(owner)).toThrow(
       `Cannot use the lease database "${scratch.path}/leases.db": other processes held its lock for 5000 ms`,
     );
     // Reading does not wait.
-    expect(allocator.departures()).toEqual([]);
+    expect(allocator.pendingDetaches()).toEqual([]);
   } finally {
     holder.exec("ROLLBACK");
     holder.close();
   }
-  allocator.recordDeparture(owner);
-  expect(allocator.departures()).toEqual([owner]);
+  allocator.recordPendingDetach(owner);
+  expect(allocator.pendingDetaches()).toEqual([owner]);
 });

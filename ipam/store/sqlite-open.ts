@@ -1,17 +1,19 @@
 import { DatabaseSync } from "node:sqlite";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { limits } from "../../shared/limits.ts";
 import { isWindows } from "../../shared/os/platform.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import { requireOwnPlace } from "./own-place.ts";
 import { applicationId, migrations } from "./schema.ts";
-import { sqliteCode, storeError } from "./sqlite-errors.ts";
+import { sqliteCode, storeError, storeLockMs } from "./sqlite-errors.ts";
+
+/** Pages in the log of the lease database when it is moved: each process reads them all at its start, each move waits for the disk. */
+const walPages = 64;
 
 const cannotOpen = 14;
 const busy = 5;
 /**
  * SQLite waits longer and longer for a lock, up to 100 ms a time. In a crowd of plugins the lock is free for most
- * of that, so once the database stands its waiting is cut short and begun again, until `limits.storeLockMs` are over.
+ * of that, so once the database stands its waiting is cut short and begun again, until `storeLockMs` are over.
  */
 const sqliteWaitMs = 8;
 const longestPauseMs = 4;
@@ -24,7 +26,7 @@ export async function openDatabase(path: string): Promise<DatabaseSync | undefin
   // Before SQLite sees it: an empty file makes it throw the log away, and with it every lease.
   if (Bun.file(path).size === 0) (await strangeFiles()).refuseEmptied(path);
   // `mode=rw` does not create: one system call answers what a look at the directory would have to ask first.
-  const attempt = (): DatabaseSync => new DatabaseSync(uriOf(path), { timeout: limits.storeLockMs });
+  const attempt = (): DatabaseSync => new DatabaseSync(uriOf(path), { timeout: storeLockMs });
   try {
     return await prepared(attempt(), path);
   } catch (caught) {
@@ -71,7 +73,7 @@ export async function openOrCreateDatabase(path: string, directory: string): Pro
   // SQLite gives its log and index the mode of the database.
   const umask = process.umask(0o077);
   try {
-    return await prepared(new DatabaseSync(path, { timeout: limits.storeLockMs }), path);
+    return await prepared(new DatabaseSync(path, { timeout: storeLockMs }), path);
   } catch (caught) {
     throw storeError(caught, path);
   } finally {
@@ -172,7 +174,7 @@ function requireOurs(db: DatabaseSync, path: string): void {
 export function closeDatabase(db: DatabaseSync, path: string): void {
   let last: DatabaseSync | undefined;
   try {
-    if (logLength(db) < limits.walPages) {
+    if (logLength(db) < walPages) {
       last = new DatabaseSync(path, { readOnly: true });
       // Only a connection that has read holds its place.
       last.exec("PRAGMA user_version");
@@ -198,7 +200,7 @@ function versionOf(db: DatabaseSync): number {
 
 /** Tries again while another process holds a lock; the pauses differ, so that a crowd does not come back as one. */
 export function retryBusy<T>(attempt: () => T): T {
-  const deadline = performance.now() + limits.storeLockMs;
+  const deadline = performance.now() + storeLockMs;
   for (;;) {
     try {
       return attempt();

@@ -35,7 +35,7 @@ test("no statement of ADD, DEL, CHECK or an exhausted pool looks at more leases 
     allocator.find(owner("a"));
     allocator.undo(allocator.allocate(owner("a"), config), "cooling");
     const [lease] = allocator.release(owner("a"), "releasing");
-    allocator.settle(lease!);
+    allocator.finishRelease(lease!);
     // Takes the address that cools, as nothing else is free.
     const sticky = { ...config, sticky: true };
     const pod = { namespace: "default", name: "web", uid: "" };

@@ -226,15 +226,15 @@ export class SqliteStore implements Store {
     this.#changes("DELETE FROM remembered WHERE turn <= (SELECT max(turn) FROM remembered) - ?", most);
   }
 
-  departures(): readonly Owner[] {
+  pendingDetaches(): readonly Owner[] {
     const rows = this.#all<{ network: string; sandbox_id: string; ifname: string }>(
       "SELECT network, sandbox_id, ifname FROM departure ORDER BY since_ms, network, sandbox_id, ifname",
     );
     return rows.map(({ network, sandbox_id, ifname }) => ({ network, sandboxId: sandbox_id, ifname }));
   }
 
-  setDeparture({ network, sandboxId, ifname }: Owner, present: boolean): void {
-    assert(this.#inTransaction, "departures change inside a transaction");
+  setPendingDetach({ network, sandboxId, ifname }: Owner, present: boolean): void {
+    assert(this.#inTransaction, "pending detaches change inside a transaction");
     if (present) {
       const sql = "INSERT INTO departure VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING";
       this.#changes(sql, network, sandboxId, ifname, Date.now());

@@ -92,7 +92,7 @@ export class StoreSnapshot implements Disposable {
   }
 
   /** Oldest first. */
-  departures(): readonly Departure[] {
+  pendingDetaches(): readonly Departure[] {
     const sql = "SELECT network, sandbox_id, ifname, since_ms FROM departure ORDER BY since_ms";
     const rows = this.#each<{ network: string; sandbox_id: string; ifname: string; since_ms: number }>(sql);
     return [...rows].map(({ network, sandbox_id: sandboxId, ifname, since_ms: sinceMs }) => ({

@@ -183,22 +183,22 @@ describe.each(stores)("a store: %s", (_name, withStore) => {
       expect(count("10.0.0.9", "10.0.0.9", 1)).toEqual({ taken: 0n, releasing: 0, cooling: 0 });
     }));
 
-  test("keeps marks and departures", () =>
+  test("keeps marks and pending detaches", () =>
     withStore((store) => {
       const [first, second] = [lease("10.0.0.2").owner, lease("10.0.0.2", { sandboxId: "s0" }).owner];
       store.transaction((): void => {
         store.setMark("a", "1");
         store.setMark("a", "2");
-        store.setDeparture(first, true);
+        store.setPendingDetach(first, true);
       });
-      store.transaction((): void => store.setDeparture(second, true));
-      store.transaction((): void => store.setDeparture(first, true));
+      store.transaction((): void => store.setPendingDetach(second, true));
+      store.transaction((): void => store.setPendingDetach(first, true));
       expect([store.mark("a"), store.mark("b")]).toEqual(["2", undefined]);
       for (let i = 0; i < 2; i++) store.transaction((): void => store.setMark("a", undefined));
       expect(store.mark("a")).toBe(undefined);
-      expect(new Set(store.departures())).toEqual(new Set([first, second]));
-      store.transaction((): void => store.setDeparture(first, false));
-      expect(store.departures()).toEqual([second]);
+      expect(new Set(store.pendingDetaches())).toEqual(new Set([first, second]));
+      store.transaction((): void => store.setPendingDetach(first, false));
+      expect(store.pendingDetaches()).toEqual([second]);
     }));
 
   test("remembers a pod's address of each range set, and of all pods the latest", () =>
@@ -238,13 +238,13 @@ describe.each(stores)("a store: %s", (_name, withStore) => {
           store.put(lease("10.0.0.3"));
           store.remove(lease("10.0.0.2"));
           store.setMark("a", "1");
-          store.setDeparture(lease("10.0.0.2").owner, true);
+          store.setPendingDetach(lease("10.0.0.2").owner, true);
           store.remember(place, 0, ip("10.0.0.2"), 9);
           fail();
         }),
       ).toThrow("no");
       expect(addresses(store.select({ by: "network" }))).toEqual(["10.0.0.2"]);
-      expect([store.mark("a"), store.departures().length]).toEqual([undefined, 0]);
+      expect([store.mark("a"), store.pendingDetaches().length]).toEqual([undefined, 0]);
       expect(store.remembered(place)).toEqual([]);
       expect(formatIp(store.nextFree("net", ip("10.0.0.2")))).toBe("10.0.0.3");
     }));
@@ -275,7 +275,7 @@ describe.each(stores)("a store: %s", (_name, withStore) => {
       expect(() => store.setMark("a", "1")).toThrow("inside a transaction");
       const place = { network: "net", ifname: "eth0", namespace: "default", name: "web" };
       expect(() => store.remember(place, 0, ip("10.0.0.2"), 9)).toThrow("inside a transaction");
-      expect(() => store.setDeparture(lease("10.0.0.2").owner, true)).toThrow("inside a transaction");
+      expect(() => store.setPendingDetach(lease("10.0.0.2").owner, true)).toThrow("inside a transaction");
       expect(() => store.transaction((): void => store.transaction((): void => undefined))).toThrow("do not nest");
       // Usable afterwards.
       put(store, lease("10.0.0.2"));

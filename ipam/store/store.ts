@@ -67,8 +67,8 @@ export interface Store extends Disposable {
   /** Notes the pod's address of this range set, and forgets the oldest notes of all pods until `most` are left. */
   remember(place: PodPlace, rangeSet: number, ip: Ip, most: number): void;
   /** Attachments that the agent has yet to unwire and whose address another IPAM plugin keeps, oldest first. */
-  departures(): readonly Owner[];
-  setDeparture(owner: Owner, present: boolean): void;
+  pendingDetaches(): readonly Owner[];
+  setPendingDetach(owner: Owner, present: boolean): void;
 }
 
 /** Refuses a promise where the compiler can see it; the stores refuse the others. */

@@ -1,10 +1,12 @@
 import { CniCode, CniError } from "../errors.ts";
-import { limits } from "../limits.ts";
 import { printable } from "../printable.ts";
 import { Fields, show } from "../schema/json-fields.ts";
 import { type CniEnvironment, parseEnvironment, type Verb } from "./environment.ts";
 import { networkNameRule, wrongNetworkName } from "./names.ts";
 import { atLeast, type CniVersion, latestVersion, parseVersion, supportedVersions } from "./versions.ts";
+
+/** A network configuration is a few kB; 1 MiB leaves room for long `runtimeConfig` and `prevResult`. */
+export const maxStdinBytes = 1024 * 1024;
 
 /** Everything that a call gets from and gives to the process around it. */
 export interface PluginIo {
@@ -78,11 +80,11 @@ export function encodeError(error: CniError, cniVersion: string): string {
 
 async function readText(io: PluginIo): Promise<string> {
   const bytes = await io.readStdin();
-  if (bytes.length > limits.stdinBytes) {
+  if (bytes.length > maxStdinBytes) {
     throw new CniError(
       CniCode.decode,
       // Reading stops soon after the bound, so the whole length is not known.
-      `Cannot read the network configuration: it is longer than ${limits.stdinBytes} bytes, wanted no more than that`,
+      `Cannot read the network configuration: it is longer than ${maxStdinBytes} bytes, wanted no more than that`,
     );
   }
   return new TextDecoder().decode(bytes);

@@ -1,6 +1,15 @@
-import { limits } from "../limits.ts";
 import { paths } from "../os/paths.ts";
 import { show } from "../schema/json-fields.ts";
+
+/** A file's name, with room for a suffix. */
+const maxPluginTypeChars = 240;
+
+/** Linux: IFNAMSIZ less the final zero. */
+export const maxIfnameBytes = 15;
+
+/** Both go into one interface alias (256 bytes in the kernel) beside the interface name. */
+export const maxContainerIdChars = 128;
+export const maxNetworkNameChars = 80;
 
 /**
  * Names that end up in paths, interface aliases and the data base. Each check answers what is
@@ -11,9 +20,9 @@ const isAlnum = (code: number): boolean =>
   (code >= 48 && code <= 57) || (code >= 65 && code <= 90) || (code >= 97 && code <= 122);
 
 /** Specification 1.1.0, "Network configuration" and "Parameters": starts alphanumeric, then alphanumerics, `_`, `.`, `-`. */
-function wrongIdentifier(text: string, mostChars: number): string | undefined {
+function wrongIdentifier(text: string, maxChars: number): string | undefined {
   if (text === "") return "empty";
-  if (text.length > mostChars) return `${text.length} characters long`;
+  if (text.length > maxChars) return `${text.length} characters long`;
   if (!isAlnum(text.charCodeAt(0))) return show(text);
   for (let i = 1; i < text.length; i++) {
     const code = text.charCodeAt(i);
@@ -22,20 +31,20 @@ function wrongIdentifier(text: string, mostChars: number): string | undefined {
   return undefined;
 }
 
-const identifierRule = (mostChars: number): string =>
-  `1 to ${mostChars} characters: a letter or digit, then letters, digits, "_", "." or "-"`;
+const identifierRule = (maxChars: number): string =>
+  `1 to ${maxChars} characters: a letter or digit, then letters, digits, "_", "." or "-"`;
 
-export const containerIdRule = identifierRule(limits.containerIdChars);
-export const networkNameRule = identifierRule(limits.networkNameChars);
-export const ifnameRule = `1 to ${limits.ifnameBytes} bytes without "/", ":", "%", blanks or control characters, and neither "." nor ".."`;
-export const deviceNameRule = `an interface name of at most ${limits.ifnameBytes} letters, digits, "_", "." or "-"`;
-export const pluginTypeRule = `the name of an executable: 1 to ${limits.pluginTypeChars} printable ASCII characters without "/", "\\" or ":", and no dot or blank at its end`;
+export const containerIdRule = identifierRule(maxContainerIdChars);
+export const networkNameRule = identifierRule(maxNetworkNameChars);
+export const ifnameRule = `1 to ${maxIfnameBytes} bytes without "/", ":", "%", blanks or control characters, and neither "." nor ".."`;
+export const deviceNameRule = `an interface name of at most ${maxIfnameBytes} letters, digits, "_", "." or "-"`;
+export const pluginTypeRule = `the name of an executable: 1 to ${maxPluginTypeChars} printable ASCII characters without "/", "\\" or ":", and no dot or blank at its end`;
 
-export const wrongContainerId = (text: string): string | undefined => wrongIdentifier(text, limits.containerIdChars);
+export const wrongContainerId = (text: string): string | undefined => wrongIdentifier(text, maxContainerIdChars);
 
 /** It is the name of files and directories too: on Windows some of those are devices, and a dot at the end is dropped. */
 export function wrongNetworkName(text: string): string | undefined {
-  const problem = wrongIdentifier(text, limits.networkNameChars);
+  const problem = wrongIdentifier(text, maxNetworkNameChars);
   return problem ?? (paths.isFileName(text) ? undefined : `"${text}", which this system keeps for something else`);
 }
 
@@ -49,7 +58,7 @@ const cannotBeInIfname = (char: string): boolean =>
 export function wrongIfname(text: string): string | undefined {
   if (text === "") return "empty";
   const bytes = new TextEncoder().encode(text).length;
-  if (bytes > limits.ifnameBytes) return `${show(text)} of ${bytes} bytes`;
+  if (bytes > maxIfnameBytes) return `${show(text)} of ${bytes} bytes`;
   if (text === "." || text === ".." || [...text].some(cannotBeInIfname)) return show(text);
   return undefined;
 }
@@ -64,7 +73,7 @@ export const wrongDeviceName = (text: string): string | undefined =>
  */
 export function wrongPluginType(text: string): string | undefined {
   if (text === "") return "empty";
-  if (text.length > limits.pluginTypeChars) return `${text.length} characters long`;
+  if (text.length > maxPluginTypeChars) return `${text.length} characters long`;
   const last = text.at(-1);
   if (last === "." || last === " " || [...text].some(cannotBeInType)) return JSON.stringify(text);
   return undefined;

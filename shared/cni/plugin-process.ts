@@ -1,8 +1,7 @@
 import { CniCode, CniError } from "../errors.ts";
-import { limits } from "../limits.ts";
 import { isWindows } from "../os/platform.ts";
 import { reasonOf } from "../reason.ts";
-import { encodeError, type PluginIo } from "./dispatch.ts";
+import { encodeError, maxStdinBytes, type PluginIo } from "./dispatch.ts";
 import { readStdin } from "./stdin.linux.ts";
 import { latestVersion } from "./versions.ts";
 
@@ -38,7 +37,7 @@ function processIo(): PluginIo {
     env: process.env,
     readStdin: async () => {
       try {
-        return await (isWindows ? (await import("./stdin.windows.ts")).readStdin : readStdin)(limits.stdinBytes);
+        return await (isWindows ? (await import("./stdin.windows.ts")).readStdin : readStdin)(maxStdinBytes);
       } catch (cause) {
         throw ioFailure("read standard input", cause, "a pipe or file with the network configuration");
       }

@@ -1,13 +1,13 @@
 /**
- * Standard input up to its end, or until there is more of it than `mostBytes`. Only synchronous
+ * Standard input up to its end, or until there is more of it than `maxBytes`. Only synchronous
  * reads work on every kind of it there (anonymous pipes and plain files fail with the streams);
  * a closed one answers EISDIR or EOF and reads as empty.
  */
-export async function readStdin(mostBytes: number): Promise<Uint8Array> {
+export async function readStdin(maxBytes: number): Promise<Uint8Array> {
   const { readSync } = await import("node:fs");
   const parts: Uint8Array[] = [];
   let length = 0;
-  while (length <= mostBytes) {
+  while (length <= maxBytes) {
     const part = new Uint8Array(64 * 1024);
     const read = readPart(readSync, part);
     if (read === "again") continue;

@@ -189,3 +189,6 @@ export function sameIp(a: Ip, b: Ip): boolean {
 export function plus(ip: Ip, by: bigint): Ip {
   return { family: ip.family, value: ip.value + by };
 }
+
+/** The first address behind the subnet's own: the gateway of its pods where nothing else is configured, as in host-local. */
+export const gatewayIn = (subnet: Cidr): Ip => plus(firstOf(subnet), 1n);

@@ -1,3 +1,5 @@
+import { Backoff } from "../async/backoff.ts";
+
 /** An open file that can be locked, as this system does it. The lock is the kernel's, and ends with the process. */
 export interface LockFile {
   /** Without waiting; `false` where another process has the lock. */
@@ -6,8 +8,7 @@ export interface LockFile {
   close(): void;
 }
 
-const firstPauseMs = 1;
-const maxPauseMs = 20;
+const pauses = { firstMs: 1, longestMs: 20 };
 
 /**
  * Waits, without holding this process up, for a lock that others hold for moments.
@@ -15,9 +16,10 @@ const maxPauseMs = 20;
  */
 export async function waitForLock(file: LockFile, timeoutMs: number): Promise<boolean> {
   const deadline = performance.now() + timeoutMs;
-  for (let pauseMs = firstPauseMs; !file.tryLock(); pauseMs = Math.min(2 * pauseMs, maxPauseMs)) {
+  const backoff = new Backoff(pauses);
+  while (!file.tryLock()) {
     if (performance.now() > deadline) return false;
-    await Bun.sleep(pauseMs);
+    await Bun.sleep(backoff.next());
   }
   return true;
 }

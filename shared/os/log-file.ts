@@ -1,16 +1,21 @@
 import { closeSync, constants, fstatSync, openSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
-import { limits } from "../limits.ts";
 import { reasonOf } from "../reason.ts";
 import { openOwnFile } from "./plain-file.ts";
 
+/** A plugin's log file; as much again is kept from before. */
+export const maxLogFileBytes = 5 * 1024 * 1024;
+
+/** A process that rotates the log holds its lock for a millisecond; an older lock has lost its holder. */
+export const logLockMs = 10_000;
+
 /**
  * Appends one line to a log that many processes may write at once, and that takes up twice
- * `mostBytes`: a full one becomes `<file>.1`.
+ * `maxBytes`: a full one becomes `<file>.1`.
  * @returns what went wrong, for stderr
  */
-export function appendToLog(file: string, line: string, mostBytes: number = limits.logFileBytes): string | undefined {
+export function appendToLog(file: string, line: string, maxBytes: number = maxLogFileBytes): string | undefined {
   try {
-    if (append(file, line) >= mostBytes) rotate(file, mostBytes);
+    if (append(file, line) >= maxBytes) rotate(file, maxBytes);
     return undefined;
   } catch (caught) {
     const is = reasonOf(caught);
@@ -31,7 +36,7 @@ function append(file: string, line: string): number {
 }
 
 /** One process at a time: of two that saw the file full, the second would throw away what the first kept. */
-function rotate(file: string, mostBytes: number): void {
+function rotate(file: string, maxBytes: number): void {
   const lock = `${file}.lock`;
   let fd: number;
   try {
@@ -39,11 +44,11 @@ function rotate(file: string, mostBytes: number): void {
   } catch {
     // Somebody is at it, or was killed over it: then the next call finds no lock.
     const age = Date.now() - (statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
-    if (age > limits.logLockMs) rmSync(lock, { force: true });
+    if (age > logLockMs) rmSync(lock, { force: true });
     return;
   }
   try {
-    if (statSync(file).size >= mostBytes) renameSync(file, `${file}.1`);
+    if (statSync(file).size >= maxBytes) renameSync(file, `${file}.1`);
   } finally {
     closeSync(fd);
     rmSync(lock, { force: true });

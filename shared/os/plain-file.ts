@@ -1,5 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from "node:fs";
-import { letsOthersIn } from "./ownership.ts";
+import { letsOthersIn } from "./rights.ts";
 
 /**
  * Files at places where others may have put something before: a link that leads root's writes elsewhere, a pipe that
@@ -38,15 +38,15 @@ const notRegular = "it is no regular file";
 /**
  * The text of a file, whoever owns it and through links. Nothing but a file is opened: a pipe would hold the whole
  * process, and a device may do something for being opened.
- * @throws {Error} also where it is no file, or longer than `mostBytes`
+ * @throws {Error} also where it is no file, or longer than `maxBytes`
  */
-export function readSmallFile(path: string, mostBytes: number): string {
+export function readSmallFile(path: string, maxBytes: number): string {
   if (!statSync(path).isFile()) throw new Error(notRegular);
   const fd = openSync(path, constants.O_RDONLY | doNotWait);
   try {
     const stat = fstatSync(fd);
     if (!stat.isFile()) throw new Error(notRegular);
-    if (stat.size > mostBytes) throw new Error(`it is longer than ${mostBytes} bytes`);
+    if (stat.size > maxBytes) throw new Error(`it is longer than ${maxBytes} bytes`);
     const bytes = new Uint8Array(stat.size);
     let length = 0;
     for (let got = -1; got !== 0 && length < bytes.length; length += got)

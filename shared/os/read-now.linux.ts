@@ -1,5 +1,5 @@
 import { intAt, openLibrary } from "./native.linux.ts";
-import type { Ownership } from "./ownership.ts";
+import type { Ownership } from "./rights.ts";
 
 /**
  * Reading by the system's own calls, for what a plugin needs before it can do anything else: Bun's ways to read go
@@ -41,22 +41,22 @@ export function openReader(): (fd: number, into: Uint8Array) => number {
   return (fd, into) => c?.read(fd, into, into.length) ?? -1;
 }
 
-/** The file's first bytes, `mostBytes` or fewer; `undefined` where it cannot be read. For files that answer with one read: those of /proc. */
-export function readFileNow(path: string, mostBytes: number): Uint8Array | undefined {
+/** The file's first bytes, `maxBytes` or fewer; `undefined` where it cannot be read. For files that answer with one read: those of /proc. */
+export function readFileNow(path: string, maxBytes: number): Uint8Array | undefined {
   const c = calls();
-  if (c === undefined) return readByNode(path, mostBytes);
+  if (c === undefined) return readByNode(path, maxBytes);
   const fd = c.open(cString(path), readOnly);
   if (fd < 0) return undefined;
-  const bytes = new Uint8Array(mostBytes);
-  const length = c.read(fd, bytes, mostBytes);
+  const bytes = new Uint8Array(maxBytes);
+  const length = c.read(fd, bytes, maxBytes);
   c.close(fd);
   return length < 0 ? undefined : bytes.subarray(0, length);
 }
 
 /** Slower by a millisecond, and needs no JIT. */
-function readByNode(path: string, mostBytes: number): Uint8Array | undefined {
+function readByNode(path: string, maxBytes: number): Uint8Array | undefined {
   try {
-    return process.getBuiltinModule("node:fs").readFileSync(path).subarray(0, mostBytes);
+    return process.getBuiltinModule("node:fs").readFileSync(path).subarray(0, maxBytes);
   } catch {
     return undefined;
   }

@@ -1,4 +1,4 @@
-import { limits } from "../limits.ts";
+import { maxErrorChars } from "../errors.ts";
 import { brief, printable } from "../printable.ts";
 
 /** gRPC's status codes (grpc/grpc, doc/statuscodes.md): 17 and the numbers above it are not assigned. */
@@ -44,7 +44,7 @@ export class RpcError extends Error {
 
   constructor(grpcCode: GrpcCode, message: string, options: RpcErrorOptions = {}) {
     const cause = options.cause === undefined ? undefined : { cause: options.cause };
-    super(brief(printable(message), limits.errorChars), cause);
+    super(brief(printable(message), maxErrorChars), cause);
     this.grpcCode = grpcCode;
     this.absent = options.absent ?? false;
     this.unreachable = options.unreachable ?? this.absent;

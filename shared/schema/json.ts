@@ -1,14 +1,17 @@
-import { limits } from "../limits.ts";
+/** Brackets within brackets, in JSON from outside: a configuration has about ten. */
+const maxDepth = 256;
+
+/** A text of this length is harmless however deep it is nested: what walks it ends within a millisecond. */
+const shortChars = 16 * 1024;
 
 /**
  * As `JSON.parse`, for text that came from outside. The language reads what is nested a hundred thousand deep; whatever
  * then walks it, if only to quote it, runs for seconds and ends in a full stack.
- * @throws {SyntaxError} whose message continues a sentence, also for what is nested more than `limits.jsonDepth` deep
+ * @throws {SyntaxError} whose message continues a sentence, also for what is nested more than `maxDepth` deep
  */
 export function parseJson(text: string): unknown {
   // A short text cannot be nested so deeply that it matters: a plugin's configuration is not looked at twice.
-  if (text.length > limits.jsonShortChars && isTooDeep(text))
-    throw new SyntaxError(`it is nested more than ${limits.jsonDepth} deep`);
+  if (text.length > shortChars && isTooDeep(text)) throw new SyntaxError(`it is nested more than ${maxDepth} deep`);
   return JSON.parse(text);
 }
 
@@ -18,7 +21,7 @@ function isTooDeep(text: string): boolean {
     const code = text.charCodeAt(i);
     if (code === quote) i = endOfString(text, i);
     else if (code === openBracket || code === openBrace) {
-      if (++depth > limits.jsonDepth) return true;
+      if (++depth > maxDepth) return true;
     } else if (code === closeBracket || code === closeBrace) depth--;
   }
   return false;

@@ -103,8 +103,8 @@ describeWith("an agent that is stopped, killed, frozen, doubled", ["root", "nft"
     {
       using store = await home.store();
       store.release(ownerOf("released"), "releasing");
-      store.recordDeparture(ownerOf("departed"));
-      store.recordDeparture(ownerOf("never-was"));
+      store.recordPendingDetach(ownerOf("departed"));
+      store.recordPendingDetach(ownerOf("never-was"));
     }
     await home.start();
     expect(await home.containers()).toEqual(["stays"]);
@@ -275,7 +275,7 @@ describeWith("an agent that is stopped, killed, frozen, doubled", ["root", "nft"
     first.signal("SIGSTOP");
     {
       using store = await home.store();
-      store.recordDeparture(ownerOf("again"));
+      store.recordPendingDetach(ownerOf("again"));
     }
     const netns = await addPod("again2");
     const add = home.cmd("cmdAdd", "again", { netns, conf });
@@ -287,7 +287,7 @@ describeWith("an agent that is stopped, killed, frozen, doubled", ["root", "nft"
     const { interfaces } = await home.call(nodeService.listInterfaces, {});
     expect(interfaces[0]?.ownLease).toBe(false);
     using store = await home.store();
-    expect(store.departures()).toEqual([]);
+    expect(store.pendingDetaches()).toEqual([]);
   });
 
   test("peers 14: the runtime's file comes last, is left alone when it is right, and stays on stop", async () => {

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { connect, createServer, type Server } from "node:net";
 import { afterEach, beforeAll, describe, expect, test } from "vitest";
-import { departuresIn, leasesIn } from "./leases.ts";
+import { leasesIn, pendingDetachesIn } from "./leases.ts";
 import { compileExecutables, errorOf, resultOf, run, scratch, variables } from "./plugin.ts";
 import { obliging, obligingButAnswering, refusing, type ScriptedAgent, startScriptedAgent } from "./scripted-agent.ts";
 
@@ -234,7 +234,7 @@ describe("without an agent", () => {
     const { conf, path } = network("", { ipam: { type: "static", addresses: [{ address: "10.9.0.9/24" }] } });
     const stdin = { ...conf, cniVersion: "1.0.0", socket: `${path}/none.sock` };
     expect((await run({ env: variables("DEL"), stdin })).status).toBe(0);
-    expect(await departuresIn(path)).toEqual([{ network: "n", sandboxId: "c1", ifname: "eth0" }]);
+    expect(await pendingDetachesIn(path)).toEqual([{ network: "n", sandboxId: "c1", ifname: "eth0" }]);
   });
 });
 
@@ -273,7 +273,7 @@ describe("with an agent that accepts and never answers", () => {
     frozen.kill("SIGSTOP");
     expect(errorOf(await run({ env: variables("ADD"), stdin: { ...conf, socket } })).code).toBe(11);
     expect((await run({ env: variables("DEL"), stdin: { ...conf, socket } })).status).toBe(0);
-    expect(await departuresIn(dataDir)).toEqual([{ network: "n", sandboxId: "c1", ifname: "eth0" }]);
+    expect(await pendingDetachesIn(dataDir)).toEqual([{ network: "n", sandboxId: "c1", ifname: "eth0" }]);
   });
 });
 
@@ -318,7 +318,7 @@ describe("with something else behind the socket", () => {
     expect([11, 201]).toContain(failed.code);
     expect(failed.msg).toContain(socket);
     expect((await run({ env: variables("DEL"), stdin: { ...conf, socket } })).status).toBe(0);
-    expect(await departuresIn(dataDir)).toEqual([{ network: "n", sandboxId: "c1", ifname: "eth0" }]);
+    expect(await pendingDetachesIn(dataDir)).toEqual([{ network: "n", sandboxId: "c1", ifname: "eth0" }]);
   });
 });
 

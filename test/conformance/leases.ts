@@ -12,7 +12,7 @@ export async function leasesIn(dataDir: string) {
   }));
 }
 
-export async function departuresIn(dataDir: string): Promise<readonly Owner[]> {
+export async function pendingDetachesIn(dataDir: string): Promise<readonly Owner[]> {
   using allocator = await Allocator.open(dataDir);
-  return allocator.departures();
+  return allocator.pendingDetaches();
 }

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { beforeAll, expect, test } from "vitest";
-import { limits } from "../../shared/limits.ts";
+import { maxLogFileBytes } from "../../shared/os/log-file.ts";
 import { compileExecutables, errorOf, resultOf, run, scratch, variables } from "./plugin.ts";
 import { refusing, startScriptedAgent } from "./scripted-agent.ts";
 
@@ -84,7 +84,7 @@ test("a full log is rotated once by many at a time, and nothing of it is lost", 
   await using agent = await startScriptedAgent();
   const logFile = `${directory.path}/x.log`;
   const filler = `${JSON.stringify({ filler: "x".repeat(1000) })}\n`;
-  const lines = Math.ceil(limits.logFileBytes / filler.length);
+  const lines = Math.ceil(maxLogFileBytes / filler.length);
   writeFileSync(logFile, filler.repeat(lines));
   const stdin = confOf(agent.socket, { logFile });
   const count = 12;
@@ -103,7 +103,7 @@ test("peers 7: a lock that a killed process left behind does not stop rotation f
   using directory = scratch();
   await using agent = await startScriptedAgent();
   const logFile = `${directory.path}/x.log`;
-  writeFileSync(logFile, "x".repeat(limits.logFileBytes));
+  writeFileSync(logFile, "x".repeat(maxLogFileBytes));
   writeFileSync(`${logFile}.lock`, "");
   utimesSync(`${logFile}.lock`, new Date(0), new Date(0));
   const stdin = confOf(agent.socket, { logFile });

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from "vitest";
-import { departuresIn, leasesIn } from "./leases.ts";
+import { leasesIn, pendingDetachesIn } from "./leases.ts";
 import { compileExecutables, errorOf, resultOf, run, scratch, variables } from "./plugin.ts";
 import { refusing, startScriptedAgent } from "./scripted-agent.ts";
 
@@ -142,7 +142,7 @@ test("section 2 DEL: one that an ADD has overtaken fails, and leaves the new lif
   agent.follow(refusing(104, "It has been added again"));
   expect(errorOf(await run({ env: variables("DEL"), stdin: conf }))).toMatchObject({ code: 104 });
   expect((await leasesIn(directory.path)).map(({ state }) => state)).toEqual(["allocated"]);
-  expect(await departuresIn(directory.path)).toEqual([]);
+  expect(await pendingDetachesIn(directory.path)).toEqual([]);
 });
 
 test("section 2 DEL: where the lease cannot be given up it fails, in words that make the runtime come again", async () => {

@@ -88,7 +88,7 @@ export class PluginNode implements Disposable {
     using allocator = await Allocator.openExisting(this.dataDir);
     if (allocator === undefined) return [];
     const leases = allocator.list().map(({ owner, state }) => `${owner.sandboxId}: ${state}`);
-    return [...leases, ...allocator.departures().map(({ sandboxId }) => `${sandboxId}: departing`)];
+    return [...leases, ...allocator.pendingDetaches().map(({ sandboxId }) => `${sandboxId}: departing`)];
   }
 
   /** Puts another IPAM plugin into CNI_PATH: a shell script, which notes its calls. */

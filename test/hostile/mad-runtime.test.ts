@@ -1,7 +1,8 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { limits } from "../../shared/limits.ts";
+import { maxDelegateLogBytes } from "../../cni/delegate.ts";
+import { maxStdinBytes } from "../../shared/cni/dispatch.ts";
 import { nodeService } from "../../shared/proto/services.ts";
 import {
   compileExecutables,
@@ -50,7 +51,7 @@ describeWith("a runtime that asks for too much", ["root", "linux"], () => {
     run({ env: variables(verb, { CNI_NETNS: pod.path, ...env }), stdin: conf(more) });
   /** So many characters that the whole is just as long as it may be. */
   const padding = (more: object, over = 0): string =>
-    "x".repeat(limits.stdinBytes - JSON.stringify(conf({ ...more, padding: "" })).length + over);
+    "x".repeat(maxStdinBytes - JSON.stringify(conf({ ...more, padding: "" })).length + over);
 
   test("configurations as long as they may be work in every verb, and one byte more is refused", async () => {
     const gc = { "cni.dev/valid-attachments": [] };
@@ -95,7 +96,7 @@ describeWith("a runtime that asks for too much", ["root", "linux"], () => {
   ])("%s: an answer, and the agent serves the next call as ever", async (_, more) => {
     const ended = await call("ADD", more, { CNI_CONTAINERID: "many" });
     if (ended.status !== 0) expect(errorOf(ended).code).not.toBe(100);
-    expect(ended.stdout.length).toBeLessThan(2 * limits.stdinBytes);
+    expect(ended.stdout.length).toBeLessThan(2 * maxStdinBytes);
     resultOf(await call("DEL", {}, { CNI_CONTAINERID: "many" }));
     resultOf(await call("STATUS"));
   });
@@ -155,7 +156,7 @@ describeWith("a runtime that asks for too much", ["root", "linux"], () => {
       const ended = await call("ADD", more, { CNI_PATH: bin, CNI_CONTAINERID: `mad${i}` });
       const wanted = { code: 11, msg: expect.stringContaining("it has not ended after 700 ms") };
       expect(errorOf(ended), what).toMatchObject(wanted);
-      expect(ended.stdout.length + ended.stderr.length, what).toBeLessThan(10 * limits.delegateLogBytes);
+      expect(ended.stdout.length + ended.stderr.length, what).toBeLessThan(10 * maxDelegateLogBytes);
       // Of its ADD, and of the DEL that undoes it.
       const left = existsSync(join(bin, "child")) ? readFileSync(join(bin, "child"), "utf8").trim().split("\n") : [];
       for (const pid of left) process.kill(Number(pid), "SIGKILL");

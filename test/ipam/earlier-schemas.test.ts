@@ -50,7 +50,7 @@ describe.each(schemas)("a database of schema %i", (schema) => {
       bootId: "11111111-2222-3333-4444-555555555555",
       generation: 1,
     });
-    expect(allocator?.departures()).toEqual([{ network: "delegated", sandboxId: "sandbox-f", ifname: "eth0" }]);
+    expect(allocator?.pendingDetaches()).toEqual([{ network: "delegated", sandboxId: "sandbox-f", ifname: "eth0" }]);
     expect(versionOf(data.path)).toEqual({ user_version: migrations.length });
     // The turn goes on from the address that was given last.
     const { ips } = await mustSucceed(ipamCall("ADD", "new", conf(data.path)));

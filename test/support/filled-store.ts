@@ -1,7 +1,8 @@
 import { DatabaseSync } from "node:sqlite";
 import { Allocator } from "../../ipam/mod.ts";
 import { keyOf, keyOfNumber, numberOf } from "../../ipam/store/address-key.ts";
-import { type Cidr, firstOf, plus } from "../../shared/net/ip.ts";
+import type { Cidr } from "../../shared/net/ip.ts";
+import { gatewayIn } from "../../shared/net/ip.ts";
 import { random } from "./random.ts";
 
 /** How full a pool is and how its leases lie in it. */
@@ -47,7 +48,7 @@ export const standingId = (index: number): string =>
 function insertLeases(db: DatabaseSync, { network, subnet, coolingSinceMs }: Filling, offsets: Iterable<bigint>): void {
   const addLease = db.prepare(`INSERT INTO lease VALUES (${Array(16).fill("?").join(", ")})`);
   const addRun = db.prepare("INSERT INTO taken VALUES (?, ?, ?)");
-  const gateway = plus(firstOf(subnet), 1n);
+  const gateway = gatewayIn(subnet);
   const base = numberOf(gateway) + 1n;
   const [prefix, gatewayKey] = [subnet.prefix, keyOf(gateway)];
   const [uid, boot] = ["3f2c1a90-6a7b-4c11-9e55-0d2f7a6b8c44", "7d9f4c0e-58c4-4c39-9f0e-0b6d2f6f2d11"];

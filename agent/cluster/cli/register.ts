@@ -1,6 +1,6 @@
 import { formatCidr, type Ip, parseIp } from "../../../shared/net/ip.ts";
+import { interfaceMac, macRule } from "../../../shared/net/mac.ts";
 import { nodeAddressRule, parseNodeAddress } from "../../../shared/net/node-address.ts";
-import { interfaceMac, macRule } from "../../../shared/net/parse-mac.ts";
 import { defineCommand } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { formatJson, printable } from "../../../shared/terminal/printable.ts";

@@ -1,7 +1,7 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { type Cidr, firstOf, formatCidr, formatIp, type Ip, parseCidr } from "../../../shared/net/ip.ts";
+import { interfaceMac, macRule } from "../../../shared/net/mac.ts";
 import { isNodeAddress, nodeAddressRule, parseNodeAddress } from "../../../shared/net/node-address.ts";
-import { interfaceMac, macRule } from "../../../shared/net/parse-mac.ts";
 import { Fields } from "../../../shared/schema/json-fields.ts";
 import type { ClusterNetwork } from "../../config/cluster-network.ts";
 import { nodeNameRule, wrongNodeName } from "../../config/node-name.ts";

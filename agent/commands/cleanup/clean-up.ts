@@ -63,12 +63,13 @@ async function endLeases(dataDir: string, networks: readonly string[]): Promise<
     for (const network of networks)
       for (const page of allocator.pages(network))
         for (const lease of page) {
-          if (lease.state === "releasing") ended += Number(allocator.settle(lease));
+          if (lease.state === "releasing") ended += Number(allocator.finishRelease(lease));
           // All that the owner has: an interface stood on these leases together.
-          else if (lease.state === "allocated" && allocator.isWired(lease))
+          else if (lease.state === "allocated" && allocator.hasInterface(lease))
             ended += allocator.release(lease.owner, "cooling").length;
         }
-    for (const owner of allocator.departures()) if (networks.includes(owner.network)) allocator.forgetDeparture(owner);
+    for (const owner of allocator.pendingDetaches())
+      if (networks.includes(owner.network)) allocator.forgetPendingDetach(owner);
     return ended === 0 ? [] : [{ step, what: `${counted(ended, "lease")} of pods`, did: "undone" }];
   } catch (caught) {
     return [{ step, what: "leases of pods", did: "failed", problem: CniError.from(caught).message }];

@@ -1,5 +1,4 @@
-import { isWindows } from "../../../shared/os/platform.ts";
-import { hasSystemd } from "../../../shared/os/systemd.ts";
+import { hasSystemd, isWindows } from "../../../shared/os/platform.ts";
 import type { RegistryTrouble } from "../../../shared/proto/pipette-messages.ts";
 import { version } from "../../../shared/version.ts";
 import { isMissingPlugin } from "../../conflist/listed-plugins.ts";

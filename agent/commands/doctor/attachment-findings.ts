@@ -1,4 +1,4 @@
-import { ofAnotherBoot } from "../../../ipam/mod.ts";
+import { isStaleLease } from "../../../ipam/mod.ts";
 import { limits } from "../../../shared/limits.ts";
 import { contains, formatIp } from "../../../shared/net/ip.ts";
 import type { Finding } from "./finding.ts";
@@ -137,7 +137,7 @@ export function withoutInterface(snapshot: NodeSnapshot, { owner, leases }: Atta
     what: `${nameOf(owner)} holds ${addresses.join(", ")} and has no interface`,
     evidence: leases.map(({ generation }) => generation).join(" "),
   };
-  if (leases.every((lease) => ofAnotherBoot(lease, snapshot.bootId)))
+  if (leases.every((lease) => isStaleLease(lease, snapshot.bootId)))
     return {
       ...common,
       severity: "note",

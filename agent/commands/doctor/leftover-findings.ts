@@ -1,6 +1,6 @@
 import { lstatSync, readdirSync, type Stats } from "node:fs";
 import { basename, join } from "node:path";
-import { limits } from "../../../shared/limits.ts";
+import { logLockMs } from "../../../shared/os/log-file.ts";
 import { isWindows } from "../../../shared/os/platform.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import { type OpenSecret, openSecrets } from "../../config/secret-files.ts";
@@ -85,7 +85,7 @@ const secret = ({ path, what }: OpenSecret): Finding => ({
 const staleLocks = (paths: readonly string[], nowMs: number): readonly string[] =>
   paths.filter((path) => {
     const stat = path.endsWith(".log.lock") ? statOf(path) : undefined;
-    return stat?.isFile() === true && nowMs - stat.mtimeMs > limits.logLockMs;
+    return stat?.isFile() === true && nowMs - stat.mtimeMs > logLockMs;
   });
 
 const left = (path: string, code: "stale-lock" | "stray-file", why: string): Finding => ({

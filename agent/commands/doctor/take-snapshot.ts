@@ -56,7 +56,7 @@ async function lookAtLeases(
     if (snapshot === undefined) return { leases: [], departures: [] };
     // Those that cool have nothing that they could agree with, and there may be very many.
     const leases = Iterator.from(snapshot.leases()).filter(({ state }) => state !== "cooling");
-    return { leases: [...leases], departures: snapshot.departures().map(({ owner }) => owner) };
+    return { leases: [...leases], departures: snapshot.pendingDetaches().map(({ owner }) => owner) };
   } catch (caught) {
     if (caught instanceof CniError) return { leases: undefined, departures: [], problem: caught.message };
     throw caught;

@@ -1,3 +1,4 @@
+import { sameOwner } from "../../../shared/cni/owner-key.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { type Ip, ipOf, sameIp } from "../../../shared/net/ip.ts";
@@ -12,7 +13,6 @@ import {
   type NetlinkSocket,
 } from "../../protocols/netlink/mod.ts";
 import { linkLocalOf } from "../addresses.ts";
-import { sameOwner } from "../linux/names.ts";
 import { absentRuleset, presentElements } from "../linux/present-pods.ts";
 import { installRuleset, missingFromRuleset } from "../linux/rule-keeper.ts";
 import { elementName, lackingElements, putElements, standingElements, takeElements } from "../linux/set-elements.ts";

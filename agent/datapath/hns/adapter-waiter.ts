@@ -1,9 +1,9 @@
 import { Backoff } from "../../../shared/async/backoff.ts";
+import { ownerKey } from "../../../shared/cni/owner-key.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import type { PodPort } from "../ovs/mod.ts";
-import { ownerParts } from "../owner-names.ts";
 
 export interface AdapterWaiterOptions {
   /** Which of these ports' adapters have come, with their MTU set. */
@@ -25,8 +25,6 @@ interface Waiting {
   readonly pod: PodPort;
   readonly sinceMs: number;
 }
-
-const keyOf = (owner: Owner): string => ownerParts(owner).join("\n");
 
 /**
  * Waits for pods' adapters, which come when their first container starts, long after the ADD. One look asks for all.
@@ -52,14 +50,14 @@ export class AdapterWaiter implements Disposable {
 
   /** Begins to wait, or goes on. */
   expect(pod: PodPort): void {
-    this.#waiting.set(keyOf(pod.owner), { pod, sinceMs: performance.now() });
+    this.#waiting.set(ownerKey(pod.owner), { pod, sinceMs: performance.now() });
     this.#backoff.reset();
     this.#schedule();
   }
 
   /** The pod is to go: once this is done, nothing is connected any more. */
   async forget(owner: Owner): Promise<void> {
-    const key = keyOf(owner);
+    const key = ownerKey(owner);
     this.#waiting.delete(key);
     if (this.#connecting?.key === key) await this.#connecting.done;
   }

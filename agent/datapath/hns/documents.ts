@@ -1,14 +1,11 @@
 import type { CniResult } from "../../../shared/cni/types.ts";
-import { type Cidr, firstOf, formatCidr, formatIp, type Ip, plus } from "../../../shared/net/ip.ts";
+import { formatCidr, formatIp, gatewayIn, type Ip } from "../../../shared/net/ip.ts";
 import type { HcnDocument } from "../../protocols/hcn/mod.ts";
 import type { PortMapping } from "../datapath.ts";
 import { gatewayOf } from "../routes.ts";
 import type { HnsNetwork, NodeAdapter } from "./options.ts";
 
 const SchemaVersion = { Major: 2, Minor: 0 };
-
-/** The first address of the subnet. */
-export const networkGateway = (subnet: Cidr): Ip => plus(firstOf(subnet), 1n);
 
 /**
  * A network of type Transparent, in V1: of this type its fields are the ones that are known to work
@@ -20,7 +17,7 @@ export function transparentNetwork({ hns, subnet }: HnsNetwork, adapter: NodeAda
     Type: hns.type,
     NetworkAdapterName: adapter.alias,
     SourceMac: adapter.mac.toLowerCase().replaceAll("-", ":"),
-    Subnets: [{ AddressPrefix: formatCidr(subnet), GatewayAddress: formatIp(networkGateway(subnet)) }],
+    Subnets: [{ AddressPrefix: formatCidr(subnet), GatewayAddress: formatIp(gatewayIn(subnet)) }],
     ManagementIP: `${formatIp(hns.nodeAddress)}/${adapter.prefixLength}`,
   };
 }
@@ -31,7 +28,7 @@ const nonPersistent = 8;
 /** A network of type L2Bridge or Overlay, in V2. */
 export function switchedNetwork({ hns, subnet }: HnsNetwork, adapter: NodeAdapter): HcnDocument {
   const vsid = hns.vsid === undefined ? {} : { Policies: [{ Type: "VSID", Settings: { IsolationId: hns.vsid } }] };
-  const defaultRoute = { NextHop: formatIp(networkGateway(subnet)), DestinationPrefix: "0.0.0.0/0" };
+  const defaultRoute = { NextHop: formatIp(gatewayIn(subnet)), DestinationPrefix: "0.0.0.0/0" };
   return {
     Name: hns.network,
     Type: hns.type,

@@ -1,9 +1,8 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Logger } from "../../../shared/log.ts";
-import { type Cidr, formatCidr, formatIp, hostBlock, parseCidr } from "../../../shared/net/ip.ts";
+import { type Cidr, formatCidr, formatIp, gatewayIn, hostBlock, parseCidr } from "../../../shared/net/ip.ts";
 import type { HostNetwork } from "../ovs/mod.ts";
 import type { NodeRoute, RefusedRoute } from "../routes.ts";
-import { networkGateway } from "./documents.ts";
 import type { HnsNetwork, NodeSide } from "./options.ts";
 import {
   type GatewayPort,
@@ -140,7 +139,7 @@ function settingsOf(network: HnsNetwork, dataDir: string, gatewayPort?: GatewayP
     dataDir,
     nodeAddress: hns.nodeAddress,
     podSubnet: subnet,
-    gateway: networkGateway(subnet),
+    gateway: gatewayIn(subnet),
     gatewayInterface: gatewayInterfaceOf(network),
     ...(gatewayPort === undefined ? {} : { gatewayPort }),
     bridgeName: bridge,

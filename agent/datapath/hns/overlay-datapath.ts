@@ -1,9 +1,9 @@
+import { ownerKey } from "../../../shared/cni/owner-key.ts";
 import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { type Cidr, formatIp, type Ip } from "../../../shared/net/ip.ts";
 import type { Attached, AttachRequest, DataPath, Missing, Problem } from "../datapath.ts";
 import type { ConnectedPod, OverlayNode, PodPort } from "../ovs/mod.ts";
-import { ownerParts } from "../owner-names.ts";
 import type { AdapterWaiter } from "./adapter-waiter.ts";
 
 export interface OverlayDataPathOptions {
@@ -46,8 +46,8 @@ export class OverlayDataPath implements DataPath {
       this.#standing = { node, waiter: waiterOn(node) };
     }
     const { node, waiter } = this.#standing;
-    const endpoints = new Set((await hns.list()).map(({ owner }) => keyOf(owner)));
-    await node.start(({ owner }) => endpoints.has(keyOf(owner)));
+    const endpoints = new Set((await hns.list()).map(({ owner }) => ownerKey(owner)));
+    await node.start(({ owner }) => endpoints.has(ownerKey(owner)));
     for (const pod of await node.pods()) if (pod.type === undefined) waiter.expect(pod);
   }
 
@@ -117,8 +117,8 @@ export class OverlayDataPath implements DataPath {
   async list(): Promise<readonly Attached[]> {
     const { node } = this.#requireStanding("list the pods");
     const endpoints = await this.#options.hns.list();
-    const known = new Set(endpoints.map(({ owner }) => keyOf(owner)));
-    const alone = (await node.pods()).filter(({ owner }) => !known.has(keyOf(owner)));
+    const known = new Set(endpoints.map(({ owner }) => ownerKey(owner)));
+    const alone = (await node.pods()).filter(({ owner }) => !known.has(ownerKey(owner)));
     return [...endpoints, ...alone.map(({ owner, port, ownLease }) => ({ owner, ownLease, hostIfname: port }))];
   }
 
@@ -155,10 +155,8 @@ export class OverlayDataPath implements DataPath {
   }
 }
 
-const keyOf = (owner: Owner): string => ownerParts(owner).join("\n");
-
 const portOf = (owner: Owner, pods: readonly ConnectedPod[]): ConnectedPod | undefined =>
-  pods.find((pod) => keyOf(pod.owner) === keyOf(owner));
+  pods.find((pod) => ownerKey(pod.owner) === ownerKey(owner));
 
 const refused = (action: string, is: string, wanted: string): CniError =>
   new CniError(CniCode.interfaceFailure, `Cannot ${action}: ${is}, wanted ${wanted}`);

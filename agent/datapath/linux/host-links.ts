@@ -1,3 +1,4 @@
+import { sameOwner } from "../../../shared/cni/owner-key.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { reasonOf } from "../../../shared/reason.ts";
@@ -16,7 +17,7 @@ import {
   readLink,
   setLink,
 } from "../../protocols/netlink/mod.ts";
-import { ownerAltName, parseAlias, sameOwner } from "./names.ts";
+import { ownerAltName, parseAlias } from "./names.ts";
 
 /**
  * Interface groups that say in which state an interface of ours is. They outlive the agent: what a killed one

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { limits } from "../../../shared/limits.ts";
+import { maxContainerIdChars, maxIfnameBytes, maxNetworkNameChars } from "../../../shared/cni/names.ts";
 import { hostIfname } from "../owner-names.ts";
 import { aliasBytes, formatAlias, hostMac, longestAlias, ownerAltName, parseAlias, podMac } from "./names.ts";
 
@@ -17,7 +17,7 @@ test.each([
 ])('a pod "%s" gets a readable, safe name of 15 bytes at most', (name, expected) => {
   const ifname = hostIfname(owner, pod(name));
   expect(ifname).toMatch(expected);
-  expect(ifname.length).toBeLessThanOrEqual(limits.ifnameBytes);
+  expect(ifname.length).toBeLessThanOrEqual(maxIfnameBytes);
 });
 
 test("names are stable, and differ with every part of what they are made of", () => {
@@ -54,9 +54,9 @@ test("the alias says whose an interface is, and fits with the longest names", ()
   }
   const longest = formatAlias({
     owner: {
-      network: "n".repeat(limits.networkNameChars),
-      sandboxId: "s".repeat(limits.containerIdChars),
-      ifname: "i".repeat(limits.ifnameBytes),
+      network: "n".repeat(maxNetworkNameChars),
+      sandboxId: "s".repeat(maxContainerIdChars),
+      ifname: "i".repeat(maxIfnameBytes),
     },
     ownLease: false,
   });

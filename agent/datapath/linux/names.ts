@@ -1,5 +1,5 @@
+import { maxContainerIdChars, maxIfnameBytes, maxNetworkNameChars } from "../../../shared/cni/names.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
-import { limits } from "../../../shared/limits.ts";
 import { type Cidr, formatCidr } from "../../../shared/net/ip.ts";
 import { digest, ownerParts } from "../owner-names.ts";
 
@@ -53,7 +53,7 @@ export function formatAlias({ owner, ownLease }: Alias): string {
 
 /** The longest alias that `formatAlias` makes out of names within their limits. */
 export const longestAlias =
-  mark.length + otherWord.length + limits.networkNameChars + limits.containerIdChars + limits.ifnameBytes + 4;
+  mark.length + otherWord.length + maxNetworkNameChars + maxContainerIdChars + maxIfnameBytes + 4;
 
 /** `undefined` where the text is not one of ours. */
 export function parseAlias(text: string): Alias | undefined {
@@ -61,8 +61,4 @@ export function parseAlias(text: string): Alias | undefined {
   if (first !== mark || rest.length > 0 || !network || !sandboxId || !ifname) return undefined;
   if (lease !== ownWord && lease !== otherWord) return undefined;
   return { owner: { network, sandboxId, ifname }, ownLease: lease === ownWord };
-}
-
-export function sameOwner(a: Owner, b: Owner): boolean {
-  return a.network === b.network && a.sandboxId === b.sandboxId && a.ifname === b.ifname;
 }

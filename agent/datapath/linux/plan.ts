@@ -1,7 +1,7 @@
 import type { CniInterface, CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { type Cidr, contains, type Ip } from "../../../shared/net/ip.ts";
-import { parseMac } from "../../../shared/net/mac.ts";
+import { interfaceMac, parseMac } from "../../../shared/net/mac.ts";
 import type { AttachRequest } from "../datapath.ts";
 import { hostIfname } from "../owner-names.ts";
 import { formatAlias, hostMac, ownerAltName, podMac } from "./names.ts";
@@ -54,9 +54,8 @@ export function planOf(network: PodNetwork, request: AttachRequest): Plan {
 }
 
 function requestedMac(text: string): Uint8Array {
-  const mac = parseMac(text);
-  const first = mac?.[0];
-  if (mac !== undefined && first !== undefined && (first & 1) === 0 && mac.some((byte) => byte !== 0)) return mac;
+  const mac = parseMac(interfaceMac(text) ?? "");
+  if (mac !== undefined) return mac;
   throw new CniError(
     CniCode.invalidConfig,
     `Cannot use the hardware address "${text}": it is not one of a single interface, wanted six bytes such as "02:00:5e:10:00:01"`,

@@ -1,11 +1,11 @@
-import { bitsOf, type Cidr, type Ip } from "../../../shared/net/ip.ts";
+import { bitsOf, type Cidr, gatewayIn, type Ip } from "../../../shared/net/ip.ts";
 import { addressOnLink } from "../../cluster/address-on-link.ts";
 import type { ClusterNode } from "../../cluster/node-registry.ts";
 import type { NodeRoute } from "../routes.ts";
 import type { OvsNodeOptions } from "./options.ts";
 import type { PodPort } from "./overlay-node.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
-import { gatewayAddressOf, virtualAddress, wayTo } from "./pipeline/mod.ts";
+import { virtualAddress, wayTo } from "./pipeline/mod.ts";
 import { virtualMac } from "./pipeline/registers.ts";
 
 /** Everything that the node's own packets have to be told the way to. */
@@ -34,7 +34,7 @@ function routeTo(
   if (way === undefined) return undefined;
   // ARP for the other's gateway is answered by the switch; for IPv6 it is declared.
   const mac = dst.ip.family === 6 ? { mac: virtualMac } : {};
-  if (way.t === "tunnel") return { dst, via: gatewayAddressOf(dst), by: "gateway", ...mac };
+  if (way.t === "tunnel") return { dst, via: gatewayIn(dst), by: "gateway", ...mac };
   const via = addressOnLink(context.nodeAddresses, node, dst.ip.family);
   // Behind a router: the underlay knows the way, or nobody does.
   return via === undefined ? undefined : { dst, via, by: "transport" };

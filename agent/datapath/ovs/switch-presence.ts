@@ -1,7 +1,6 @@
 import { withTimeout } from "../../../shared/async/with-timeout.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { isWindows } from "../../../shared/os/platform.ts";
-import { hasSystemd } from "../../../shared/os/systemd.ts";
+import { hasSystemd, isWindows } from "../../../shared/os/platform.ts";
 import { OpenFlowError } from "../../protocols/openflow/mod.ts";
 import { OvsdbCode, OvsdbError } from "../../protocols/ovsdb/mod.ts";
 

@@ -1,5 +1,5 @@
 import { write } from "node:fs";
-import { limits } from "../../../shared/limits.ts";
+import { maxIfnameBytes } from "../../../shared/cni/names.ts";
 import { Flag, MessageType } from "./constants.ts";
 import { Errno } from "./errno.ts";
 import { type Libc, pinned } from "./libc.ts";
@@ -236,7 +236,7 @@ export class NetlinkSocket implements Disposable {
   #ethtool(ifname: string, command: number, action: string): void {
     const { ifreq, ethtool } = this.#buffers;
     ifreq.bytes.fill(0);
-    new TextEncoder().encodeInto(ifname, ifreq.bytes.subarray(0, limits.ifnameBytes));
+    new TextEncoder().encodeInto(ifname, ifreq.bytes.subarray(0, maxIfnameBytes));
     new DataView(ifreq.bytes.buffer).setBigUint64(ifreqDataAt, BigInt(ethtool.address), true);
     new DataView(ethtool.bytes.buffer).setUint32(0, command, true);
     new DataView(ethtool.bytes.buffer).setUint32(4, 0, true);

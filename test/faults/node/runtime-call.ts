@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { storeLockMs } from "../../../ipam/store/sqlite-errors.ts";
 import { limits } from "../../../shared/limits.ts";
 import type { CniEnded } from "../../support/cni-call.ts";
 import type { StressOutcome, StressPod, StressVerb } from "./stress-node.ts";
@@ -101,7 +102,7 @@ export function deadlinesOf(plugin: {
   readonly delTimeoutMs?: number;
 }): Readonly<Record<StressVerb, number>> {
   const { addTimeoutMs = limits.addTimeoutMs, delTimeoutMs = limits.delTimeoutMs } = plugin;
-  const rest = limits.storeLockMs + processMs;
+  const rest = storeLockMs + processMs;
   return {
     ADD: addTimeoutMs + rest,
     CHECK: addTimeoutMs + rest,

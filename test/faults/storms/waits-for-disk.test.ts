@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { beforeAll, expect, test } from "vitest";
-import { limits } from "../../../shared/limits.ts";
+import { storeLockMs } from "../../../ipam/store/sqlite-errors.ts";
 import { leasesIn } from "../../conformance/leases.ts";
 import { compileExecutables, executables, scratch, variables } from "../../conformance/plugin.ts";
 import { ipamCall, mustSucceed } from "../../ipam/ipam-call.ts";
@@ -48,7 +48,7 @@ describeWith("a plugin that uses the database without an agent", ["linux", "stra
       env: variables("DEL"),
       conf: { ...conf, type: "pipette", socket: join(data.path, "nobody.sock"), dataDir: data.path },
     });
-    await Bun.sleep(limits.storeLockMs + 1_500);
+    await Bun.sleep(storeLockMs + 1_500);
     holder.exec("ROLLBACK");
     expect(await ending).toMatchObject({ status: 0, stdout: "" });
     expect((await leasesIn(data.path)).map(({ state }) => state)).toEqual(["releasing"]);

@@ -1,7 +1,7 @@
+import { isWorkload, requireNetns } from "../../../cni/call.ts";
 import { previousResult } from "../../../cni/chain.ts";
-import { parseDelegateResult } from "../../../cni/delegate-result.ts";
+import { parseDelegateResult } from "../../../cni/delegate.ts";
 import { parseNetConf, parseNetConfLeniently } from "../../../cni/net-conf.ts";
-import { isWorkload, requireNetns } from "../../../cni/netns.ts";
 import { allocatorInMemory, ownerOf } from "../../../ipam/allocate/allocator-in-memory.ts";
 import { dataDirOf, parseAnyRanges, parseIpamConfig } from "../../../ipam/config/ipam-config.ts";
 import { parseArgs, podOf } from "../../../shared/cni/args.ts";

@@ -6,7 +6,7 @@ export { baseFlows } from "./base.ts";
 export { Priority, step } from "./build.ts";
 export { rememberSource } from "./connections.ts";
 export { newConnectionMeter } from "./new-connections.ts";
-export { gatewayAddressOf, peerFlows, wayTo } from "./peer.ts";
+export { peerFlows, wayTo } from "./peer.ts";
 export { podFlows } from "./pod.ts";
 export { markSnat, virtualAddress } from "./snat.ts";
 export { packetsOf } from "./tunnel.ts";

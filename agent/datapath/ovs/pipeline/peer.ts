@@ -1,4 +1,4 @@
-import { type Cidr, firstOf, type Ip, plus } from "../../../../shared/net/ip.ts";
+import { type Cidr, gatewayIn, type Ip } from "../../../../shared/net/ip.ts";
 import { addressOnLink } from "../../../cluster/address-on-link.ts";
 import type { ClusterNode } from "../../../cluster/node-registry.ts";
 import { type Action, type Flow, load, match, move, setField } from "../../../protocols/openflow/mod.ts";
@@ -10,9 +10,6 @@ import type { TableName } from "./tables.ts";
 import { strangerFlow } from "./tenants.ts";
 import { tunnelKey } from "./tunnel.ts";
 import { type ReachableByUplink, uplinkPeerFlows, uplinkTo } from "./uplink.ts";
-
-/** The first address of a node's subnet. */
-export const gatewayAddressOf = (subnet: Cidr): Ip => plus(firstOf(subnet), 1n);
 
 /** The ways to another node: by tunnel, by this node's kernel, or from the uplink straight to the other's. */
 type Way =
@@ -60,7 +57,7 @@ function subnetFlows(context: PipelineContext, subnet: Cidr, way: Way | undefine
   const forward = step("L3Forwarding", Priority.normal, inside, actions, next);
   if (family === 6) return [forward];
   // The node's kernel asks, as its route to the subnet leads over the other's gateway.
-  const gateway = gatewayAddressOf(subnet);
+  const gateway = gatewayIn(subnet);
   const asked = match().protocol("arp").set("arp_op", 1).set("arp_tpa", gateway);
   return [forward, step("ARPResponder", Priority.normal, asked, answerArp(gateway))];
 }

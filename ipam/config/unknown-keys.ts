@@ -1,9 +1,11 @@
 import { CniError } from "../../shared/errors.ts";
-import { type Fields, isObject } from "../../shared/schema/json-fields.ts";
+import { paths } from "../../shared/os/paths.ts";
+import { Fields, isObject } from "../../shared/schema/json-fields.ts";
 import { nearest } from "../../shared/schema/near.ts";
+import { readTrusted } from "./settings-file.ts";
 
 /** A key that nobody reads: host-local passes it over, and so does an ADD. */
-export interface StrangeKey {
+export interface UnknownKey {
   /** Its whole path: `ipam.ranges[0][0].exlude`. */
   readonly path: string;
   /** What it may have been meant as. */
@@ -30,27 +32,27 @@ export const sectionKeys = [
 ] as const;
 
 /** More say nothing more. */
-const mostKeys = 20;
+const maxKeys = 20;
 
 /** Of a plugin's configuration: in its `ipam` section, whatever else is wrong with that. */
-export function strangeKeys(conf: Fields): readonly StrangeKey[] {
+export function unknownKeys(conf: Fields): readonly UnknownKey[] {
   const ipam = conf.get("ipam");
-  return isObject(ipam) ? strangeKeysIn(conf.at(ipam, conf.pathOf("ipam"))) : [];
+  return isObject(ipam) ? unknownKeysIn(conf.at(ipam, conf.pathOf("ipam"))) : [];
 }
 
 /** The same of a section by itself, such as a settings file has it. */
-export function strangeKeysIn(section: Fields): readonly StrangeKey[] {
+export function unknownKeysIn(section: Fields): readonly UnknownKey[] {
   const inLists = [...inObjects(section, "ranges", rangeKeys), ...inObjects(section, "routes", routeKeys)];
-  return [...strangersOf(section, sectionKeys), ...inLists].slice(0, mostKeys);
+  return [...strangersOf(section, sectionKeys), ...inLists].slice(0, maxKeys);
 }
 
 /** `"ipam.exlude" is an unknown key (did you mean "exclude"?) and passed over`. */
-export const strangeKeyText = ({ path, near }: StrangeKey): string =>
+export const unknownKeyText = ({ path, near }: UnknownKey): string =>
   `"${path}" is an unknown key${near === undefined ? "" : ` (did you mean "${near}"?)`} and passed over`;
 
 /** The failure of a call, with the keys that nobody reads among its details. */
-export function withStrangeKeys(caught: unknown, conf: Fields): unknown {
-  const strange = strangeKeys(conf).map(strangeKeyText);
+export function withUnknownKeys(caught: unknown, conf: Fields): unknown {
+  const strange = unknownKeys(conf).map(unknownKeyText);
   if (strange.length === 0) return caught;
   const { code, message, details } = CniError.from(caught);
   const told = [...(details === "" ? [] : [details]), ...strange].join("; ");
@@ -58,8 +60,8 @@ export function withStrangeKeys(caught: unknown, conf: Fields): unknown {
 }
 
 /** Of the objects in an array, and in the arrays within it. */
-function inObjects(section: Fields, key: string, known: readonly string[]): readonly StrangeKey[] {
-  const within = (value: unknown, path: string): readonly StrangeKey[] => {
+function inObjects(section: Fields, key: string, known: readonly string[]): readonly UnknownKey[] {
+  const within = (value: unknown, path: string): readonly UnknownKey[] => {
     if (Array.isArray(value)) return value.flatMap((entry: unknown, i) => within(entry, `${path}[${i}]`));
     return isObject(value) ? strangersOf(section.at(value, path), known) : [];
   };
@@ -68,7 +70,7 @@ function inObjects(section: Fields, key: string, known: readonly string[]): read
 }
 
 /** Keys match in any case, as everywhere. */
-function strangersOf(fields: Fields, known: readonly string[]): readonly StrangeKey[] {
+function strangersOf(fields: Fields, known: readonly string[]): readonly UnknownKey[] {
   const read = new Set(known.map((key) => key.toLowerCase()));
   return Object.keys(fields.raw)
     .filter((key) => !read.has(key.toLowerCase()))
@@ -76,4 +78,15 @@ function strangersOf(fields: Fields, known: readonly string[]): readonly Strange
       const near = nearest(key, known);
       return { path: fields.pathOf(key), ...(near === undefined ? {} : { near }) };
     });
+}
+
+/** The keys that nobody reads in a network's settings file, and its path; for checks, which a plugin does not load. */
+export async function unknownKeysOfSettings(
+  dataDir: string,
+  network: string,
+): Promise<{ readonly path: string; readonly keys: readonly UnknownKey[] }> {
+  const path = `${dataDir}${paths.directorySeparator}${network}.json`;
+  const bytes = await readTrusted(path);
+  if (bytes === undefined) return { path, keys: [] };
+  return { path, keys: unknownKeysIn(Fields.parse(new TextDecoder().decode(bytes), `settings file "${path}"`)) };
 }

@@ -3,7 +3,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
 import { Fields } from "../../shared/schema/json-fields.ts";
 import { ipamTerminal, usualIpam } from "../../test/support/ipam-terminal.ts";
-import { rangeKeys, routeKeys, sectionKeys, strangeKeys, strangeKeyText } from "./strange-keys.ts";
+import { rangeKeys, routeKeys, sectionKeys, unknownKeys, unknownKeyText } from "./unknown-keys.ts";
 
 const schemaOf = (file: string) =>
   JSON.parse(readFileSync(new URL(`../../conf/${file}`, import.meta.url), "utf8")) as {
@@ -36,7 +36,7 @@ const document = (section: object) => ({
 
 describe("a key that nobody reads", () => {
   test.each(slips)("%j", (section, path, near) => {
-    const found = strangeKeys(new Fields(document(section)));
+    const found = unknownKeys(new Fields(document(section)));
     expect(found).toEqual([{ path, ...(near === undefined ? {} : { near }) }]);
     const ajv = new Ajv2020({ strict: true, strictRequired: false });
     expect([ajv.compile(lenient)(document(section)), ajv.compile(strict)(document(section))]).toEqual([true, false]);
@@ -45,8 +45,8 @@ describe("a key that nobody reads", () => {
   test("keys that are known are none, in any case, and nothing of a wrong kind is looked into", () => {
     const sound = { ...usualIpam, NAME: "x", CooldownMs: 1, routes: [{ DST: "::/0", mtu: 1 }], subnet: null };
     for (const section of [sound, { ranges: "x" }, { ranges: [7, [null]] }, { routes: {} }])
-      expect(strangeKeys(new Fields(document(section)))).toEqual([]);
-    for (const ipam of [undefined, null, "x", []]) expect(strangeKeys(new Fields({ ipam }))).toEqual([]);
+      expect(unknownKeys(new Fields(document(section)))).toEqual([]);
+    for (const ipam of [undefined, null, "x", []]) expect(unknownKeys(new Fields({ ipam }))).toEqual([]);
   });
 });
 
@@ -86,6 +86,6 @@ describe("is named by", () => {
   });
 
   test("a sentence", () => {
-    expect(strangeKeyText({ path: "ipam.x" })).toBe('"ipam.x" is an unknown key and passed over');
+    expect(unknownKeyText({ path: "ipam.x" })).toBe('"ipam.x" is an unknown key and passed over');
   });
 });

@@ -4,14 +4,14 @@ import { type Call, ownerOf } from "./call.ts";
 
 /**
  * Makes a DEL durable that the agent did not answer: its lease becomes `releasing`, and where no lease of ours can say
- * it, a departure is put on record. The agent finds either and takes the interface away.
+ * it, a pending detach is recorded. The agent finds either and takes the interface away.
  */
-export async function leaveWord(call: Call): Promise<void> {
+export async function recordPendingDetach(call: Call): Promise<void> {
   for (;;) {
     try {
       using allocator = await openStore(call);
       const owner = ownerOf(call);
-      if (allocator.release(owner, "releasing").length === 0) allocator.recordDeparture(owner);
+      if (allocator.release(owner, "releasing").length === 0) allocator.recordPendingDetach(owner);
       return;
     } catch (caught) {
       // Where a whole node is drained without its agent the lock may be wanted by hundreds. What the agent was not
@@ -23,7 +23,7 @@ export async function leaveWord(call: Call): Promise<void> {
 }
 
 /** Gives up what an ADD without an answer has allocated, if it came so far; older leases of the owner stay. */
-export async function giveUp(call: Call): Promise<void> {
+export async function rollbackAllocation(call: Call): Promise<void> {
   using allocator = await openStore(call);
   const leases = allocator.find(ownerOf(call)).filter(({ allocatedAtMs }) => isDuring(call, allocatedAtMs));
   allocator.undo({ leases, created: true }, "releasing");

@@ -1,12 +1,22 @@
 import { isWindows } from "../shared/os/platform.ts";
 import { readFileNow } from "../shared/os/read-now.linux.ts";
 
+/** What the allocator knows of the world around it. */
+export interface AllocatorEnv {
+  /** Empty: unknown. */
+  readonly bootId: string;
+  /** Milliseconds since 1970. */
+  now(): number;
+  /** Where the database lies; absent: in memory. */
+  readonly dataDir?: string;
+}
+
 /** A UUID and a line's end. */
 const bootIdBytes = 64;
 
 /**
  * Names the boot that the system is in; never fails. Empty where there is no such name: Windows keeps
- * none that survives clock changes, and a lease without one is never suspect for its boot.
+ * none that survives clock changes, and a lease without one is never stale.
  */
 export function readBootId(): string {
   const bytes = isWindows ? undefined : readFileNow("/proc/sys/kernel/random/boot_id", bootIdBytes);
