@@ -1,6 +1,6 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Logger } from "../../../shared/log.ts";
-import { type Cidr, firstOf, formatCidr, formatIp, plus, sameIp } from "../../../shared/net/ip.ts";
+import { type Cidr, formatCidr, formatIp, gatewayIn, sameIp } from "../../../shared/net/ip.ts";
 import {
   deleteLink,
   deleteTable,
@@ -10,8 +10,7 @@ import {
   type NetlinkSocket,
   type Table,
 } from "../../protocols/netlink/mod.ts";
-import { attempt } from "../clean-up-step.ts";
-import type { HostChange } from "../host-change.ts";
+import { attempt, type HostChange } from "../host-change.ts";
 import { addressesOn, findLink, listAllLinks } from "../linux/host-links.ts";
 import { removeNodeRoutes } from "../linux/node-routes.ts";
 import { packetTable } from "../linux/packet-rules.ts";
@@ -78,7 +77,7 @@ function foreignOn(socket: NetlinkSocket, bridge: Link): readonly string[] {
 
 /** The first of its block, whatever subnets the node has had; or the kernel's own. */
 const isOurs = ({ ip, prefix }: Cidr): boolean =>
-  sameIp(ip, plus(firstOf({ ip, prefix }), 1n)) || (ip.family === 6 && formatIp(ip).startsWith("fe80:"));
+  sameIp(ip, gatewayIn({ ip, prefix })) || (ip.family === 6 && formatIp(ip).startsWith("fe80:"));
 
 /** @returns whether there was anything */
 function unlessGone(errno: number, work: () => void): boolean {

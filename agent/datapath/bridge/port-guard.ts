@@ -12,7 +12,7 @@ import {
   isRefusal,
   type NetlinkSocket,
 } from "../../protocols/netlink/mod.ts";
-import { linkLocalOf } from "../link-local.ts";
+import { linkLocalOf } from "../addresses.ts";
 import { absentRuleset, presentElements } from "../linux/present-pods.ts";
 import { installRuleset, missingFromRuleset } from "../linux/rule-keeper.ts";
 import { elementName, lackingElements, putElements, standingElements, takeElements } from "../linux/set-elements.ts";
