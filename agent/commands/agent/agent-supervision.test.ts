@@ -5,7 +5,7 @@ import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
 import { scratchDir } from "../../../test/support/scratch-dir.ts";
 import { runAt } from "../../../test/support/terminal-run.ts";
 import { agentCommand } from "./agent-command.ts";
-import { logInto, maxAgentLogFileBytes } from "./agent-supervision.ts";
+import { agentLogFileBytes, logInto } from "./agent-supervision.ts";
 
 const linesOf = (file: string): unknown[] =>
   readFileSync(file, "utf8")
@@ -38,7 +38,7 @@ test("a full log becomes the one before, and the newest line is in the new one",
   using scratch = scratchDir();
   const file = join(scratch.path, "agent.log");
   const io = await logInto(file, terminal().io);
-  writeFileSync(file, `${"x".repeat(maxAgentLogFileBytes - 1)}\n`);
+  writeFileSync(file, `${"x".repeat(agentLogFileBytes - 1)}\n`);
   io.stderr('{"message":"last of the old"}\n');
   io.stderr('{"message":"first of the new"}\n{"message":"second"}\n');
   expect(linesOf(file)).toEqual([{ message: "first of the new" }, { message: "second" }]);
