@@ -32,7 +32,6 @@ import { repairRpcs } from "./server/repair-service.ts";
 
 /** Before the deadline of a call that waits for the agent's start: the reason has to be there in time. */
 const startAnswerMs = 1_000;
-
 /** Looks of the janitor for which an interface has to be missing before its lease is given back: some minutes, in which a DEL comes. */
 const vanishedLooks = 30;
 
