@@ -16,7 +16,7 @@ import {
   type SwitchDatabase,
 } from "./database/switch-database.ts";
 import { nodeRoutes } from "./node-routes.ts";
-import { gatewayOf, sameContext, setUpNode } from "./node-set-up.ts";
+import { gatewayOf, isSameContext, setUpNode } from "./node-set-up.ts";
 import type { OvsNodeOptions } from "./options.ts";
 import type { ConnectedPod, OverlayNode, PodPort } from "./overlay-node.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
@@ -28,13 +28,13 @@ import { type FlowSet, isRefusal } from "./program/flow-set.ts";
 import { MeterSupport } from "./program/meters.ts";
 import { OpenFlowProgram } from "./program/mod.ts";
 import { ServiceReconciler } from "./services/service-reconciler.ts";
-import { CachedFlows, crowdedSwitch } from "./switch-control.ts";
+import { crowdedSwitch, FlowCache } from "./switch-control.ts";
 import { answeredWithin, SwitchPresence, withCniErrors } from "./switch-presence.ts";
 import { TunnelNeighbours, tunnelEnds } from "./tunnel-neighbours.ts";
 
-/** Of a pod that is new while the database cannot be reached: short, so that the runtime hears of it and tries again. */
+/** How long a pod's ADD waits for a database that cannot be reached: short, so that the runtime tries again soon. */
 const databaseMs = 3_000;
-/** Whoever waits for the look wants the rest of the answer all the same. */
+/** How long each part of what is degraded may take: the other parts are answered all the same. */
 const lookMs = 2_000;
 
 /** What there is once the node has been started. */
@@ -44,9 +44,9 @@ interface Running {
 }
 
 /**
- * The node's part of the overlay. What should be is in memory: peers, services and projects as their sources tell them,
- * pods as they come and go. `#settle` brings database, switch and host to that, whenever one of them has changed, was
- * away, or refused.
+ * The node's part of the overlay. What should be is in memory: peers, services and projects as their sources have them,
+ * pods as they come and go. `#reconcile` brings database, switch and host to that whenever one of them has changed, was
+ * away, or has refused something.
  */
 export class OvsNode implements OverlayNode {
   readonly #options: OvsNodeOptions;
@@ -59,15 +59,15 @@ export class OvsNode implements OverlayNode {
   readonly #meters: MeterSupport;
   readonly #presence: SwitchPresence;
   /** Where the switch is in user space. */
-  readonly #cached: CachedFlows | undefined;
+  readonly #flowCache: FlowCache | undefined;
   #neighbours: TunnelNeighbours | undefined;
   #running: Running | undefined;
-  /** From the end of the first start on: what earlier agents have put there is not looked for. */
-  #watch: ReconcileLoop | undefined;
+  /** From the end of the first start on: until then flows of earlier agents are there, and are no drift. */
+  #driftLoop: ReconcileLoop | undefined;
   /** The gateway's device: another one has no addresses and no routes. */
   #device: number | undefined;
-  /** The last set-up of it has failed, or is under way. */
-  #isHostBehind = false;
+  /** The last set-up of the gateway and the routes has failed, or is under way. */
+  #isHostStale = false;
   /** Routes that the system does not take: tried again with the next set-up. */
   #refusedRoutes: readonly RefusedRoute[] = [];
 
@@ -81,9 +81,9 @@ export class OvsNode implements OverlayNode {
     this.#presence = this.#resources.use(new SwitchPresence());
     this.#ports = new PodPorts({ db: this.#db, bridge, presence: this.#presence, logger });
     this.#vnids = tenants === undefined ? undefined : this.#resources.use(tenants.follow());
-    this.#cached = options.kind === "netdev" ? this.#resources.use(new CachedFlows(database, logger)) : undefined;
+    this.#flowCache = options.kind === "netdev" ? this.#resources.use(new FlowCache(database, logger)) : undefined;
     this.#reconciling = this.#resources.use(
-      new ReconcileLoop({ what: "the switch", reconcile: () => this.#settle(), logger }),
+      new ReconcileLoop({ what: "the switch", reconcile: () => this.#reconcile(), logger }),
     );
   }
 
@@ -129,13 +129,13 @@ export class OvsNode implements OverlayNode {
 
   async disconnectPod(owner: Owner): Promise<void> {
     const isGone = await this.#ports.disconnect(owner);
-    if (this.#options.mode === "networkPolicyOnly") this.#isHostBehind = true;
-    if (!isGone || this.#isHostBehind) this.#reconciling.trigger();
+    if (this.#options.mode === "networkPolicyOnly") this.#isHostStale = true;
+    if (!isGone || this.#isHostStale) this.#reconciling.trigger();
   }
 
   /** Somebody may have changed the node's own network: the gateway, routes. */
-  lookAtHost(): void {
-    this.#isHostBehind = true;
+  checkHost(): void {
+    this.#isHostStale = true;
     this.#reconciling.trigger();
   }
 
@@ -163,11 +163,11 @@ export class OvsNode implements OverlayNode {
     const refused = new Map([...program.status.refused, ...this.#peers.refusals, ...this.#ports.refused]);
     refused.delete(baseKey);
     const { kind, database } = this.#options;
-    const told = (sentences: Promise<readonly string[]>, action: string): Promise<readonly string[]> =>
+    const orWhyNot = (sentences: Promise<readonly string[]>, action: string): Promise<readonly string[]> =>
       answeredWithin(lookMs, action, sentences).catch((caught: unknown) => [CniError.from(caught).message]);
     const [drift, full] = await Promise.all([
-      told(program.look(false), "compare the switch with what it should have"),
-      told(crowdedSwitch(kind, database), "look how full connection tracking is"),
+      orWhyNot(program.compare(false), "compare the switch with what it should have"),
+      orWhyNot(crowdedSwitch(kind, database), "look how full connection tracking is"),
     ]);
     const fault = this.#options.services?.fault;
     return [
@@ -185,7 +185,7 @@ export class OvsNode implements OverlayNode {
   }
 
   async #start(keep: (pod: ConnectedPod) => boolean): Promise<void> {
-    if (this.#running !== undefined) return this.#again();
+    if (this.#running !== undefined) return this.#restart();
     const { management, bridge, logger, services, serviceCidrs } = this.#options;
     await this.#db.ready();
     const context = await setUpNode(this.#db, this.#options, this.#meters);
@@ -193,13 +193,13 @@ export class OvsNode implements OverlayNode {
       await OpenFlowProgram.start({
         management,
         rounds: roundsOf(this.#db, bridge),
-        onForeignChange: () => this.#watch?.trigger(),
+        onForeignChange: () => this.#driftLoop?.trigger(),
         onUnwatched: (error) => logger.warn("changes of flows by others are seen within a minute only", { error }),
         onStatus: (status) => {
           if (status.connected) logger.info("the switch has everything");
           else logger.warn("the switch is away", { error: status.lastError });
-          if (status.connected) this.#neighbours?.forget();
-          if (status.connected) this.#cached?.forget();
+          if (status.connected) this.#neighbours?.reset();
+          if (status.connected) this.#flowCache?.purge();
           this.#presence.update(status.connected, () => this.#isAway);
           this.#reconciling.trigger();
         },
@@ -225,30 +225,30 @@ export class OvsNode implements OverlayNode {
       await keeper.initialSync();
     }
     await program.finishRound();
-    this.#cached?.forget();
+    this.#flowCache?.purge();
     const look = async (): Promise<readonly string[]> => {
-      // One is no reason to leave the other; the settling says what is wrong with the addresses.
+      // The flows are repaired all the same; the reconciliation says what is wrong with the addresses.
       await this.#keepAddresses().catch(() => this.#reconciling.trigger());
-      return this.#mendFlows(program);
+      return this.#repairFlows(program);
     };
-    this.#watch = this.#resources.use(driftLoop({ look, logger }));
+    this.#driftLoop = this.#resources.use(driftLoop({ look, logger }));
     this.#follow();
   }
 
   /** Everything is looked at, the host's side too. */
-  async #again(): Promise<void> {
+  async #restart(): Promise<void> {
     await this.#db.ready(databaseMs);
     await this.#dropLostGateway();
     this.#device = undefined;
     await this.#reconciling.run();
-    const found = this.#running === undefined ? [] : await this.#mendFlows(this.#running.program);
+    const found = this.#running === undefined ? [] : await this.#repairFlows(this.#running.program);
     if (found.length > 0) this.#options.logger.warn("the switch was put right", { found });
   }
 
   /** @returns what others had changed in the switch */
-  async #mendFlows(program: OpenFlowProgram): Promise<readonly string[]> {
-    const found = await program.look(true);
-    if (found.length > 0) this.#cached?.forget();
+  async #repairFlows(program: OpenFlowProgram): Promise<readonly string[]> {
+    const found = await program.compare(true);
+    if (found.length > 0) this.#flowCache?.purge();
     return found;
   }
 
@@ -276,33 +276,33 @@ export class OvsNode implements OverlayNode {
   }
 
   /** @returns what is refused of other nodes, which holds nothing up */
-  async #settle(): Promise<string | undefined> {
+  async #reconcile(): Promise<string | undefined> {
     if (this.#running === undefined || this.#db.state.t !== "ready") return undefined;
     const { program } = this.#running;
     const context = await setUpNode(this.#db, this.#options, this.#meters);
     const [kept] = await Promise.allSettled([this.#keepAddresses()]);
     await this.#leaveToSwitch();
-    if (!sameContext(context, this.#running.context)) {
-      // Where the switch refuses, it is another context still, and is told again.
+    if (!isSameContext(context, this.#running.context)) {
+      // Where the switch refuses, the context is not taken over, and so is tried again.
       await program.set(new Map([[baseKey, baseFlowSet(context)]]));
       this.#running = { context, program };
       this.#peers.markDirty();
       this.#ports.follow(context, (changes) => program.set(changes));
     }
-    const [told] = await Promise.allSettled([this.#peers.apply(program, context, this.#nodes)]);
-    const isTold = told.status === "rejected" || told.value;
-    if (isTold) this.#neighbours?.look();
-    const isBehind = this.#isHostBehind || isTold || this.#gatewayDevice() !== this.#device;
-    if (isBehind) await this.#setUpHost();
+    const [peers] = await Promise.allSettled([this.#peers.apply(program, context, this.#nodes)]);
+    const hasNewPeers = peers.status === "rejected" || peers.value;
+    if (hasNewPeers) this.#neighbours?.refresh();
+    const isHostStale = this.#isHostStale || hasNewPeers || this.#gatewayDevice() !== this.#device;
+    if (isHostStale) await this.#setUpHost();
     const vnids = this.#vnids?.current;
     if (vnids !== undefined) await this.#ports.followVnids(vnids);
-    await this.#ports.settle();
+    await this.#ports.reconcile();
     // What is wrong with one node, or with the way out, keeps the rest from nothing, and is tried again.
     if (kept.status === "rejected") throw kept.reason;
     const [route] = this.#refusedRoutes;
-    if (told.status === "fulfilled") return route === undefined ? undefined : refusedRoute(route).message;
-    if (isRefusal(told.reason)) return told.reason.message;
-    throw told.reason;
+    if (peers.status === "fulfilled") return route === undefined ? undefined : refusedRoute(route).message;
+    if (isRefusal(peers.reason)) return peers.reason.message;
+    throw peers.reason;
   }
 
   /** The node's own, which its uplink brings to the bridge. */
@@ -333,12 +333,12 @@ export class OvsNode implements OverlayNode {
     const { context } = this.#running ?? {};
     if (context === undefined) return;
     const device = this.#gatewayDevice();
-    this.#isHostBehind = true;
+    this.#isHostStale = true;
     await host.useGateway(gatewayOf(this.#options));
     this.#refusedRoutes = await host.setRoutes(nodeRoutes(this.#options, context, this.#nodes, this.#ports.wanted));
     this.#device = device;
     // One that is refused now, as with its interface down, may be taken later.
-    this.#isHostBehind = this.#refusedRoutes.length > 0;
+    this.#isHostStale = this.#refusedRoutes.length > 0;
   }
 
   get #nodes() {

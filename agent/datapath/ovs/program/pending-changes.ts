@@ -45,7 +45,7 @@ export interface PendingChange {
   /** Flows and groups that it may bring. */
   readonly messages: number;
   readonly call: PendingCall;
-  /** What it changes is kept: it has to get to the switch, whatever the call hears. */
+  /** What it changes is part of what the switch is to have, whatever becomes of the call. */
   isKept: boolean;
 }
 
