@@ -4,19 +4,11 @@ import { CniError } from "../../../shared/errors.ts";
 import { sameIp } from "../../../shared/net/ip.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import type { Followed } from "../../cluster/node-registry.ts";
-import { type RefusedRoute, refusedRoute } from "../routes.ts";
+import { refusedRoute } from "../routes.ts";
 import { AppliedPeers } from "./applied-peers.ts";
-import { dropNodePort } from "./database/node-bridge.ts";
-import {
-  changeFilter,
-  interfaceNamed,
-  openDatabase,
-  readInUserSpace,
-  roundsOf,
-  type SwitchDatabase,
-} from "./database/switch-database.ts";
-import { nodeRoutes } from "./node-routes.ts";
-import { gatewayOf, isSameContext, setUpNode } from "./node-set-up.ts";
+import { changeFilter, openDatabase, roundsOf, type SwitchDatabase } from "./database/switch-database.ts";
+import { NodeHost } from "./node-host.ts";
+import { isSameContext, setUpNode } from "./node-set-up.ts";
 import type { OvsNodeOptions } from "./options.ts";
 import type { ConnectedPod, OverlayNode, PodPort } from "./overlay-node.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
@@ -53,6 +45,7 @@ export class OvsNode implements OverlayNode {
   readonly #resources = new AsyncDisposableStack();
   readonly #db: SwitchDatabase;
   readonly #ports: PodPorts;
+  readonly #host: NodeHost;
   readonly #peers = new AppliedPeers();
   readonly #reconciling: ReconcileLoop;
   readonly #vnids: Followed<ReadonlyMap<string, number>> | undefined;
@@ -64,12 +57,6 @@ export class OvsNode implements OverlayNode {
   #running: Running | undefined;
   /** From the end of the first start on: until then flows of earlier agents are there, and are no drift. */
   #driftLoop: ReconcileLoop | undefined;
-  /** The gateway's device: another one has no addresses and no routes. */
-  #device: number | undefined;
-  /** The last set-up of the gateway and the routes has failed, or is under way. */
-  #isHostStale = false;
-  /** Routes that the system does not take: tried again with the next set-up. */
-  #refusedRoutes: readonly RefusedRoute[] = [];
 
   /** Begins to connect. @throws {OvsdbError} for the database's address */
   constructor(options: OvsNodeOptions) {
@@ -77,6 +64,7 @@ export class OvsNode implements OverlayNode {
     const { database, management, bridge, logger, tenants, services } = options;
     this.#resources.use(services);
     this.#db = this.#resources.use(openDatabase(database));
+    this.#host = new NodeHost(options, this.#db);
     this.#meters = new MeterSupport(management);
     this.#presence = this.#resources.use(new SwitchPresence());
     this.#ports = new PodPorts({ db: this.#db, bridge, presence: this.#presence, logger });
@@ -105,7 +93,7 @@ export class OvsNode implements OverlayNode {
       await this.#ports.connect({ ...pod, vnid }, when);
       if (this.#options.mode !== "networkPolicyOnly") return;
       await this.#setUpHost();
-      const refused = this.#refusedRoutes.find(({ route }) => pod.ips.some((ip) => sameIp(ip, route.via)));
+      const refused = this.#host.refusedRoutes.find(({ route }) => pod.ips.some((ip) => sameIp(ip, route.via)));
       if (refused !== undefined) throw refusedRoute(refused);
     });
   }
@@ -129,13 +117,13 @@ export class OvsNode implements OverlayNode {
 
   async disconnectPod(owner: Owner): Promise<void> {
     const isGone = await this.#ports.disconnect(owner);
-    if (this.#options.mode === "networkPolicyOnly") this.#isHostStale = true;
-    if (!isGone || this.#isHostStale) this.#reconciling.trigger();
+    if (this.#options.mode === "networkPolicyOnly") this.#host.markStale();
+    if (!isGone || this.#host.isStale) this.#reconciling.trigger();
   }
 
   /** Somebody may have changed the node's own network: the gateway, routes. */
   checkHost(): void {
-    this.#isHostStale = true;
+    this.#host.markStale();
     this.#reconciling.trigger();
   }
 
@@ -173,7 +161,7 @@ export class OvsNode implements OverlayNode {
     return [
       ...(fault === undefined ? [] : [`the services are those of before (${fault})`]),
       ...[...refused].map(([key, why]) => `the switch refuses "${key}" (${why})`),
-      ...this.#refusedRoutes.map((route) => refusedRoute(route).message),
+      ...this.#host.refusedRoutes.map((route) => refusedRoute(route).message),
       ...drift,
       ...full,
     ];
@@ -212,8 +200,8 @@ export class OvsNode implements OverlayNode {
     });
     this.#running = { context, program };
     this.#ports.follow(context, (changes) => program.set(changes));
-    await this.#keepAddresses();
-    await this.#leaveToSwitch();
+    await this.#host.keepAddresses();
+    await this.#host.leaveToSwitch();
     this.#knowNeighbours(program);
     await this.#setUpHost();
     if (services !== undefined) {
@@ -228,7 +216,7 @@ export class OvsNode implements OverlayNode {
     this.#flowCache?.purge();
     const look = async (): Promise<readonly string[]> => {
       // The flows are repaired all the same; the reconciliation says what is wrong with the addresses.
-      await this.#keepAddresses().catch(() => this.#reconciling.trigger());
+      await this.#host.keepAddresses().catch(() => this.#reconciling.trigger());
       return this.#repairFlows(program);
     };
     this.#driftLoop = this.#resources.use(driftLoop({ look, logger }));
@@ -238,8 +226,9 @@ export class OvsNode implements OverlayNode {
   /** Everything is looked at, the host's side too. */
   async #restart(): Promise<void> {
     await this.#db.ready(databaseMs);
-    await this.#dropLostGateway();
-    this.#device = undefined;
+    // Without a switch it is still to be made.
+    if (this.#running?.program.status.connected) await this.#host.dropLostGateway();
+    this.#host.forgetGateway();
     await this.#reconciling.run();
     const found = this.#running === undefined ? [] : await this.#repairFlows(this.#running.program);
     if (found.length > 0) this.#options.logger.warn("the switch was put right", { found });
@@ -250,14 +239,6 @@ export class OvsNode implements OverlayNode {
     const found = await program.compare(true);
     if (found.length > 0) this.#flowCache?.purge();
     return found;
-  }
-
-  /** One whose device somebody has deleted: the switch goes on as if it were there, and makes no other. */
-  async #dropLostGateway(): Promise<void> {
-    const { host, bridge, gateway } = this.#options;
-    // Else it is still to be made.
-    if (!this.#running?.program.status.connected || (await host.hasInterface(gateway))) return;
-    await dropNodePort(this.#db, bridge, gateway);
   }
 
   #follow(): void {
@@ -280,8 +261,8 @@ export class OvsNode implements OverlayNode {
     if (this.#running === undefined || this.#db.state.t !== "ready") return undefined;
     const { program } = this.#running;
     const context = await setUpNode(this.#db, this.#options, this.#meters);
-    const [kept] = await Promise.allSettled([this.#keepAddresses()]);
-    await this.#leaveToSwitch();
+    const [kept] = await Promise.allSettled([this.#host.keepAddresses()]);
+    await this.#host.leaveToSwitch();
     if (!isSameContext(context, this.#running.context)) {
       // Where the switch refuses, the context is not taken over, and so is tried again.
       await program.set(new Map([[baseKey, baseFlowSet(context)]]));
@@ -292,29 +273,16 @@ export class OvsNode implements OverlayNode {
     const [peers] = await Promise.allSettled([this.#peers.apply(program, context, this.#nodes)]);
     const hasNewPeers = peers.status === "rejected" || peers.value;
     if (hasNewPeers) this.#neighbours?.refresh();
-    const isHostStale = this.#isHostStale || hasNewPeers || this.#gatewayDevice() !== this.#device;
-    if (isHostStale) await this.#setUpHost();
+    if (hasNewPeers || this.#host.isStale || this.#host.hasOtherGateway) await this.#setUpHost();
     const vnids = this.#vnids?.current;
     if (vnids !== undefined) await this.#ports.followVnids(vnids);
     await this.#ports.reconcile();
     // What is wrong with one node, or with the way out, keeps the rest from nothing, and is tried again.
     if (kept.status === "rejected") throw kept.reason;
-    const [route] = this.#refusedRoutes;
+    const [route] = this.#host.refusedRoutes;
     if (peers.status === "fulfilled") return route === undefined ? undefined : refusedRoute(route).message;
     if (isRefusal(peers.reason)) return peers.reason.message;
     throw peers.reason;
-  }
-
-  /** The node's own, which its uplink brings to the bridge. */
-  async #keepAddresses(): Promise<void> {
-    const { uplink, bridge, host } = this.#options;
-    if (uplink !== undefined) await host.keepAddresses(uplink, bridge);
-  }
-
-  /** A switch in user space reads these beside the node, which has its own addresses elsewhere. */
-  async #leaveToSwitch(): Promise<void> {
-    const { kind, host } = this.#options;
-    if (kind === "netdev") await host.leaveToSwitch(readInUserSpace(this.#db.view));
   }
 
   /** The kernel's module leaves it to the node's kernel, which keeps packets meanwhile. */
@@ -327,26 +295,13 @@ export class OvsNode implements OverlayNode {
     this.#neighbours = this.#resources.use(new TunnelNeighbours({ ofport, ends, post }));
   }
 
-  /** The gateway's addresses, and the node's way to other nodes' pods and to services. */
   async #setUpHost(): Promise<void> {
-    const { host } = this.#options;
-    const { context } = this.#running ?? {};
-    if (context === undefined) return;
-    const device = this.#gatewayDevice();
-    this.#isHostStale = true;
-    await host.useGateway(gatewayOf(this.#options));
-    this.#refusedRoutes = await host.setRoutes(nodeRoutes(this.#options, context, this.#nodes, this.#ports.wanted));
-    this.#device = device;
-    // One that is refused now, as with its interface down, may be taken later.
-    this.#isHostStale = this.#refusedRoutes.length > 0;
+    if (this.#running === undefined) return;
+    await this.#host.setUp(this.#running.context, this.#nodes, this.#ports.wanted);
   }
 
   get #nodes() {
     return this.#options.peers.current ?? new Map<string, never>();
-  }
-
-  #gatewayDevice(): number | undefined {
-    return interfaceNamed(this.#db.view, this.#options.gateway)?.ifindex;
   }
 }
 
