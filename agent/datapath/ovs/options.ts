@@ -70,7 +70,7 @@ export function ovsOptionsFromConfig({ config, cluster, podOf }: DataPathNeeds, 
   const { ovs, networks } = config;
   const [network] = networks;
   if (ovs === undefined || network === undefined)
-    throw new CniError(CniCode.invalidConfig, 'Cannot make the data path: "ovs" is missing, wanted that section');
+    throw new CniError(CniCode.invalidConfig, 'Cannot make the data path: the configuration has no section "ovs"');
   const { services, multitenant, nodeAddresses, datapath: kind, clusterSubnets, ...others } = ovs;
   if (multitenant && cluster?.tenants === undefined)
     throw new CniError(

@@ -114,7 +114,7 @@ export class LinuxHost implements HostNetwork {
   #require(name: string): Link {
     const link = findLink(this.#socket, { name });
     if (link !== undefined) return link;
-    throw new CniError(CniCode.interfaceFailure, `Cannot use the interface "${name}": it is missing, wanted it there`);
+    throw new CniError(CniCode.interfaceFailure, `Cannot use the interface "${name}": it is missing`);
   }
 }
 

@@ -212,7 +212,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     // While there is a connection, some of them are under way.
     if (!this.#isUp) this.#waiting.dropOver();
     if (this.#waiting.count < this.#bounds.waitingCalls) return;
-    const is = `${this.#waiting.count} changes wait for it (${this.#problem}), wanted fewer at a time`;
+    const is = `${this.#waiting.count} changes wait for it (${this.#problem})`;
     throw new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}`);
   }
 
@@ -328,7 +328,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   }
 
   #endLooks(reason: string): void {
-    const is = `Cannot compare the switch with what it should have: ${reason}, wanted it to answer`;
+    const is = `Cannot compare the switch with what it should have: ${reason}`;
     for (const { reject } of this.#looking.splice(0)) reject(new CniError(CniCode.tryAgainLater, is));
   }
 }
@@ -337,5 +337,4 @@ interface Look extends PromiseWithResolvers<Drift> {
   readonly repair: boolean;
 }
 
-const gone = (action: string): CniError =>
-  new CniError(CniCode.tryAgainLater, `Cannot ${action}: the agent stops, wanted it to run`);
+const gone = (action: string): CniError => new CniError(CniCode.tryAgainLater, `Cannot ${action}: the agent stops`);

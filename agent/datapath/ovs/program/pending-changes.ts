@@ -15,7 +15,7 @@ export class PendingCall {
     this.done.catch(() => undefined);
     this.#timer = setTimeout(() => {
       const is = `the switch has not taken it after ${limitMs} ms (${why()}); it gets it as soon as it can`;
-      this.fail(new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}, wanted it at once`));
+      this.fail(new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}`));
     }, limitMs);
   }
 

@@ -60,7 +60,7 @@ export class ServiceReconciler implements AsyncDisposable {
     while (this.#working !== undefined) await this.#working;
   }
 
-  /** As `settled` at the agent's start, but with a bound: a source or a switch that does not answer keeps no pod waiting. */
+  /** As `synced` at the agent's start, but with a bound: a source or a switch that does not answer keeps no pod waiting. */
   async initialSync(): Promise<void> {
     await withTimeout(this.#heard.promise, beginMs.source, () => undefined);
     if (this.#working !== undefined) await withTimeout(this.synced(), beginMs.switch, () => undefined);
