@@ -55,7 +55,7 @@ export class AppliedPeers {
     await this.#attempt(key, () =>
       program.set(new Map([[key, { category: Category.node, flows: peerFlows(context, node) }]])),
     );
-    this.#record.confirm([key]);
+    this.#record.clearRefusals([key]);
   }
 
   async #attempt(key: string, work: () => Promise<void>): Promise<void> {
@@ -64,6 +64,8 @@ export class AppliedPeers {
     } catch (caught) {
       this.#record.markDirty([key]);
       if (isRefusal(caught)) this.#record.refuse(key, caught.message);
+      // An earlier refusal need not hold any more.
+      else this.#record.clearRefusals([key]);
       throw caught;
     }
   }

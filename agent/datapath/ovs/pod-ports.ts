@@ -95,7 +95,7 @@ export class PodPorts {
     return this.#applied.changed(context, this.#allOnSwitch(this.#wanted.keys()));
   }
 
-  /** From now on changes go to the program; with another context than before, all of it at the next `settle`. */
+  /** From now on changes go to the program; with another context than before, all of it at the next `reconcile`. */
   follow(context: PipelineContext, set: SwitchProgram["set"]): void {
     if (this.#program !== undefined) this.#applied.markDirty();
     this.#program = { context, set };
@@ -143,7 +143,7 @@ export class PodPorts {
     return abortable(work, signal);
   }
 
-  /** `false` where `settle` is to go on with it. */
+  /** `false` where `reconcile` is to go on with it. */
   async disconnect(owner: Owner): Promise<boolean> {
     const key = ownerKey(owner);
     this.#wanted.delete(key);
