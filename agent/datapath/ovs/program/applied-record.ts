@@ -1,5 +1,5 @@
 interface Applied<T> {
-  value: T;
+  readonly value: T;
   /** Nobody knows whether the program has it. */
   isDirty: boolean;
 }

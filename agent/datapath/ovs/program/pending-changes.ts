@@ -49,7 +49,7 @@ export interface PendingChange {
   isKept: boolean;
 }
 
-/** KeyedChanges that the switch has not taken yet, in the order in which they came. */
+/** Changes that the switch has not taken yet, in the order in which they came. */
 export class PendingChanges implements Iterable<PendingChange> {
   readonly #changes: PendingChange[] = [];
 
