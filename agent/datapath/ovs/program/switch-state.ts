@@ -94,7 +94,7 @@ export class SwitchState {
     }
   }
 
-  /** KeyedChanges what is to be there, without a word to the switch. */
+  /** Changes what is to be there, and nothing on the switch yet. */
   keep(changes: KeyedChanges): Difference | CniError {
     try {
       const difference = this.flowSets.apply(changes);
