@@ -27,5 +27,5 @@ export interface RefusedRoute {
 export const refusedRoute = ({ route: { dst, via }, why }: RefusedRoute): CniError =>
   new CniError(
     CniCode.interfaceFailure,
-    `Cannot set the route to ${formatCidr(dst)} by way of ${formatIp(via)}: the node refuses it (${why}), wanted it taken`,
+    `Cannot set the route to ${formatCidr(dst)} by way of ${formatIp(via)}: the node refuses it (${why})`,
   );

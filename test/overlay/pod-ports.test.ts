@@ -97,11 +97,11 @@ describeWith("pods' ports and what the program is told of them", ["root", "openv
     program.refused.add(keyOf(bad));
     // As where the node's own ports have other numbers than before: all of it is told again.
     ports.follow(context, program.set);
-    await expect(ports.settle()).rejects.toThrow("scripted");
+    await expect(ports.reconcile()).rejects.toThrow("scripted");
     expect([told(good), told(bad)]).toEqual([true, false]);
     await expect(ports.connect(bad, "now")).rejects.toThrow("scripted");
     program.refused.clear();
-    await ports.settle();
+    await ports.reconcile();
     expect([told(good), told(bad)]).toEqual([true, true]);
     for (const one of [good, bad]) expect(await ports.disconnect(one.owner)).toBe(true);
     expect(program.parts.size).toBe(0);
@@ -140,7 +140,7 @@ describeWith("pods' ports and what the program is told of them", ["root", "openv
       ...[false, false, false],
       true,
     ]);
-    await ports.settle();
+    await ports.reconcile();
     await expect.poll(names).toEqual(["pod5"]);
     expect([...program.parts.keys()]).toContain(keyOf(pod(5)));
     await ports.disconnect(pod(5).owner);

@@ -106,7 +106,7 @@ describeWith("a switch that somebody else has changed", ["linux", "root", "openv
     const program = await filled(new Map());
     for (const context of contexts) {
       await program.set(partsOf(context));
-      expect([context.mode, await program.look(false)]).toEqual([context.mode, []]);
+      expect([context.mode, await program.compare(false)]).toEqual([context.mode, []]);
     }
   });
 
@@ -122,7 +122,7 @@ describeWith("a switch that somebody else has changed", ["linux", "root", "openv
     // With the cookie of this very round.
     await other.do(addFlow(numbered(12, cookieOf(1, Category.pod, 3))));
     await other.do(addGroup(group(99, "select", [{ actions: [output(1)] }])));
-    const told = await program.look(false);
+    const told = await program.compare(false);
     expect(told).toEqual([
       expect.stringMatching(/^the switch lacks \d+ flows, the first "/),
       expect.stringMatching(/^the switch has 2 flows of somebody else, the first ".*priority=11/),
@@ -130,8 +130,8 @@ describeWith("a switch that somebody else has changed", ["linux", "root", "openv
       "the switch has 1 group of somebody else, the first 99",
     ]);
     expect(await everything()).not.toEqual(before);
-    expect(await program.look(true)).toEqual(told);
-    expect(await program.look(false)).toEqual([]);
+    expect(await program.compare(true)).toEqual(told);
+    expect(await program.compare(false)).toEqual([]);
     expect(await everything()).toEqual(before);
   });
 
@@ -141,7 +141,7 @@ describeWith("a switch that somebody else has changed", ["linux", "root", "openv
     const program = await filled(partsOf(contextOf("encap")));
     expect(await fragments()).toBe("nx-match");
     await other.do(setConfig("normal", 0));
-    await program.look(true);
+    await program.compare(true);
     expect(await fragments()).toBe("nx-match");
     await bridge.vswitch.stop("ovs-vswitchd", "SIGKILL");
     await bridge.vswitch.startSwitch();
@@ -156,7 +156,7 @@ describeWith("a switch that somebody else has changed", ["linux", "root", "openv
     const rounds = { loadRound: async () => 1, saveRound: async () => undefined };
     const next = open.use(await OpenFlowProgram.start({ management, rounds }));
     await next.set(new Map());
-    expect(await next.look(true)).toEqual([]);
+    expect(await next.compare(true)).toEqual([]);
     expect(await everything()).toEqual(before);
   });
 
@@ -164,7 +164,7 @@ describeWith("a switch that somebody else has changed", ["linux", "root", "openv
     const program = await filled(partsOf(contextOf("encap")));
     const log: string[] = [];
     const logger = createLogger("info", (line) => void log.push(line));
-    open.use(driftLoop({ look: () => program.look(true), logger, everyMs: 20 }));
+    open.use(driftLoop({ look: () => program.compare(true), logger, everyMs: 20 }));
     const before = await everything();
     for (const times of [1, 2]) {
       await other.do(deleteFlows());

@@ -94,17 +94,17 @@ describeWith("a switch that tells what others change in it", ["linux", "root", "
     const program = await start();
     await program.set(new Map([["pod", { ...part, flows: [numbered(1, { actions: [output(2)] }), numbered(4)] }]]));
     await program.set(new Map([["service", undefined]]));
-    await program.look(true);
+    await program.compare(true);
     const learned = numbered(33, { cookie: cookieOf(0, Category.service, 7) | learnedBit });
     await other.do(addFlow(learned));
     await other.do(deleteFlow(learned));
-    await program.look(false);
+    await program.compare(false);
     expect(hints).toBe(0);
     await other.do(deleteFlows());
     await eventually(async () => hints > 0, "to hear of the deleted flows");
     const before = hints;
-    expect(await program.look(true)).toHaveLength(1);
-    await program.look(false);
+    expect(await program.compare(true)).toHaveLength(1);
+    await program.compare(false);
     expect(hints).toBe(before);
   });
 
@@ -124,7 +124,7 @@ describeWith("a switch that tells what others change in it", ["linux", "root", "
     const program = await start(() => watch[0]?.trigger());
     const look = (): Promise<readonly string[]> => {
       looks++;
-      return program.look(true);
+      return program.compare(true);
     };
     watch.push(open.use(driftLoop({ look, logger: createLogger("error", () => undefined) })));
     const before = await bridge.dumpFlows();
@@ -137,6 +137,6 @@ describeWith("a switch that tells what others change in it", ["linux", "root", "
     await eventually(async () => Bun.deepEquals(await bridge.dumpFlows(), before), "the foreign flows to be gone");
     expect(looks).toBeLessThan(4);
     expect(await bridge.vswitch.switchControl("coverage/show")).toMatch(/ofmonitor_pause.*total: [1-9]/);
-    expect(await program.look(false)).toEqual([]);
+    expect(await program.compare(false)).toEqual([]);
   });
 });

@@ -53,6 +53,22 @@ test("the switch is told of what is new, different or gone, and of nothing else"
   expect(program.take()).toEqual(["without node/c", "with node/b"]);
 });
 
+test.each<[string, Partial<ClusterNode>]>([
+  ["MAC", { mac: "02:00:00:00:00:01" }],
+  ["address", { addresses: [ip("172.30.0.9")] }],
+  ["number of addresses", { addresses: [ip("172.30.0.2"), ip("fd00:30::2")] }],
+  ["subnet", { subnets: [cidr("10.10.9.0/24")] }],
+  ["length of a subnet", { subnets: [cidr("10.10.2.0/25")] }],
+  ["number of subnets", { subnets: [cidr("10.10.2.0/24"), cidr("10.10.9.0/24")] }],
+])("a node with another %s is another, and the same in another object is not", async (_what, other) => {
+  const [peers, program] = [new AppliedPeers(), new Told()];
+  const apply = (one: ClusterNode) => peers.apply(program, context, new Map([["a", one]]));
+  await apply(node("a", 2));
+  expect(await apply(node("a", 2))).toBe(false);
+  expect(await apply({ ...node("a", 2), ...other })).toBe(true);
+  expect(program.take()).toEqual(["with node/a", "with node/a"]);
+});
+
 test("one that is refused costs the others nothing, and is told again until it is taken", async () => {
   const [parts, program] = [new AppliedPeers(), new Told()];
   const nodes = new Map([node("a", 2), node("b", 3), node("c", 4)].map((each) => [each.name, each]));

@@ -14,7 +14,7 @@ export class AppliedPeers {
    * Gives the program what it does not have of these nodes yet, each by itself: one whose flows are refused, such as one
    * with the address of another, costs the others nothing, and is given again the next time. Those that have gone make
    * room first.
-   * @returns whether there was anything to apply
+   * @returns whether anything had changed
    * @throws {CniError} 11, 102: the first refusal, once all are applied
    */
   async apply(
@@ -44,7 +44,7 @@ export class AppliedPeers {
     return this.#record.refusals;
   }
 
-  /** It is to go until the switch has heard. */
+  /** It stays dirty, and so is tried again, until the program has taken it away. */
   async #remove(program: SwitchProgram, key: string): Promise<void> {
     await this.#attempt(key, () => program.set(new Map([[key, undefined]])));
     this.#record.delete(key);
@@ -55,7 +55,7 @@ export class AppliedPeers {
     await this.#attempt(key, () =>
       program.set(new Map([[key, { category: Category.node, flows: peerFlows(context, node) }]])),
     );
-    this.#record.confirm([key]);
+    this.#record.clearRefusals([key]);
   }
 
   async #attempt(key: string, work: () => Promise<void>): Promise<void> {
@@ -64,6 +64,8 @@ export class AppliedPeers {
     } catch (caught) {
       this.#record.markDirty([key]);
       if (isRefusal(caught)) this.#record.refuse(key, caught.message);
+      // An earlier refusal need not hold any more.
+      else this.#record.clearRefusals([key]);
       throw caught;
     }
   }

@@ -39,6 +39,13 @@ test("where ports are numbered anew, whoever has lost its number loses its flows
   expect(told(pods.changed(context, [["a", port(2, 5)]]))).toEqual(["pod/a set"]);
 });
 
+test("who has its number back after it was another's is given its flows again", () => {
+  const pods = new AppliedPods();
+  pods.changed(context, [["a", port(1, 5)]]);
+  expect(told(pods.changed(context, [["b", port(1, 6)]]))).toEqual(["pod/b set", "pod/a gone"]);
+  expect(told(pods.changed(context, [["a", port(1, 5)]]))).toEqual(["pod/a set", "pod/b gone"]);
+});
+
 test("two that change places do so together", () => {
   const pods = new AppliedPods();
   const both = (a: number, b: number) => [["a", port(a, 5)] as const, ["b", port(b, 6)] as const];

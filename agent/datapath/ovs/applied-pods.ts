@@ -33,7 +33,7 @@ export class AppliedPods {
 
   /** The program has taken what was changed of these. */
   confirm(owners: readonly string[]): void {
-    this.#record.confirm(owners.map(podKey));
+    this.#record.clearRefusals(owners.map(podKey));
   }
 
   /** These may have come to nothing: they are given again. @param changes absent: all */

@@ -5,8 +5,7 @@
  */
 export { openDatabase } from "./database/mod.ts";
 export { removeOverlay } from "./database/node-bridge.ts";
-export type { OvsNodeOptions } from "./options.ts";
-export { ovsOptionsFromConfig } from "./options-from-config.ts";
+export { type OvsNodeOptions, ovsOptionsFromConfig } from "./options.ts";
 export type { ConnectedPod, HostNetwork, OverlayNode, PodPort } from "./overlay-node.ts";
 export { OvsNode } from "./ovs-node.ts";
 export { withCniErrors } from "./switch-presence.ts";

@@ -8,7 +8,7 @@ import type { PipelineContext } from "./pipeline/context.ts";
 import { virtualAddress, wayTo } from "./pipeline/mod.ts";
 import { virtualMac } from "./pipeline/registers.ts";
 
-/** Everything that the node's own packets have to be told the way to. */
+/** All routes that the node's own packets need. */
 export const nodeRoutes = (
   { services, serviceCidrs }: Pick<OvsNodeOptions, "services" | "serviceCidrs">,
   context: PipelineContext,
@@ -20,7 +20,7 @@ export const nodeRoutes = (
   ...(context.mode === "networkPolicyOnly" ? podRoutes(pods) : []),
 ];
 
-/** How this node's own packets get to the pods of others. */
+/** To other nodes' pods. */
 const peerRoutes = (context: PipelineContext, nodes: ReadonlyMap<string, ClusterNode>): NodeRoute[] =>
   [...nodes.values()].flatMap((node) => node.subnets.flatMap((subnet) => routeTo(context, node, subnet) ?? []));
 

@@ -65,7 +65,7 @@ export async function setUpNode(
 }
 
 /** Whether flows are made of the same: the numbers of ports can change. */
-export const sameContext = (a: PipelineContext, b: PipelineContext): boolean => textOf(a) === textOf(b);
+export const isSameContext = (a: PipelineContext, b: PipelineContext): boolean => textOf(a) === textOf(b);
 
 const textOf = ({ gateway, tunnel, uplink, nodeAddresses, podSubnets, metered }: PipelineContext): string =>
   JSON.stringify([

@@ -1,11 +1,16 @@
-import type { Live } from "../../../shared/async/live-value.ts";
+import { hostname, networkInterfaces } from "node:os";
+import { type Live, LiveValue } from "../../../shared/async/live-value.ts";
 import type { Owner, Pod } from "../../../shared/cni/types.ts";
+import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Logger } from "../../../shared/log.ts";
-import type { Cidr } from "../../../shared/net/ip.ts";
+import { bitsOf, type Cidr, type Ip, parseCidr, sameIp } from "../../../shared/net/ip.ts";
+import { clusterNetworks } from "../../cluster/cluster-networks.ts";
 import type { ClusterNode, TenantRegistry } from "../../cluster/node-registry.ts";
 import type { SwitchKind, TrafficMode, TunnelOptions } from "../../config/overlay-options.ts";
+import type { DataPathNeeds } from "../datapath.ts";
 import type { HostNetwork } from "./overlay-node.ts";
 import type { ServiceSource } from "./services/service.ts";
+import { openServiceFile } from "./services/service-file.ts";
 
 /** What both systems' parts of the switch are made of. */
 interface SwitchOptions {
@@ -58,4 +63,46 @@ export interface OvsDataPathOptions extends SwitchOptions {
   podOf(owner: Owner): Pod | undefined;
   /** Where pods go under their own address; `undefined`: to the peers' subnets. */
   readonly clusterSubnets: readonly Cidr[] | undefined;
+}
+
+/** What the data path is made with, as the configuration and the cluster have it. */
+export function ovsOptionsFromConfig({ config, cluster, podOf }: DataPathNeeds, logger: Logger): OvsDataPathOptions {
+  const { ovs, networks } = config;
+  const [network] = networks;
+  if (ovs === undefined || network === undefined)
+    throw new CniError(CniCode.invalidConfig, 'Cannot make the data path: the configuration has no section "ovs"');
+  const { services, multitenant, nodeAddresses, datapath: kind, clusterSubnets, ...others } = ovs;
+  if (multitenant && cluster?.tenants === undefined)
+    throw new CniError(
+      CniCode.invalidConfig,
+      'Cannot keep projects apart: "ovs.tenants" is "multitenant" and the registry keeps no VNIDs, wanted "nodes" with one that does',
+    );
+  return {
+    ...others,
+    kind,
+    network: network.name,
+    dataDir: config.dataDir,
+    bridge: network.bridge,
+    podSubnets: network.subnets,
+    ...(network.mtu === undefined ? {} : { mtu: network.mtu }),
+    masquerade: network.masquerade,
+    nodeName: cluster?.self.name ?? hostname(),
+    nodeAddresses:
+      nodeAddresses.length > 0 || cluster === undefined ? nodeAddresses.map(onLink) : cluster.linkAddresses,
+    clusterSubnets: clusterSubnets ?? clusterNetworks(config),
+    peers: cluster?.peers ?? new LiveValue(new Map()),
+    services: services.file === undefined ? undefined : openServiceFile(services.file, logger),
+    serviceCidrs: services.cidrs,
+    tenants: multitenant ? cluster?.tenants : undefined,
+    podOf,
+    logger,
+  };
+}
+
+/** With the length of its network's prefix, as an interface of this node has it; else alone. */
+function onLink(ip: Ip): Cidr {
+  const all = Object.values(networkInterfaces()).flatMap((entries = []) => entries.map(({ cidr }) => cidr ?? ""));
+  return (
+    all.map(parseCidr).find((cidr) => cidr !== undefined && sameIp(cidr.ip, ip)) ?? { ip, prefix: bitsOf(ip.family) }
+  );
 }

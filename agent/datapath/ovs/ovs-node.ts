@@ -4,19 +4,11 @@ import { CniError } from "../../../shared/errors.ts";
 import { sameIp } from "../../../shared/net/ip.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import type { Followed } from "../../cluster/node-registry.ts";
-import { type RefusedRoute, refusedRoute } from "../routes.ts";
+import { refusedRoute } from "../routes.ts";
 import { AppliedPeers } from "./applied-peers.ts";
-import { dropNodePort } from "./database/node-bridge.ts";
-import {
-  changeFilter,
-  interfaceNamed,
-  openDatabase,
-  readInUserSpace,
-  roundsOf,
-  type SwitchDatabase,
-} from "./database/switch-database.ts";
-import { nodeRoutes } from "./node-routes.ts";
-import { gatewayOf, sameContext, setUpNode } from "./node-set-up.ts";
+import { changeFilter, openDatabase, roundsOf, type SwitchDatabase } from "./database/switch-database.ts";
+import { NodeHost } from "./node-host.ts";
+import { isSameContext, setUpNode } from "./node-set-up.ts";
 import type { OvsNodeOptions } from "./options.ts";
 import type { ConnectedPod, OverlayNode, PodPort } from "./overlay-node.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
@@ -28,13 +20,13 @@ import { type FlowSet, isRefusal } from "./program/flow-set.ts";
 import { MeterSupport } from "./program/meters.ts";
 import { OpenFlowProgram } from "./program/mod.ts";
 import { ServiceReconciler } from "./services/service-reconciler.ts";
-import { CachedFlows, crowdedSwitch } from "./switch-control.ts";
+import { crowdedSwitch, FlowCache } from "./switch-control.ts";
 import { answeredWithin, SwitchPresence, withCniErrors } from "./switch-presence.ts";
 import { TunnelNeighbours, tunnelEnds } from "./tunnel-neighbours.ts";
 
-/** Of a pod that is new while the database cannot be reached: short, so that the runtime hears of it and tries again. */
+/** How long a pod's ADD waits for a database that cannot be reached: short, so that the runtime tries again soon. */
 const databaseMs = 3_000;
-/** Whoever waits for the look wants the rest of the answer all the same. */
+/** How long each part of what is degraded may take: the other parts are answered all the same. */
 const lookMs = 2_000;
 
 /** What there is once the node has been started. */
@@ -44,32 +36,27 @@ interface Running {
 }
 
 /**
- * The node's part of the overlay. What should be is in memory: peers, services and projects as their sources tell them,
- * pods as they come and go. `#settle` brings database, switch and host to that, whenever one of them has changed, was
- * away, or refused.
+ * The node's part of the overlay. What should be is in memory: peers, services and projects as their sources have them,
+ * pods as they come and go. `#reconcile` brings database, switch and host to that whenever one of them has changed, was
+ * away, or has refused something.
  */
 export class OvsNode implements OverlayNode {
   readonly #options: OvsNodeOptions;
   readonly #resources = new AsyncDisposableStack();
   readonly #db: SwitchDatabase;
   readonly #ports: PodPorts;
+  readonly #host: NodeHost;
   readonly #peers = new AppliedPeers();
   readonly #reconciling: ReconcileLoop;
   readonly #vnids: Followed<ReadonlyMap<string, number>> | undefined;
   readonly #meters: MeterSupport;
   readonly #presence: SwitchPresence;
   /** Where the switch is in user space. */
-  readonly #cached: CachedFlows | undefined;
+  readonly #flowCache: FlowCache | undefined;
   #neighbours: TunnelNeighbours | undefined;
   #running: Running | undefined;
-  /** From the end of the first start on: what earlier agents have put there is not looked for. */
-  #watch: ReconcileLoop | undefined;
-  /** The gateway's device: another one has no addresses and no routes. */
-  #device: number | undefined;
-  /** The last set-up of it has failed, or is under way. */
-  #isHostBehind = false;
-  /** Routes that the system does not take: tried again with the next set-up. */
-  #refusedRoutes: readonly RefusedRoute[] = [];
+  /** From the end of the first start on: until then flows of earlier agents are there, and are no drift. */
+  #driftLoop: ReconcileLoop | undefined;
 
   /** Begins to connect. @throws {OvsdbError} for the database's address */
   constructor(options: OvsNodeOptions) {
@@ -77,13 +64,14 @@ export class OvsNode implements OverlayNode {
     const { database, management, bridge, logger, tenants, services } = options;
     this.#resources.use(services);
     this.#db = this.#resources.use(openDatabase(database));
+    this.#host = new NodeHost(options, this.#db);
     this.#meters = new MeterSupport(management);
     this.#presence = this.#resources.use(new SwitchPresence());
     this.#ports = new PodPorts({ db: this.#db, bridge, presence: this.#presence, logger });
     this.#vnids = tenants === undefined ? undefined : this.#resources.use(tenants.follow());
-    this.#cached = options.kind === "netdev" ? this.#resources.use(new CachedFlows(database, logger)) : undefined;
+    this.#flowCache = options.kind === "netdev" ? this.#resources.use(new FlowCache(database, logger)) : undefined;
     this.#reconciling = this.#resources.use(
-      new ReconcileLoop({ what: "the switch", reconcile: () => this.#settle(), logger }),
+      new ReconcileLoop({ what: "the switch", reconcile: () => this.#reconcile(), logger }),
     );
   }
 
@@ -105,7 +93,7 @@ export class OvsNode implements OverlayNode {
       await this.#ports.connect({ ...pod, vnid }, when);
       if (this.#options.mode !== "networkPolicyOnly") return;
       await this.#setUpHost();
-      const refused = this.#refusedRoutes.find(({ route }) => pod.ips.some((ip) => sameIp(ip, route.via)));
+      const refused = this.#host.refusedRoutes.find(({ route }) => pod.ips.some((ip) => sameIp(ip, route.via)));
       if (refused !== undefined) throw refusedRoute(refused);
     });
   }
@@ -129,13 +117,13 @@ export class OvsNode implements OverlayNode {
 
   async disconnectPod(owner: Owner): Promise<void> {
     const isGone = await this.#ports.disconnect(owner);
-    if (this.#options.mode === "networkPolicyOnly") this.#isHostBehind = true;
-    if (!isGone || this.#isHostBehind) this.#reconciling.trigger();
+    if (this.#options.mode === "networkPolicyOnly") this.#host.markStale();
+    if (!isGone || this.#host.isStale) this.#reconciling.trigger();
   }
 
   /** Somebody may have changed the node's own network: the gateway, routes. */
-  lookAtHost(): void {
-    this.#isHostBehind = true;
+  checkHost(): void {
+    this.#host.markStale();
     this.#reconciling.trigger();
   }
 
@@ -163,17 +151,17 @@ export class OvsNode implements OverlayNode {
     const refused = new Map([...program.status.refused, ...this.#peers.refusals, ...this.#ports.refused]);
     refused.delete(baseKey);
     const { kind, database } = this.#options;
-    const told = (sentences: Promise<readonly string[]>, action: string): Promise<readonly string[]> =>
+    const orWhyNot = (sentences: Promise<readonly string[]>, action: string): Promise<readonly string[]> =>
       answeredWithin(lookMs, action, sentences).catch((caught: unknown) => [CniError.from(caught).message]);
     const [drift, full] = await Promise.all([
-      told(program.look(false), "compare the switch with what it should have"),
-      told(crowdedSwitch(kind, database), "look how full connection tracking is"),
+      orWhyNot(program.compare(false), "compare the switch with what it should have"),
+      orWhyNot(crowdedSwitch(kind, database), "look how full connection tracking is"),
     ]);
     const fault = this.#options.services?.fault;
     return [
       ...(fault === undefined ? [] : [`the services are those of before (${fault})`]),
       ...[...refused].map(([key, why]) => `the switch refuses "${key}" (${why})`),
-      ...this.#refusedRoutes.map((route) => refusedRoute(route).message),
+      ...this.#host.refusedRoutes.map((route) => refusedRoute(route).message),
       ...drift,
       ...full,
     ];
@@ -185,7 +173,7 @@ export class OvsNode implements OverlayNode {
   }
 
   async #start(keep: (pod: ConnectedPod) => boolean): Promise<void> {
-    if (this.#running !== undefined) return this.#again();
+    if (this.#running !== undefined) return this.#restart();
     const { management, bridge, logger, services, serviceCidrs } = this.#options;
     await this.#db.ready();
     const context = await setUpNode(this.#db, this.#options, this.#meters);
@@ -193,13 +181,13 @@ export class OvsNode implements OverlayNode {
       await OpenFlowProgram.start({
         management,
         rounds: roundsOf(this.#db, bridge),
-        onForeignChange: () => this.#watch?.trigger(),
+        onForeignChange: () => this.#driftLoop?.trigger(),
         onUnwatched: (error) => logger.warn("changes of flows by others are seen within a minute only", { error }),
         onStatus: (status) => {
           if (status.connected) logger.info("the switch has everything");
           else logger.warn("the switch is away", { error: status.lastError });
-          if (status.connected) this.#neighbours?.forget();
-          if (status.connected) this.#cached?.forget();
+          if (status.connected) this.#neighbours?.reset();
+          if (status.connected) this.#flowCache?.purge();
           this.#presence.update(status.connected, () => this.#isAway);
           this.#reconciling.trigger();
         },
@@ -212,8 +200,8 @@ export class OvsNode implements OverlayNode {
     });
     this.#running = { context, program };
     this.#ports.follow(context, (changes) => program.set(changes));
-    await this.#keepAddresses();
-    await this.#leaveToSwitch();
+    await this.#host.keepAddresses();
+    await this.#host.leaveToSwitch();
     this.#knowNeighbours(program);
     await this.#setUpHost();
     if (services !== undefined) {
@@ -225,39 +213,32 @@ export class OvsNode implements OverlayNode {
       await keeper.initialSync();
     }
     await program.finishRound();
-    this.#cached?.forget();
+    this.#flowCache?.purge();
     const look = async (): Promise<readonly string[]> => {
-      // One is no reason to leave the other; the settling says what is wrong with the addresses.
-      await this.#keepAddresses().catch(() => this.#reconciling.trigger());
-      return this.#mendFlows(program);
+      // The flows are repaired all the same; the reconciliation says what is wrong with the addresses.
+      await this.#host.keepAddresses().catch(() => this.#reconciling.trigger());
+      return this.#repairFlows(program);
     };
-    this.#watch = this.#resources.use(driftLoop({ look, logger }));
+    this.#driftLoop = this.#resources.use(driftLoop({ look, logger }));
     this.#follow();
   }
 
   /** Everything is looked at, the host's side too. */
-  async #again(): Promise<void> {
+  async #restart(): Promise<void> {
     await this.#db.ready(databaseMs);
-    await this.#dropLostGateway();
-    this.#device = undefined;
+    // Without a switch it is still to be made.
+    if (this.#running?.program.status.connected) await this.#host.dropLostGateway();
+    this.#host.forgetGateway();
     await this.#reconciling.run();
-    const found = this.#running === undefined ? [] : await this.#mendFlows(this.#running.program);
+    const found = this.#running === undefined ? [] : await this.#repairFlows(this.#running.program);
     if (found.length > 0) this.#options.logger.warn("the switch was put right", { found });
   }
 
   /** @returns what others had changed in the switch */
-  async #mendFlows(program: OpenFlowProgram): Promise<readonly string[]> {
-    const found = await program.look(true);
-    if (found.length > 0) this.#cached?.forget();
+  async #repairFlows(program: OpenFlowProgram): Promise<readonly string[]> {
+    const found = await program.compare(true);
+    if (found.length > 0) this.#flowCache?.purge();
     return found;
-  }
-
-  /** One whose device somebody has deleted: the switch goes on as if it were there, and makes no other. */
-  async #dropLostGateway(): Promise<void> {
-    const { host, bridge, gateway } = this.#options;
-    // Else it is still to be made.
-    if (!this.#running?.program.status.connected || (await host.hasInterface(gateway))) return;
-    await dropNodePort(this.#db, bridge, gateway);
   }
 
   #follow(): void {
@@ -276,45 +257,32 @@ export class OvsNode implements OverlayNode {
   }
 
   /** @returns what is refused of other nodes, which holds nothing up */
-  async #settle(): Promise<string | undefined> {
+  async #reconcile(): Promise<string | undefined> {
     if (this.#running === undefined || this.#db.state.t !== "ready") return undefined;
     const { program } = this.#running;
     const context = await setUpNode(this.#db, this.#options, this.#meters);
-    const [kept] = await Promise.allSettled([this.#keepAddresses()]);
-    await this.#leaveToSwitch();
-    if (!sameContext(context, this.#running.context)) {
-      // Where the switch refuses, it is another context still, and is told again.
+    const [kept] = await Promise.allSettled([this.#host.keepAddresses()]);
+    await this.#host.leaveToSwitch();
+    if (!isSameContext(context, this.#running.context)) {
+      // Where the switch refuses, the context is not taken over, and so is tried again.
       await program.set(new Map([[baseKey, baseFlowSet(context)]]));
       this.#running = { context, program };
       this.#peers.markDirty();
       this.#ports.follow(context, (changes) => program.set(changes));
     }
-    const [told] = await Promise.allSettled([this.#peers.apply(program, context, this.#nodes)]);
-    const isTold = told.status === "rejected" || told.value;
-    if (isTold) this.#neighbours?.look();
-    const isBehind = this.#isHostBehind || isTold || this.#gatewayDevice() !== this.#device;
-    if (isBehind) await this.#setUpHost();
+    const [peers] = await Promise.allSettled([this.#peers.apply(program, context, this.#nodes)]);
+    const hasNewPeers = peers.status === "rejected" || peers.value;
+    if (hasNewPeers) this.#neighbours?.refresh();
+    if (hasNewPeers || this.#host.isStale || this.#host.hasOtherGateway) await this.#setUpHost();
     const vnids = this.#vnids?.current;
     if (vnids !== undefined) await this.#ports.followVnids(vnids);
-    await this.#ports.settle();
+    await this.#ports.reconcile();
     // What is wrong with one node, or with the way out, keeps the rest from nothing, and is tried again.
     if (kept.status === "rejected") throw kept.reason;
-    const [route] = this.#refusedRoutes;
-    if (told.status === "fulfilled") return route === undefined ? undefined : refusedRoute(route).message;
-    if (isRefusal(told.reason)) return told.reason.message;
-    throw told.reason;
-  }
-
-  /** The node's own, which its uplink brings to the bridge. */
-  async #keepAddresses(): Promise<void> {
-    const { uplink, bridge, host } = this.#options;
-    if (uplink !== undefined) await host.keepAddresses(uplink, bridge);
-  }
-
-  /** A switch in user space reads these beside the node, which has its own addresses elsewhere. */
-  async #leaveToSwitch(): Promise<void> {
-    const { kind, host } = this.#options;
-    if (kind === "netdev") await host.leaveToSwitch(readInUserSpace(this.#db.view));
+    const [route] = this.#host.refusedRoutes;
+    if (peers.status === "fulfilled") return route === undefined ? undefined : refusedRoute(route).message;
+    if (isRefusal(peers.reason)) return peers.reason.message;
+    throw peers.reason;
   }
 
   /** The kernel's module leaves it to the node's kernel, which keeps packets meanwhile. */
@@ -327,26 +295,13 @@ export class OvsNode implements OverlayNode {
     this.#neighbours = this.#resources.use(new TunnelNeighbours({ ofport, ends, post }));
   }
 
-  /** The gateway's addresses, and the node's way to other nodes' pods and to services. */
   async #setUpHost(): Promise<void> {
-    const { host } = this.#options;
-    const { context } = this.#running ?? {};
-    if (context === undefined) return;
-    const device = this.#gatewayDevice();
-    this.#isHostBehind = true;
-    await host.useGateway(gatewayOf(this.#options));
-    this.#refusedRoutes = await host.setRoutes(nodeRoutes(this.#options, context, this.#nodes, this.#ports.wanted));
-    this.#device = device;
-    // One that is refused now, as with its interface down, may be taken later.
-    this.#isHostBehind = this.#refusedRoutes.length > 0;
+    if (this.#running === undefined) return;
+    await this.#host.setUp(this.#running.context, this.#nodes, this.#ports.wanted);
   }
 
   get #nodes() {
     return this.#options.peers.current ?? new Map<string, never>();
-  }
-
-  #gatewayDevice(): number | undefined {
-    return interfaceNamed(this.#db.view, this.#options.gateway)?.ifindex;
   }
 }
 

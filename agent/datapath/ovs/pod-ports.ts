@@ -24,12 +24,12 @@ interface PodPortsOptions {
   readonly logger: Logger;
 }
 
-/** How long a DEL waits for the switch to take its flows out; what takes longer is finished behind its back. */
+/** How long a DEL waits for the switch to take its flows out; what takes longer is finished later. */
 const removalMs = 2_000;
 
 /**
  * The ports of pods and their flows, as they should be. What the database or the switch does not take now is put right
- * by `settle`, which is called whenever either of them changes.
+ * by `reconcile`, which is called whenever either of them changes.
  */
 export class PodPorts {
   readonly #db: SwitchDatabase;
@@ -95,7 +95,7 @@ export class PodPorts {
     return this.#applied.changed(context, this.#allOnSwitch(this.#wanted.keys()));
   }
 
-  /** From now on changes go to the program; with another context than before, all of it at the next `settle`. */
+  /** From now on changes go to the program; with another context than before, all of it at the next `reconcile`. */
   follow(context: PipelineContext, set: SwitchProgram["set"]): void {
     if (this.#program !== undefined) this.#applied.markDirty();
     this.#program = { context, set };
@@ -143,7 +143,7 @@ export class PodPorts {
     return abortable(work, signal);
   }
 
-  /** `false` where `settle` is to go on with it. */
+  /** `false` where `reconcile` is to go on with it. */
   async disconnect(owner: Owner): Promise<boolean> {
     const key = ownerKey(owner);
     this.#wanted.delete(key);
@@ -158,7 +158,7 @@ export class PodPorts {
     return owner === undefined || !this.#isStray(owner, name);
   }
 
-  /** A VNID that is heard of later than a pod's ADD is the one that counts. @throws {OvsdbError | CniError} */
+  /** Gives pods the VNIDs that their projects have now. @throws {OvsdbError | CniError} */
   async followVnids(known: ReadonlyMap<string, number>): Promise<void> {
     for (const [key, port] of [...this.#wanted]) {
       const vnid = known.get(port.pod?.namespace ?? "");
@@ -171,7 +171,7 @@ export class PodPorts {
   }
 
   /** Brings database and program to what is wanted. @throws {OvsdbError | CniError} */
-  async settle(): Promise<void> {
+  async reconcile(): Promise<void> {
     const leaving = [...this.#leaving].filter(([key]) => !this.#busy.has(key));
     const isClean = await this.#remove(leaving);
     await this.#removeStrays();
@@ -207,7 +207,7 @@ export class PodPorts {
     if (leaving.length === 0) return true;
     const owners = leaving.map(([, owner]) => owner);
     const changes = this.#applied.removed(leaving.map(([key]) => key));
-    // What the switch does not hear of now it hears of before anything that is set later.
+    // What cannot be taken out now is taken out before anything that is set later goes in.
     if (changes.size > 0 && this.#program !== undefined)
       await answeredWithin(removalMs, "take pods' flows out", this.#unlessAway(this.#program.set(changes))).catch(
         (caught: unknown) => this.#logLater("flows of pods go once the switch can be reached", owners, caught),
@@ -267,8 +267,8 @@ export class PodPorts {
 }
 
 /**
- * The VNID of a pod's project: as it was heard of last, else asked for, which allocates it. 0 where projects are not
- * kept apart.
+ * The VNID of a pod's project: the registry's last one, else asked for, which allocates it. 0 where projects are not kept
+ * apart.
  * @throws {CniError} 7 where nobody said which project it is, and as `TenantRegistry.vnidOf`
  */
 export async function vnidFor(

@@ -12,7 +12,7 @@ import { nearlyFull } from "../linux/conntrack-usage.ts";
  * sent on, by a flow that has gone, for as long as they go on. So where others have been at the flows, all that is cached
  * goes; the next packets have it made anew.
  */
-export class CachedFlows implements AsyncDisposable {
+export class FlowCache implements AsyncDisposable {
   readonly #loop: ReconcileLoop;
   #isOnceMore = false;
 
@@ -34,7 +34,7 @@ export class CachedFlows implements AsyncDisposable {
   }
 
   /** At once, and a second later: the switch passes over what it is just about to put right, and lags behind by less. */
-  forget(): void {
+  purge(): void {
     this.#isOnceMore = true;
     this.#loop.trigger();
   }

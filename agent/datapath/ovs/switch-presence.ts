@@ -4,7 +4,7 @@ import { hasSystemd, isWindows } from "../../../shared/os/platform.ts";
 import { OpenFlowError } from "../../protocols/openflow/mod.ts";
 import { OvsdbCode, OvsdbError } from "../../protocols/ovsdb/mod.ts";
 
-/** The database, or the switch behind it, did not answer: another time it may. */
+/** The database, or the switch behind it, did not answer: the same may succeed later. */
 const passing: ReadonlySet<string> = new Set([
   OvsdbCode.unreachable,
   OvsdbCode.late,
@@ -15,7 +15,7 @@ const passing: ReadonlySet<string> = new Set([
   OvsdbCode.timedOut,
 ]);
 
-/** The same of the switch itself: it says nothing of what was asked for. */
+/** The same of the switch itself: it has not answered what was asked for. */
 const away: readonly OpenFlowError["kind"][] = ["late", "lost", "malformed"];
 
 /** For the events of pods, of an Open vSwitch that gives no answer. */
@@ -59,10 +59,10 @@ export const answeredWithin = <T>(limitMs: number, action: string, work: Promise
     throw new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}`, { details: whereToLook() });
   });
 
-/** A switch that restarts is back sooner, also one with thousands of flows; one that is away for longer, nobody waits for. */
+/** A switch that restarts is back sooner, also one with thousands of flows; nobody waits for one that is away for longer. */
 const restartMs = 3_000;
 
-/** Whether the switch is there: who waits for one that stays away hears of it, and who comes later does not wait at all. */
+/** Whether the switch is there. Those who wait for one that stays away get an error, and those who come later at once. */
 export class SwitchPresence implements Disposable {
   #away = new AbortController();
   #timer: ReturnType<typeof setTimeout> | undefined;

@@ -44,7 +44,7 @@ test("asks for a node at once, again while that may be starting, and then every 
 test("asks at once for one that comes while another is still asked for, and keeps to the times of both", async () => {
   await vi.advanceTimersByTimeAsync(1_100);
   ends.push(second);
-  neighbours.look();
+  neighbours.refresh();
   await vi.advanceTimersByTimeAsync(0);
   expect(counts()).toEqual([1, 1, 1, 1]);
   await vi.advanceTimersByTimeAsync(250);
@@ -57,7 +57,7 @@ test("asks for all again when the switch has forgotten them, and for nobody who 
   ends.push(second);
   await vi.advanceTimersByTimeAsync(6_000);
   const before = posted.length;
-  neighbours.forget();
+  neighbours.reset();
   await vi.advanceTimersByTimeAsync(0);
   expect(counts().slice(before)).toEqual([2]);
   ends = [second];

@@ -44,19 +44,19 @@ export class TunnelNeighbours implements AsyncDisposable {
   }
 
   /** There may be others than before. */
-  look(): void {
+  refresh(): void {
     this.#waking.abort();
   }
 
   /** The switch has started anew, and knows nobody. */
-  forget(): void {
+  reset(): void {
     this.#asked.clear();
-    this.look();
+    this.refresh();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ending.abort();
-    this.look();
+    this.refresh();
     await this.#ended;
   }
 

@@ -6,7 +6,7 @@ import type { HostPort } from "../../linux/host-port.ts";
 import type { ConnectedPod, OverlayNode } from "../overlay-node.ts";
 
 /** A host's end becomes a port of Open vSwitch once it is named, while the pod's end is set up. */
-export function hostPort(
+export function switchPort(
   node: Pick<OverlayNode, "connectPod" | "disconnectPod">,
   bridge: string,
   kind: SwitchKind,

@@ -42,7 +42,7 @@ export class KernelIsolation {
   readonly #filters: NetlinkSocket;
   readonly #socket: NetlinkSocket;
   readonly #rules: ReturnType<typeof rulesets>;
-  /** What was said last, by whichever agent. */
+  /** Interfaces that the rules name, whichever agent has set them. */
   #read: readonly string[] | undefined;
 
   /**
@@ -62,7 +62,7 @@ export class KernelIsolation {
     for (const name of this.#read) answerForOwnAlone(this.#socket, name, true);
     for (const { ruleset, wanted } of this.#wanted()) installRuleset(this.#filters, ruleset, wanted);
     for (const port of ports) {
-      const refusal = this.#socket.batch(besideSwitch(port)).find((one) => one !== undefined);
+      const refusal = this.#socket.batch(isolatePort(port)).find((one) => one !== undefined);
       if (refusal !== undefined) throw refusal;
     }
   }
@@ -82,13 +82,13 @@ export class KernelIsolation {
 
   /** What is not as it should be, in sentences; `install` puts it right. @throws {NetlinkError} */
   missing(ports: readonly Link[]): readonly string[] {
-    const heard = ports.filter(({ group }) => group !== linkGroup.onSwitch);
+    const exposed = ports.filter(({ group }) => group !== linkGroup.onSwitch);
     return [
       ...this.#wanted().flatMap(({ ruleset, wanted }) => missingFromRuleset(this.#filters, ruleset, wanted)),
       ...(this.#read ?? [])
         .filter((name) => readSysctl(`/proc/sys/net/ipv4/conf/${name}/arp_ignore`) === "0")
         .map((name) => `the node's kernel answers ARP for all of its addresses on "${name}", beside the switch`),
-      ...heard.map(({ name }) => `the node's kernel hears "${name}" beside the switch`),
+      ...exposed.map(({ name }) => `the node's kernel hears "${name}" beside the switch`),
     ];
   }
 
@@ -102,7 +102,7 @@ export class KernelIsolation {
 }
 
 /** Has the kernel make nothing of what comes in by a host's end, also while somebody has taken the rules away: a wrong answer to ARP would outlive that. */
-const besideSwitch = ({ name, index }: Pick<Link, "name" | "index">): readonly Message[] => [
+const isolatePort = ({ name, index }: Pick<Link, "name" | "index">): readonly Message[] => [
   setIpv4Options(name, index, { hearsNobody: true }),
   setLink(name, index, { group: linkGroup.onSwitch }),
 ];

@@ -32,19 +32,19 @@ export class LinuxHost implements HostNetwork {
   readonly #gateway: string;
   readonly #notes: UplinkNotes;
   readonly #logger: Logger;
-  readonly #beside: KernelIsolation | undefined;
+  readonly #isolation: KernelIsolation | undefined;
 
   /**
    * @param gateway name of the gateway port
    * @param dataDir where the node's addresses on the bridge are noted
-   * @param beside where the switch is in user space
+   * @param isolation where the switch is in user space
    */
-  constructor(socket: NetlinkSocket, gateway: string, dataDir: string, logger: Logger, beside?: KernelIsolation) {
+  constructor(socket: NetlinkSocket, gateway: string, dataDir: string, logger: Logger, isolation?: KernelIsolation) {
     this.#socket = socket;
     this.#gateway = gateway;
     this.#notes = new UplinkNotes(dataDir);
     this.#logger = logger;
-    this.#beside = beside;
+    this.#isolation = isolation;
   }
 
   macOf(uplink: string): Promise<string> {
@@ -99,7 +99,7 @@ export class LinuxHost implements HostNetwork {
   }
 
   leaveToSwitch(names: readonly string[]): Promise<void> {
-    return inKernel("leave interfaces to the switch", () => this.#beside?.leaveToSwitch(names));
+    return inKernel("leave interfaces to the switch", () => this.#isolation?.leaveToSwitch(names));
   }
 
   setRoutes(routes: readonly NodeRoute[]): Promise<readonly RefusedRoute[]> {
@@ -114,7 +114,7 @@ export class LinuxHost implements HostNetwork {
   #require(name: string): Link {
     const link = findLink(this.#socket, { name });
     if (link !== undefined) return link;
-    throw new CniError(CniCode.interfaceFailure, `Cannot use the interface "${name}": it is missing, wanted it there`);
+    throw new CniError(CniCode.interfaceFailure, `Cannot use the interface "${name}": it is missing`);
   }
 }
 

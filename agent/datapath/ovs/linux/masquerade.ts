@@ -55,7 +55,7 @@ export class Masquerade implements AsyncDisposable {
   }
 
   /** Before `start`: pods that stand already. */
-  restore(pods: Iterable<Pick<PodPort, "owner" | "ips">>): void {
+  adopt(pods: Iterable<Pick<PodPort, "owner" | "ips">>): void {
     this.#present?.restore(pods);
   }
 

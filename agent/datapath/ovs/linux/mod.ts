@@ -1,3 +1,3 @@
-/** The Open vSwitch data path on Linux. `clean-up.ts` stands beside it, since a clean-up loads none of what runs. */
+/** The Open vSwitch data path on Linux. `clean-up.ts` is a face of its own: a clean-up loads nothing of what runs. */
 export { restoreNodeAddresses } from "./linux-host.ts";
 export { createOvsDataPath } from "./ovs-datapath.ts";

@@ -21,7 +21,7 @@ import { wire } from "../../linux/wiring.ts";
 import type { OvsDataPathOptions } from "../options.ts";
 import type { ConnectedPod, OverlayNode } from "../overlay-node.ts";
 import { OvsNode } from "../ovs-node.ts";
-import { comparePort, hostPort } from "./host-port.ts";
+import { comparePort, switchPort } from "./host-port.ts";
 import { KernelIsolation } from "./kernel-isolation.ts";
 import { LinuxHost } from "./linux-host.ts";
 import { Masquerade } from "./masquerade.ts";
@@ -45,19 +45,19 @@ class OvsDataPath implements DataPath {
   readonly #resources = new AsyncDisposableStack();
   readonly #pairs: PodPairs;
   readonly #node: OvsNode;
-  readonly #outward: Masquerade;
+  readonly #masquerade: Masquerade;
   /** Where the switch is in user space. */
-  readonly #beside: KernelIsolation | undefined;
+  readonly #isolation: KernelIsolation | undefined;
   /** As the switch has them, and the kernel that sends to them. */
   readonly #pods: Pick<OverlayNode, "connectPod" | "disconnectPod"> = {
     connectPod: async (pod) => {
-      this.#outward.admit(pod);
+      this.#masquerade.admit(pod);
       await this.#node.connectPod(pod);
     },
     disconnectPod: async (owner) => {
       await this.#node.disconnectPod(owner);
       // It may have come back meanwhile.
-      if (!this.#node.hasPod(owner)) this.#outward.dismiss(owner);
+      if (!this.#node.hasPod(owner)) this.#masquerade.dismiss(owner);
     },
   };
   #hasStarted = false;
@@ -71,15 +71,15 @@ class OvsDataPath implements DataPath {
     this.#network = { name: network, subnets: podSubnets, mtu };
     if (options.services !== undefined) this.#resources.use(options.services);
     const filters = this.#resources.use(this.#pairs.tools.kernel.openPacketFilterSocket());
-    this.#beside = options.kind === "netdev" ? new KernelIsolation(filters, socket, gateway) : undefined;
-    const host = new LinuxHost(socket, gateway, dataDir, logger, this.#beside);
+    this.#isolation = options.kind === "netdev" ? new KernelIsolation(filters, socket, gateway) : undefined;
+    const host = new LinuxHost(socket, gateway, dataDir, logger, this.#isolation);
     this.#node = this.#resources.use(new OvsNode({ ...options, mtu, host }));
-    this.#outward = this.#resources.use(new Masquerade(options, filters));
+    this.#masquerade = this.#resources.use(new Masquerade(options, filters));
   }
 
   async start(): Promise<void> {
     try {
-      this.#beside?.install(this.#hostEnds());
+      this.#isolation?.install(this.#hostEnds());
       // The node knows its pods by itself from the first time on.
       if (this.#hasStarted) await this.#node.start(() => true);
       else await this.#takeOver();
@@ -87,7 +87,7 @@ class OvsDataPath implements DataPath {
     } catch (caught) {
       throw interfaceError("prepare the switch", caught);
     }
-    await this.#outward.start();
+    await this.#masquerade.start();
     await this.#pairs.tools.sweeper.sweep();
   }
 
@@ -99,7 +99,7 @@ class OvsDataPath implements DataPath {
     using namespace = openSandbox(tools.kernel, request.container.netns);
     try {
       const { bridge, kind } = this.#options;
-      return await wire(tools, plan, namespace, hostPort(this.#pods, bridge, kind, this.#gateway(action)));
+      return await wire(tools, plan, namespace, switchPort(this.#pods, bridge, kind, this.#gateway(action)));
     } catch (caught) {
       throw interfaceError(action, caught);
     }
@@ -159,7 +159,7 @@ class OvsDataPath implements DataPath {
   }
 
   async degraded(): Promise<readonly string[]> {
-    return [...this.#outward.degraded(), ...(await this.#node.degraded()), ...kernelNearlyFull()];
+    return [...this.#masquerade.degraded(), ...(await this.#node.degraded()), ...kernelNearlyFull()];
   }
 
   watch(look: () => Promise<void>): AsyncDisposable {
@@ -169,7 +169,7 @@ class OvsDataPath implements DataPath {
       tables: [packetTable({ bridge })],
       isPort: () => false,
       look: async () => {
-        this.#node.lookAtHost();
+        this.#node.checkHost();
         await look();
       },
       logger,
@@ -184,8 +184,8 @@ class OvsDataPath implements DataPath {
   async #takeOver(): Promise<void> {
     this.#pairs.removeHalfMade([]);
     const attachments = this.#attachments();
-    await this.#node.start((pod) => attachments.some((attachment) => standsBehind(attachment, pod)));
-    this.#outward.restore(this.#node.wantedPods);
+    await this.#node.start((pod) => attachments.some((attachment) => isPortOf(attachment, pod)));
+    this.#masquerade.adopt(this.#node.wantedPods);
     await this.#restorePorts(attachments);
   }
 
@@ -219,8 +219,8 @@ class OvsDataPath implements DataPath {
       ...(link.up ? [] : [`the gateway "${gateway}" is down`]),
       ...missing.map((address) => `the gateway "${gateway}" lacks the address "${formatCidr(address)}"`),
       ...forwardingProblems([{ subnets: podSubnets, device: gateway }]),
-      ...this.#outward.missing(this.#pairs.tools.kernel),
-      ...(this.#beside?.missing(this.#hostEnds()) ?? []),
+      ...this.#masquerade.missing(this.#pairs.tools.kernel),
+      ...(this.#isolation?.missing(this.#hostEnds()) ?? []),
     ];
   }
 
@@ -249,5 +249,5 @@ class OvsDataPath implements DataPath {
 }
 
 /** The port is of this very device. */
-const standsBehind = ({ alias, link }: Attachment, pod: ConnectedPod): boolean =>
+const isPortOf = ({ alias, link }: Attachment, pod: ConnectedPod): boolean =>
   sameOwner(alias.owner, pod.owner) && link.name === pod.port && String(link.index) === pod.device;

@@ -45,7 +45,7 @@ test.each<[string, readonly Step[], ReturnType<typeof said>]>([
   ],
   [
     "what is taken is refused no longer",
-    [set("a", 1), (record) => record.refuse("a", "full"), set("a", 1), (record) => record.confirm(["a"])],
+    [set("a", 1), (record) => record.refuse("a", "full"), set("a", 1), (record) => record.clearRefusals(["a"])],
     applied,
   ],
   [

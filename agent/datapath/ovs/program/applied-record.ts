@@ -1,5 +1,5 @@
 interface Applied<T> {
-  value: T;
+  readonly value: T;
   /** Nobody knows whether the program has it. */
   isDirty: boolean;
 }
@@ -38,8 +38,8 @@ export class AppliedRecord<T> {
     this.#applied.set(key, { value, isDirty: false });
   }
 
-  /** The program has taken these. */
-  confirm(keys: Iterable<string>): void {
+  /** The switch refuses these no longer, as far as is known. */
+  clearRefusals(keys: Iterable<string>): void {
     for (const key of keys) this.#refusals.delete(key);
   }
 

@@ -41,8 +41,8 @@ export interface KeptConnection {
   readonly closing: AbortSignal;
   /** Uses a connection until it ends, and throws then. */
   serve(client: OpenFlowClient): Promise<never>;
-  /** What the switch tells by itself, once it was asked to. */
-  heard(event: ConnectionEvent): void;
+  /** What the switch sends unasked, once it was set to. */
+  onEvent(event: ConnectionEvent): void;
   /** There is none, and why. */
   down(reason: string): void;
 }
@@ -53,12 +53,12 @@ export async function keepConnected({
   bounds,
   closing,
   serve,
-  heard,
+  onEvent,
   down,
 }: KeptConnection): Promise<void> {
   const address = parseAddress(management, isWindows);
   const timing = { connectMs: bounds.answerMs, requestMs: bounds.answerMs, idleMs: bounds.idleMs };
-  const options = { ...timing, onEvent: heard };
+  const options = { ...timing, onEvent };
   const backoff = new Backoff({ firstMs: bounds.retryFirstMs, longestMs: bounds.retryMaxMs });
   let goneAt = performance.now();
   while (!closing.aborted) {
@@ -82,9 +82,9 @@ export async function keepConnected({
 }
 
 /**
- * Has the switch tell what others change in it: flows by its monitor, groups and meters as the requests that it has
- * carried out. What this connection changes is told in short, eight bytes for each request.
- * @returns why it does not tell of flows; nothing where it does @throws {OpenFlowError} where the connection is lost
+ * Has the switch report what others change in it: flows by its monitor, groups and meters as the requests that it has
+ * carried out. What this connection changes is reported in short, eight bytes for each request.
+ * @returns why it does not report flows; nothing where it does @throws {OpenFlowError} where the connection is lost
  */
 export async function watchForeignChanges(client: OpenFlowClient): Promise<string | undefined> {
   try {

@@ -61,7 +61,7 @@ export function keyFlowSet(key: string, flowSet: FlowSet, round: number, object:
 const doubled = (key: string, what: string): CniError =>
   new CniError(
     CniCode.interfaceFailure,
-    `Cannot put "${key}" into the switch: two of its own have the place of ${what}, wanted a place for each`,
+    `Cannot put "${key}" into the switch: two of its own have the place of ${what}`,
   );
 
 /** What tells a flow from every other one: table, priority and match (OpenFlow 1.5.1, 5.2). */

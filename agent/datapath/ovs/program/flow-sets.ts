@@ -84,7 +84,7 @@ export class FlowSets {
 const taken = (key: string, what: string, holder: string): CniError =>
   new CniError(
     CniCode.interfaceFailure,
-    `Cannot put "${key}" into the switch: "${holder}" has the place of its ${what}, wanted a place for each`,
+    `Cannot put "${key}" into the switch: "${holder}" has the place of its ${what}`,
   );
 
 function differenceOf(

@@ -18,7 +18,7 @@ export class Meters {
   #standing = new Set<number>();
 
   /** What the switch has now; one that is another than ours is set right. @throws {OpenFlowError} where the connection is lost */
-  async learn(client: OpenFlowClient): Promise<void> {
+  async sync(client: OpenFlowClient): Promise<void> {
     const found = await client.meters();
     await client.run(metersToRepair(found).map(modifyMeter));
     this.#standing = new Set(found.map(({ id }) => id));

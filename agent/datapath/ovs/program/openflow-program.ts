@@ -27,7 +27,7 @@ import {
 import type { KeyedChanges } from "./flow-sets.ts";
 import { PendingCall, type PendingChange, PendingChanges } from "./pending-changes.ts";
 import { StableIds } from "./stable-ids.ts";
-import { isRefusal, SwitchState } from "./switch-state.ts";
+import { isOpenFlowRefusal, SwitchState } from "./switch-state.ts";
 
 /** Keeps the number of the last round that has begun, where it outlives the agent as long as the flows do. */
 export interface RoundStore {
@@ -44,7 +44,7 @@ export interface ProgramOptions {
   readonly onStatus?: (status: ProgramStatus) => void;
   /** Somebody else may have changed the switch: a look tells. Never for what this program changes. */
   readonly onForeignChange?: () => void;
-  /** The switch does not tell what others change, and why; told once. */
+  /** The switch does not report what others change, and why; called once. */
   readonly onUnwatched?: (reason: string) => void;
   readonly bounds?: Partial<ProgramBounds>;
 }
@@ -109,7 +109,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
       bounds: this.#bounds,
       closing: this.#closing.signal,
       serve: (client) => this.#serve(client),
-      heard: (event) => {
+      onEvent: (event) => {
         if (isForeignChange(event)) onForeignChange?.();
       },
       down: (reason) => this.#down(reason),
@@ -117,7 +117,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   }
 
   get status(): ProgramStatus {
-    return { connected: this.#isFilled, lastError: this.#lastError, refused: this.#state.leftOut };
+    return { connected: this.#isFilled, lastError: this.#lastError, refused: this.#state.refused };
   }
 
   async set(given: FlowSetChanges): Promise<void> {
@@ -169,7 +169,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
    * @param repair puts it right too
    * @throws {CniError} 11 where the connection ends meanwhile, 102 where the switch refuses the repair
    */
-  async look(repair: boolean): Promise<readonly string[]> {
+  async compare(repair: boolean): Promise<readonly string[]> {
     if (!this.#isFilled || !this.#isFinished || this.#isClosed) return [];
     const look = { repair, ...Promise.withResolvers<Drift>() };
     this.#looking.push(look);
@@ -212,7 +212,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     // While there is a connection, some of them are under way.
     if (!this.#isUp) this.#waiting.dropOver();
     if (this.#waiting.count < this.#bounds.waitingCalls) return;
-    const is = `${this.#waiting.count} changes wait for it (${this.#problem}), wanted fewer at a time`;
+    const is = `${this.#waiting.count} changes wait for it (${this.#problem})`;
     throw new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}`);
   }
 
@@ -262,7 +262,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     throw lost;
   }
 
-  /** Before it is filled: whatever others change from then on is told. */
+  /** Before it is filled: whatever others change from then on is reported. */
   async #watch(client: OpenFlowClient): Promise<void> {
     const reason = await watchForeignChanges(client);
     if (reason === undefined) return;
@@ -271,9 +271,9 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   }
 
   #end(changes: KeyedChanges, call: PendingCall): void {
-    const refused = [...changes.keys()].find((key) => this.#state.leftOut.has(key));
+    const refused = [...changes.keys()].find((key) => this.#state.refused.has(key));
     if (refused === undefined) call.end();
-    else call.fail(new CniError(CniCode.interfaceFailure, this.#state.leftOut.get(refused) ?? ""));
+    else call.fail(new CniError(CniCode.interfaceFailure, this.#state.refused.get(refused) ?? ""));
   }
 
   /** Those that wait, in one bundle; where it is refused each by itself, so that one costs the others nothing. */
@@ -315,7 +315,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
       const drift = await this.#state.compare(client);
       if (looks.some(({ repair }) => repair)) {
         await this.#state.configure(client);
-        if (driftText(drift).length > 0) await this.#state.undo(client, drift);
+        if (driftText(drift).length > 0) await this.#state.repair(client, drift);
       }
       for (const { resolve } of looks) resolve(drift);
     } catch (caught) {
@@ -323,12 +323,12 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
       const error = reasonOf(caught);
       for (const { reject } of looks)
         reject(new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${error}`, { cause: caught }));
-      if (!isRefusal(caught)) throw caught;
+      if (!isOpenFlowRefusal(caught)) throw caught;
     }
   }
 
   #endLooks(reason: string): void {
-    const is = `Cannot compare the switch with what it should have: ${reason}, wanted it to answer`;
+    const is = `Cannot compare the switch with what it should have: ${reason}`;
     for (const { reject } of this.#looking.splice(0)) reject(new CniError(CniCode.tryAgainLater, is));
   }
 }
@@ -337,5 +337,4 @@ interface Look extends PromiseWithResolvers<Drift> {
   readonly repair: boolean;
 }
 
-const gone = (action: string): CniError =>
-  new CniError(CniCode.tryAgainLater, `Cannot ${action}: the agent stops, wanted it to run`);
+const gone = (action: string): CniError => new CniError(CniCode.tryAgainLater, `Cannot ${action}: the agent stops`);

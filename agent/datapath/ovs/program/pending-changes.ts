@@ -15,7 +15,7 @@ export class PendingCall {
     this.done.catch(() => undefined);
     this.#timer = setTimeout(() => {
       const is = `the switch has not taken it after ${limitMs} ms (${why()}); it gets it as soon as it can`;
-      this.fail(new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}, wanted it at once`));
+      this.fail(new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}`));
     }, limitMs);
   }
 
@@ -45,11 +45,11 @@ export interface PendingChange {
   /** Flows and groups that it may bring. */
   readonly messages: number;
   readonly call: PendingCall;
-  /** What it changes is kept: it has to get to the switch, whatever the call hears. */
+  /** What it changes is part of what the switch is to have, whatever becomes of the call. */
   isKept: boolean;
 }
 
-/** KeyedChanges that the switch has not taken yet, in the order in which they came. */
+/** Changes that the switch has not taken yet, in the order in which they came. */
 export class PendingChanges implements Iterable<PendingChange> {
   readonly #changes: PendingChange[] = [];
 

@@ -24,7 +24,7 @@ import { Meters } from "./meters.ts";
 export class SwitchState {
   readonly flowSets = new FlowSets();
   /** Flow sets that the switch refused when it was filled, and why; out of `flowSets` until they are set again. */
-  readonly leftOut = new Map<string, string>();
+  readonly refused = new Map<string, string>();
   readonly #round: number;
   readonly #bounds: ProgramBounds;
   /** Groups of ours that the switch may have. */
@@ -43,7 +43,7 @@ export class SwitchState {
   async fill(client: OpenFlowClient): Promise<void> {
     await this.configure(client);
     for (const flowSet of this.flowSets.all.values()) for (const id of flowSet.groups.keys()) this.#groups.add(id);
-    await this.#meters.learn(client);
+    await this.#meters.sync(client);
     for (const flowSet of this.flowSets.all.values()) await this.#meters.ensure(client, flowSet.flows.values());
     const forget = [deleteRound(this.#round)];
     const pieces = this.#pieces();
@@ -88,17 +88,17 @@ export class SwitchState {
     try {
       await client.bundle(changeRequests(undone), this.#bounds.bundleMs);
     } catch (caught) {
-      // Whoever waits for the change is told by the next connection, which tries it again and hears why not.
+      // The next connection tries the change again, and fails the call with the reason.
       this.flowSets.apply(changes);
       throw caught;
     }
   }
 
-  /** KeyedChanges what is to be there, without a word to the switch. */
+  /** Changes what is to be there, and nothing on the switch yet. */
   keep(changes: KeyedChanges): Difference | CniError {
     try {
       const difference = this.flowSets.apply(changes);
-      for (const key of changes.keys()) this.leftOut.delete(key);
+      for (const key of changes.keys()) this.refused.delete(key);
       return difference;
     } catch (caught) {
       if (caught instanceof CniError) return caught;
@@ -125,10 +125,10 @@ export class SwitchState {
   }
 
   /** Puts that right, and touches nothing else: what goes on by other flows goes on. @throws {OpenFlowError} */
-  async undo(client: OpenFlowClient, { missing, foreign, groups, foreignGroups }: Drift): Promise<void> {
+  async repair(client: OpenFlowClient, { missing, foreign, groups, foreignGroups }: Drift): Promise<void> {
     const changes = { setGroups: groups, deletedFlows: foreign, addedFlows: missing, deletedGroups: foreignGroups };
     // With a meter the switch deletes the flows that name it.
-    await this.#meters.learn(client);
+    await this.#meters.sync(client);
     await this.#meters.ensure(client, missing);
     await client.bundle(changeRequests(changes), this.#bounds.bundleMs);
   }
@@ -155,7 +155,7 @@ export class SwitchState {
       const refusal = await this.#try(client, wholeRequests([flowSet]));
       if (refusal === undefined) continue;
       this.flowSets.apply(new Map([[key, undefined]]));
-      this.leftOut.set(key, refusal.message);
+      this.refused.set(key, refusal.message);
     }
   }
 
@@ -173,7 +173,7 @@ export class SwitchState {
     return whyNot(() => client.bundle(requests, this.#bounds.bundleMs));
   }
 
-  /** @returns what the switch said against one of them; it has the others */
+  /** @returns why the switch refused one of them; it has the others */
   async #tryEach(client: OpenFlowClient, requests: readonly OpenFlowRequest[]): Promise<CniError | undefined> {
     return whyNot(async () => {
       const [refusal] = await client.run(requests, this.#bounds.bundleMs);
@@ -182,13 +182,13 @@ export class SwitchState {
   }
 }
 
-/** @returns what the switch said against it @throws {OpenFlowError} where the connection is lost */
+/** @returns why the switch refused it @throws {OpenFlowError} where the connection is lost */
 async function whyNot(work: () => Promise<void>): Promise<CniError | undefined> {
   try {
     await work();
     return undefined;
   } catch (caught) {
-    if (!isRefusal(caught)) throw caught;
+    if (!isOpenFlowRefusal(caught)) throw caught;
     return new CniError(CniCode.interfaceFailure, caught.message, { cause: caught });
   }
 }
@@ -210,7 +210,7 @@ const oneByOne = ({ deletedFlows, addedFlows }: Difference): readonly OpenFlowRe
 ];
 
 /** Whether it says something of what was asked for, and not of the connection. */
-export const isRefusal = (caught: unknown): caught is OpenFlowError =>
+export const isOpenFlowRefusal = (caught: unknown): caught is OpenFlowError =>
   caught instanceof OpenFlowError && ["refused", "unsupported", "full"].includes(caught.kind);
 
 /** Groups are there before the flows that name them, and go after: with a group the switch deletes those that still do. */
@@ -229,7 +229,7 @@ export const wholeRequests = (flowSets: readonly KeyedFlowSet[]): readonly OpenF
 /**
  * Flows are to see the ports and the type of a packet in its first fragment. By itself the switch hides them there too,
  * so that whoever cuts a packet gets it past every guard that asks for them. No packet is for a controller, but a
- * connection that wants no byte of them is told of nothing else that others do either.
+ * connection that asks for no byte of them gets no report of what others do either.
  */
 export const readFragments: OpenFlowRequest = setConfig("nx-match", 1);
 

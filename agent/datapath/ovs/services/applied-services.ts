@@ -94,13 +94,11 @@ export class AppliedServices {
   #confirm(changes: readonly ServiceChange[], local: ReadonlyMap<string, LocalEndpoint>): void {
     this.#count(local);
     for (const { key, given, after } of changes) {
-      if (after !== undefined) {
-        this.#services.set(key, { service: after, given });
-        continue;
-      }
-      this.#services.delete(key);
-      this.#groupNumbers.release(key);
+      if (after !== undefined) this.#services.set(key, { service: after, given });
+      else this.#services.delete(key);
     }
+    // One that has got another address went and came in the same step, and keeps its number.
+    for (const { key } of changes) if (this.#services.get(key) === undefined) this.#groupNumbers.release(key);
   }
 
   #markDirty(changes: readonly ServiceChange[], local: ReadonlyMap<string, LocalEndpoint>): void {

@@ -10,16 +10,16 @@ const gone = {
 
 test("endpoints that go without end do not put off those that went before", async () => {
   const log: string[] = [];
-  const settleMs = 100;
+  const flowLagMs = 100;
   await using connections = new ConntrackFlusher({
     management: "unix:/nowhere/br-int.mgmt",
     logger: createLogger("info", (line) => void log.push(line)),
-    settleMs,
+    flowLagMs,
   });
   // Nobody listens: what it asks for shows as a failure.
   for (let i = 0; i < 100 && log.length === 0; i++) {
     connections.add([gone]);
-    await Bun.sleep(settleMs / 10);
+    await Bun.sleep(flowLagMs / 10);
   }
   expect(log.join()).toContain("/nowhere/br-int.mgmt");
 });

@@ -2,17 +2,17 @@ import type { Logger } from "../../../../shared/log.ts";
 import { isWindows } from "../../../../shared/os/platform.ts";
 import { flushConnections, OpenFlowClient, type OpenFlowError, parseAddress } from "../../../protocols/openflow/mod.ts";
 import { zones } from "../pipeline/registers.ts";
-import type { GoneEndpoint } from "./service.ts";
+import type { RemovedEndpoint } from "./service.ts";
 
 export interface ConntrackFlusherOptions {
   /** Where the bridge listens, as `parseAddress` of `agent/protocols/openflow` takes it. */
   readonly management: string;
   readonly logger: Logger;
-  readonly settleMs?: number;
+  readonly flowLagMs?: number;
 }
 
 /** What packets go by lags behind the flows: by this much at the most on a switch that has time for either. */
-const defaultSettleMs = 1_000;
+const defaultFlowLagMs = 1_000;
 /** Where the switch cannot be reached. */
 const retryMs = 10_000;
 /** A switch that is away for so many changes has lost its connections, or its clients have given up. */
@@ -25,7 +25,7 @@ const maxGone = 10_000;
 export class ConntrackFlusher implements AsyncDisposable {
   readonly #options: ConntrackFlusherOptions;
   /** Each with the time from which on nothing is on its way to it. */
-  #gone: (GoneEndpoint & { readonly from: number })[] = [];
+  #gone: (RemovedEndpoint & { readonly from: number })[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
   #working: Promise<void> | undefined;
   #isEnded = false;
@@ -35,13 +35,13 @@ export class ConntrackFlusher implements AsyncDisposable {
   }
 
   /** Their flows have gone already. */
-  add(gone: readonly GoneEndpoint[]): void {
+  add(gone: readonly RemovedEndpoint[]): void {
     if (gone.length === 0) return;
-    const settleMs = this.#options.settleMs ?? defaultSettleMs;
-    const from = performance.now() + settleMs;
+    const flowLagMs = this.#options.flowLagMs ?? defaultFlowLagMs;
+    const from = performance.now() + flowLagMs;
     this.#gone = [...this.#gone, ...gone.map((each) => ({ ...each, from }))].slice(-maxGone);
     // One that waits already is not put off: endpoints may go without end.
-    if (this.#timer === undefined) this.#schedule(settleMs);
+    if (this.#timer === undefined) this.#schedule(flowLagMs);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -71,7 +71,7 @@ export class ConntrackFlusher implements AsyncDisposable {
   }
 
   /** `false` where the switch cannot be reached. */
-  async #ask(gone: readonly GoneEndpoint[]): Promise<boolean> {
+  async #ask(gone: readonly RemovedEndpoint[]): Promise<boolean> {
     const { management, logger } = this.#options;
     try {
       using client = await OpenFlowClient.connect(parseAddress(management, isWindows));
@@ -85,7 +85,7 @@ export class ConntrackFlusher implements AsyncDisposable {
   }
 }
 
-const requestOf = ({ service, endpoint }: GoneEndpoint) =>
+const requestOf = ({ service, endpoint }: RemovedEndpoint) =>
   flushConnections({
     protocol: service.protocol,
     zone: zones[service.clusterIp.family].main,

@@ -126,6 +126,18 @@ test("own endpoints have their way to themselves as long as any service has them
   expect([program.services, program.hairpins]).toEqual([[], []]);
 });
 
+test("a service that gets another address keeps its number, so that no other gets its group", async () => {
+  const { program, keeper, have } = keeping();
+  await using _ = keeper;
+  const numberOf = (key: string) => program.parts.get(`service/${key}`)?.groups?.[0]?.id;
+  // Their keys have one hash.
+  await have(service("costarring", "10.96.0.1"));
+  const number = numberOf("costarring");
+  await have(service("costarring", "10.96.0.2"));
+  await have(service("costarring", "10.96.0.2"), service("liquid", "10.96.0.3"));
+  expect([numberOf("costarring"), numberOf("liquid")]).toEqual([number, (number ?? 0) + 1]);
+});
+
 test("many services go in in bundles of a bounded size, and may change places over all of them", {
   timeout: 60_000,
 }, async () => {

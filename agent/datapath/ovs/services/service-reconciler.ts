@@ -6,7 +6,7 @@ import type { PipelineContext } from "../pipeline/context.ts";
 import type { FlowSetChanges, SwitchProgram } from "../program/flow-set.ts";
 import { AppliedServices } from "./applied-services.ts";
 import { ConntrackFlusher } from "./conntrack-flusher.ts";
-import { goneEndpoints, type Service, type ServiceChange, type ServiceSource, sizeOf } from "./service.ts";
+import { removedEndpoints, type Service, type ServiceChange, type ServiceSource, sizeOf } from "./service.ts";
 import { noServiceFlowSet } from "./service-flows.ts";
 
 export interface ServiceReconcilerOptions {
@@ -60,13 +60,13 @@ export class ServiceReconciler implements AsyncDisposable {
     while (this.#working !== undefined) await this.#working;
   }
 
-  /** As `settled` at the agent's start, but with a bound: a source or a switch that does not answer keeps no pod waiting. */
+  /** As `synced` at the agent's start, but with a bound: a source or a switch that does not answer keeps no pod waiting. */
   async initialSync(): Promise<void> {
     await withTimeout(this.#heard.promise, beginMs.source, () => undefined);
     if (this.#working !== undefined) await withTimeout(this.synced(), beginMs.switch, () => undefined);
   }
 
-  /** The switch keeps what it has: pods go on while no agent runs. What it is being told now ends with its program. */
+  /** The switch keeps what it has: pods go on while no agent runs. What is under way ends with the program. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isEnded = true;
     this.#subscription[Symbol.dispose]();
@@ -129,7 +129,7 @@ export class ServiceReconciler implements AsyncDisposable {
     const outcome = await this.#set(make, names, changes.length > 1);
     if (outcome === "done") {
       step?.confirm();
-      this.#flusher.add(changes.flatMap(goneEndpoints));
+      this.#flusher.add(changes.flatMap(removedEndpoints));
     }
     // The program keeps it for the next connection, if it has room and the switch does not refuse it then.
     if (outcome === "away") step?.markDirty();

@@ -42,7 +42,7 @@ export interface ServiceChange {
 }
 
 /** An endpoint that its service no longer has. */
-export interface GoneEndpoint {
+export interface RemovedEndpoint {
   readonly service: Pick<Service, "clusterIp" | "protocol" | "port">;
   readonly endpoint: Pick<Endpoint, "ip" | "port">;
 }
@@ -83,7 +83,7 @@ export const sizeOf = ({ before, after }: ServiceChange): number =>
   [before, after].reduce((sum, service) => sum + (service === undefined ? 0 : 3 + service.endpoints.length), 0);
 
 /** Of datagrams, which come without end from one port: of streams, both ends see to it that they end. */
-export function goneEndpoints({ before, after }: ServiceChange): GoneEndpoint[] {
+export function removedEndpoints({ before, after }: ServiceChange): RemovedEndpoint[] {
   if (before === undefined || before.protocol !== "udp") return [];
   const stay = new Set(after === undefined || !hasSameAddress(after, before) ? [] : after.endpoints.map(nameOf));
   return before.endpoints
