@@ -3,7 +3,7 @@ import { cleanUpNode } from "../../agent/commands/cleanup/clean-up-node.ts";
 import { EndpointRecords, endpointRecords } from "../../agent/datapath/hns/mod.ts";
 import { handBackAddress, setUpHost } from "../../agent/datapath/hns/windows-host/mod.ts";
 import { HcnInMemory } from "../../agent/protocols/hcn/hcn-in-memory.ts";
-import { openSystem } from "../../shared/server/system.ts";
+import { openSystem } from "../../shared/server/open-system.ts";
 import { deleteHnsNetwork, makeHnsNetwork } from "./node-state.ts";
 import { cidr, HostFixture, ip } from "./set-up-fixture.ts";
 

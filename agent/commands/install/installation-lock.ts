@@ -1,7 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { InstanceLock } from "../../../shared/server/instance-lock.ts";
-import { openSystem } from "../../../shared/server/system.ts";
+import { openSystem } from "../../../shared/server/open-system.ts";
 import { failed } from "./executable-file.ts";
 
 /** Its name in the directory of the executables; no runtime takes it for a plugin. */

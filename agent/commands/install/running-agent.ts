@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { openSystem } from "../../../shared/server/system.ts";
+import { openSystem } from "../../../shared/server/open-system.ts";
 import type { Step } from "./step.ts";
 
 /** `process 123`, where an agent holds the data directory, whether it answers or not. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { limits } from "../../limits.ts";
 import { percentDecode } from "../../rpc/grpc-status.ts";
-import { percentEncode } from "./answer-headers.ts";
+import { percentEncode } from "./answer.ts";
 import { readHead } from "./request-head.ts";
 import { requestHeaders } from "./scripted-client.ts";
 
