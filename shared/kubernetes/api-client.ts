@@ -5,8 +5,7 @@ import { ApiError, refusalOf } from "./api-error.ts";
 import { Connection } from "./connection.ts";
 import { decodeEnvelope, type FieldTable } from "./protobuf.ts";
 import type { ApiObject } from "./resource.ts";
-import type { ApiAnswer, ApiRequest, Transport } from "./transport.ts";
-import { Patience, reasonOf } from "./transport.ts";
+import { type ApiAnswer, type ApiRequest, Patience, type Transport, transportReason } from "./transport.ts";
 
 export interface ApiClientOptions {
   /** For HTTPS_PROXY and its like. */
@@ -144,7 +143,7 @@ export class ApiClient implements AsyncDisposable {
 
   #errorOf(action: string, caught: unknown): ApiError {
     if (caught instanceof ApiError) return caught;
-    return new ApiError({ action, is: reasonOf(caught, this.server), cause: caught });
+    return new ApiError({ action, is: transportReason(caught, this.server), cause: caught });
   }
 }
 

@@ -1,6 +1,6 @@
 import { connect as connectPlain, type Socket } from "node:net";
 import { checkServerIdentity, connect as connectSecure, type TLSSocket } from "node:tls";
-import { contains, type Ip, parseCidr, parseIp, parseIp } from "../net/ip.ts";
+import { contains, type Ip, parseCidr, parseIp } from "../net/ip.ts";
 import type { TlsMaterial } from "./access.ts";
 
 /** What a proxy says before it lets a connection through. */

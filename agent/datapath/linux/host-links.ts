@@ -1,10 +1,11 @@
 import type { Owner } from "../../../shared/cni/types.ts";
 import type { Logger } from "../../../shared/log.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import {
   deleteLinksOfGroup,
   Errno,
   getLink,
-  isRefusal,
+  isErrno,
   type Link,
   type LinkAddress,
   type LinkKey,
@@ -40,7 +41,7 @@ export function undefinedIfGone<T>(ask: () => T, namespaceId?: number): T | unde
     return ask();
   } catch (caught) {
     // The kernel has no number of its own for the id of a namespace that has ended.
-    const isGone = isRefusal(caught, Errno.ENODEV) || (namespaceId !== undefined && isRefusal(caught, Errno.EINVAL));
+    const isGone = isErrno(caught, Errno.ENODEV) || (namespaceId !== undefined && isErrno(caught, Errno.EINVAL));
     if (isGone) return undefined;
     throw caught;
   }
@@ -137,8 +138,8 @@ export class Sweeper {
     try {
       await this.#socket.post(deleteLinksOfGroup(this.#group));
     } catch (caught) {
-      if (isRefusal(caught, Errno.ENODEV)) return;
-      this.#logger.error("cannot delete detached interfaces", { error: String(caught) });
+      if (isErrno(caught, Errno.ENODEV)) return;
+      this.#logger.error("cannot delete detached interfaces", { error: reasonOf(caught) });
     }
   }
 }

@@ -3,13 +3,14 @@ import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { formatCidr } from "../../../shared/net/ip.ts";
 import { formatMac, parseMac } from "../../../shared/net/mac.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import {
   addAltName,
   createVeth,
   Errno,
   forgetNeighbour,
   getNamespaceId,
-  isRefusal,
+  isErrno,
   type Kernel,
   type Link,
   type Message,
@@ -72,7 +73,7 @@ async function finish(
     return await configure(tools, plan, namespace, made, side);
   } catch (caught) {
     await remove(tools, plan, side, made).catch((error: unknown) => {
-      tools.logger.error("cannot undo a failed attach", { interface: made.name, error: String(error) });
+      tools.logger.error("cannot undo a failed attach", { interface: made.name, error: reasonOf(error) });
     });
     throw caught;
   }
@@ -139,7 +140,7 @@ async function create(
   const taken = (): boolean => {
     const [refusal] = tools.socket.batch([pair]);
     if (refusal === undefined) return false;
-    if (isRefusal(refusal, Errno.EEXIST)) return true;
+    if (isErrno(refusal, Errno.EEXIST)) return true;
     throw refusal;
   };
   // An interface that is leaving keeps its name until it is swept, on the node and in the sandbox.

@@ -1,3 +1,4 @@
+import { reasonOf } from "../../../shared/reason.ts";
 import { checkBundled } from "./bundle.ts";
 import { type ConnectionEvent, OpenFlowConnection } from "./connection.ts";
 import { MessageType } from "./constants.ts";
@@ -62,11 +63,7 @@ export class OpenFlowClient implements Disposable {
     try {
       await requireTrusted(address);
     } catch (caught) {
-      throw new OpenFlowError(
-        "lost",
-        `connect to "${addressText(address)}"`,
-        Error.isError(caught) ? caught.message : "",
-      );
+      throw new OpenFlowError("lost", `connect to "${addressText(address)}"`, reasonOf(caught));
     }
     const client = new OpenFlowClient(address, options);
     const limit = options.connectMs ?? connectTimeoutMs;

@@ -1,6 +1,7 @@
 import { pause } from "../../../shared/async/abortable.ts";
 import { Backoff } from "../../../shared/async/backoff.ts";
 import { withTimeout } from "../../../shared/async/with-timeout.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { Connection } from "./connection.ts";
 import { MonitorSession } from "./monitor.ts";
 import { OvsdbCode, OvsdbError } from "./ovsdb-error.ts";
@@ -209,7 +210,7 @@ export class OvsdbClient<M extends Monitored> implements Disposable {
       session.start(connection, requestMs);
       await connection.over;
     } catch (caught) {
-      this.#lost(caught instanceof Error ? caught.message : String(caught));
+      this.#lost(reasonOf(caught));
     }
     return wasReady;
   }

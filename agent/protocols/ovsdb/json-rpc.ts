@@ -1,4 +1,5 @@
 import { assert } from "../../../shared/assert.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { isObject, show } from "../../../shared/schema/json-fields.ts";
 import { JsonSplitter, maxMessageBytes } from "./json-splitter.ts";
 import { MalformedValue } from "./values.ts";
@@ -112,7 +113,7 @@ export class JsonRpc {
     try {
       message = JSON.parse(text);
     } catch (caught) {
-      this.end(`a message is not JSON (${caught instanceof Error ? caught.message : String(caught)})`);
+      this.end(`a message is not JSON (${reasonOf(caught)})`);
       return;
     }
     // The splitter lets objects through only.

@@ -9,6 +9,7 @@ import {
   output,
   parseAddress,
 } from "../../../agent/protocols/openflow/mod.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { relay } from "./tcp-relay.ts";
 
 /**
@@ -35,6 +36,6 @@ try {
   if (what === "relay") relay(address, Number(port), () => say("relays"));
   else await client(address);
 } catch (caught) {
-  writeFileSync(2, String(caught));
+  writeFileSync(2, reasonOf(caught));
   process.exitCode = 1;
 }

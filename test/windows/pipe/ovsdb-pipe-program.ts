@@ -1,5 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { insertBridge, insertPort, OvsdbClient, Transaction } from "../../../agent/protocols/ovsdb/mod.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { relay } from "./tcp-relay.ts";
 
 /**
@@ -35,6 +36,6 @@ try {
   if (what === "relay") relay(address, Number(port), () => say("relays"));
   else await client(address);
 } catch (caught) {
-  writeFileSync(2, String(caught));
+  writeFileSync(2, reasonOf(caught));
   process.exitCode = 1;
 }
