@@ -1,3 +1,4 @@
+import { type Method, unary } from "../../../shared/proto/services.ts";
 import {
   bytes,
   type Field,
@@ -106,3 +107,95 @@ export type LeaseRequest = MessageOf<typeof LeaseRequest>;
 /** `ttl` is what is left in seconds; 0 where there is no such lease any more, which is no error. */
 export const LeaseResponse = message({ ttl: int64(3) });
 export type LeaseResponse = MessageOf<typeof LeaseResponse>;
+
+const WatchCreateRequest = message({
+  key: text(1),
+  rangeEnd: text(2),
+  /** The first revision whose events are wanted. */
+  startRevision: int64(3),
+});
+export type WatchCreateRequest = MessageOf<typeof WatchCreateRequest>;
+
+const Nothing = message({});
+
+/** One of them. */
+export const WatchRequest = message({
+  create: nested(1, WatchCreateRequest),
+  progress: nested(3, Nothing),
+});
+export type WatchRequest = MessageOf<typeof WatchRequest>;
+
+const WatchEvent = message({
+  /** `Event.EventType`: 0 is PUT, 1 is DELETE. */
+  type: int32(1),
+  kv: nested(2, message({ key: bytes(1), modRevision: int64(3), value: bytes(5) })),
+});
+export type WatchEvent = MessageOf<typeof WatchEvent>;
+
+export const WatchResponse = message({
+  header: nested(1, ResponseHeader),
+  created: flag(3),
+  canceled: flag(4),
+  /** Where the wanted start is gone: the oldest revision that can be watched. */
+  compactRevision: int64(5),
+  cancelReason: text(6),
+  events: repeated(11, WatchEvent),
+});
+export type WatchResponse = MessageOf<typeof WatchResponse>;
+
+/** Of etcd's services, the methods that we call. */
+export const etcdMethods = {
+  range: unary("/etcdserverpb.KV/Range", RangeRequest, RangeResponse),
+  txn: unary("/etcdserverpb.KV/Txn", TxnRequest, TxnResponse),
+  leaseGrant: unary("/etcdserverpb.Lease/LeaseGrant", LeaseGrantRequest, LeaseResponse),
+  /** A stream both ways that answers each request once: one request makes it a call like the others. */
+  leaseKeepAlive: unary("/etcdserverpb.Lease/LeaseKeepAlive", LeaseRequest, LeaseResponse),
+  leaseRevoke: unary("/etcdserverpb.Lease/LeaseRevoke", LeaseRequest, LeaseResponse),
+} as const;
+
+export const watchMethod: Method<WatchRequest, WatchResponse> = {
+  path: "/etcdserverpb.Watch/Watch",
+  request: WatchRequest,
+  response: WatchResponse,
+  responseStream: true,
+};
+
+/** Holds where the key was last changed at this revision; 0: where it is not there. */
+export const unchanged = (key: string, modRevision: number): Compare => ({
+  target: CompareTarget.modRevision,
+  key,
+  modRevision,
+});
+
+export const absent = (key: string): Compare => unchanged(key, 0);
+
+const everything = { rangeEnd: "", limit: 0, revision: 0, keysOnly: false };
+
+export const get = (key: string): RequestOp => ({ range: { ...everything, key } });
+
+/** All keys that begin so. */
+export const getAll = (prefix: string, options: { readonly keysOnly?: boolean } = {}): RequestOp => ({
+  range: { ...everything, key: prefix, rangeEnd: endOf(prefix), ...options },
+});
+
+/** At most `limit` keys from `from` on that begin with `prefix`, as they were at a revision (0: now). */
+export const page = (prefix: string, from: string, limit: number, revision: number): RangeRequest => ({
+  ...everything,
+  key: from,
+  rangeEnd: endOf(prefix),
+  limit,
+  revision,
+});
+
+export const put = (key: string, value: string, lease = 0): RequestOp => ({ put: { key, value, lease } });
+
+export const remove = (key: string): RequestOp => ({ deleteRange: { key } });
+
+/** The first key behind all that begin with the prefix, which ends in an ASCII character. */
+export const endOf = (prefix: string): string =>
+  prefix.slice(0, -1) + String.fromCharCode(prefix.charCodeAt(prefix.length - 1) + 1);
+
+const decoder = new TextDecoder();
+
+export const keyOf = (kv: Pick<KeyValue, "key">): string => decoder.decode(kv.key);
+export const textOf = (kv: Pick<KeyValue, "value">): string => decoder.decode(kv.value);
