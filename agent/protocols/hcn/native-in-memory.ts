@@ -1,4 +1,4 @@
-import { parseGuid } from "./guid.ts";
+import { parseGuid } from "./documents.ts";
 import {
   functionName,
   type HcnAction,
