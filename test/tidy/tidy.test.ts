@@ -38,8 +38,6 @@ const furtherFaces: Readonly<Record<string, readonly string[]>> = {
   "agent/datapath/bridge/": ["gateway-bridge.ts"],
   "agent/datapath/hns/": ["endpoint-records.ts", "windows-host/powershell.windows.ts"],
   "agent/datapath/ovs/": ["linux/clean-up.ts", "pipeline/vocabulary.ts"],
-  // A double, which lies among the product still.
-  "agent/protocols/hcn/": ["hcn-in-memory.ts"],
 };
 
 const roomsWithFace = typescript
