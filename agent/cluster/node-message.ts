@@ -1,4 +1,4 @@
-import type { RegisteredNode } from "../../shared/proto/registry-messages.ts";
+import type { RegisteredNode } from "../../shared/proto/daemon-services.ts";
 import type { ListedNode, NodeState } from "./node-registry.ts";
 import { nodeOfText, textOfNode } from "./node-text.ts";
 

@@ -1,5 +1,5 @@
+import type { NodesPage, TenantsPage } from "../../shared/proto/daemon-services.ts";
 import { registryService } from "../../shared/proto/daemon-services.ts";
-import type { NodesPage, TenantsPage } from "../../shared/proto/registry-messages.ts";
 import { GrpcCode, RpcError } from "../../shared/rpc/rpc-error.ts";
 import { type Rpc, streamingRpc } from "../../shared/server/handlers.ts";
 import { listNodes, listTenants } from "../cluster/listing.ts";

@@ -27,7 +27,7 @@ socket serves the same, and knows besides which interfaces stand on the leases.`
     const confs = await Promise.all((options.conf ?? []).map((file) => readNetworkConf(file, io)));
     const dataDir = dataDirFor(options["data-dir"], confs[0], io);
     const sections = await sectionsOf(confs, dataDir);
-    const { openSystem } = await import("../../shared/server/system.ts");
+    const { openSystem } = await import("../../shared/server/open-system.ts");
     const { runDaemon } = await import("../../shared/server/daemon.ts");
     const { ipamServerName: who, startIpamServer } = await import("../service/mod.ts");
     const level = logLevels.find((name) => name === options["log-level"]) ?? "info";

@@ -1,7 +1,6 @@
 import { RpcChannel } from "../../shared/channel/rpc-channel.ts";
 import { paths } from "../../shared/os/paths.ts";
-import { healthService, ipamService } from "../../shared/proto/daemon-services.ts";
-import { ServingStatus } from "../../shared/proto/health-messages.ts";
+import { healthService, ipamService, ServingStatus } from "../../shared/proto/daemon-services.ts";
 import type { FindingMessage, LeaseMessage, NetworkStats } from "../../shared/proto/ipam-messages.ts";
 import type { Attachment, GcResponse } from "../../shared/proto/pipette-messages.ts";
 

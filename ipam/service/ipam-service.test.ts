@@ -7,7 +7,7 @@ import { callUnary } from "../../shared/rpc/call.ts";
 import { GrpcCode } from "../../shared/rpc/rpc-error.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
 import type { Running } from "../../shared/server/daemon.ts";
-import { openSystem } from "../../shared/server/system.ts";
+import { openSystem } from "../../shared/server/open-system.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
 import { Allocator } from "../allocator.ts";
 import { parseIpamConfig } from "../config/ipam-config.ts";

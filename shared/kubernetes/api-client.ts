@@ -3,11 +3,9 @@ import { isObject, show } from "../schema/json-fields.ts";
 import type { ClusterAccess } from "./access.ts";
 import { ApiError, refusalOf } from "./api-error.ts";
 import { Connection } from "./connection.ts";
-import { Patience } from "./patience.ts";
 import { decodeEnvelope, type FieldTable } from "./protobuf.ts";
 import type { ApiObject } from "./resource.ts";
-import type { ApiAnswer, ApiRequest, Transport } from "./transport.ts";
-import { transportReason } from "./transport-errors.ts";
+import { type ApiAnswer, type ApiRequest, Patience, type Transport, transportReason } from "./transport.ts";
 
 export interface ApiClientOptions {
   /** For HTTPS_PROXY and its like. */

@@ -1,8 +1,7 @@
 import type { ClusterAccess, TlsMaterial } from "./access.ts";
-import { dial } from "./dial.ts";
+import { dial, proxyFor } from "./dial.ts";
 import { FetchTransport } from "./fetch-transport.ts";
 import { Http2Session, type SessionTimes, usualSessionTimes } from "./http2-transport.ts";
-import { proxyFor } from "./proxy.ts";
 import type { ApiAnswer, ApiRequest, Transport } from "./transport.ts";
 
 /** A connection that cannot be made within this time is given up, whatever the request behind it may wait. */

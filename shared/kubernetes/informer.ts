@@ -1,22 +1,25 @@
 import { pause } from "../async/abortable.ts";
+import { Backoff } from "../async/backoff.ts";
 import type { Logger } from "../log.ts";
 import { traceOf } from "../reason.ts";
 import { type ApiClient, answerMs, isProtobuf } from "./api-client.ts";
 import { ApiError, isGone, refusalOf } from "./api-error.ts";
-import { BackOff, type BackOffTimes } from "./back-off.ts";
 import { listPages, pageObjects } from "./list-pages.ts";
-import { Patience } from "./patience.ts";
 import { acceptOf, mapIn, pathOf, queryOf, type Resource, type Selection, textIn, textOf } from "./resource.ts";
 import { type Change, type ObjectKey, type Objects, Store } from "./store.ts";
+import { Patience } from "./transport.ts";
 import { type WatchEvent, WatchFrames } from "./watch-frames.ts";
 
-export interface InformerTimes extends BackOffTimes {
+export interface InformerTimes {
   /** How long the server keeps one watch; half as long at least. */
   readonly watchMs: number;
   /** Until the headers of a watch have come. */
   readonly answerMs: number;
   /** Between two words of a watch. Once an object has changed bookmarks come about every minute; before, none does. */
   readonly silenceMs: number;
+  /** Between two attempts: doubles from the first to the second, and each waits for a random part of it. */
+  readonly retryFirstMs: number;
+  readonly retryMostMs: number;
 }
 
 export const usualInformerTimes: InformerTimes = {
@@ -66,7 +69,7 @@ export class Informer<T> implements AsyncDisposable {
   readonly #options: InformerOptions;
   readonly #times: InformerTimes;
   readonly #store: Store<T>;
-  readonly #backOff: BackOff;
+  readonly #backoff: Backoff;
   readonly #handlers = new Set<InformerHandler<T>>();
   readonly #ended = new AbortController();
   readonly #firstList = Promise.withResolvers<void>();
@@ -82,7 +85,8 @@ export class Informer<T> implements AsyncDisposable {
     this.#options = options;
     this.#times = options.times ?? usualInformerTimes;
     this.#store = new Store(resource);
-    this.#backOff = new BackOff(this.#times);
+    const { retryFirstMs, retryMostMs } = this.#times;
+    this.#backoff = new Backoff({ firstMs: retryFirstMs, longestMs: retryMostMs, jitter: 1 });
     this.#done = this.#run();
   }
 
@@ -129,12 +133,14 @@ export class Informer<T> implements AsyncDisposable {
       try {
         if (this.#version === undefined) await this.#list();
         await this.#watch();
-        waitMs = this.#backOff.succeeded();
+        // Also what ends well is not asked for anew by all clients at once.
+        this.#backoff.reset();
+        waitMs = this.#backoff.next();
       } catch (caught) {
         if (signal.aborted) break;
         const error = ApiError.from(caught, `follow ${this.#what}`);
         if (isGone(error)) this.#version = undefined;
-        waitMs = this.#backOff.failed(error.retryAfterMs);
+        waitMs = (error.retryAfterMs ?? 0) + this.#backoff.next();
         const since = this.#state.t === "failing" ? this.#state.since : Date.now();
         this.#setState({ t: "failing", since, error });
       }

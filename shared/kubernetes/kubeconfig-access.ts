@@ -1,9 +1,8 @@
 import { readFile } from "node:fs/promises";
-import { anonymous, bearer, type ClusterAccess, type Credentials, type TlsMaterial } from "./access.ts";
+import { anonymous, bearer, type ClusterAccess, type Credentials, type TlsMaterial, tokenFile } from "./access.ts";
 import { type ExecCluster, ExecCredentials } from "./exec-credential.ts";
 import { type Entry, type Kubeconfig, pathFrom, readKubeconfig, wrong } from "./kubeconfig.ts";
 import { textIn } from "./resource.ts";
-import { tokenFile } from "./service-account.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -4,6 +4,7 @@
  * an informer keeps what is wanted of all objects of a resource, and tells of each change.
  */
 export type { ClusterAccess, TlsMaterial } from "./access.ts";
+export { type ServiceAccountOptions, serviceAccountAccess } from "./access.ts";
 export { ApiClient } from "./api-client.ts";
 export { ApiError, isGone } from "./api-error.ts";
 export { Connection } from "./connection.ts";
@@ -13,5 +14,4 @@ export { kubeconfigAccess } from "./kubeconfig-access.ts";
 export { listPages } from "./list-pages.ts";
 export { type FieldTable, objectMeta } from "./protobuf.ts";
 export { type ApiObject, listIn, mapIn, type Resource, textIn } from "./resource.ts";
-export { type ServiceAccountOptions, serviceAccountAccess } from "./service-account.ts";
 export { type Change, objectKey } from "./store.ts";

@@ -1,4 +1,3 @@
-import { HealthCheckRequest, HealthCheckResponse } from "./health-messages.ts";
 import {
   AllocateRequest,
   AllocateResponse,
@@ -14,9 +13,8 @@ import {
   StatsResponse,
 } from "./ipam-messages.ts";
 import { GcResponse } from "./pipette-messages.ts";
-import { ListNodesRequest, ListTenantsRequest, NodesPage, TenantsPage } from "./registry-messages.ts";
 import { type Method, unary } from "./services.ts";
-import type { Codec } from "./wire.ts";
+import { type Codec, flag, int32, int64, type MessageOf, message, repeated, text, texts } from "./wire.ts";
 
 /** Services that a plugin never calls, so that it need not carry their messages. */
 
@@ -37,11 +35,65 @@ export const ipamService = {
   stats: unary("/pipette.v1.Ipam/Stats", StatsRequest, StatsResponse),
 } as const;
 
+export const ListNodesRequest = message({ rights: flag(1) });
+export type ListNodesRequest = MessageOf<typeof ListNodesRequest>;
+
+export const RegisteredNode = message({
+  name: text(1),
+  uid: text(2),
+  addresses: texts(3),
+  mac: text(4),
+  subnets: texts(5),
+  state: text(6),
+  problem: text(7),
+});
+export type RegisteredNode = MessageOf<typeof RegisteredNode>;
+
+export const NodesPage = message({
+  registry: text(1),
+  revision: int64(2),
+  nodes: repeated(3, RegisteredNode),
+  excessRights: texts(4),
+  self: text(5),
+});
+export type NodesPage = MessageOf<typeof NodesPage>;
+
+export const ListTenantsRequest = message({});
+export type ListTenantsRequest = MessageOf<typeof ListTenantsRequest>;
+
+/** `Tenant` in the proto. */
+export const TenantMessage = message({
+  project: text(1),
+  vnid: int32(2),
+  isConfirmed: flag(3),
+  isShared: flag(4),
+});
+export type TenantMessage = MessageOf<typeof TenantMessage>;
+
+export const TenantsPage = message({
+  registry: text(1),
+  keepsNone: flag(2),
+  tenants: repeated(3, TenantMessage),
+});
+export type TenantsPage = MessageOf<typeof TenantsPage>;
+
 /** The registry of nodes as the agent reaches it (`pipette.proto`). */
 export const registryService = {
   listNodes: streaming("/pipette.v1.Registry/ListNodes", ListNodesRequest, NodesPage),
   listTenants: streaming("/pipette.v1.Registry/ListTenants", ListTenantsRequest, TenantsPage),
 } as const;
+
+export const ServingStatus = { unknown: 0, serving: 1, notServing: 2, serviceUnknown: 3 } as const;
+export type ServingStatus = (typeof ServingStatus)[keyof typeof ServingStatus];
+
+export const HealthCheckRequest = message({ service: text(1) });
+export type HealthCheckRequest = MessageOf<typeof HealthCheckRequest>;
+
+export const HealthCheckResponse = message({
+  /** `ServingStatus`, or a number of a later day. */
+  status: int32(1),
+});
+export type HealthCheckResponse = MessageOf<typeof HealthCheckResponse>;
 
 /** Whether a server, or one of its services, can serve (`health.proto`). */
 export const healthService = {

@@ -1,107 +1,10 @@
 import { Attachment } from "./pipette-messages.ts";
-import { bytes, flag, int64, type MessageCodec, message, nested, repeated, text } from "./wire.ts";
+import { bytes, flag, int64, type MessageOf, message, nested, repeated, text } from "./wire.ts";
 
 /** The messages of `pipette.proto` around the service `Ipam`, as in `pipette-messages.ts`. */
 
 /** `Lease` in the proto. */
-export interface LeaseMessage {
-  readonly network: string;
-  readonly containerId: string;
-  readonly ifname: string;
-  readonly address: string;
-  readonly gateway: string;
-  readonly state: string;
-  readonly podNamespace: string;
-  readonly podName: string;
-  readonly podUid: string;
-  readonly generation: number;
-  readonly allocatedAtMs: number;
-  readonly releasedAtMs: number;
-}
-
-export interface AllocateRequest {
-  readonly containerId: string;
-  readonly ifname: string;
-  readonly args: string;
-  readonly networkConfiguration: Uint8Array;
-}
-
-export interface AllocateResponse {
-  readonly cniResult: Uint8Array;
-  readonly leases: readonly LeaseMessage[];
-}
-
-/** One attachment: `ReleaseRequest` and `GetRequest` in the proto. */
-export interface OwnerRequest {
-  readonly network: string;
-  readonly containerId: string;
-  readonly ifname: string;
-}
-
-export interface ReleaseResponse {
-  readonly released: readonly LeaseMessage[];
-}
-
-export interface GetResponse {
-  readonly leases: readonly LeaseMessage[];
-}
-
-export interface ListRequest {
-  readonly network: string;
-}
-
-/** A message of its own because its presence counts. */
-export interface Attachments {
-  readonly attachments: readonly Attachment[];
-}
-
-export interface CollectRequest {
-  readonly network: string;
-  readonly valid?: Attachments | undefined;
-}
-
-export type CheckRequest = Readonly<Record<never, never>>;
-
-/** `Finding` in the proto. */
-export interface FindingMessage {
-  readonly severity: string;
-  readonly code: string;
-  readonly network: string;
-  readonly what: string;
-  readonly why: string;
-  readonly todo: string;
-  readonly repairable: boolean;
-}
-
-export interface CheckResponse {
-  readonly findings: readonly FindingMessage[];
-}
-
-export interface StatsRequest {
-  readonly network: string;
-}
-
-export interface StatsResponse {
-  readonly networks: readonly NetworkStats[];
-}
-
-export interface NetworkStats {
-  readonly network: string;
-  readonly allocated: number;
-  readonly releasing: number;
-  readonly cooling: number;
-  readonly ranges: readonly RangeStats[];
-}
-
-export interface RangeStats {
-  readonly range: string;
-  readonly total: string;
-  readonly used: number;
-  readonly cooling: number;
-  readonly free: string;
-}
-
-export const LeaseMessage: MessageCodec<LeaseMessage> = message<LeaseMessage>({
+export const LeaseMessage = message({
   network: text(1),
   containerId: text(2),
   ifname: text(3),
@@ -115,43 +18,56 @@ export const LeaseMessage: MessageCodec<LeaseMessage> = message<LeaseMessage>({
   allocatedAtMs: int64(11),
   releasedAtMs: int64(12),
 });
+export type LeaseMessage = MessageOf<typeof LeaseMessage>;
 
-export const AllocateRequest: MessageCodec<AllocateRequest> = message<AllocateRequest>({
+export const AllocateRequest = message({
   containerId: text(1),
   ifname: text(2),
   args: text(3),
   networkConfiguration: bytes(4),
 });
+export type AllocateRequest = MessageOf<typeof AllocateRequest>;
 
-export const AllocateResponse: MessageCodec<AllocateResponse> = message<AllocateResponse>({
+export const AllocateResponse = message({
   cniResult: bytes(1),
   leases: repeated(2, LeaseMessage),
 });
+export type AllocateResponse = MessageOf<typeof AllocateResponse>;
 
-export const OwnerRequest: MessageCodec<OwnerRequest> = message<OwnerRequest>({
+/** One attachment: `ReleaseRequest` and `GetRequest` in the proto. */
+export const OwnerRequest = message({
   network: text(1),
   containerId: text(2),
   ifname: text(3),
 });
+export type OwnerRequest = MessageOf<typeof OwnerRequest>;
 
-export const ReleaseResponse: MessageCodec<ReleaseResponse> = message<ReleaseResponse>({
+export const ReleaseResponse = message({
   released: repeated(1, LeaseMessage),
 });
+export type ReleaseResponse = MessageOf<typeof ReleaseResponse>;
 
-export const GetResponse: MessageCodec<GetResponse> = message<GetResponse>({ leases: repeated(1, LeaseMessage) });
+export const GetResponse = message({ leases: repeated(1, LeaseMessage) });
+export type GetResponse = MessageOf<typeof GetResponse>;
 
-export const ListRequest: MessageCodec<ListRequest> = message<ListRequest>({ network: text(1) });
+export const ListRequest = message({ network: text(1) });
+export type ListRequest = MessageOf<typeof ListRequest>;
 
-export const Attachments: MessageCodec<Attachments> = message<Attachments>({ attachments: repeated(1, Attachment) });
+/** A message of its own because its presence counts. */
+export const Attachments = message({ attachments: repeated(1, Attachment) });
+export type Attachments = MessageOf<typeof Attachments>;
 
-export const CollectRequest: MessageCodec<CollectRequest> = message<CollectRequest>({
+export const CollectRequest = message({
   network: text(1),
   valid: nested(2, Attachments),
 });
+export type CollectRequest = MessageOf<typeof CollectRequest>;
 
-export const CheckRequest: MessageCodec<CheckRequest> = message<CheckRequest>({});
+export const CheckRequest = message({});
+export type CheckRequest = MessageOf<typeof CheckRequest>;
 
-export const FindingMessage: MessageCodec<FindingMessage> = message<FindingMessage>({
+/** `Finding` in the proto. */
+export const FindingMessage = message({
   severity: text(1),
   code: text(2),
   network: text(3),
@@ -160,29 +76,35 @@ export const FindingMessage: MessageCodec<FindingMessage> = message<FindingMessa
   todo: text(6),
   repairable: flag(7),
 });
+export type FindingMessage = MessageOf<typeof FindingMessage>;
 
-export const CheckResponse: MessageCodec<CheckResponse> = message<CheckResponse>({
+export const CheckResponse = message({
   findings: repeated(1, FindingMessage),
 });
+export type CheckResponse = MessageOf<typeof CheckResponse>;
 
-export const StatsRequest: MessageCodec<StatsRequest> = message<StatsRequest>({ network: text(1) });
+export const StatsRequest = message({ network: text(1) });
+export type StatsRequest = MessageOf<typeof StatsRequest>;
 
-export const RangeStats: MessageCodec<RangeStats> = message<RangeStats>({
+export const RangeStats = message({
   range: text(1),
   total: text(2),
   used: int64(3),
   cooling: int64(4),
   free: text(5),
 });
+export type RangeStats = MessageOf<typeof RangeStats>;
 
-export const NetworkStats: MessageCodec<NetworkStats> = message<NetworkStats>({
+export const NetworkStats = message({
   network: text(1),
   allocated: int64(2),
   releasing: int64(3),
   cooling: int64(4),
   ranges: repeated(5, RangeStats),
 });
+export type NetworkStats = MessageOf<typeof NetworkStats>;
 
-export const StatsResponse: MessageCodec<StatsResponse> = message<StatsResponse>({
+export const StatsResponse = message({
   networks: repeated(1, NetworkStats),
 });
+export type StatsResponse = MessageOf<typeof StatsResponse>;

@@ -2,11 +2,9 @@ import { type AnyDefinition, loadSync } from "@grpc/proto-loader";
 import { describe, expect, test } from "vitest";
 import { CniCode } from "../errors.ts";
 import * as cni from "./cni-messages.ts";
-import { healthService, ipamService, registryService } from "./daemon-services.ts";
-import * as health from "./health-messages.ts";
+import * as daemon from "./daemon-services.ts";
 import * as ipam from "./ipam-messages.ts";
 import * as pipette from "./pipette-messages.ts";
-import * as registry from "./registry-messages.ts";
 import { cniService, nodeService } from "./services.ts";
 import type { Codec } from "./wire.ts";
 
@@ -32,12 +30,12 @@ const codecs: Readonly<Record<string, Codec<any>>> = {
   "pipette.v1.StatusRequest": pipette.StatusRequest,
   "pipette.v1.StatusResponse": pipette.StatusResponse,
   "pipette.v1.RegistryTrouble": pipette.RegistryTrouble,
-  "pipette.v1.ListNodesRequest": registry.ListNodesRequest,
-  "pipette.v1.RegisteredNode": registry.RegisteredNode,
-  "pipette.v1.NodesPage": registry.NodesPage,
-  "pipette.v1.ListTenantsRequest": registry.ListTenantsRequest,
-  "pipette.v1.Tenant": registry.TenantMessage,
-  "pipette.v1.TenantsPage": registry.TenantsPage,
+  "pipette.v1.ListNodesRequest": daemon.ListNodesRequest,
+  "pipette.v1.RegisteredNode": daemon.RegisteredNode,
+  "pipette.v1.NodesPage": daemon.NodesPage,
+  "pipette.v1.ListTenantsRequest": daemon.ListTenantsRequest,
+  "pipette.v1.Tenant": daemon.TenantMessage,
+  "pipette.v1.TenantsPage": daemon.TenantsPage,
   "pipette.v1.Interface": pipette.NodeInterface,
   "pipette.v1.ListInterfacesRequest": pipette.ListInterfacesRequest,
   "pipette.v1.ListInterfacesResponse": pipette.ListInterfacesResponse,
@@ -60,8 +58,8 @@ const codecs: Readonly<Record<string, Codec<any>>> = {
   "pipette.v1.StatsResponse": ipam.StatsResponse,
   "pipette.v1.NetworkStats": ipam.NetworkStats,
   "pipette.v1.RangeStats": ipam.RangeStats,
-  "grpc.health.v1.HealthCheckRequest": health.HealthCheckRequest,
-  "grpc.health.v1.HealthCheckResponse": health.HealthCheckResponse,
+  "grpc.health.v1.HealthCheckRequest": daemon.HealthCheckRequest,
+  "grpc.health.v1.HealthCheckResponse": daemon.HealthCheckResponse,
 };
 
 interface FieldText {
@@ -167,9 +165,9 @@ describe.each(namesOf(isMessage))("%s", (name) => {
 const services = {
   [`${cniPackage}.Cni`]: cniService,
   "pipette.v1.Node": nodeService,
-  "pipette.v1.Ipam": ipamService,
-  "pipette.v1.Registry": registryService,
-  "grpc.health.v1.Health": healthService,
+  "pipette.v1.Ipam": daemon.ipamService,
+  "pipette.v1.Registry": daemon.registryService,
+  "grpc.health.v1.Health": daemon.healthService,
 };
 
 test("every service and rpc of the proto files is listed with its path, types and kind", () => {

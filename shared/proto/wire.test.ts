@@ -1,5 +1,17 @@
 import { describe, expect, test } from "vitest";
-import { bytes, flag, int32, int64, message, nested, repeated, text, texts, WireError } from "./wire.ts";
+import {
+  bytes,
+  flag,
+  int32,
+  int64,
+  type MessageCodec,
+  message,
+  nested,
+  repeated,
+  text,
+  texts,
+  WireError,
+} from "./wire.ts";
 
 interface Inner {
   readonly name: string;
@@ -17,8 +29,8 @@ interface Outer {
   readonly raw: Uint8Array;
 }
 
-const inner = message<Inner>({ name: text(1), size: int32(2) });
-const outer = message<Outer>({
+const inner: MessageCodec<Inner> = message({ name: text(1), size: int32(2) });
+const outer: MessageCodec<Outer> = message({
   label: text(1),
   small: int32(2),
   large: int64(3),

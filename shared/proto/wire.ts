@@ -31,8 +31,25 @@ export interface MessageCodec<T> extends Codec<T> {
   absent(): T;
 }
 
+type Table = Readonly<Record<string, Field<unknown>>>;
+type ValueOf<F> = F extends Field<infer V> ? V : never;
+/** Of embedded messages, which may be left out. */
+type OptionalNames<T extends Table> = {
+  [K in keyof T]: undefined extends ValueOf<T[K]> ? K : never;
+}[keyof T];
+
+/** What a table describes, name by name. */
+type Described<T extends Table> = { readonly [K in Exclude<keyof T, OptionalNames<T>>]: ValueOf<T[K]> } & {
+  readonly [K in OptionalNames<T>]?: ValueOf<T[K]> | undefined;
+};
+
+/** The message that a codec reads and writes: `type GcRequest = MessageOf<typeof GcRequest>`. */
+export type MessageOf<C> = C extends Codec<infer T> ? { readonly [K in keyof T]: T[K] } : never;
+
 /** Fields are written in the order of the table, so list them by number, as other implementations write them. */
-export function message<T extends object>(table: { readonly [K in keyof T]-?: Field<T[K]> }): MessageCodec<T> {
+export const message = codecOf as unknown as <T extends Table>(table: T) => MessageCodec<Described<T>>;
+
+function codecOf<T extends object>(table: { readonly [K in keyof T]-?: Field<T[K]> }): MessageCodec<T> {
   // By plain loops over the table: a process that lives for milliseconds sees each message once.
   const absent = (): T => {
     const value = {} as T;

@@ -1,5 +1,5 @@
 import type { Header } from "./hpack.ts";
-import type { Problem } from "./problem.ts";
+import type { Problem } from "./rpc-error.ts";
 import { GrpcCode, RpcError } from "./rpc-error.ts";
 
 // The tables below are for calls that fail: made when one is looked up, since a plugin starts for every call.

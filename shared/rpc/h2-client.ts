@@ -21,9 +21,8 @@ import {
 } from "./h2-frames.ts";
 import { encodeHeaders, type Header, HpackDecoder, HpackError } from "./hpack.ts";
 import { MessageReader, prefixed } from "./message-frame.ts";
-import { broken, type Problem } from "./problem.ts";
 import { RequestSender } from "./request-sender.ts";
-import { GrpcCode, RpcError } from "./rpc-error.ts";
+import { broken, GrpcCode, type Problem, RpcError } from "./rpc-error.ts";
 
 export type Outcome =
   | { readonly t: "pending" }

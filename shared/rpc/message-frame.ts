@@ -1,5 +1,5 @@
 import { readUint32, writeUint32 } from "./h2-frames.ts";
-import type { Problem } from "./problem.ts";
+import type { Problem } from "./rpc-error.ts";
 import { GrpcCode } from "./rpc-error.ts";
 
 /** gRPC's message framing (grpc/grpc, doc/PROTOCOL-HTTP2.md, "Length-Prefixed-Message"). */

@@ -9,7 +9,7 @@ import {
   readUint32,
   settingIds,
 } from "./h2-frames.ts";
-import { broken, type Problem } from "./problem.ts";
+import { broken, type Problem } from "./rpc-error.ts";
 
 /** The request's DATA frames, as far as the server's windows allow (RFC 9113, sections 5.2 and 6.9). */
 export class RequestSender {

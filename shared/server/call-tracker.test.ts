@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { CniCode, CniError } from "../errors.ts";
 import { CallTracker } from "./call-tracker.ts";
-import { rpcStatus } from "./rpc-status.ts";
+import { rpcStatus } from "./handlers.ts";
 
 test("closed it waits for what is in flight and turns away what comes", async () => {
   const tracker = new CallTracker();

@@ -1,3 +1,4 @@
+import { withTimeout } from "../async/with-timeout.ts";
 import { CniCode, CniError } from "../errors.ts";
 
 /** Counts the calls in flight, so that a stop can wait for them and turn away what comes after. */
@@ -34,15 +35,9 @@ export class CallTracker {
   async close(withinMs: number): Promise<boolean> {
     this.#closed = true;
     if (this.#inFlight === 0) return true;
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const late = new Promise<boolean>((resolve) => {
-      timer = setTimeout(() => resolve(false), withinMs);
-    });
     const done = new Promise<boolean>((resolve) => {
       this.#whenDone.push(() => resolve(true));
     });
-    const ended = await Promise.race([done, late]);
-    clearTimeout(timer);
-    return ended;
+    return await withTimeout(done, withinMs, () => false);
   }
 }

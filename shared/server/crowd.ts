@@ -1,7 +1,7 @@
+import { readFileSync } from "node:fs";
 import { limits } from "../limits.ts";
 import type { Logger } from "../log.ts";
 import { isWindows } from "../os/platform.ts";
-import { descriptorLimit } from "./descriptors.linux.ts";
 import type { RequestMemory } from "./http2/request-memory.ts";
 import type { ServedConnection } from "./served-connection.ts";
 
@@ -91,4 +91,14 @@ function mostConnections(): number {
   return descriptors === undefined
     ? limits.connections
     : Math.min(limits.connections, Math.floor(descriptors * connectionsShare));
+}
+
+/** How many descriptors Linux lets this process have open; `undefined` where there is no telling. */
+function descriptorLimit(): number | undefined {
+  try {
+    const [, most] = /^Max open files +(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];
+    return most === undefined ? undefined : Number(most);
+  } catch {
+    return undefined;
+  }
 }

@@ -1,6 +1,5 @@
 import { CniCode, CniError } from "../errors.ts";
-import { healthService } from "../proto/daemon-services.ts";
-import { type HealthCheckResponse, ServingStatus } from "../proto/health-messages.ts";
+import { type HealthCheckResponse, healthService, ServingStatus } from "../proto/daemon-services.ts";
 import { GrpcCode, RpcError } from "../rpc/rpc-error.ts";
 import { type Rpc, rpc, streamingRpc } from "./handlers.ts";
 

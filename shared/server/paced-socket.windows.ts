@@ -1,4 +1,4 @@
-import type { AcceptedSocket, ConnectionHandlers } from "./unix-listener.ts";
+import type { AcceptedSocket, ConnectionHandlers } from "./served-connection.ts";
 
 /**
  * A pipe's connection that takes one piece at a time. Bun itself takes whatever it is given, for a peer that never

@@ -11,6 +11,20 @@ export interface ServedSocket {
   terminate(): void;
 }
 
+/** One connection, and what belongs to it. */
+export interface AcceptedSocket<T> extends ServedSocket {
+  data: T;
+}
+
+/** As Bun's own. Chunks are plain arrays. */
+export interface ConnectionHandlers<T> {
+  open?(socket: AcceptedSocket<T>): void;
+  data?(socket: AcceptedSocket<T>, chunk: Uint8Array): void;
+  drain?(socket: AcceptedSocket<T>): void;
+  close?(socket: AcceptedSocket<T>): void;
+  error?(socket: AcceptedSocket<T>, error: Error): void;
+}
+
 /** One client's socket, and the protocol on it. */
 export class ServedConnection {
   readonly #socket: ServedSocket;

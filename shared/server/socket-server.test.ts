@@ -3,11 +3,10 @@ import { createServer } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
 import { createLogger } from "../log.ts";
-import { healthService } from "../proto/daemon-services.ts";
-import { ServingStatus } from "../proto/health-messages.ts";
+import { healthService, ServingStatus } from "../proto/daemon-services.ts";
 import { callUnary } from "../rpc/call.ts";
+import { openSystem } from "./open-system.ts";
 import { SocketServer } from "./socket-server.ts";
-import { openSystem } from "./system.ts";
 
 const logger = createLogger("error", () => undefined);
 const system = await openSystem();

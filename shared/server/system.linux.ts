@@ -1,7 +1,6 @@
 import { closeSync, constants, ftruncateSync, readSync, writeSync } from "node:fs";
 import { openOwnFile } from "../os/plain-file.ts";
 import { type Libc, openLibc } from "./libc.linux.ts";
-import { notifySystemd } from "./notify.linux.ts";
 import { UnixSocketPlace } from "./socket-place.linux.ts";
 import type { LockAttempt, System } from "./system.ts";
 
@@ -40,4 +39,23 @@ function tryLockFile(libc: Libc, path: string): LockAttempt {
 function beginningOf(fd: number): string {
   const bytes = new Uint8Array(pidBytes);
   return new TextDecoder().decode(bytes.subarray(0, readSync(fd, bytes, 0, bytes.length, 0)));
+}
+
+/**
+ * systemd's readiness protocol (sd_notify(3)): one datagram to the socket that `NOTIFY_SOCKET` names.
+ * Without it nothing happens. Answers what went wrong, in words, or `undefined`.
+ */
+function notifySystemd(
+  env: Readonly<Record<string, string | undefined>>,
+  libc: Libc,
+  state: string,
+): string | undefined {
+  const socket = env["NOTIFY_SOCKET"] ?? "";
+  if (socket === "") return undefined;
+  if (!socket.startsWith("/") && !socket.startsWith("@"))
+    return `Cannot notify systemd: NOTIFY_SOCKET is "${socket}", wanted a path or an abstract name`;
+  const errno = libc.sendDatagram(socket, state);
+  return errno === 0
+    ? undefined
+    : `Cannot notify systemd: "${socket}" answers errno ${errno}, wanted it to take "${state}"`;
 }

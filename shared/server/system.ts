@@ -1,5 +1,3 @@
-import { isWindows } from "../os/platform.ts";
-
 export type LockAttempt =
   | { readonly t: "ours"; release(): void }
   /** By a process of this id, where that can be told. */
@@ -45,11 +43,4 @@ export interface System {
    * @returns what went wrong, in words
    */
   notify(env: Readonly<Record<string, string | undefined>>, state: string): string | undefined;
-}
-
-/** The system that this process runs on. */
-export async function openSystem(): Promise<System> {
-  return isWindows
-    ? (await import("./system.windows.ts")).openWindowsSystem()
-    : (await import("./system.linux.ts")).openLinuxSystem();
 }

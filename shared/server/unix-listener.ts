@@ -1,28 +1,14 @@
 import { existsSync, renameSync } from "node:fs";
 import { limits } from "../limits.ts";
 import { isWindows } from "../os/platform.ts";
-import type { ServedSocket } from "./served-connection.ts";
-import { socketIdentity } from "./socket-place.linux.ts";
+import type { ConnectionHandlers } from "./served-connection.ts";
+import { listenAgain, socketIdentity } from "./socket-place.linux.ts";
 
 export interface ListenOptions {
   /** Connections that may wait to be accepted; the kernel may allow less. */
   readonly backlog?: number;
   /** Connections at a time; absent: as many as the process can well have. */
   readonly connections?: number;
-}
-
-/** One connection, and what belongs to it. */
-export interface AcceptedSocket<T> extends ServedSocket {
-  data: T;
-}
-
-/** As Bun's own. Chunks are plain arrays. */
-export interface ConnectionHandlers<T> {
-  open?(socket: AcceptedSocket<T>): void;
-  data?(socket: AcceptedSocket<T>, chunk: Uint8Array): void;
-  drain?(socket: AcceptedSocket<T>): void;
-  close?(socket: AcceptedSocket<T>): void;
-  error?(socket: AcceptedSocket<T>, error: Error): void;
 }
 
 /** Permission bits of the socket: root's alone. A pipe has none, see `PipePlace`. */
@@ -54,7 +40,6 @@ export class UnixListener {
       const { paced } = await import("./paced-socket.windows.ts");
       return new UnixListener(path, Bun.listen({ unix: path, socket: { binaryType, ...paced(handlers) } }));
     }
-    const { listenAgain } = await import("./backlog.linux.ts");
     // The socket is made inside of this call, so the mask covers it and nothing else.
     const mask = process.umask(0o777 & ~socketMode);
     let listener: Bun.UnixSocketListener<T>;

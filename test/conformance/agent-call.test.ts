@@ -279,7 +279,7 @@ describe("with an agent that accepts and never answers", () => {
 
 describe("with a listener whose queue is full", () => {
   const listening = (socket: string): string =>
-    `import { listenAgain } from ${JSON.stringify(`${import.meta.dirname}/../../shared/server/backlog.linux.ts`)};
+    `import { listenAgain } from ${JSON.stringify(`${import.meta.dirname}/../../shared/server/socket-place.linux.ts`)};
      const listener = Bun.listen({ unix: ${JSON.stringify(socket)}, socket: { data() {} } });
      listenAgain(listener.fd, 0);
      console.log("up");`;

@@ -4,10 +4,16 @@ import { Keys } from "../../agent/cluster/etcd/keys.ts";
 import { leave } from "../../agent/cluster/etcd/leave.ts";
 import { writeConfig, writeNode, writeOwner } from "../../agent/cluster/etcd/records.ts";
 import type { ClusterNode } from "../../agent/cluster/node-registry.ts";
-import { parseEndpoints } from "../../agent/protocols/etcd/endpoint.ts";
-import { EtcdClient } from "../../agent/protocols/etcd/etcd-client.ts";
-import type { KeyValue, RequestOp } from "../../agent/protocols/etcd/messages.ts";
-import { get, put, remove, textOf } from "../../agent/protocols/etcd/operations.ts";
+import {
+  EtcdClient,
+  get,
+  type KeyValue,
+  parseEndpoints,
+  put,
+  type RequestOp,
+  remove,
+  textOf,
+} from "../../agent/protocols/etcd/mod.ts";
 import { formatCidr, parseCidr } from "../../shared/net/ip.ts";
 import { describeWith } from "../support/requires.ts";
 import { EtcdCluster } from "./etcd-cluster.ts";

@@ -1,9 +1,6 @@
 import { readNode, readOwner } from "../../agent/cluster/etcd/records.ts";
-import type { Endpoint } from "../../agent/protocols/etcd/endpoint.ts";
-import { parseEndpoints } from "../../agent/protocols/etcd/endpoint.ts";
-import { keyOf, textOf } from "../../agent/protocols/etcd/operations.ts";
-import { watch } from "../../agent/protocols/etcd/watch.ts";
-import type { WatchResponse } from "../../agent/protocols/etcd/watch-messages.ts";
+import type { Endpoint } from "../../agent/protocols/etcd/connection.ts";
+import { keyOf, parseEndpoints, textOf, type WatchResponse, watch } from "../../agent/protocols/etcd/mod.ts";
 import { formatCidr } from "../../shared/net/ip.ts";
 
 /**

@@ -1,8 +1,6 @@
 import { afterEach, expect, test } from "vitest";
 import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/cluster/etcd/mod.ts";
-import { parseEndpoints } from "../../agent/protocols/etcd/endpoint.ts";
-import { EtcdClient, retried } from "../../agent/protocols/etcd/etcd-client.ts";
-import { put, remove } from "../../agent/protocols/etcd/operations.ts";
+import { EtcdClient, parseEndpoints, put, remove, retried } from "../../agent/protocols/etcd/mod.ts";
 import { describeWith } from "../support/requires.ts";
 import { EtcdCluster } from "./etcd-cluster.ts";
 import { eventually, machine, subnetsOf } from "./etcd-machines.ts";

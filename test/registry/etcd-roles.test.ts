@@ -1,9 +1,7 @@
 import { execa } from "execa";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/cluster/etcd/mod.ts";
-import { parseEndpoints } from "../../agent/protocols/etcd/endpoint.ts";
-import { EtcdClient } from "../../agent/protocols/etcd/etcd-client.ts";
-import { get, put, remove, textOf } from "../../agent/protocols/etcd/operations.ts";
+import { EtcdClient, get, parseEndpoints, put, remove, textOf } from "../../agent/protocols/etcd/mod.ts";
 import { parseCidr } from "../../shared/net/ip.ts";
 import { describeWith } from "../support/requires.ts";
 import { scratchDir } from "../support/scratch-dir.ts";

@@ -1,8 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/cluster/etcd/mod.ts";
-import { parseEndpoints } from "../../agent/protocols/etcd/endpoint.ts";
-import { EtcdClient } from "../../agent/protocols/etcd/etcd-client.ts";
-import { getAll, keyOf, put, textOf } from "../../agent/protocols/etcd/operations.ts";
+import { EtcdClient, getAll, keyOf, parseEndpoints, put, textOf } from "../../agent/protocols/etcd/mod.ts";
 import { random } from "../support/random.ts";
 import { describeWith } from "../support/requires.ts";
 import { EtcdCluster } from "./etcd-cluster.ts";

@@ -5,6 +5,8 @@ import { flowMod } from "../../agent/protocols/openflow/flow-wire.ts";
 import { groupMod } from "../../agent/protocols/openflow/group.ts";
 import { meterMod } from "../../agent/protocols/openflow/meter.ts";
 import type { OpenFlowGroup, OpenFlowRequest } from "../../agent/protocols/openflow/mod.ts";
+import { writeMessage } from "../../agent/protocols/openflow/request.ts";
+import { WireWriter } from "../../agent/protocols/openflow/wire-writer.ts";
 
 // What others ask a switch for, and Pipette itself never does.
 
@@ -44,3 +46,10 @@ export const controller = (options: Partial<Extract<Action, { t: "controller" }>
   meter: undefined,
   ...options,
 });
+
+/** As they are sent. */
+export function bytesOf(requests: readonly OpenFlowRequest[]): Buffer {
+  const writer = new WireWriter();
+  for (const request of requests) writeMessage(writer, request, 1);
+  return Buffer.from(writer.done());
+}

@@ -3,7 +3,7 @@ import { cleanUpBy } from "../../agent/commands/cleanup/clean-up.ts";
 import { takeBackWindowsNode, type WindowsNode } from "../../agent/commands/cleanup/clean-up.windows.ts";
 import { EndpointRecords, endpointRecords } from "../../agent/datapath/hns/mod.ts";
 import { handBackAddress, setUpHost } from "../../agent/datapath/hns/windows-host/mod.ts";
-import { openSystem } from "../../shared/server/system.ts";
+import { openSystem } from "../../shared/server/open-system.ts";
 import { FakeHns } from "../fakes/hns/fake-hns.ts";
 import { createNamespace } from "../fakes/hns/namespaces.ts";
 import { deleteHnsNetwork, makeHnsNetwork } from "./node-state.ts";

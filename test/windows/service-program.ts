@@ -2,7 +2,7 @@ import { asService, logInto } from "../../agent/commands/agent/agent-supervision
 import { ExecutableReader } from "../../agent/commands/install/executables.ts";
 import { createLogger } from "../../shared/log.ts";
 import { runDaemon } from "../../shared/server/daemon.ts";
-import { openSystem } from "../../shared/server/system.ts";
+import { openSystem } from "../../shared/server/open-system.ts";
 import type { TerminalIo } from "../../shared/terminal/terminal-io.ts";
 
 /**

@@ -1,8 +1,20 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { type EtcdClient, retried } from "../../protocols/etcd/etcd-client.ts";
-import { etcdLimits } from "../../protocols/etcd/etcd-limits.ts";
-import type { Compare, KeyValue, RequestOp } from "../../protocols/etcd/messages.ts";
-import { absent, get, getAll, keyOf, put, remove, textOf, unchanged } from "../../protocols/etcd/operations.ts";
+import {
+  absent,
+  type Compare,
+  type EtcdClient,
+  etcdLimits,
+  get,
+  getAll,
+  type KeyValue,
+  keyOf,
+  put,
+  type RequestOp,
+  remove,
+  retried,
+  textOf,
+  unchanged,
+} from "../../protocols/etcd/mod.ts";
 import type { Followed, TenantRegistry } from "../node-registry.ts";
 import { isProjectName, privilegedProject, projectNameRule } from "../project-name.ts";
 import { freeNumber } from "./cluster-networks.ts";

@@ -1,5 +1,4 @@
-import type { EtcdClient } from "../../protocols/etcd/etcd-client.ts";
-import { put, unchanged } from "../../protocols/etcd/operations.ts";
+import { type EtcdClient, put, unchanged } from "../../protocols/etcd/mod.ts";
 import type { Keys } from "./keys.ts";
 
 /**

@@ -1,8 +1,17 @@
 import { type Cidr, formatCidr } from "../../../shared/net/ip.ts";
 import { reasonOf } from "../../../shared/reason.ts";
-import type { EtcdClient, Transaction } from "../../protocols/etcd/etcd-client.ts";
-import type { KeyValue } from "../../protocols/etcd/messages.ts";
-import { absent, getAll, keyOf, put, remove, textOf, unchanged } from "../../protocols/etcd/operations.ts";
+import {
+  absent,
+  type EtcdClient,
+  getAll,
+  type KeyValue,
+  keyOf,
+  put,
+  remove,
+  type Transaction,
+  textOf,
+  unchanged,
+} from "../../protocols/etcd/mod.ts";
 import type { ClusterNode, ListedNode } from "../node-registry.ts";
 import type { Keys } from "./keys.ts";
 import { type Owner, readNode, readOwner, subnetOf, writeOwner } from "./records.ts";

@@ -1,10 +1,18 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { type Cidr, formatCidr, formatIp } from "../../../shared/net/ip.ts";
 import type { ClusterNetwork } from "../../config/cluster-network.ts";
-import type { EtcdClient } from "../../protocols/etcd/etcd-client.ts";
-import { etcdLimits } from "../../protocols/etcd/etcd-limits.ts";
-import type { KeyValue } from "../../protocols/etcd/messages.ts";
-import { absent, get, getAll, keyOf, put, textOf, unchanged } from "../../protocols/etcd/operations.ts";
+import {
+  absent,
+  type EtcdClient,
+  etcdLimits,
+  get,
+  getAll,
+  type KeyValue,
+  keyOf,
+  put,
+  textOf,
+  unchanged,
+} from "../../protocols/etcd/mod.ts";
 import type { ClusterNode, Registration } from "../node-registry.ts";
 import { type FamilyNetworks, familiesOf } from "./cluster-networks.ts";
 import type { Keys } from "./keys.ts";

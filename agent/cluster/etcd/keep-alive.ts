@@ -1,10 +1,15 @@
 import type { Logger } from "../../../shared/log.ts";
 import { reasonOf } from "../../../shared/reason.ts";
-import type { EtcdClient } from "../../protocols/etcd/etcd-client.ts";
-import { EtcdError } from "../../protocols/etcd/etcd-error.ts";
-import { etcdLimits } from "../../protocols/etcd/etcd-limits.ts";
-import { etcdMethods } from "../../protocols/etcd/methods.ts";
-import { get, put, textOf, unchanged } from "../../protocols/etcd/operations.ts";
+import {
+  type EtcdClient,
+  EtcdError,
+  etcdLimits,
+  etcdMethods,
+  get,
+  put,
+  textOf,
+  unchanged,
+} from "../../protocols/etcd/mod.ts";
 import type { ClusterNode } from "../node-registry.ts";
 import type { RegistryHealth } from "../registry-health.ts";
 import { abortable } from "../retry.ts";

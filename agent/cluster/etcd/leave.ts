@@ -1,8 +1,13 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import type { EtcdClient } from "../../protocols/etcd/etcd-client.ts";
-import { etcdLimits } from "../../protocols/etcd/etcd-limits.ts";
-import type { KeyValue } from "../../protocols/etcd/messages.ts";
-import { get, remove, textOf, unchanged } from "../../protocols/etcd/operations.ts";
+import {
+  type EtcdClient,
+  etcdLimits,
+  get,
+  type KeyValue,
+  remove,
+  textOf,
+  unchanged,
+} from "../../protocols/etcd/mod.ts";
 import type { ClusterNode } from "../node-registry.ts";
 import type { Keys } from "./keys.ts";
 import { readNode, readOwner } from "./records.ts";

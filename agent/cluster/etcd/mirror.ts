@@ -2,13 +2,19 @@ import { pause } from "../../../shared/async/abortable.ts";
 import { LiveValue } from "../../../shared/async/live-value.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { reasonOf } from "../../../shared/reason.ts";
-import type { EtcdClient } from "../../protocols/etcd/etcd-client.ts";
-import { EtcdError } from "../../protocols/etcd/etcd-error.ts";
-import { etcdLimits } from "../../protocols/etcd/etcd-limits.ts";
-import type { KeyValue, ResponseHeader } from "../../protocols/etcd/messages.ts";
-import { endOf, keyOf, page, textOf } from "../../protocols/etcd/operations.ts";
-import { watch } from "../../protocols/etcd/watch.ts";
-import type { WatchResponse } from "../../protocols/etcd/watch-messages.ts";
+import {
+  type EtcdClient,
+  EtcdError,
+  endOf,
+  etcdLimits,
+  type KeyValue,
+  keyOf,
+  page,
+  type ResponseHeader,
+  textOf,
+  type WatchResponse,
+  watch,
+} from "../../protocols/etcd/mod.ts";
 import type { Followed } from "../node-registry.ts";
 import type { RegistryHealth } from "../registry-health.ts";
 import { abortable } from "../retry.ts";

@@ -5,7 +5,7 @@ import { isNodeAddress, nodeAddressRule, parseNodeAddress } from "../../../share
 import { Fields } from "../../../shared/schema/json-fields.ts";
 import type { ClusterNetwork } from "../../config/cluster-network.ts";
 import { nodeNameRule, wrongNodeName } from "../../config/node-name.ts";
-import { etcdLimits } from "../../protocols/etcd/etcd-limits.ts";
+import { etcdLimits } from "../../protocols/etcd/mod.ts";
 import type { ClusterNode, Registration } from "../node-registry.ts";
 
 /** What the values of the keys say, in JSON. Whatever comes may be anybody's: it is read with care, or not at all. */

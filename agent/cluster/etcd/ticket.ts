@@ -1,6 +1,4 @@
-import type { EtcdClient } from "../../protocols/etcd/etcd-client.ts";
-import { EtcdError } from "../../protocols/etcd/etcd-error.ts";
-import { get, put } from "../../protocols/etcd/operations.ts";
+import { type EtcdClient, EtcdError, get, put } from "../../protocols/etcd/mod.ts";
 
 /**
  * A number that nobody else gets, from 0: etcd counts how often the key was put, and one transaction puts and reads it.

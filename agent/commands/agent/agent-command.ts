@@ -5,7 +5,7 @@ import { isWindows } from "../../../shared/os/platform.ts";
 import { printable } from "../../../shared/printable.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import { runDaemon, type Supervisor } from "../../../shared/server/daemon.ts";
-import { openSystem } from "../../../shared/server/system.ts";
+import { openSystem } from "../../../shared/server/open-system.ts";
 import { defineCommand } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";

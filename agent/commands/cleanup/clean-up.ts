@@ -4,7 +4,7 @@ import { CniError } from "../../../shared/errors.ts";
 import { createLogger, type Logger } from "../../../shared/log.ts";
 import { isWindows } from "../../../shared/os/platform.ts";
 import { InstanceLock } from "../../../shared/server/instance-lock.ts";
-import { openSystem } from "../../../shared/server/system.ts";
+import { openSystem } from "../../../shared/server/open-system.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { counted, formatJson } from "../../../shared/terminal/printable.ts";
 import { formatTable } from "../../../shared/terminal/table.ts";

@@ -3,7 +3,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { InstanceLock } from "../../../shared/server/instance-lock.ts";
-import { openSystem } from "../../../shared/server/system.ts";
+import { openSystem } from "../../../shared/server/open-system.ts";
 import { failed } from "./files.ts";
 import type { Step } from "./plan.ts";
 

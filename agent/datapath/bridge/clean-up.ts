@@ -5,7 +5,7 @@ import {
   deleteLink,
   deleteTable,
   Errno,
-  isRefusal,
+  isErrno,
   type Link,
   type NetlinkSocket,
   type Table,
@@ -85,7 +85,7 @@ function unlessGone(errno: number, work: () => void): boolean {
     work();
     return true;
   } catch (caught) {
-    if (isRefusal(caught, errno)) return false;
+    if (isErrno(caught, errno)) return false;
     throw caught;
   }
 }

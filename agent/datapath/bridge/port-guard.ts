@@ -9,7 +9,7 @@ import {
   elementOf,
   ipBytes,
   ipFromBytes,
-  isRefusal,
+  isErrno,
   type NetlinkSocket,
 } from "../../protocols/netlink/mod.ts";
 import { linkLocalOf } from "../addresses.ts";
@@ -157,7 +157,7 @@ export class PortGuard {
         this.#elements(before).port.filter((element) => !kept.has(elementName(element))),
       );
     } catch (caught) {
-      if (!isRefusal(caught, Errno.ENOENT)) throw caught;
+      if (!isErrno(caught, Errno.ENOENT)) throw caught;
       this.#installPorts();
       this.announce();
     }

@@ -2,7 +2,7 @@ import { type Cidr, formatIp, sameIp } from "../../../shared/net/ip.ts";
 import {
   addAddress,
   Errno,
-  isRefusal,
+  isErrno,
   type Link,
   listAddresses,
   type NetlinkSocket,
@@ -31,8 +31,8 @@ export function addressesOf(socket: NetlinkSocket, { index }: Pick<Link, "index"
 export function addGateway(socket: NetlinkSocket, link: Link, address: Cidr): void {
   const message = addAddress(link.name, link.index, address);
   const [refusal] = socket.batch([message]);
-  if (refusal === undefined || isRefusal(refusal, Errno.EEXIST)) return;
-  if (!isRefusal(refusal, Errno.EACCES) || address.ip.family !== 6) throw refusal;
+  if (refusal === undefined || isErrno(refusal, Errno.EEXIST)) return;
+  if (!isErrno(refusal, Errno.EACCES) || address.ip.family !== 6) throw refusal;
   writeSysctl(`/proc/sys/net/ipv6/conf/${link.name}/disable_ipv6`, "0", `add the gateway "${formatIp(address.ip)}"`);
   socket.run(message);
 }

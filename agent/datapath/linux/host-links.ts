@@ -6,7 +6,7 @@ import {
   deleteLinksOfGroup,
   Errno,
   getLink,
-  isRefusal,
+  isErrno,
   type Link,
   type LinkAddress,
   type LinkKey,
@@ -42,7 +42,7 @@ export function undefinedIfGone<T>(ask: () => T, namespaceId?: number): T | unde
     return ask();
   } catch (caught) {
     // The kernel has no number of its own for the id of a namespace that has ended.
-    const isGone = isRefusal(caught, Errno.ENODEV) || (namespaceId !== undefined && isRefusal(caught, Errno.EINVAL));
+    const isGone = isErrno(caught, Errno.ENODEV) || (namespaceId !== undefined && isErrno(caught, Errno.EINVAL));
     if (isGone) return undefined;
     throw caught;
   }
@@ -139,7 +139,7 @@ export class Sweeper {
     try {
       await this.#socket.post(deleteLinksOfGroup(this.#group));
     } catch (caught) {
-      if (isRefusal(caught, Errno.ENODEV)) return;
+      if (isErrno(caught, Errno.ENODEV)) return;
       this.#logger.error("cannot delete detached interfaces", { error: reasonOf(caught) });
     }
   }

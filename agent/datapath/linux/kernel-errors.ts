@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { isRefusal, type Message, NetlinkError, type NetlinkSocket, SetnsError } from "../../protocols/netlink/mod.ts";
+import { isErrno, type Message, NetlinkError, type NetlinkSocket, SetnsError } from "../../protocols/netlink/mod.ts";
 
 /**
  * What the kernel refused, as the caller of a verb sees it.
@@ -39,7 +39,7 @@ export function runEach(socket: NetlinkSocket, messages: readonly Message[], har
   const refusals = new Map<number, NetlinkError>();
   for (let at = 0; at < messages.length; at += maxPerBatch) {
     for (const [i, outcome] of socket.batch(messages.slice(at, at + maxPerBatch)).entries())
-      if (outcome !== undefined && !isRefusal(outcome, harmless)) refusals.set(at + i, outcome);
+      if (outcome !== undefined && !isErrno(outcome, harmless)) refusals.set(at + i, outcome);
   }
   return refusals;
 }

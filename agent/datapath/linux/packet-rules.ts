@@ -3,7 +3,7 @@ import { commandMs, runProgram } from "../../platform/run-program.ts";
 import {
   askForChain,
   Errno,
-  isRefusal,
+  isErrno,
   type Kernel,
   type NetlinkSocket,
   readRuleCount,
@@ -156,7 +156,7 @@ function countRules(socket: NetlinkSocket, table: string, chain: string): number
   try {
     return socket.get(askForChain(table, chain), readRuleCount);
   } catch (caught) {
-    if (isRefusal(caught, Errno.ENOENT)) return 0;
+    if (isErrno(caught, Errno.ENOENT)) return 0;
     throw caught;
   }
 }

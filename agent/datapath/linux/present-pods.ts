@@ -9,7 +9,7 @@ import {
   type Expression,
   elementOf,
   ipBytes,
-  isRefusal,
+  isErrno,
   masked,
   type NetlinkSocket,
   networkFamily,
@@ -127,7 +127,7 @@ export class PresentPods {
     try {
       putElements(this.#socket, presentElements(this.#absent.sets, ips));
     } catch (caught) {
-      if (!isRefusal(caught, Errno.ENOENT)) throw caught;
+      if (!isErrno(caught, Errno.ENOENT)) throw caught;
       this.install();
     }
     this.#take(before);

@@ -4,7 +4,7 @@ import {
   deleteElements,
   type Element,
   Errno,
-  isRefusal,
+  isErrno,
   listElements,
   type Message,
   type NetlinkSocket,
@@ -34,7 +34,7 @@ export function takeElements(socket: NetlinkSocket, elements: readonly Element[]
   try {
     inRequests(socket, elements, deleteElements);
   } catch (caught) {
-    if (!isRefusal(caught, Errno.ENOENT)) throw caught;
+    if (!isErrno(caught, Errno.ENOENT)) throw caught;
     // The kernel takes none of a transaction out where one is missing.
     const missing = new Set(lackingElements(socket, elements));
     for (const element of elements) if (!missing.has(element)) socket.transact([deleteElements([element])]);
@@ -57,7 +57,7 @@ export function unlessMissing<T>(otherwise: T, ask: () => T): T {
   try {
     return ask();
   } catch (caught) {
-    if (isRefusal(caught, Errno.ENOENT)) return otherwise;
+    if (isErrno(caught, Errno.ENOENT)) return otherwise;
     throw caught;
   }
 }

@@ -10,7 +10,7 @@ import {
   Errno,
   forgetNeighbour,
   getNamespaceId,
-  isRefusal,
+  isErrno,
   type Kernel,
   type Link,
   type Message,
@@ -140,7 +140,7 @@ async function create(
   const taken = (): boolean => {
     const [refusal] = tools.socket.batch([pair]);
     if (refusal === undefined) return false;
-    if (isRefusal(refusal, Errno.EEXIST)) return true;
+    if (isErrno(refusal, Errno.EEXIST)) return true;
     throw refusal;
   };
   // An interface that is leaving keeps its name until it is swept, on the node and in the sandbox.

@@ -4,7 +4,7 @@ import type { PipelineContext } from "./pipeline/context.ts";
 import { Category } from "./pipeline/cookie.ts";
 import { peerFlows } from "./pipeline/mod.ts";
 import { AppliedRecord } from "./program/applied-record.ts";
-import { isRefusal, type SwitchProgram } from "./program/flow-set.ts";
+import { isRefusedFlowSet, type SwitchProgram } from "./program/flow-set.ts";
 
 /** What the switch's program has of other nodes, so that it is given only changes. */
 export class AppliedPeers {
@@ -63,7 +63,7 @@ export class AppliedPeers {
       await work();
     } catch (caught) {
       this.#record.markDirty([key]);
-      if (isRefusal(caught)) this.#record.refuse(key, caught.message);
+      if (isRefusedFlowSet(caught)) this.#record.refuse(key, caught.message);
       // An earlier refusal need not hold any more.
       else this.#record.clearRefusals([key]);
       throw caught;

@@ -16,7 +16,7 @@ import { Category } from "./pipeline/cookie.ts";
 import { baseFlows } from "./pipeline/mod.ts";
 import { PodPorts, vnidFor } from "./pod-ports.ts";
 import { compareFlows, driftLoop } from "./program/drift.ts";
-import { type FlowSet, isRefusal } from "./program/flow-set.ts";
+import { type FlowSet, isRefusedFlowSet } from "./program/flow-set.ts";
 import { MeterSupport } from "./program/meters.ts";
 import { OpenFlowProgram } from "./program/mod.ts";
 import { ServiceReconciler } from "./services/service-reconciler.ts";
@@ -281,7 +281,7 @@ export class OvsNode implements OverlayNode {
     if (kept.status === "rejected") throw kept.reason;
     const [route] = this.#host.refusedRoutes;
     if (peers.status === "fulfilled") return route === undefined ? undefined : refusedRoute(route).message;
-    if (isRefusal(peers.reason)) return peers.reason.message;
+    if (isRefusedFlowSet(peers.reason)) return peers.reason.message;
     throw peers.reason;
   }
 

@@ -13,7 +13,7 @@ import type { SwitchDatabase } from "./database/switch-database.ts";
 import type { ConnectedPod, PodPort } from "./overlay-node.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
 import { podFlows } from "./pipeline/mod.ts";
-import { type FlowSetChanges, isRefusal, type SwitchProgram } from "./program/flow-set.ts";
+import { type FlowSetChanges, isRefusedFlowSet, type SwitchProgram } from "./program/flow-set.ts";
 import { allOf, answeredWithin, type SwitchPresence } from "./switch-presence.ts";
 
 interface PodPortsOptions {
@@ -240,7 +240,7 @@ export class PodPorts {
     } catch (caught) {
       this.#applied.markDirty(changes);
       const [only] = keys.length === 1 ? keys : [];
-      if (!isRefusal(caught)) throw caught;
+      if (!isRefusedFlowSet(caught)) throw caught;
       if (only !== undefined) {
         this.#applied.refuse(only, caught.message);
         throw caught;

@@ -4,6 +4,9 @@ import { systemLibrary, wide } from "../../../shared/os/win32.windows.ts";
 import type { Supervisor } from "../../../shared/server/daemon.ts";
 import { encodeServiceStatus, type ServiceStatus, serviceControl, serviceState } from "./structures.ts";
 
+/** A service that starts or stops says within this time that it still does; three times as often, to be sure. */
+const waitHintMs = 15_000;
+
 /** This process as a service of Windows: what it says to the service control manager, and hears from it. */
 export interface ServiceHost extends Supervisor {
   /** The last word: the manager counts the service as stopped, by failure where the exit status is not 0. */

@@ -1,10 +1,17 @@
+import { retry } from "../../../shared/async/backoff.ts";
 import type { Method } from "../../../shared/proto/services.ts";
-import { EtcdConnection } from "./connection.ts";
-import type { Endpoint } from "./endpoint.ts";
+import { type Endpoint, EtcdConnection } from "./connection.ts";
 import { cniErrorOf, EtcdError } from "./etcd-error.ts";
 import { etcdLimits } from "./etcd-limits.ts";
-import type { Compare, KeyValue, RangeRequest, RangeResponse, RequestOp, TxnResponse } from "./messages.ts";
-import { etcdMethods } from "./methods.ts";
+import {
+  type Compare,
+  etcdMethods,
+  type KeyValue,
+  type RangeRequest,
+  type RangeResponse,
+  type RequestOp,
+  type TxnResponse,
+} from "./messages.ts";
 
 export interface Transaction {
   readonly when?: readonly Compare[];
@@ -107,15 +114,16 @@ export class EtcdClient implements Disposable {
  * @throws {CniError}
  */
 export async function retried<T>(client: EtcdClient, action: string, attempt: () => Promise<T>): Promise<T> {
-  const until = performance.now() + client.callMs;
-  for (let most: number = etcdLimits.retryFirstMs; ; most = Math.min(2 * most, etcdLimits.retryMostMs)) {
-    try {
-      return await attempt();
-    } catch (caught) {
-      const passing = caught instanceof EtcdError && caught.passing;
-      const pauseMs = Math.random() * most;
-      if (!passing || performance.now() + pauseMs > until) throw cniErrorOf(caught, action, client);
-      await Bun.sleep(pauseMs);
-    }
-  }
+  const untilMs = performance.now() + client.callMs;
+  return await retry(attempt, {
+    firstMs: etcdLimits.retryFirstMs,
+    longestMs: etcdLimits.retryMostMs,
+    jitter: 1,
+    // A client that is closed answers so to the next attempt.
+    signal: new AbortController().signal,
+    failed: (caught, pauseMs) => {
+      const isPassing = caught instanceof EtcdError && caught.passing;
+      if (!isPassing || performance.now() + pauseMs > untilMs) throw cniErrorOf(caught, action, client);
+    },
+  });
 }

@@ -1,8 +1,7 @@
-import { EtcdConnection, errorOf } from "./connection.ts";
-import type { Endpoint } from "./endpoint.ts";
+import { type Endpoint, EtcdConnection, errorOf } from "./connection.ts";
 import { EtcdError } from "./etcd-error.ts";
 import { etcdLimits } from "./etcd-limits.ts";
-import type { WatchCreateRequest, WatchResponse } from "./watch-messages.ts";
+import type { WatchCreateRequest, WatchResponse } from "./messages.ts";
 
 export interface WatchOptions {
   readonly endpoint: Endpoint;

@@ -1,9 +1,24 @@
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import { traceOf } from "../../../shared/reason.ts";
 import { CallMarks } from "./call-marks.ts";
-import { NativeError, type NativeHcn } from "./native.ts";
+import type { HcnDocument, HcnModify } from "./hcn.ts";
+import { type HcnKind, NativeError, type NativeFailure, type NativeHcn } from "./native.ts";
 import { HcnOperations } from "./operations.ts";
-import type { HcnOutcome, HcnTask } from "./thread-messages.ts";
+
+/** What the main thread asks of one that may block: the methods of `HcnOperations`, with their arguments. */
+export type HcnTask =
+  | readonly [method: "list", kind: HcnKind]
+  | readonly [method: "find", kind: HcnKind, id: string]
+  | readonly [method: "create", kind: HcnKind, id: string | undefined, settings: HcnDocument, networkId?: string]
+  | readonly [method: "modify", kind: HcnKind, id: string, request: HcnModify]
+  | readonly [method: "remove", kind: HcnKind, id: string]
+  | readonly [method: "attach" | "detach", namespaceId: string, endpointId: string]
+  | readonly [method: "hnsCall", verb: string, path: string, body: HcnDocument | undefined];
+
+/** What it answers. */
+export type HcnOutcome =
+  | { readonly t: "done"; readonly value: unknown }
+  | { readonly t: "failed"; readonly failure: NativeFailure };
 
 /**
  * The work of a thread that may block: takes one task after the other from the thread that started it, and answers each.

@@ -1,8 +1,8 @@
 import { Worker } from "node:worker_threads";
 import { reasonOf } from "../../../shared/reason.ts";
 import { CallMarks } from "./call-marks.ts";
+import type { HcnOutcome, HcnTask } from "./call-server.ts";
 import { HcnError } from "./hcn-error.ts";
-import type { HcnOutcome, HcnTask } from "./thread-messages.ts";
 
 export interface CallThreadOptions {
   /** First file of a thread: it serves calls (`call-server.ts`). */

@@ -1,6 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { readEndpoint, readLoadBalancer, readNamespace, readNetwork } from "./documents.ts";
-import { guidBytes, noGuid, parseGuid } from "./guid.ts";
+import {
+  guidBytes,
+  noGuid,
+  parseGuid,
+  readEndpoint,
+  readLoadBalancer,
+  readNamespace,
+  readNetwork,
+} from "./documents.ts";
 
 const upper = "0A1B2C3D-4E5F-6071-8293-A4B5C6D7E8F9";
 const lower = upper.toLowerCase();

@@ -1,10 +1,9 @@
-import { dlopen, type FFIFunction } from "bun:ffi";
+import { dlopen, type FFIFunction, type Pointer, toArrayBuffer } from "bun:ffi";
 import { systemLibrary, wide } from "../../../shared/os/win32.windows.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import type { CallMarks } from "./call-marks.ts";
-import { isDocument } from "./documents.ts";
-import { guidBytes } from "./guid.ts";
-import { isFailure } from "./hresult.ts";
+import { guidBytes, isDocument } from "./documents.ts";
+import { isFailure } from "./hcn-error.ts";
 import {
   functionName,
   type HcnAction,
@@ -15,7 +14,6 @@ import {
   type NativeHcn,
 } from "./native.ts";
 import { readErrorRecord } from "./operations.ts";
-import { Answer, openTaskMemory, type TaskMemory } from "./task-memory.windows.ts";
 
 type Argument = HcnHandle | Uint8Array | Uint16Array | BigUint64Array;
 type NativeFunction = (...args: readonly Argument[]) => number;
@@ -175,4 +173,42 @@ function failureOf(hresult: number, said: string): Omit<NativeFailure, "call"> {
   }
   const told = isDocument(record) ? readErrorRecord(record) : { hresult: 0, serviceText: said };
   return { hresult: isFailure(hresult) ? hresult : told.hresult, serviceText: told.serviceText };
+}
+
+/** Room for one address that a function writes: of a text, or of an object. */
+class Answer {
+  // A buffer of its own keeps its address.
+  readonly place = new BigUint64Array(new ArrayBuffer(8));
+
+  /** 0 where nothing was written. */
+  get address(): number {
+    return Number(this.place[0]);
+  }
+}
+
+/** Texts that a library leaves to its caller (learn.microsoft.com/windows/win32/api/combaseapi/nf-combaseapi-cotaskmemfree). */
+interface TaskMemory {
+  /** Reads a UTF-16 text and frees it; empty where there is none. */
+  takeText(answer: Answer): string;
+}
+
+function openTaskMemory(): TaskMemory {
+  const { CoTaskMemFree } = dlopen(systemLibrary("ole32.dll"), {
+    CoTaskMemFree: { args: ["ptr"], returns: "void" },
+  }).symbols;
+  const { lstrlenW } = dlopen(systemLibrary("kernel32.dll"), { lstrlenW: { args: ["ptr"], returns: "i32" } }).symbols;
+  const decoder = new TextDecoder("utf-16le", { ignoreBOM: true });
+  return {
+    takeText(answer) {
+      if (answer.address === 0) return "";
+      const address = answer.address as Pointer;
+      // Only once: a second look finds nothing.
+      answer.place[0] = 0n;
+      const units = lstrlenW(address);
+      // A view of that memory, so it is read before it is freed.
+      const text = units === 0 ? "" : decoder.decode(toArrayBuffer(address, 0, 2 * units));
+      CoTaskMemFree(address);
+      return text;
+    },
+  };
 }

@@ -1,7 +1,7 @@
 /** A document as HNS takes or gives it: JSON with its own spelling of keys (learn.microsoft.com/virtualization/api/hcn/hns_schema). */
 export type HcnDocument = Readonly<Record<string, unknown>>;
 
-/** What HNS told about a network. Identifiers are in our form (`guid.ts`); what is missing is empty. */
+/** What HNS told about a network. Identifiers are in our form (`parseGuid`); what is missing is empty. */
 export interface HcnNetwork {
   readonly id: string;
   readonly name: string;
@@ -67,7 +67,7 @@ export interface HcnModify {
  *
  * Every call rejects with an `HcnError`, also when its deadline passes: then it may still take effect. So whoever
  * creates something looks for it first, and finds it again under the identifier or name that it chose.
- * Identifiers are GUIDs in our form (`guid.ts`), as arguments as well.
+ * Identifiers are GUIDs in our form (`parseGuid`), as arguments as well.
  */
 export interface Hcn extends AsyncDisposable {
   /** Calls that were given up and have not returned: each keeps a thread of this process. */

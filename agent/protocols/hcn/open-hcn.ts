@@ -1,11 +1,10 @@
 import { limits } from "../../../shared/limits.ts";
+import type { HcnTask } from "./call-server.ts";
 import { CallThreads } from "./call-threads.ts";
-import { isDocument, readEndpoint, readLoadBalancer, readNamespace, readNetwork } from "./documents.ts";
-import { parseGuid } from "./guid.ts";
+import { isDocument, parseGuid, readEndpoint, readLoadBalancer, readNamespace, readNetwork } from "./documents.ts";
 import type { Hcn, HcnDocument, HcnEndpoint, HcnLoadBalancer, HcnModify, HcnNamespace, HcnNetwork } from "./hcn.ts";
 import { HcnError } from "./hcn-error.ts";
 import type { HcnKind } from "./native.ts";
-import type { HcnTask } from "./thread-messages.ts";
 
 export interface HcnOptions {
   /** How long a call may wait for a thread, and then how long it may take. Absent: `limits.hcnDeadlineMs`. */

@@ -1,8 +1,7 @@
 import { parseJson } from "../../../shared/schema/json.ts";
-import { isDocument, readEndpoint, readNamespace } from "./documents.ts";
-import { noGuid, parseGuid } from "./guid.ts";
+import { isDocument, noGuid, parseGuid, readEndpoint, readNamespace } from "./documents.ts";
 import type { HcnDocument, HcnModify } from "./hcn.ts";
-import { isAbsence, isAttachedAlready, isDetachedAlready } from "./hresult.ts";
+import { isAbsence, isAttachedAlready, isDetachedAlready } from "./hcn-error.ts";
 import { functionName, type HcnHandle, type HcnKind, NativeError, type NativeHcn } from "./native.ts";
 
 /**

@@ -27,7 +27,7 @@ export { type NetworkNamespace, SetnsError } from "./namespace.ts";
 export { addressesInNamespaces, type BareNamespace, bareNamespaces } from "./namespace-addresses.ts";
 export { getNamespaceId, readNamespaceId } from "./namespace-id.ts";
 export { declareNeighbour, forgetNeighbour, listNeighbours, readNeighbour } from "./neighbour.ts";
-export { isRefusal, NetlinkError } from "./netlink-error.ts";
+export { isErrno, NetlinkError } from "./netlink-error.ts";
 export type { NetlinkSocket } from "./netlink-socket.ts";
 export {
   addElements,

@@ -15,7 +15,7 @@ export class NetlinkError extends Error {
   }
 }
 
-/** `true` where `caught` is the kernel's refusal with this number. */
-export function isRefusal(caught: unknown, errno: number): caught is NetlinkError {
+/** Whether the kernel has answered with this number. */
+export function isErrno(caught: unknown, errno: number): caught is NetlinkError {
   return caught instanceof NetlinkError && caught.errno === errno;
 }

@@ -1,6 +1,6 @@
 import { headerOf } from "../../rpc/grpc-status.ts";
 import type { Header } from "../../rpc/hpack.ts";
-import type { Problem } from "../../rpc/problem.ts";
+import type { Problem } from "../../rpc/rpc-error.ts";
 import { GrpcCode } from "../../rpc/rpc-error.ts";
 
 /** What a call's headers say. */

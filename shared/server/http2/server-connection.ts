@@ -15,7 +15,7 @@ import {
   settingIds,
   unpadded,
 } from "../../rpc/h2-frames.ts";
-import { httpStatusBlock } from "./answer-headers.ts";
+import { httpStatusBlock } from "./answer.ts";
 import { CallQueue, type TurnTaker } from "./call-queue.ts";
 import { broken, type Fault, H2Code, wrongSize } from "./fault.ts";
 import { FrameReader } from "./frame-reader.ts";

@@ -1,9 +1,8 @@
 import { limits } from "../../limits.ts";
 import { MessageReader } from "../../rpc/message-frame.ts";
-import type { Problem } from "../../rpc/problem.ts";
+import type { Problem } from "../../rpc/rpc-error.ts";
 import { GrpcCode } from "../../rpc/rpc-error.ts";
-import { answerHeadBlock, trailersBlock, trailersOnlyBlock } from "./answer-headers.ts";
-import { AnswerSender } from "./answer-sender.ts";
+import { AnswerSender, answerHeadBlock, trailersBlock, trailersOnlyBlock } from "./answer.ts";
 import type { RequestHead } from "./request-head.ts";
 import type { HeldBytes } from "./request-memory.ts";
 

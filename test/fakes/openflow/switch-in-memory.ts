@@ -12,6 +12,9 @@ export type Change =
   | { readonly t: "group"; readonly id: number }
   | { readonly t: "meter"; readonly id: number };
 
+/** Whether it is a flow that is added. */
+export const isAddedFlow = (change: Change): boolean => change.t === "flow" && change.command === FlowCommand.add;
+
 /**
  * For unit tests only: a switch behind a socket that keeps flows by table and priority, and groups by number. It does
  * what a real one will not do on request: refuses what a test says, and goes away at an exact message.

@@ -1,5 +1,5 @@
 import { CniCmdRequest, CniCmdResponse } from "../../../shared/proto/cni-messages.ts";
-import { HealthCheckRequest } from "../../../shared/proto/health-messages.ts";
+import { HealthCheckRequest } from "../../../shared/proto/daemon-services.ts";
 import {
   AllocateRequest,
   CheckResponse,

@@ -9,7 +9,7 @@ import { writeAtomically } from "../../../platform/atomic-file.ts";
 import {
   addRouteBy,
   Errno,
-  isRefusal,
+  isErrno,
   type Link,
   type NetlinkSocket,
   setLink,
@@ -147,7 +147,7 @@ export class UplinkNotes {
     const routes = record.routes.filter(({ dst }) => isBare(dst)).toSorted((a, b) => b.dst.prefix - a.dst.prefix);
     for (const route of routes) {
       const [refusal] = socket.batch([addRouteBy(route, link.index)]);
-      if (refusal !== undefined && !isRefusal(refusal, Errno.EEXIST)) throw refusal;
+      if (refusal !== undefined && !isErrno(refusal, Errno.EEXIST)) throw refusal;
     }
     return missing;
   }

@@ -4,7 +4,7 @@ import {
   addRouteBy,
   deleteRouteBy,
   Errno,
-  isRefusal,
+  isErrno,
   type Link,
   listRoutes,
   type Message,
@@ -59,7 +59,7 @@ export function moveAddresses(socket: NetlinkSocket, from: Link, to: Link): void
 function runEach<T>(socket: NetlinkSocket, list: readonly T[], message: (one: T) => Message, harmless: number): void {
   for (const one of list) {
     const [refusal] = socket.batch([message(one)]);
-    if (refusal !== undefined && !isRefusal(refusal, harmless)) throw refusal;
+    if (refusal !== undefined && !isErrno(refusal, harmless)) throw refusal;
   }
 }
 

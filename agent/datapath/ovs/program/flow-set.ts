@@ -31,7 +31,7 @@ export interface SwitchProgram {
 }
 
 /** Whether the switch will have none of it, rather than not now. */
-export const isRefusal = (caught: unknown): caught is CniError =>
+export const isRefusedFlowSet = (caught: unknown): caught is CniError =>
   caught instanceof CniError && caught.code !== CniCode.tryAgainLater;
 
 /** A flow set with its flows by their places in the switch and its groups by their numbers, cookies set. */

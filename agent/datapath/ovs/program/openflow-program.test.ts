@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { type Change, SwitchInMemory } from "../../../../test/fakes/openflow/switch-in-memory.ts";
-import { FlowCommand } from "../../../protocols/openflow/constants.ts";
+import { type Change, isAddedFlow, SwitchInMemory } from "../../../../test/fakes/openflow/switch-in-memory.ts";
 import { type Flow, flow, group, match, type OpenFlowGroup, output } from "../../../protocols/openflow/mod.ts";
 import { Category } from "../pipeline/cookie.ts";
 import type { ProgramBounds } from "./connection.ts";
@@ -19,9 +18,8 @@ const part = (flows: readonly Flow[], groups: readonly OpenFlowGroup[] = []): Fl
 });
 const one = (key: string, value: FlowSet | undefined) => new Map([[key, value]]);
 const ofPriority = (change: Change, priority: number): boolean => change.t === "flow" && change.priority === priority;
-const isAdded = (change: Change): boolean => change.t === "flow" && change.command === FlowCommand.add;
 /** A switch that has no place for flows of priority 9. */
-const withoutNine = (change: Change) => (ofPriority(change, 9) && isAdded(change) ? badGroup : undefined);
+const withoutNine = (change: Change) => (ofPriority(change, 9) && isAddedFlow(change) ? badGroup : undefined);
 
 let made: SwitchInMemory;
 let open: AsyncDisposableStack;
@@ -106,7 +104,7 @@ describe("a connection that is lost", () => {
     made.refuse = withoutNine;
     let cuts = 1;
     made.before = (change) => {
-      if (ofPriority(change, 4) && !isAdded(change) && cuts-- > 0) made.cut();
+      if (ofPriority(change, 4) && !isAddedFlow(change) && cuts-- > 0) made.cut();
     };
     const pod: FlowSet = { category: Category.pod, flows: [numbered(4), numbered(9)] };
     expect(await outcomes([program.set(one("pod", pod))])).toEqual([expect.stringContaining("OFPBAC_BAD_OUT_GROUP")]);

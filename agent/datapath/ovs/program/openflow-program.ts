@@ -27,7 +27,7 @@ import {
 import type { KeyedChanges } from "./flow-sets.ts";
 import { PendingCall, type PendingChange, PendingChanges } from "./pending-changes.ts";
 import { StableIds } from "./stable-ids.ts";
-import { isOpenFlowRefusal, SwitchState } from "./switch-state.ts";
+import { isRefusedRequest, SwitchState } from "./switch-state.ts";
 
 /** Keeps the number of the last round that has begun, where it outlives the agent as long as the flows do. */
 export interface RoundStore {
@@ -323,7 +323,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
       const error = reasonOf(caught);
       for (const { reject } of looks)
         reject(new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${error}`, { cause: caught }));
-      if (!isOpenFlowRefusal(caught)) throw caught;
+      if (!isRefusedRequest(caught)) throw caught;
     }
   }
 

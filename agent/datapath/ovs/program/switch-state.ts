@@ -188,7 +188,7 @@ async function whyNot(work: () => Promise<void>): Promise<CniError | undefined> 
     await work();
     return undefined;
   } catch (caught) {
-    if (!isOpenFlowRefusal(caught)) throw caught;
+    if (!isRefusedRequest(caught)) throw caught;
     return new CniError(CniCode.interfaceFailure, caught.message, { cause: caught });
   }
 }
@@ -210,7 +210,7 @@ const oneByOne = ({ deletedFlows, addedFlows }: Difference): readonly OpenFlowRe
 ];
 
 /** Whether it says something of what was asked for, and not of the connection. */
-export const isOpenFlowRefusal = (caught: unknown): caught is OpenFlowError =>
+export const isRefusedRequest = (caught: unknown): caught is OpenFlowError =>
   caught instanceof OpenFlowError && ["refused", "unsupported", "full"].includes(caught.kind);
 
 /** Groups are there before the flows that name them, and go after: with a group the switch deletes those that still do. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { proxyFor } from "./proxy.ts";
+import { proxyFor } from "./dial.ts";
 
 const proxied = (server: string, env: Record<string, string>, own?: string) =>
   proxyFor(new URL(server), env, own)?.host;

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { HcnError } from "./hcn-error.ts";
-import { describeHresult, isAttachedAlready, isDetachedAlready, isFailure } from "./hresult.ts";
+import { describeHresult, HcnError, isAttachedAlready, isDetachedAlready, isFailure } from "./hcn-error.ts";
 
 test("a number with its name and meaning, or alone", () => {
   expect(describeHresult(-2143617022)).toBe("HCN_E_ENDPOINT_NOT_FOUND (0x803B0002: there is no such endpoint)");
