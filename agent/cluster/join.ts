@@ -1,3 +1,6 @@
+import { retry } from "../../shared/async/backoff.ts";
+import { LogOnChange } from "../../shared/async/log-on-change.ts";
+import { withTimeout } from "../../shared/async/with-timeout.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { formatCidr, formatIp, type Ip } from "../../shared/net/ip.ts";
@@ -8,7 +11,7 @@ import type { ClusterNode, NodeRegistry, Registration } from "./node-registry.ts
 import { nodeUid } from "./node-uid.ts";
 import { configuredAddresses, findOwnAddresses, type OwnAddresses } from "./own-addresses.ts";
 import { RegistryCache } from "./registry-cache.ts";
-import { untilDone } from "./retry.ts";
+import { registryRetry } from "./registry-health.ts";
 
 /** How long an answer of the registry may take: then a node that knows its subnet goes on with that, others say so. */
 const patienceMs = 2000;
@@ -104,11 +107,13 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
     // What pods were given stays, whatever the registry says now.
     return options.podsStand(answer.subnets) ? keepPods(answer, before) : membership(answer, { t: "registered" });
   };
-  const failed = (error: CniError): void => {
-    options.waiting(error.message);
-    logger.warn("waiting to join", { error: error.message, code: error.code, details: error.details });
+  const problem = new LogOnChange(logger);
+  const failed = (caught: unknown): void => {
+    const { message, code, details } = CniError.from(caught, "join");
+    options.waiting(message);
+    problem.log("waiting to join", message, { code, details });
   };
-  return untilDone(attempt, { signal, failed });
+  return retry(attempt, { ...registryRetry, signal, failed });
 }
 
 /** Nothing where pods have other addresses than that: the registry, or the configuration, was another one meanwhile. */
@@ -147,17 +152,10 @@ async function ask(
   register: () => Promise<ClusterNode>,
   late: (error: CniError) => boolean,
 ): Promise<ClusterNode | CniError> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const impatient = new Promise<CniError>((resolve) => {
-    const is = `the registry has given no answer for ${patienceMs} ms, wanted one`;
-    const error = new CniError(CniCode.tryAgainLater, `Cannot join: ${is}`);
-    timer = setTimeout(() => late(error) && resolve(error), patienceMs);
-  });
-  try {
-    return await Promise.race([register().catch((caught: unknown) => CniError.from(caught, "join")), impatient]);
-  } finally {
-    clearTimeout(timer);
-  }
+  const answer = register().catch((caught: unknown) => CniError.from(caught, "join"));
+  const is = `the registry has given no answer for ${patienceMs} ms, wanted one`;
+  const error = new CniError(CniCode.tryAgainLater, `Cannot join: ${is}`);
+  return await withTimeout(answer, patienceMs, () => (late(error) ? error : answer));
 }
 
 /**

@@ -1,4 +1,6 @@
+import { retry } from "../../shared/async/backoff.ts";
 import { LiveValue } from "../../shared/async/live-value.ts";
+import { LogOnChange } from "../../shared/async/log-on-change.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { formatCidr, formatIp, type Ip } from "../../shared/net/ip.ts";
@@ -10,9 +12,8 @@ import { sameNode } from "./node-text.ts";
 import type { OwnAddresses } from "./own-addresses.ts";
 import { peersOf, RefusalLog } from "./peers.ts";
 import type { RegistryCache } from "./registry-cache.ts";
-import type { Trouble } from "./registry-health.ts";
+import { registryRetry, type Trouble } from "./registry-health.ts";
 import { CachedTenants } from "./remembered-tenants.ts";
-import { untilDone } from "./retry.ts";
 import { literalAddresses, resolvedAddresses } from "./server-addresses.ts";
 import { admissionPolicyOf } from "./surroundings.ts";
 
@@ -239,11 +240,13 @@ export class Membership implements Cluster, AsyncDisposable {
     const { registry, logger, register } = this.#options;
     const { signal } = this.#ended;
     const registering = "register this node";
-    const failed = (error: CniError): void => {
+    const problem = new LogOnChange(logger);
+    const failed = (caught: unknown): void => {
+      const error = CniError.from(caught, "join");
       registry.health.failed(registering, error.message);
       if (this.#isStranded) this.#wait(error.message);
       const message = this.#isStranded ? "waiting to join" : "going on with what was last known of the other nodes";
-      logger.warn(message, { error: error.message, code: error.code });
+      problem.log(message, error.message, { code: error.code });
     };
     // An answer that says no is an answer.
     const asked = (): Promise<ClusterNode | CniError> =>
@@ -252,7 +255,7 @@ export class Membership implements Cluster, AsyncDisposable {
         throw caught;
       });
     try {
-      const answer = await untilDone(asked, { signal, failed });
+      const answer = await retry(asked, { ...registryRetry, signal, failed });
       registry.health.works(registering);
       this.#isStranded = false;
       const problem = answer instanceof CniError ? answer.message : contradiction(this.self, answer, registry.name);

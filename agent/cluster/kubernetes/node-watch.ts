@@ -1,4 +1,5 @@
 import { LiveValue } from "../../../shared/async/live-value.ts";
+import { LogOnChange } from "../../../shared/async/log-on-change.ts";
 import {
   type ApiClient,
   type Change,
@@ -16,15 +17,14 @@ const following = "follow the nodes";
 
 /** All Nodes, as an informer follows them: a whole new map with every change that a peer asks for. */
 export class NodeWatch implements Followed<ReadonlyMap<string, ClusterNode>> {
-  readonly #logger: Logger;
   readonly #health: RegistryHealth;
   readonly #value = new LiveValue<ReadonlyMap<string, ClusterNode>>();
   readonly #informer: Informer<KnownNode>;
-  #said: string | undefined;
+  readonly #problem: LogOnChange;
 
   constructor(client: ApiClient, logger: Logger, times: InformerTimes, health: RegistryHealth) {
     this.#health = health;
-    this.#logger = logger;
+    this.#problem = new LogOnChange(logger);
     this.#informer = new Informer(client, nodes, { logger, times, pageSize: pageNodes });
     this.#informer.subscribe({
       changed: (changes) => this.#take(changes),
@@ -63,14 +63,12 @@ export class NodeWatch implements Followed<ReadonlyMap<string, ClusterNode>> {
 
   #say(state: InformerState): void {
     if (state.t === "watching") {
-      this.#said = undefined;
+      this.#problem.clear();
       this.#health.works(following);
     }
     if (state.t !== "failing") return;
     const error = state.error.message;
     this.#health.failed(following, error);
-    if (error === this.#said) return;
-    this.#said = error;
-    this.#logger.warn("the nodes of Kubernetes cannot be followed, and are asked for again", { error });
+    this.#problem.log("the nodes of Kubernetes cannot be followed, and are asked for again", error);
   }
 }
