@@ -1,7 +1,12 @@
 import { withTimeout } from "../../shared/async/with-timeout.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import type { Followed, ListedNode, NodeRegistry, TenantRegistry } from "./node-registry.ts";
-import { privilegedProject } from "./project-name.ts";
+import {
+  type Followed,
+  type ListedNode,
+  type NodeRegistry,
+  privilegedProject,
+  type TenantRegistry,
+} from "./node-registry.ts";
 
 /** What a registry says when it is asked once, of its nodes. */
 export interface NodeListing {

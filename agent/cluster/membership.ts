@@ -5,17 +5,15 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { formatCidr, formatIp, type Ip } from "../../shared/net/ip.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
-import { type Admission, admission } from "./admissible.ts";
+import { type Admission, admission, admissionPolicyOf, literalAddresses, resolvedAddresses } from "./admission.ts";
+import { CachedTenants } from "./cached-tenants.ts";
 import type { Cluster } from "./cluster.ts";
 import type { ClusterNode, Followed, NodeRegistry } from "./node-registry.ts";
 import { sameNode } from "./node-text.ts";
-import type { OwnAddresses } from "./own-addresses.ts";
 import { peersOf, RefusalLog } from "./peers.ts";
 import type { RegistryCache } from "./registry-cache.ts";
 import { registryRetry, type Trouble } from "./registry-health.ts";
-import { CachedTenants } from "./remembered-tenants.ts";
-import { literalAddresses, resolvedAddresses } from "./server-addresses.ts";
-import { admissionPolicyOf } from "./surroundings.ts";
+import type { OwnAddresses } from "./this-node.ts";
 
 /** Many nodes that come at once make one change: the data path's work for it is one piece. */
 const gatherMs = 50;

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "vitest";
-import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/cluster/etcd/mod.ts";
+import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/cluster/etcd/etcd-registry.ts";
 import { parseEndpoints } from "../../agent/protocols/etcd/endpoint.ts";
 import { EtcdClient, retried } from "../../agent/protocols/etcd/etcd-client.ts";
 import { put, remove } from "../../agent/protocols/etcd/operations.ts";

@@ -1,6 +1,6 @@
 import { execa } from "execa";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/cluster/etcd/mod.ts";
+import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/cluster/etcd/etcd-registry.ts";
 import { parseEndpoints } from "../../agent/protocols/etcd/endpoint.ts";
 import { EtcdClient } from "../../agent/protocols/etcd/etcd-client.ts";
 import { get, put, remove, textOf } from "../../agent/protocols/etcd/operations.ts";

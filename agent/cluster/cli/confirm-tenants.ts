@@ -2,7 +2,7 @@ import { defineCommand } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { formatJson, printable } from "../../../shared/terminal/printable.ts";
 import { listedTenants } from "../listing.ts";
-import { isProjectName, projectNameRule } from "../project-name.ts";
+import { isProjectName, projectNameRule } from "../node-registry.ts";
 import { configOption, fail, jsonOption, withTenants } from "./with-registry.ts";
 
 const action = "confirm the project's VNID";

@@ -6,8 +6,7 @@ import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { formatJson, printable } from "../../../shared/terminal/printable.ts";
 import type { Registration } from "../node-registry.ts";
 import { textOfNode } from "../node-text.ts";
-import { nodeUid } from "../node-uid.ts";
-import { configuredAddresses, findOwnAddresses } from "../own-addresses.ts";
+import { configuredAddresses, findOwnAddresses, nodeUid } from "../this-node.ts";
 import { configOption, fail, jsonOption, type Opened, refuseName, withRegistry } from "./with-registry.ts";
 
 const action = "register the node";

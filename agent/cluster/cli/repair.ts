@@ -2,7 +2,7 @@ import { defineCommand } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { formatJson } from "../../../shared/terminal/printable.ts";
 import { formatTable } from "../../../shared/terminal/table.ts";
-import type { EtcdNodeRegistry } from "../etcd/mod.ts";
+import type { EtcdNodeRegistry } from "../etcd/etcd-registry.ts";
 import type { NodeRegistry } from "../node-registry.ts";
 import { configOption, fail, jsonOption, withRegistry } from "./with-registry.ts";
 

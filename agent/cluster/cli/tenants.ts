@@ -5,8 +5,7 @@ import { formatTable } from "../../../shared/terminal/table.ts";
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
 import { tenantsByAgent } from "../ask-agent.ts";
 import { listTenants as listing } from "../listing.ts";
-import type { TenantRegistry } from "../node-registry.ts";
-import { isProjectName, projectNameRule } from "../project-name.ts";
+import { isProjectName, projectNameRule, type TenantRegistry } from "../node-registry.ts";
 import { askRegistry, configOption, fail, jsonOption, keepsNone, withTenants } from "./with-registry.ts";
 
 const options = { config: configOption, json: jsonOption };

@@ -1,5 +1,4 @@
-import type { Cluster } from "../../cluster/cluster.ts";
-import { clusterNetworks } from "../../cluster/cluster-networks.ts";
+import { type Cluster, clusterNetworks } from "../../cluster/cluster.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import type { BridgeCluster } from "./other-nodes.ts";
 

@@ -3,7 +3,7 @@ import { LiveValue } from "../../../shared/async/live-value.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { bitsOf, type Cidr, type Ip, parseCidr, sameIp } from "../../../shared/net/ip.ts";
-import { clusterNetworks } from "../../cluster/cluster-networks.ts";
+import { clusterNetworks } from "../../cluster/cluster.ts";
 import type { DataPathNeeds } from "../needs.ts";
 import type { OvsDataPathOptions } from "./options.ts";
 import { openServiceFile } from "./services/service-file.ts";
