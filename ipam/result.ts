@@ -1,6 +1,7 @@
 import type { CniDns, CniResult } from "../shared/cni/types.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
+import { reasonOf } from "../shared/reason.ts";
 import type { IpamConfig } from "./config/ipam-config.ts";
 import type { Lease } from "./lease.ts";
 
@@ -15,11 +16,11 @@ export async function readDns(config: IpamConfig): Promise<CniDns> {
 
 async function readText(path: string): Promise<string> {
   // Only those who have the file pay for this.
-  const { readSmallFile } = await import("../shared/plain-file.ts");
+  const { readSmallFile } = await import("../shared/os/plain-file.ts");
   try {
     return readSmallFile(path, limits.resolvConfBytes);
   } catch (cause) {
-    const is = cause instanceof Error ? cause.message : String(cause);
+    const is = reasonOf(cause);
     const wanted = "a readable file in resolv.conf format";
     throw new CniError(CniCode.io, `Cannot read "ipam.resolvConf" "${path}": ${is}, wanted ${wanted}`, { cause });
   }

@@ -3,8 +3,9 @@ import { encodeResult } from "../../shared/cni/result.ts";
 import type { CniResult, Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { limits } from "../../shared/limits.ts";
+import { uptimeMs } from "../../shared/os/uptime.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
-import { uptimeMs } from "../../shared/uptime.ts";
 import { requireNetwork } from "../config/network-sections.ts";
 import type { AgentContext } from "../reconcile/agent-context.ts";
 import { type AddressClaim, addressesReleased, claimAddresses, sandboxAddresses, stillClaimed } from "./addresses.ts";
@@ -104,7 +105,7 @@ async function rollback(
       context.pendingCleanup.set(ownerKey(owner), owner);
       call.log.error("a failed ADD could not be undone, the janitor goes on with it", {
         ...ownerFields(owner),
-        error: caught instanceof Error ? caught.message : String(caught),
+        error: reasonOf(caught),
       });
     }
   }

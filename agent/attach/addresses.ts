@@ -6,6 +6,7 @@ import {
   ipamResult,
   type Lease,
   parseIpamConfig,
+  takeOver,
   withholding,
 } from "../../ipam/mod.ts";
 import { ipamKind } from "../../shared/cni/ipam-kind.ts";
@@ -14,8 +15,8 @@ import { parseResult, requireAddress } from "../../shared/cni/result.ts";
 import type { CniIp, CniResult, Owner } from "../../shared/cni/types.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { Fields } from "../../shared/json-fields.ts";
 import { type Cidr, contains, firstOf, parseCidr, plus } from "../../shared/net/ip.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import type { AgentConfig, NetworkConfig } from "../config/agent-config.ts";
 import { ipamSection } from "../config/network-sections.ts";
 import type { AgentContext } from "../reconcile/agent-context.ts";
@@ -54,7 +55,7 @@ export async function claimAddresses(
 }
 
 async function allocate(context: AgentContext, request: CmdRequest, config: IpamConfig): Promise<AddressClaim> {
-  await context.allocator.takeOver(request.owner.network, (line) => context.logger.info(line), config);
+  await takeOver(context.allocator, request.owner.network, (line) => context.logger.info(line), config);
   const free = withholding(config, context.dataPath.held(request.owner));
   const allocation = await allocateOrReclaim(context, request, free);
   return {

@@ -17,9 +17,9 @@ import { parseDns } from "../../shared/cni/result.ts";
 import type { CniDns, Owner, Pod } from "../../shared/cni/types.ts";
 import { type CniVersion, latestVersion, parseVersion, supportedVersions } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { Fields, show } from "../../shared/json-fields.ts";
 import { interfaceMac, macRule } from "../../shared/net/parse-mac.ts";
 import type { CniCmdRequest } from "../../shared/proto/cni-messages.ts";
+import { Fields, show } from "../../shared/schema/json-fields.ts";
 import type { DataPathName } from "../config/agent-config.ts";
 import type { Container } from "../datapath/datapath.ts";
 

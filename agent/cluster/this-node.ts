@@ -2,10 +2,10 @@ import { randomUUID } from "node:crypto";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { show } from "../../shared/json-fields.ts";
 import { type Cidr, type Ip, parseCidr, parseIp, sameIp } from "../../shared/net/ip.ts";
 import { interfaceMac } from "../../shared/net/parse-mac.ts";
-import { isWindows } from "../../shared/platform.ts";
+import { isWindows } from "../../shared/os/platform.ts";
+import { show } from "../../shared/schema/json-fields.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import { writeOnce } from "../platform/atomic-file.ts";
 

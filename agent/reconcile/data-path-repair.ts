@@ -1,4 +1,5 @@
 import { Backoff } from "../../shared/async/backoff.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import type { AgentContext } from "./agent-context.ts";
 
 /** Before the second attempt. */
@@ -59,7 +60,7 @@ export class DataPathRepair {
       this.#beginAnew();
       if (left.size === 0) clearTimeout(this.#next);
     } catch (caught) {
-      logger.error("the data path could not be repaired", { error: String(caught) });
+      logger.error("the data path could not be repaired", { error: reasonOf(caught) });
     }
   }
 

@@ -3,10 +3,11 @@ import { containerIdRule, networkNameRule, wrongContainerId, wrongNetworkName } 
 import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { show } from "../../shared/json-fields.ts";
+import { uptimeMs } from "../../shared/os/uptime.ts";
 import type { GcRequest } from "../../shared/proto/pipette-messages.ts";
+import { reasonOf } from "../../shared/reason.ts";
+import { show } from "../../shared/schema/json-fields.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
-import { uptimeMs } from "../../shared/uptime.ts";
 import type { AgentContext } from "./agent-context.ts";
 import { finishPendingDetach, pendingDetaches } from "./pending-detach.ts";
 import { keep, reconcileOwner } from "./reconcile-owner.ts";
@@ -35,7 +36,7 @@ export async function collect(context: AgentContext, request: GcRequest, call: C
     try {
       if (await work()) removed.push(owner);
     } catch (caught) {
-      const text = caught instanceof Error ? caught.message : String(caught);
+      const text = reasonOf(caught);
       failures.set(ownerKey(owner), `${owner.sandboxId} ${owner.ifname}: ${text}`);
       call.log.error("GC could not take an attachment away", { ...ownerFields(owner), error: text });
     }

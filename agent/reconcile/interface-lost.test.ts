@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { parseIpamConfig } from "../../ipam/mod.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
-import { Fields } from "../../shared/json-fields.ts";
 import { formatIp } from "../../shared/net/ip.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { endInterfaceLost } from "./interface-lost.ts";
 import { Janitor } from "./janitor.ts";
 import { namespaceProbe } from "./liveness-probes.ts";

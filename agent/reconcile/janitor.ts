@@ -2,6 +2,7 @@ import { Backoff } from "../../shared/async/backoff.ts";
 import { ReconcileLoop } from "../../shared/async/reconcile-loop.ts";
 import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import type { AgentContext } from "./agent-context.ts";
 import { DataPathRepair } from "./data-path-repair.ts";
 import { endInterfaceLost, LostInterfaces, remakeableInterfaces, remakeInterface } from "./interface-lost.ts";
@@ -128,7 +129,7 @@ export class Janitor {
       );
       for (const each of lost) await this.#attempt(each.owner, () => endInterfaceLost(context, each));
     } catch (caught) {
-      context.logger.error("the janitor could not look at the store", { error: String(caught) });
+      context.logger.error("the janitor could not look at the store", { error: reasonOf(caught) });
     }
   }
 
@@ -164,7 +165,7 @@ export class Janitor {
       failure.notBeforeMs = performance.now() + pauseMs;
       logger.error("tidying up failed and is tried again", {
         ...ownerFields(owner),
-        error: caught instanceof Error ? caught.message : String(caught),
+        error: reasonOf(caught),
         times: failure.times,
         pauseMs,
       });

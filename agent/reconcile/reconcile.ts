@@ -1,11 +1,12 @@
-import { parseIpamConfig } from "../../ipam/mod.ts";
+import { parseIpamConfig, takeOver } from "../../ipam/mod.ts";
 import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
 import { CniError } from "../../shared/errors.ts";
-import { Fields } from "../../shared/json-fields.ts";
 import { limits } from "../../shared/limits.ts";
 import { formatCidr } from "../../shared/net/ip.ts";
+import { reasonOf } from "../../shared/reason.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { ipamSection } from "../config/network-sections.ts";
 import type { AgentContext } from "./agent-context.ts";
 import { removeUnclaimed } from "./gc.ts";
@@ -26,7 +27,7 @@ export async function takeNetworksOver({ allocator, config, logger }: AgentConte
     try {
       const conf = new Fields({ ipam: ipamSection(config, network) });
       const ipam = parseIpamConfig({ conf, network: name, version: latestVersion, args: "" });
-      await allocator.takeOver(name, (line) => logger.info(line), ipam);
+      await takeOver(allocator, name, (line) => logger.info(line), ipam);
     } catch (caught) {
       const { message, details } = CniError.from(caught, "take over from host-local");
       logger.error(message, { network: name, details });
@@ -56,7 +57,7 @@ export async function reconcile(context: AgentContext): Promise<ReconcilePlan> {
     ...plan.orphans.map((attached) => () => removeOrphan(context, attached.owner)),
   ];
   await inBatches(jobs, (caught) => {
-    context.logger.error("tidying up failed, the janitor goes on with it", { error: String(caught) });
+    context.logger.error("tidying up failed, the janitor goes on with it", { error: reasonOf(caught) });
   });
   return plan;
 }

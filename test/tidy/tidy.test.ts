@@ -45,7 +45,7 @@ const hostLocal = ["directory", "export", "import", "lock.linux"].map((name) => 
 
 /** A database that is damaged, or looks strange: loaded where that has been seen. */
 const recovery = [
-  ...["rebuild", "replacement", "sole-use.linux", "sole-use.windows", "work-directory"].map(
+  ...["rebuild", "replacement", "database-file.linux", "database-file.windows", "work-directory"].map(
     (name) => `ipam/recovery/${name}.ts`,
   ),
   "ipam/store/strange-files.ts",
@@ -54,15 +54,15 @@ const recovery = [
 /** What lives long or talks to people: nothing on the way of a plugin imports it, as a test of its own sees to. */
 const services = [
   ...["shared/server/", "shared/channel/", "shared/kubernetes/", "shared/terminal/"],
-  ...["ipam/service/", "ipam/cli/", "terminal.ts"],
+  ...["ipam/service/", "ipam/cli/", "cli.ts"],
 ];
 
 const bans: readonly Ban[] = [
   {
     pattern: /process\.platform/,
-    instead: "shared/platform.ts",
+    instead: "shared/os/platform.ts",
     within: ["main.ts", "cni/", "ipam/", "agent/", "shared/"],
-    except: ["shared/platform.ts"],
+    except: ["shared/os/platform.ts"],
   },
   { pattern: /process\.stdout\.write/, instead: "the PluginIo of the call (16 to 21 ms at the first use)" },
   {
@@ -83,9 +83,9 @@ const bans: readonly Ban[] = [
     within: execPath,
     // Loaded by await import() only.
     except: [
-      "shared/log-file.ts",
-      "shared/plain-file.ts",
-      "shared/windows/directory.windows.ts",
+      "shared/os/log-file.ts",
+      "shared/os/plain-file.ts",
+      "shared/os/directory.windows.ts",
       ...hostLocal,
       ...recovery,
       ...services,
@@ -96,6 +96,16 @@ const bans: readonly Ban[] = [
     instead: "Uint8Array with TextEncoder and TextDecoder (0.2 ms at the first touch)",
     within: ["main.ts", "cni/", "shared/"],
     except: services,
+  },
+  {
+    pattern: /(instanceof Error|Error\.isError\(\w+\)) \? \(?\w+\.(message|stack \?\? \w+\.message)\b/,
+    instead: "reasonOf or traceOf of shared/reason.ts",
+  },
+  {
+    pattern: /\bString\((caught|cause|error)\)|: (caught|cause|error)\}/,
+    instead: "reasonOf or traceOf of shared/reason.ts",
+    within: ["main.ts", "cni/", "ipam/", "agent/", "shared/"],
+    except: ["shared/reason.ts"],
   },
   { pattern: /^export \* /m, instead: "exports by name" },
   {
@@ -246,6 +256,14 @@ describe("the repository's own rules", () => {
     const page = sources("docs/dependencies.md")[0]?.text ?? "";
     const listed = [...page.matchAll(/^\| `([^`]+)` \|/gm)].map((match) => match[1]);
     expect(listed.sort()).toEqual(wanted.sort());
+  });
+
+  test("every folder of test/ stands in test/README.md, and no other", () => {
+    const folders = new Set(typescript.flatMap(({ path }) => /^test\/([^/]+)\//.exec(path)?.[1] ?? []));
+    const listed = [...(sources("test/README.md")[0]?.text ?? "").matchAll(/^\| `([^`]+)` \|/gm)].map(
+      ([, name]) => name,
+    );
+    expect(listed.sort()).toEqual([...folders].sort());
   });
 
   test("the lock file names no download address", () => {

@@ -4,6 +4,7 @@ import { type Live, LiveValue } from "../../../shared/async/live-value.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { formatIp } from "../../../shared/net/ip.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { FollowedFile } from "../../config/followed-file.ts";
 import { openToOthers } from "../../config/own-files.ts";
 import {
@@ -138,7 +139,7 @@ async function textOf(path: string, action: string): Promise<string> {
     if (found.size > maxNodeFileBytes) throw new Error(`it has ${found.size} bytes, more than ${maxNodeFileBytes}`);
     return await file.readFile("utf8");
   } catch (cause) {
-    const is = Error.isError(cause) ? cause.message : String(cause);
+    const is = reasonOf(cause);
     throw new CniError(CniCode.tryAgainLater, `Cannot ${action}: "${path}" cannot be read: ${is}, wanted a file`, {
       cause,
     });

@@ -1,0 +1,65 @@
+import { reasonOf } from "../reason.ts";
+import { type Account, accountOfProcess } from "./account.windows.ts";
+import { isPipeName, openPipes, pipeAccess } from "./pipe.windows.ts";
+import { winError } from "./win32.windows.ts";
+
+/** The server that is wanted, for messages. */
+export const trustedServer = "one that runs as SYSTEM or as an administrator";
+
+const codes: Readonly<Record<number, string>> = {
+  [winError.fileNotFound]: "ENOENT",
+  [winError.accessDenied]: "EACCES",
+  [winError.pipeBusy]: "EBUSY",
+};
+
+/** A crowd's instances come to be free within milliseconds, and the caller stands still meanwhile. */
+const busyWaits = { times: 5, ms: 20 };
+
+/**
+ * Any program may make a pipe of a name that is free: what is meant for an agent is not for every program.
+ * @param pid of the process that serves a pipe, as `Pipes.serverOf` tells
+ * @returns why it is not trusted, in words; `undefined` where it is
+ * @throws {Error} where the process has ended, and its pipe with it
+ */
+export function whyNotTrusted(pid: number | undefined): string | undefined {
+  if (pid === undefined) return "Windows does not say which process serves the pipe";
+  let account: Account | undefined;
+  try {
+    account = accountOfProcess(pid);
+  } catch (caught) {
+    const is = reasonOf(caught);
+    return `process ${pid}, which serves the pipe, cannot be looked at (${is})`;
+  }
+  if (account === undefined) throw new Error(`process ${pid}, which served the pipe, has ended`);
+  if (account.isAdministrator) return undefined;
+  const who = account.name === "" ? account.sid : `"${account.name}" (${account.sid})`;
+  return `process ${pid}, which serves the pipe, runs as ${who} without the rights of an administrator`;
+}
+
+/**
+ * Looks whose pipe it is. Once an administrator's process has it, others cannot add to it. The look costs the server one
+ * connection that says nothing.
+ * @throws {UntrustedPipe} where it serves with less than an administrator's rights
+ * @throws {Error} where it is not there, takes nobody, or is gone again
+ */
+export function requireTrustedPipe(name: string): void {
+  if (!isPipeName(name)) throw new Error(`"${name}" is no name of a pipe`);
+  const pipes = openPipes();
+  let opened = pipes.open(name, pipeAccess.look);
+  for (let i = 0; i < busyWaits.times && opened.t === "failed" && opened.error === winError.pipeBusy; i++) {
+    pipes.waitForInstance(name, busyWaits.ms);
+    opened = pipes.open(name, pipeAccess.look);
+  }
+  if (opened.t === "failed") throw new Error(`connecting fails with ${codes[opened.error] ?? `error ${opened.error}`}`);
+  try {
+    const is = whyNotTrusted(pipes.serverOf(opened.handle));
+    if (is !== undefined) throw new UntrustedPipe(is);
+  } finally {
+    pipes.close(opened.handle);
+  }
+}
+
+/** Its message says who serves the pipe. */
+export class UntrustedPipe extends Error {
+  override readonly name = "UntrustedPipe";
+}
