@@ -3,7 +3,7 @@ import { ownerKey } from "../../../shared/cni/owner-key.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
 import { type Cidr, contains, firstOf, formatCidr, formatIp } from "../../../shared/net/ip.ts";
 import type { Finding } from "./finding.ts";
-import type { Sight } from "./sight.ts";
+import type { NodeSnapshot } from "./node-snapshot.ts";
 
 interface Holder {
   readonly owner: Owner;
@@ -12,17 +12,17 @@ interface Holder {
 }
 
 /** Addresses that two attachments have, by their leases, interfaces or ports, of whatever network. */
-export function addressFindings(sight: Sight): readonly Finding[] {
+export function addressFindings(snapshot: NodeSnapshot): readonly Finding[] {
   const holders: (readonly [string, Holder])[] = [];
-  const blocks = blocksOf(sight.leases ?? []);
-  for (const { owner, address, state, generation } of sight.leases ?? [])
+  const blocks = blocksOf(snapshot.leases ?? []);
+  for (const { owner, address, state, generation } of snapshot.leases ?? [])
     if (state === "allocated")
       holders.push([formatIp(address.ip), { owner, by: "lease", evidence: String(generation) }]);
   // Others are not ours to give: plugins later in the chain may put one and the same into every pod.
-  for (const { owner, addresses = [], index } of sight.interfaces ?? [])
+  for (const { owner, addresses = [], index } of snapshot.interfaces ?? [])
     for (const ip of addresses.filter((one) => blocks.some((block) => contains(block, one))))
       holders.push([formatIp(ip), { owner, by: "interface", evidence: String(index) }]);
-  for (const { owner, ips, uuid } of sight.switch?.ports ?? [])
+  for (const { owner, ips, uuid } of snapshot.switch?.ports ?? [])
     for (const ip of ips) holders.push([formatIp(ip), { owner, by: "port", evidence: uuid }]);
   const byAddress = Map.groupBy(holders, ([address]) => address);
   return [...byAddress].flatMap(([address, found]) =>

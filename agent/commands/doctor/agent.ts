@@ -5,11 +5,11 @@ import { version } from "../../../shared/version.ts";
 import { isMissingPlugin } from "../../conflist/listed-plugins.ts";
 import { isRulesProblem } from "../../datapath/linux/rule-keeper.ts";
 import type { Finding } from "./finding.ts";
+import type { NodeSnapshot } from "./node-snapshot.ts";
 import { rulesMissing } from "./packet-rules.ts";
-import type { Sight } from "./sight.ts";
 
 /** Whether the agent serves, and what it says itself. */
-export function agentFindings({ agent, networks }: Sight, socket: string): readonly Finding[] {
+export function agentFindings({ agent, networks }: NodeSnapshot, socket: string): readonly Finding[] {
   if (agent.t === "away")
     return [
       {

@@ -1,7 +1,7 @@
-import { type Claims, claimsIn } from "./claims.ts";
+import { type AttachmentView, attachmentViews } from "./attachment-views.ts";
 import type { Finding } from "./finding.ts";
+import type { NodeSnapshot } from "./node-snapshot.ts";
 import { differentPort, portAlone } from "./port-verdicts.ts";
-import type { Sight } from "./sight.ts";
 import {
   departing,
   differentAddresses,
@@ -12,28 +12,29 @@ import {
 } from "./verdicts.ts";
 
 /** What leases, interfaces, ports and the runtime's list do not agree on, one finding per attachment. */
-export function attachmentFindings(sight: Sight): readonly Finding[] {
-  if (sight.leases === undefined || sight.interfaces === undefined) return [];
-  const found = claimsIn(sight).flatMap((claims) => judge(sight, claims) ?? []);
-  return [...found, ...unattached(sight)];
+export function attachmentFindings(snapshot: NodeSnapshot): readonly Finding[] {
+  if (snapshot.leases === undefined || snapshot.interfaces === undefined) return [];
+  const found = attachmentViews(snapshot).flatMap((view) => judge(snapshot, view) ?? []);
+  return [...found, ...unattached(snapshot)];
 }
 
 /** The first that applies: what follows from one disagreement is not told as another. */
-function judge(sight: Sight, claims: Claims): Finding | undefined {
-  const { owner, leases, seen, port } = claims;
-  if (!sight.networks.includes(owner.network)) return ofNobody(claims);
-  if (claims.departing) return departing(sight, claims);
+function judge(snapshot: NodeSnapshot, view: AttachmentView): Finding | undefined {
+  const { owner, leases, seen, port } = view;
+  if (!snapshot.networks.includes(owner.network)) return ofNobody(view);
+  if (view.isLeaving) return departing(snapshot, view);
   // What has no lease at all is put right by its interface first.
   const isHeld = leases.length > 0 || seen?.ownLease === false;
-  if (isHeld && sight.runtime !== undefined && !sight.runtime.knows(owner)) return unknownToRuntime(sight, claims);
-  if (seen !== undefined && leases.length === 0 && seen.ownLease) return withoutLease(claims);
-  if (seen === undefined && leases.length > 0) return withoutInterface(sight, claims);
-  if (seen === undefined && port !== undefined) return portAlone(claims, port);
-  return differentAddresses(claims) ?? differentPort(sight, claims);
+  if (isHeld && snapshot.runtime !== undefined && !snapshot.runtime.knows(owner))
+    return unknownToRuntime(snapshot, view);
+  if (seen !== undefined && leases.length === 0 && seen.ownLease) return withoutLease(view);
+  if (seen === undefined && leases.length > 0) return withoutInterface(snapshot, view);
+  if (seen === undefined && port !== undefined) return portAlone(view, port);
+  return differentAddresses(view) ?? differentPort(snapshot, view);
 }
 
 /** Attachments of the runtime's list that no network of ours has. */
-function unattached({ runtime, leases = [] }: Sight): readonly Finding[] {
+function unattached({ runtime, leases = [] }: NodeSnapshot): readonly Finding[] {
   const holders = leases.filter(({ state }) => state === "allocated").map(({ owner }) => owner);
   const missing = (runtime?.attachments ?? []).filter(
     ({ containerId, ifname }) =>

@@ -1,7 +1,7 @@
 import { linkGroup, listAllLinks, peerAddresses } from "../../datapath/linux/host-links.ts";
 import { parseAlias } from "../../datapath/linux/names.ts";
 import { Kernel } from "../../protocols/netlink/mod.ts";
-import type { HalfMade, SeenInterface } from "./sight.ts";
+import type { HalfMade, SeenInterface } from "./node-snapshot.ts";
 
 /** What the kernel has of ours, in the calling thread's network namespace. @throws {NetlinkError} */
 export function lookAtKernel(): {

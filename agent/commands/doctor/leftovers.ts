@@ -1,15 +1,15 @@
 import type { Finding } from "./finding.ts";
-import type { Sight } from "./sight.ts";
+import type { NodeSnapshot } from "./node-snapshot.ts";
 
 /** What a process that was killed left half done in the kernel and in the switch, and what a hand has left of a pod. */
-export const leftoverFindings = (sight: Sight): readonly Finding[] => [
-  ...halfMade(sight),
-  ...strayFlows(sight),
-  ...bareNamespaces(sight),
+export const leftoverFindings = (snapshot: NodeSnapshot): readonly Finding[] => [
+  ...halfMade(snapshot),
+  ...strayFlows(snapshot),
+  ...bareNamespaces(snapshot),
 ];
 
 /** Stays when the lease has gone, by a repair or by the janitor: nobody but the runtime can make the pod anew. */
-const bareNamespaces = ({ bareNamespaces: found }: Sight): readonly Finding[] =>
+const bareNamespaces = ({ bareNamespaces: found }: NodeSnapshot): readonly Finding[] =>
   found.map(({ path, inode }) => ({
     severity: "warning",
     code: "namespace-without-interface",
@@ -20,7 +20,7 @@ const bareNamespaces = ({ bareNamespaces: found }: Sight): readonly Finding[] =>
     evidence: inode,
   }));
 
-const halfMade = ({ halfMade: links }: Sight): readonly Finding[] =>
+const halfMade = ({ halfMade: links }: NodeSnapshot): readonly Finding[] =>
   links.map(({ name, index, state }) => ({
     severity: "warning",
     code: "half-made-interface",
@@ -35,7 +35,7 @@ const halfMade = ({ halfMade: links }: Sight): readonly Finding[] =>
     evidence: String(index),
   }));
 
-function strayFlows({ switch: seen }: Sight): readonly Finding[] {
+function strayFlows({ switch: seen }: NodeSnapshot): readonly Finding[] {
   if (seen?.flowPorts === undefined) return [];
   return [...seen.flowPorts]
     .filter((number) => !seen.numbers.has(number))

@@ -1,8 +1,8 @@
-import { type Claims, nameOf, textOf } from "./claims.ts";
+import { type AttachmentView, nameOf, textOf } from "./attachment-views.ts";
 import type { Finding } from "./finding.ts";
-import type { SeenPort, Sight } from "./sight.ts";
+import type { NodeSnapshot, SeenPort } from "./node-snapshot.ts";
 
-export const portAlone = ({ owner }: Claims, port: SeenPort): Finding => ({
+export const portAlone = ({ owner }: AttachmentView, port: SeenPort): Finding => ({
   severity: "warning",
   code: "port-without-pod",
   what: `The port "${port.name}" of ${nameOf(owner)} has neither interface nor lease behind it`,
@@ -14,8 +14,11 @@ export const portAlone = ({ owner }: Claims, port: SeenPort): Finding => ({
 });
 
 /** What is wrong with the port of Open vSwitch that an interface should be. */
-export function differentPort(sight: Sight, { owner, leases, seen, port }: Claims): Finding | undefined {
-  if (sight.switch === undefined || seen === undefined) return undefined;
+export function differentPort(
+  snapshot: NodeSnapshot,
+  { owner, leases, seen, port }: AttachmentView,
+): Finding | undefined {
+  if (snapshot.switch === undefined || seen === undefined) return undefined;
   const common = { severity: "error", trusts: "the interface", evidence: `${seen.index} ${port?.uuid}` } as const;
   if (port === undefined)
     return {
@@ -34,7 +37,7 @@ export function differentPort(sight: Sight, { owner, leases, seen, port }: Claim
       why: "No packet of the pod gets anywhere",
       todo: "see that ovs-vswitchd runs, and what its log says of this port",
     };
-  const { flowPorts } = sight.switch;
+  const { flowPorts } = snapshot.switch;
   if (flowPorts !== undefined && !flowPorts.has(port.ofport))
     return {
       ...common,

@@ -7,7 +7,7 @@ import { ownerOf, parseIdentity } from "../../datapath/ovs/port-identity.ts";
 import { bridgeNamed, interfaceNamed, openDatabase, portsOf } from "../../datapath/ovs/switch-database.ts";
 import { OpenFlowClient, parseAddress } from "../../protocols/openflow/mod.ts";
 import type { Finding } from "./finding.ts";
-import type { SeenPort, SeenSwitch } from "./sight.ts";
+import type { SeenPort, SeenSwitch } from "./node-snapshot.ts";
 
 const timeoutMs = 3_000;
 

@@ -1,11 +1,11 @@
 import { ofAnotherBoot } from "../../../ipam/mod.ts";
 import { limits } from "../../../shared/limits.ts";
 import { contains, formatIp } from "../../../shared/net/ip.ts";
-import { type Claims, nameOf, textOf } from "./claims.ts";
+import { type AttachmentView, nameOf, textOf } from "./attachment-views.ts";
 import type { Finding } from "./finding.ts";
-import type { Sight } from "./sight.ts";
+import type { NodeSnapshot } from "./node-snapshot.ts";
 
-export function ofNobody({ owner, seen }: Claims): Finding | undefined {
+export function ofNobody({ owner, seen }: AttachmentView): Finding | undefined {
   if (seen === undefined) return undefined;
   return {
     severity: "note",
@@ -20,10 +20,10 @@ export function ofNobody({ owner, seen }: Claims): Finding | undefined {
 /** The janitor gets to a lease within its interval; a busy lane takes longer. */
 const finishMs = 10_000;
 
-export function departing(sight: Sight, claims: Claims): Finding {
-  const { owner, releasedAtMs } = claims;
-  const isDown = sight.agent.t === "away";
-  const isLate = sight.nowMs - releasedAtMs > Math.max(finishMs, 2 * sight.janitorIntervalMs);
+export function departing(snapshot: NodeSnapshot, view: AttachmentView): Finding {
+  const { owner, releasedAtMs } = view;
+  const isDown = snapshot.agent.t === "away";
+  const isLate = snapshot.nowMs - releasedAtMs > Math.max(finishMs, 2 * snapshot.janitorIntervalMs);
   const isWaiting = !isDown && (releasedAtMs === 0 || !isLate);
   return {
     severity: isWaiting ? "note" : "warning",
@@ -40,10 +40,10 @@ export function departing(sight: Sight, claims: Claims): Finding {
 /** A pod that has come while the runtime's list was being made; far longer than any clock is off. */
 const listLagMs = 60_000;
 
-export function unknownToRuntime(sight: Sight, claims: Claims): Finding {
-  const { owner, leases, seen, port } = claims;
+export function unknownToRuntime(snapshot: NodeSnapshot, view: AttachmentView): Finding {
+  const { owner, leases, seen, port } = view;
   const youngest = Math.max(0, ...leases.map(({ allocatedAtMs }) => allocatedAtMs));
-  const takenAtMs = sight.runtime?.takenAtMs ?? 0;
+  const takenAtMs = snapshot.runtime?.takenAtMs ?? 0;
   const mayBeNew = leases.length === 0 || youngest > takenAtMs - listLagMs;
   const [first] = leases;
   const has = [
@@ -74,7 +74,7 @@ export function unknownToRuntime(sight: Sight, claims: Claims): Finding {
   };
 }
 
-export const withoutLease = ({ owner, seen }: Claims): Finding => ({
+export const withoutLease = ({ owner, seen }: AttachmentView): Finding => ({
   severity: "error",
   code: "interface-without-lease",
   what: `The interface "${seen?.hostIfname}" of ${nameOf(owner)} stands without a lease`,
@@ -85,13 +85,13 @@ export const withoutLease = ({ owner, seen }: Claims): Finding => ({
   evidence: String(seen?.index),
 });
 
-export function withoutInterface(sight: Sight, { owner, leases }: Claims): Finding {
+export function withoutInterface(snapshot: NodeSnapshot, { owner, leases }: AttachmentView): Finding {
   const addresses = leases.map(({ address }) => formatIp(address.ip));
   const common = {
     what: `${nameOf(owner)} holds ${addresses.join(", ")} and has no interface`,
     evidence: leases.map(({ generation }) => generation).join(" "),
   };
-  if (leases.every((lease) => ofAnotherBoot(lease, sight.bootId)))
+  if (leases.every((lease) => ofAnotherBoot(lease, snapshot.bootId)))
     return {
       ...common,
       severity: "note",
@@ -100,7 +100,7 @@ export function withoutInterface(sight: Sight, { owner, leases }: Claims): Findi
       why: "The node has booted since; the runtime may bring the sandbox back",
       todo: `nothing: the agent gives it back ${limits.suspectGraceMs / 60_000} minutes after its start`,
     };
-  const elsewhere = addresses.filter((address) => sight.namespaceAddresses.has(address));
+  const elsewhere = addresses.filter((address) => snapshot.namespaceAddresses.has(address));
   if (elsewhere.length > 0)
     return {
       ...common,
@@ -111,8 +111,8 @@ export function withoutInterface(sight: Sight, { owner, leases }: Claims): Findi
       todo: "find out who wired it; remove the pod, whose DEL releases the address",
     };
   const youngest = Math.max(...leases.map(({ allocatedAtMs }) => allocatedAtMs));
-  const callsRun = sight.agent.t === "answers" && sight.agent.status.callsInFlight > 0;
-  if (callsRun && Math.abs(sight.nowMs - youngest) < limits.addTimeoutMs)
+  const callsRun = snapshot.agent.t === "answers" && snapshot.agent.status.callsInFlight > 0;
+  if (callsRun && Math.abs(snapshot.nowMs - youngest) < limits.addTimeoutMs)
     return {
       ...common,
       severity: "note",
@@ -132,7 +132,7 @@ export function withoutInterface(sight: Sight, { owner, leases }: Claims): Findi
   };
 }
 
-export function differentAddresses({ owner, leases, seen }: Claims): Finding | undefined {
+export function differentAddresses({ owner, leases, seen }: AttachmentView): Finding | undefined {
   if (seen?.addresses === undefined || !seen.ownLease) return undefined;
   // Addresses of other blocks may come from plugins later in the chain.
   const inBlocks = seen.addresses.filter((ip) => leases.some(({ address }) => contains(address, ip)));

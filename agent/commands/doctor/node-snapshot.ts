@@ -51,7 +51,7 @@ export type SeenAgent =
   | { readonly t: "away"; readonly reason: string };
 
 /** Every source at one moment, or nearly: they are asked one after the other. `undefined`: it could not be asked. */
-export interface Sight {
+export interface NodeSnapshot {
   readonly nowMs: number;
   readonly bootId: string;
   /** Names of the networks that the agent serves. */

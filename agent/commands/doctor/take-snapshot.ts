@@ -6,17 +6,17 @@ import { reasonOf } from "../../../shared/reason.ts";
 import { callUnary } from "../../../shared/rpc/call.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import type { Finding } from "./finding.ts";
+import type { NodeSnapshot, SeenAgent, SeenInterface } from "./node-snapshot.ts";
 import type { RuntimeList } from "./runtime-list.ts";
-import type { SeenAgent, SeenInterface, Sight } from "./sight.ts";
 
-/** A sight of the node, and what is wrong with the sources themselves. */
-export interface Look {
-  readonly sight: Sight;
+/** A snapshot of the node, and what is wrong with the sources themselves. */
+export interface SnapshotTaken {
+  readonly snapshot: NodeSnapshot;
   readonly findings: readonly Finding[];
 }
 
 /** Asks every source once. Changes nothing. @throws {CniError | NetlinkError} where this process may not look */
-export async function look(config: AgentConfig, runtime: RuntimeList | undefined): Promise<Look> {
+export async function takeSnapshot(config: AgentConfig, runtime: RuntimeList | undefined): Promise<SnapshotTaken> {
   const { networks, janitorIntervalMs, dataPath, ovs } = config;
   // Leases first: an ADD has them before its interface, and a DEL after it.
   const { problem, ...stored } = await lookAtLeases(config.dataDir);
@@ -25,7 +25,7 @@ export async function look(config: AgentConfig, runtime: RuntimeList | undefined
   const [network] = networks;
   const hasSwitch = dataPath === "ovs" && ovs !== undefined && network !== undefined;
   const seen = hasSwitch ? await (await import("./switch-look.ts")).lookAtSwitch(ovs, network.bridge) : undefined;
-  const sight: Sight = {
+  const snapshot: NodeSnapshot = {
     nowMs: Date.now(),
     bootId: readBootId(),
     networks: networks.map(({ name }) => name),
@@ -38,17 +38,17 @@ export async function look(config: AgentConfig, runtime: RuntimeList | undefined
     ...(seen?.seen === undefined ? {} : { switch: seen.seen }),
     ...(runtime === undefined ? {} : { runtime }),
   };
-  return { sight, findings: [...(problem === undefined ? [] : [unreadable(problem)]), ...(seen?.findings ?? [])] };
+  return { snapshot, findings: [...(problem === undefined ? [] : [unreadable(problem)]), ...(seen?.findings ?? [])] };
 }
 
-async function lookIntoNamespaces(): Promise<Pick<Sight, "namespaceAddresses" | "bareNamespaces">> {
+async function lookIntoNamespaces(): Promise<Pick<NodeSnapshot, "namespaceAddresses" | "bareNamespaces">> {
   const { addressesInNamespaces, bareNamespaces } = await import("../../protocols/netlink/mod.ts");
   return { namespaceAddresses: await addressesInNamespaces(), bareNamespaces: bareNamespaces() };
 }
 
 async function lookAtLeases(
   dataDir: string,
-): Promise<Pick<Sight, "leases" | "departures"> & { readonly problem?: string }> {
+): Promise<Pick<NodeSnapshot, "leases" | "departures"> & { readonly problem?: string }> {
   const { StoreSnapshot, databaseIn, requireRights } = await loadCheck();
   requireRights(databaseIn(dataDir));
   try {
