@@ -14,7 +14,10 @@ const choose = async (dataPath: string) => {
 };
 
 test("Linux has bridges and no HNS", async () => {
-  expect(await choose("bridge")).toMatchObject({ dataPathName: "bridge", sources: [{ name: "network namespaces" }] });
+  expect(await choose("bridge")).toMatchObject({
+    dataPathName: "bridge",
+    livenessProbes: [{ name: "network namespaces" }],
+  });
   await expect(choose("hns")).rejects.toMatchObject({
     code: 7,
     message: 'Cannot run the agent: "dataPath" is "hns", which Windows has, wanted "bridge"',

@@ -7,7 +7,7 @@ import { uptimeMs } from "../../shared/os/uptime.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
 import { requireNetwork } from "../config/network-sections.ts";
-import type { AgentContext } from "../reconcile/agent-context.ts";
+import type { AgentContext } from "../reconcile/mod.ts";
 import { type AddressClaim, addressesReleased, claimAddresses, sandboxAddresses, stillClaimed } from "./addresses.ts";
 import { type CmdRequest, requestedMac } from "./cmd-request.ts";
 import { portMappingsOf } from "./port-mappings.ts";

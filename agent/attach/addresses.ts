@@ -19,8 +19,7 @@ import { type Cidr, contains, firstOf, parseCidr, plus } from "../../shared/net/
 import { Fields } from "../../shared/schema/json-fields.ts";
 import type { AgentConfig, NetworkConfig } from "../config/agent-config.ts";
 import { ipamSection } from "../config/network-sections.ts";
-import type { AgentContext } from "../reconcile/agent-context.ts";
-import { reclaimStaleLease } from "../reconcile/stale-leases.ts";
+import { type AgentContext, reclaimStaleLease } from "../reconcile/mod.ts";
 import { type CmdRequest, requestedDns } from "./cmd-request.ts";
 
 /** The key that the plugin adds to the configuration where another IPAM plugin gave the addresses: its result, in the shape of 1.1.0. */

@@ -3,8 +3,7 @@ import { ownerFields } from "../../shared/cni/owner-key.ts";
 import { CniError } from "../../shared/errors.ts";
 import { nodeService } from "../../shared/proto/services.ts";
 import { type Rpc, rpc } from "../../shared/server/handlers.ts";
-import type { AgentContext } from "../reconcile/agent-context.ts";
-import { repairOwner } from "../reconcile/repair.ts";
+import { type AgentContext, repairOwner } from "../reconcile/mod.ts";
 import type { Gate } from "./cni-service.ts";
 
 /**
