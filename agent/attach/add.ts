@@ -13,7 +13,7 @@ import { type CmdRequest, requestedMac } from "./cmd-request.ts";
 import { portMappingsOf } from "./port-mappings.ts";
 
 /**
- * ADD: the addresses, then the wiring, in the owner's lane. The same call again gives the same
+ * ADD: the addresses, then the wiring, while the owner is locked. The same call again gives the same
  * answer. A call that fails has taken its own part back before it answers; what stood before the call
  * stays as it was.
  *
@@ -80,7 +80,7 @@ const callerGone = ({ sandboxId }: Owner): CniError =>
 
 /** A DEL that never reached this agent, then an ADD of the same sandbox (podman does so): the old interface goes first. */
 async function detachEarlier(context: AgentContext, { owner }: CmdRequest): Promise<void> {
-  if (!context.allocator.departures().some((departed) => sameOwner(departed, owner))) return;
+  if (!context.allocator.departures().some((other) => sameOwner(other, owner))) return;
   await context.dataPath.detach(owner);
   context.lastAddAt.delete(ownerKey(owner));
   context.allocator.forgetDeparture(owner);

@@ -113,7 +113,7 @@ export async function sandboxAddresses(
   // A DEL of the sandbox came and is still to be carried out.
   const hasLeft =
     context.allocator.releasing(owner).length > 0 ||
-    context.allocator.departures().some((departed) => sameOwner(departed, owner));
+    context.allocator.departures().some((other) => sameOwner(other, owner));
   if (leases.length > 0 && !hasLeft) {
     const ipam = await ipamResult(ipamConfigOf(context, network, request), leases);
     return { ipam: withRequestedDns(request, ipam), leases, undo };

@@ -81,19 +81,19 @@ export type Admission = (node: ClusterNode) => string | undefined;
  * One rule for what a registry tells and for what was kept of it, since who writes a registry is not root on every node.
  * A record is judged once: of thousands one changes at a time.
  */
-export function admission(around: AdmissionPolicy): Admission {
+export function admission(policy: AdmissionPolicy): Admission {
   const judged = new WeakMap<ClusterNode, { readonly is: string | undefined }>();
   return (node) => {
-    const known = judged.get(node) ?? { is: wrongRecord(node, around) };
+    const known = judged.get(node) ?? { is: wrongRecord(node, policy) };
     judged.set(node, known);
     return known.is;
   };
 }
 
-function wrongRecord({ addresses, subnets }: ClusterNode, around: AdmissionPolicy): string | undefined {
+function wrongRecord({ addresses, subnets }: ClusterNode, policy: AdmissionPolicy): string | undefined {
   return (
-    addresses.map((ip) => wrongAddress(ip, around)).find((is) => is !== undefined) ??
-    subnets.map((cidr) => wrongSubnet(cidr, around)).find((is) => is !== undefined)
+    addresses.map((ip) => wrongAddress(ip, policy)).find((is) => is !== undefined) ??
+    subnets.map((cidr) => wrongSubnet(cidr, policy)).find((is) => is !== undefined)
   );
 }
 

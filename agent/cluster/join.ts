@@ -59,8 +59,8 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
     const claims = known.state.self === undefined || !options.podsStand();
     return registry.register(own, claims, options.podSubnets());
   };
-  const membership = async (self: ClusterNode, standing: RegistrationState): Promise<Joined> => {
-    const isOwn = standing.t === "registered" || standing.t === "known";
+  const membership = async (self: ClusterNode, state: RegistrationState): Promise<Joined> => {
+    const isOwn = state.t === "registered" || state.t === "known";
     const changed = withSubnets(isOwn ? config : withoutSubnets(config), self);
     // What the registry says, where it is the one that says where the node is.
     const own = await ownAddresses(self.addresses, linksMayMiss());
@@ -72,14 +72,14 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
     signal.throwIfAborted();
     const podsStand = (): boolean => options.podsStand();
     const rest: MembershipOptions = { config: changed, registry, self, own, known, podsStand, register, logger };
-    return { config: changed, membership: new Membership(rest, standing) };
+    return { config: changed, membership: new Membership(rest, state) };
   };
   const keepPods = async (answer: ClusterNode | CniError, before?: ClusterNode): Promise<Joined> => {
     const subnets = options.podSubnets();
     if (answer instanceof CniError)
-      return membership({ ...(await ownRecord()), subnets }, { t: "stranded", is: answer.message });
+      return membership({ ...(await ownRecord()), subnets }, { t: "unconfirmed", is: answer.message });
     const self = before ?? { ...answer, subnets };
-    return membership(self, { t: "refused", is: contradiction(self, answer, registry.name) ?? strangers(answer) });
+    return membership(self, { t: "refused", is: contradiction(self, answer, registry.name) ?? otherSubnets(answer) });
   };
   const attempt = async (): Promise<Joined> => {
     const { refused } = known.state;
@@ -169,7 +169,7 @@ async function ownAddresses(wanted: readonly Ip[], accepted: boolean): Promise<O
   throw new CniError(CniCode.tryAgainLater, `Cannot join: ${is}, wanted this node's own address`);
 }
 
-const strangers = ({ subnets }: ClusterNode): string =>
+const otherSubnets = ({ subnets }: ClusterNode): string =>
   `pods of this node have addresses outside of ${subnets.map(formatCidr).join(", ")}, which the registry gives it`;
 
 /** The configuration as if it said nothing of the first network's subnets: what pods have is not its to say. */

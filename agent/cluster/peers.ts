@@ -37,13 +37,13 @@ export function peersOf(self: ClusterNode, nodes: Nodes, before: Nodes, wrongOf:
   );
   const wrong = new Map(others.map((node) => [node, wrongOf(node)]));
   const sound = others.filter((node) => wrong.get(node) === undefined);
-  const clashes = conflictsAmong([self, ...sound], new Map(before).set(self.name, self));
-  const out = new Set(clashes.map(({ node }) => node));
+  const conflicts = conflictsAmong([self, ...sound], new Map(before).set(self.name, self));
+  const out = new Set(conflicts.map(({ node }) => node));
   return {
     peers: new Map(sound.filter((node) => !out.has(node)).map((node) => [node.name, node])),
     refused: [
       ...[...wrong].flatMap(([node, is]) => (is === undefined ? [] : [leftOut(node, is)])),
-      ...clashes.map(({ node, is }) => leftOut(node, `it has ${is}`)),
+      ...conflicts.map(({ node, is }) => leftOut(node, `it has ${is}`)),
     ],
   };
 }
@@ -83,7 +83,7 @@ export interface Conflict {
  * Addresses that two nodes have, subnets that overlap, and addresses in somebody's subnet: packets for one would go to the
  * other. Each address and each subnet is its own who had it before; what is new goes by the nodes' order. A node that
  * does not fit is named, and what is new of it stands in nobody's way.
- * @param before nodes that do not clash
+ * @param before nodes that do not contradict each other
  */
 export function conflictsAmong(nodes: Iterable<ClusterNode>, before: Nodes = new Map()): Conflict[] {
   const blocks = { 4: new DisjointBlocks(), 6: new DisjointBlocks() };

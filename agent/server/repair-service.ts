@@ -15,7 +15,7 @@ export function repairRpcs(context: AgentContext, gate: Gate, writeConflist: () 
     rpc(nodeService.mend, async ({ goneGeneration, ...attachment }, call) => {
       gate.requireReady();
       if (Object.values(attachment).every((name) => name === "")) {
-        await setUpNodeAgain(context);
+        await repairNode(context);
         await writeConflist();
         return { done: "set the node up again" };
       }
@@ -29,7 +29,7 @@ export function repairRpcs(context: AgentContext, gate: Gate, writeConflist: () 
 }
 
 /** As the janitor does it where the data path has a problem. */
-async function setUpNodeAgain({ dataPath, logger }: AgentContext): Promise<void> {
+async function repairNode({ dataPath, logger }: AgentContext): Promise<void> {
   try {
     await dataPath.start();
   } catch (caught) {
