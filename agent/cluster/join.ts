@@ -70,8 +70,7 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
       });
     // From here on nothing fails or waits: a membership that nobody has would not be ended.
     signal.throwIfAborted();
-    const podsStand = (): boolean => options.podsStand();
-    const rest: MembershipOptions = { config: changed, registry, self, own, known, podsStand, register, logger };
+    const rest: MembershipOptions = { ...options, config: changed, self, own, known, register };
     return { config: changed, membership: new Membership(rest, state) };
   };
   const keepPods = async (answer: ClusterNode | CniError, before?: ClusterNode): Promise<Joined> => {
