@@ -10,21 +10,21 @@ import type { NodeSnapshot, SeenAgent, SeenInterface } from "./node-snapshot.ts"
 import type { RuntimeList } from "./runtime-list.ts";
 
 /** A snapshot of the node, and what is wrong with the sources themselves. */
-export interface SnapshotTaken {
+export interface TakenSnapshot {
   readonly snapshot: NodeSnapshot;
   readonly findings: readonly Finding[];
 }
 
 /** Asks every source once. Changes nothing. @throws {CniError | NetlinkError} where this process may not look */
-export async function takeSnapshot(config: AgentConfig, runtime: RuntimeList | undefined): Promise<SnapshotTaken> {
+export async function takeSnapshot(config: AgentConfig, runtime: RuntimeList | undefined): Promise<TakenSnapshot> {
   const { networks, janitorIntervalMs, dataPath, ovs } = config;
   // Leases first: an ADD has them before its interface, and a DEL after it.
   const { problem, ...stored } = await lookAtLeases(config.dataDir);
   const agent = await askAgent(config.socket);
-  const kernel = dataPath === "hns" ? undefined : (await import("./kernel-look.ts")).lookAtKernel();
+  const kernel = dataPath === "hns" ? undefined : (await import("./kernel-snapshot.ts")).kernelSnapshot();
   const [network] = networks;
   const hasSwitch = dataPath === "ovs" && ovs !== undefined && network !== undefined;
-  const seen = hasSwitch ? await (await import("./switch-look.ts")).lookAtSwitch(ovs, network.bridge) : undefined;
+  const seen = hasSwitch ? await (await import("./switch-snapshot.ts")).switchSnapshot(ovs, network.bridge) : undefined;
   const snapshot: NodeSnapshot = {
     nowMs: Date.now(),
     bootId: readBootId(),
