@@ -19,11 +19,14 @@ import { sweepLeftBehind } from "./conflist/left-behind.ts";
 import { RuntimeFile } from "./conflist/runtime-file.ts";
 import type { DataPath, DataPathNeeds } from "./datapath/datapath.ts";
 import { Joining } from "./joining.ts";
-import { StartingContext } from "./reconcile/agent-context.ts";
-import { Janitor } from "./reconcile/janitor.ts";
-import type { LivenessProbe } from "./reconcile/liveness-probes.ts";
-import { reconcile, takeNetworksOver } from "./reconcile/reconcile.ts";
-import { knowsEveryOwner } from "./reconcile/restore.ts";
+import {
+  Janitor,
+  knowsEveryOwner,
+  type LivenessProbe,
+  reconcile,
+  StartingContext,
+  takeNetworksOver,
+} from "./reconcile/mod.ts";
 import { cniRpcs } from "./server/cni-service.ts";
 import { agentIpamRpcs } from "./server/ipam-service.ts";
 import { nodeRpcs, outages } from "./server/node-service.ts";

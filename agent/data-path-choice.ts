@@ -31,7 +31,7 @@ export function chooseDataPath(config: AgentConfig, logger: Logger): Promise<Dat
 async function bridge(logger: Logger): Promise<DataPathChoice> {
   const { bridgeClusterOf, createBridgeDataPath } = await import("./datapath/bridge/mod.ts");
   const { addressesInNamespaces } = await import("./protocols/netlink/mod.ts");
-  const { namespaceProbe } = await import("./reconcile/liveness-probes.ts");
+  const { namespaceProbe } = await import("./reconcile/mod.ts");
   return {
     createDataPath: ({ config, cluster, leasedTo }) => {
       const joined = cluster === undefined ? {} : { cluster: bridgeClusterOf(config, cluster) };
@@ -46,7 +46,7 @@ async function ovs({ dataDir, ovs: section, networks }: AgentConfig, logger: Log
   const { createOvsDataPath, restoreNodeAddresses } = await import("./datapath/ovs/linux/mod.ts");
   const { ovsOptionsFromConfig } = await import("./datapath/ovs/mod.ts");
   const { addressesInNamespaces } = await import("./protocols/netlink/mod.ts");
-  const { namespaceProbe } = await import("./reconcile/liveness-probes.ts");
+  const { namespaceProbe } = await import("./reconcile/mod.ts");
   const { uplink } = section ?? {};
   const [network] = networks;
   return {

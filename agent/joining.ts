@@ -5,7 +5,7 @@ import { type Joined, joinCluster } from "./cluster/join.ts";
 import type { Membership } from "./cluster/membership.ts";
 import type { NodeRegistry } from "./cluster/node-registry.ts";
 import type { Trouble } from "./cluster/registry-health.ts";
-import type { AgentContext } from "./reconcile/agent-context.ts";
+import type { AgentContext } from "./reconcile/mod.ts";
 
 /** Sentences for a person, who reads no more; a registry can have thousands of wrong records. */
 const maxRefusals = 200;

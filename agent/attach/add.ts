@@ -7,13 +7,13 @@ import { uptimeMs } from "../../shared/os/uptime.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
 import { requireNetwork } from "../config/network-sections.ts";
-import type { AgentContext } from "../reconcile/agent-context.ts";
+import type { AgentContext } from "../reconcile/mod.ts";
 import { type AddressClaim, addressesReleased, claimAddresses, sandboxAddresses, stillClaimed } from "./addresses.ts";
 import { type CmdRequest, requestedMac } from "./cmd-request.ts";
 import { portMappingsOf } from "./port-mappings.ts";
 
 /**
- * ADD: the addresses, then the wiring, in the owner's lane. The same call again gives the same
+ * ADD: the addresses, then the wiring, while the owner is locked. The same call again gives the same
  * answer. A call that fails has taken its own part back before it answers; what stood before the call
  * stays as it was.
  *
@@ -80,7 +80,7 @@ const callerGone = ({ sandboxId }: Owner): CniError =>
 
 /** A DEL that never reached this agent, then an ADD of the same sandbox (podman does so): the old interface goes first. */
 async function detachEarlier(context: AgentContext, { owner }: CmdRequest): Promise<void> {
-  if (!context.allocator.pendingDetaches().some((departed) => sameOwner(departed, owner))) return;
+  if (!context.allocator.pendingDetaches().some((other) => sameOwner(other, owner))) return;
   await context.dataPath.detach(owner);
   context.lastAddAt.delete(ownerKey(owner));
   context.allocator.forgetPendingDetach(owner);

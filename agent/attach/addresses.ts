@@ -19,8 +19,7 @@ import { type Cidr, contains, gatewayIn, parseCidr } from "../../shared/net/ip.t
 import { Fields } from "../../shared/schema/json-fields.ts";
 import type { AgentConfig, NetworkConfig } from "../config/agent-config.ts";
 import { ipamSection } from "../config/network-sections.ts";
-import type { AgentContext } from "../reconcile/agent-context.ts";
-import { reclaimStaleLease } from "../reconcile/stale-leases.ts";
+import { type AgentContext, reclaimStaleLease } from "../reconcile/mod.ts";
 import { type CmdRequest, requestedDns } from "./cmd-request.ts";
 
 /** The key that the plugin adds to the configuration where another IPAM plugin gave the addresses: its result, in the shape of 1.1.0. */
@@ -114,7 +113,7 @@ export async function sandboxAddresses(
   // A DEL of the sandbox came and is still to be carried out.
   const hasLeft =
     context.allocator.releasing(owner).length > 0 ||
-    context.allocator.pendingDetaches().some((departed) => sameOwner(departed, owner));
+    context.allocator.pendingDetaches().some((other) => sameOwner(other, owner));
   if (leases.length > 0 && !hasLeft) {
     const ipam = await ipamResult(ipamConfigOf(context, network, request), leases);
     return { ipam: withRequestedDns(request, ipam), leases, undo };

@@ -6,7 +6,7 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import { formatCidr, formatIp, sameIp } from "../../shared/net/ip.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
 import { requireNetwork } from "../config/network-sections.ts";
-import type { AgentContext } from "../reconcile/agent-context.ts";
+import type { AgentContext } from "../reconcile/mod.ts";
 import type { CmdRequest } from "./cmd-request.ts";
 
 /**

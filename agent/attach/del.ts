@@ -3,8 +3,7 @@ import type { Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
-import type { AgentContext } from "../reconcile/agent-context.ts";
-import { detachAndEnd } from "../reconcile/reconcile-owner.ts";
+import { type AgentContext, detachAndEnd } from "../reconcile/mod.ts";
 import type { CmdRequest } from "./cmd-request.ts";
 
 /**

@@ -3,7 +3,7 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import { registryService } from "../../shared/proto/daemon-services.ts";
 import { GrpcCode, RpcError } from "../../shared/rpc/rpc-error.ts";
 import type { NodeListing, TenantListing } from "./listing.ts";
-import { nodeOfMessage } from "./node-message.ts";
+import { nodeOfMessage } from "./node-text.ts";
 
 /** What the agent says, with the name of its node; or why it is not for the agent to say. */
 export type Answer<T> = { readonly t: "agent"; readonly is: T } | { readonly t: "none"; readonly why: string };

@@ -1,5 +1,6 @@
 import type { Live } from "../../shared/async/live-value.ts";
-import type { Cidr } from "../../shared/net/ip.ts";
+import { type Cidr, contains, type Family, type Ip } from "../../shared/net/ip.ts";
+import type { AgentConfig } from "../config/agent-config.ts";
 import type { ClusterNode, TenantRegistry } from "./node-registry.ts";
 
 /** What a data path gets to know of the cluster that its node has joined. */
@@ -12,4 +13,20 @@ export interface Cluster {
   readonly peers: Live<ReadonlyMap<string, ClusterNode>>;
   /** `undefined` where the registry keeps none. */
   readonly tenants: TenantRegistry | undefined;
+}
+
+/**
+ * Another node's address of this family in a network that this node is in too: what is sent there needs no router.
+ * @param own this node's, with the length of their network's prefix
+ */
+export const addressOnLink = (
+  own: readonly Cidr[],
+  { addresses }: Pick<ClusterNode, "addresses">,
+  family: Family,
+): Ip | undefined => addresses.find((ip) => ip.family === family && own.some((network) => contains(network, ip)));
+
+/** What the registry leases nodes' subnets of, where it says so: that never changes with the nodes. */
+export function clusterNetworks({ nodes }: Pick<AgentConfig, "nodes">): readonly Cidr[] | undefined {
+  const registry = nodes?.registry;
+  return registry !== undefined && "networks" in registry ? registry.networks.map(({ cidr }) => cidr) : undefined;
 }

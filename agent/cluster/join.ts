@@ -1,14 +1,17 @@
+import { retry } from "../../shared/async/backoff.ts";
+import { LogOnChange } from "../../shared/async/log-on-change.ts";
+import { withTimeout } from "../../shared/async/with-timeout.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
-import { formatCidr, formatIp, type Ip } from "../../shared/net/ip.ts";
+import { contains, formatCidr, formatIp, type Ip, overlap } from "../../shared/net/ip.ts";
+import { touchesNobodys } from "../../shared/net/node-address.ts";
 import type { AgentConfig, NodesConfig, RegistryConfig } from "../config/agent-config.ts";
+import { isPodSubnet } from "../config/value-shapes.ts";
 import { contradiction, Membership, type MembershipOptions, type RegistrationState, saysNo } from "./membership.ts";
-import { withoutSubnets, withSubnets } from "./network-subnets.ts";
 import type { ClusterNode, NodeRegistry, Registration } from "./node-registry.ts";
-import { nodeUid } from "./node-uid.ts";
-import { configuredAddresses, findOwnAddresses, type OwnAddresses } from "./own-addresses.ts";
 import { RegistryCache } from "./registry-cache.ts";
-import { untilDone } from "./retry.ts";
+import { registryRetry } from "./registry-health.ts";
+import { configuredAddresses, findOwnAddresses, nodeUid, type OwnAddresses } from "./this-node.ts";
 
 /** How long an answer of the registry may take: then a node that knows its subnet goes on with that, others say so. */
 const patienceMs = 2000;
@@ -56,8 +59,8 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
     const claims = known.state.self === undefined || !options.podsStand();
     return registry.register(own, claims, options.podSubnets());
   };
-  const membership = async (self: ClusterNode, standing: RegistrationState): Promise<Joined> => {
-    const isOwn = standing.t === "registered" || standing.t === "known";
+  const membership = async (self: ClusterNode, state: RegistrationState): Promise<Joined> => {
+    const isOwn = state.t === "registered" || state.t === "known";
     const changed = withSubnets(isOwn ? config : withoutSubnets(config), self);
     // What the registry says, where it is the one that says where the node is.
     const own = await ownAddresses(self.addresses, linksMayMiss());
@@ -67,16 +70,15 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
       });
     // From here on nothing fails or waits: a membership that nobody has would not be ended.
     signal.throwIfAborted();
-    const podsStand = (): boolean => options.podsStand();
-    const rest: MembershipOptions = { config: changed, registry, self, own, known, podsStand, register, logger };
-    return { config: changed, membership: new Membership(rest, standing) };
+    const rest: MembershipOptions = { ...options, config: changed, self, own, known, register };
+    return { config: changed, membership: new Membership(rest, state) };
   };
   const keepPods = async (answer: ClusterNode | CniError, before?: ClusterNode): Promise<Joined> => {
     const subnets = options.podSubnets();
     if (answer instanceof CniError)
-      return membership({ ...(await ownRecord()), subnets }, { t: "stranded", is: answer.message });
+      return membership({ ...(await ownRecord()), subnets }, { t: "unconfirmed", is: answer.message });
     const self = before ?? { ...answer, subnets };
-    return membership(self, { t: "refused", is: contradiction(self, answer, registry.name) ?? strangers(answer) });
+    return membership(self, { t: "refused", is: contradiction(self, answer, registry.name) ?? otherSubnets(answer) });
   };
   const attempt = async (): Promise<Joined> => {
     const { refused } = known.state;
@@ -104,11 +106,13 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
     // What pods were given stays, whatever the registry says now.
     return options.podsStand(answer.subnets) ? keepPods(answer, before) : membership(answer, { t: "registered" });
   };
-  const failed = (error: CniError): void => {
-    options.waiting(error.message);
-    logger.warn("waiting to join", { error: error.message, code: error.code, details: error.details });
+  const problem = new LogOnChange(logger);
+  const failed = (caught: unknown): void => {
+    const { message, code, details } = CniError.from(caught, "join");
+    options.waiting(message);
+    problem.log("waiting to join", message, { code, details });
   };
-  return untilDone(attempt, { signal, failed });
+  return retry(attempt, { ...registryRetry, signal, failed });
 }
 
 /** Nothing where pods have other addresses than that: the registry, or the configuration, was another one meanwhile. */
@@ -147,17 +151,10 @@ async function ask(
   register: () => Promise<ClusterNode>,
   late: (error: CniError) => boolean,
 ): Promise<ClusterNode | CniError> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const impatient = new Promise<CniError>((resolve) => {
-    const is = `the registry has given no answer for ${patienceMs} ms, wanted one`;
-    const error = new CniError(CniCode.tryAgainLater, `Cannot join: ${is}`);
-    timer = setTimeout(() => late(error) && resolve(error), patienceMs);
-  });
-  try {
-    return await Promise.race([register().catch((caught: unknown) => CniError.from(caught, "join")), impatient]);
-  } finally {
-    clearTimeout(timer);
-  }
+  const answer = register().catch((caught: unknown) => CniError.from(caught, "join"));
+  const is = `the registry has given no answer for ${patienceMs} ms, wanted one`;
+  const error = new CniError(CniCode.tryAgainLater, `Cannot join: ${is}`);
+  return await withTimeout(answer, patienceMs, () => (late(error) ? error : answer));
 }
 
 /**
@@ -171,5 +168,41 @@ async function ownAddresses(wanted: readonly Ip[], accepted: boolean): Promise<O
   throw new CniError(CniCode.tryAgainLater, `Cannot join: ${is}, wanted this node's own address`);
 }
 
-const strangers = ({ subnets }: ClusterNode): string =>
+const otherSubnets = ({ subnets }: ClusterNode): string =>
   `pods of this node have addresses outside of ${subnets.map(formatCidr).join(", ")}, which the registry gives it`;
+
+/** The configuration as if it said nothing of the first network's subnets: what pods have is not its to say. */
+export function withoutSubnets(config: AgentConfig): AgentConfig {
+  const [first, ...others] = config.networks;
+  return first === undefined ? config : { ...config, networks: [{ ...first, subnets: [] }, ...others] };
+}
+
+/**
+ * The configuration with the node's subnets on its first network.
+ * @throws {CniError} code 7 where the two do not go together
+ */
+export function withSubnets(config: AgentConfig, self: ClusterNode): AgentConfig {
+  const [first, ...others] = config.networks;
+  if (first === undefined) return config;
+  const text = self.subnets.map(formatCidr).join(", ");
+  const refuse = (is: string, wanted: string): never => {
+    throw new CniError(
+      CniCode.invalidConfig,
+      `Cannot join: the registry gives this node ${text === "" ? "no subnet" : `"${text}"`}, ${is}, wanted ${wanted}`,
+    );
+  };
+  const families = new Set(self.subnets.map(({ ip }) => ip.family));
+  const areForPods = self.subnets.every((subnet) => isPodSubnet(subnet) && !touchesNobodys(subnet));
+  if (self.subnets.length === 0 || families.size < self.subnets.length || !areForPods)
+    refuse("which are no subnets for pods", "one block, or one of each family, without host bits");
+  const said = first.subnets.map(formatCidr).join(", ");
+  if (said !== "" && said !== text) refuse(`and the configuration says "${said}"`, "the same, or none there");
+  const within = self.addresses.find((ip) => self.subnets.some((subnet) => contains(subnet, ip)));
+  if (within !== undefined) refuse(`with the node's own address "${formatIp(within)}" in it`, "another");
+  const other = others.find(({ subnets }) => subnets.some((a) => self.subnets.some((b) => overlap(a, b))));
+  if (other !== undefined) refuse(`a part of network "${other.name}" or around it`, "one that is free");
+  if (config.dataPath === "hns" && (families.has(6) || self.subnets.length !== 1))
+    refuse('and "dataPath" is "hns"', "one of IPv4");
+  if (families.has(6) && (first.mtu ?? 1500) < 1280) refuse(`and an MTU of ${first.mtu}`, "at least 1280 for IPv6");
+  return { ...config, networks: [{ ...first, subnets: self.subnets }, ...others] };
+}

@@ -1,6 +1,12 @@
+import { withTimeout } from "../../shared/async/with-timeout.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import type { Followed, ListedNode, NodeRegistry, TenantRegistry } from "./node-registry.ts";
-import { privilegedProject } from "./project-name.ts";
+import {
+  type Followed,
+  type ListedNode,
+  type NodeRegistry,
+  privilegedProject,
+  type TenantRegistry,
+} from "./node-registry.ts";
 
 /** What a registry says when it is asked once, of its nodes. */
 export interface NodeListing {
@@ -67,12 +73,10 @@ export async function listedTenants(tenants: TenantRegistry, registry: string): 
 
 async function firstOf(source: Followed<Vnids>, registry: string): Promise<Vnids> {
   await using followed = source;
-  const { promise, resolve, reject } = Promise.withResolvers<Vnids>();
-  const late = new CniError(
-    CniCode.tryAgainLater,
-    `Cannot list the tenants: ${registry} has told none within ${listMs} ms, wanted an answer`,
-  );
-  const timer = setTimeout(() => reject(late), listMs);
+  const { promise, resolve } = Promise.withResolvers<Vnids>();
   using _ = followed.subscribe(resolve);
-  return await promise.finally(() => clearTimeout(timer));
+  return await withTimeout(promise, listMs, () => {
+    const is = `${registry} has told none within ${listMs} ms`;
+    throw new CniError(CniCode.tryAgainLater, `Cannot list the tenants: ${is}, wanted an answer`);
+  });
 }

@@ -1,20 +1,19 @@
+import { retry } from "../../shared/async/backoff.ts";
 import { LiveValue } from "../../shared/async/live-value.ts";
+import { LogOnChange } from "../../shared/async/log-on-change.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { formatCidr, formatIp, type Ip } from "../../shared/net/ip.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
-import { type Admission, admission } from "./admissible.ts";
+import { type Admission, admission, admissionPolicyOf, literalAddresses, resolvedAddresses } from "./admission.ts";
+import { CachedTenants } from "./cached-tenants.ts";
 import type { Cluster } from "./cluster.ts";
 import type { ClusterNode, Followed, NodeRegistry } from "./node-registry.ts";
 import { sameNode } from "./node-text.ts";
-import type { OwnAddresses } from "./own-addresses.ts";
 import { peersOf, RefusalLog } from "./peers.ts";
 import type { RegistryCache } from "./registry-cache.ts";
-import type { Trouble } from "./registry-health.ts";
-import { CachedTenants } from "./remembered-tenants.ts";
-import { untilDone } from "./retry.ts";
-import { literalAddresses, resolvedAddresses } from "./server-addresses.ts";
-import { admissionPolicyOf } from "./surroundings.ts";
+import { registryRetry, type Trouble } from "./registry-health.ts";
+import type { OwnAddresses } from "./this-node.ts";
 
 /** Many nodes that come at once make one change: the data path's work for it is one piece. */
 const gatherMs = 50;
@@ -37,14 +36,14 @@ export interface MembershipOptions {
 }
 
 /**
- * Where `self` is from. `refused`: it is what pods still use, and no more the node's own, as the sentence says. `stranded`:
+ * Where `self` is from. `refused`: it is what pods still use, and no more the node's own, as the sentence says. `unconfirmed`:
  * it is what pods use, and this registry has not said yet whether it is the node's own.
  */
 export type RegistrationState =
   | { readonly t: "registered" }
   | { readonly t: "known" }
   | { readonly t: "refused"; readonly is: string }
-  | { readonly t: "stranded"; readonly is: string };
+  | { readonly t: "unconfirmed"; readonly is: string };
 
 /**
  * This node as one of the cluster: it says that it lives, follows the others, and notices when the registry has its
@@ -69,32 +68,32 @@ export class Membership implements Cluster, AsyncDisposable {
   #confirmed: boolean;
   #refused: string | undefined;
   /** Until the registry has answered it knows nothing of this node, and what it has under its name says nothing. */
-  #isStranded: boolean;
+  #isUnconfirmed: boolean;
   #gathering: ReturnType<typeof setTimeout> | undefined;
   #leaving: ReturnType<typeof setTimeout> | undefined;
   #registering: Promise<void> | undefined;
 
-  constructor(options: MembershipOptions, standing: RegistrationState) {
+  constructor(options: MembershipOptions, state: RegistrationState) {
     const { registry, self, own, known, logger } = options;
     this.#options = options;
     this.self = self;
     this.linkAddresses = own.linkAddresses;
     this.#log = new RefusalLog(logger);
     this.#wrongOf = this.#admission(literalAddresses(registry.servers ?? []));
-    this.#confirmed = standing.t === "registered";
+    this.#confirmed = state.t === "registered";
     // What is known serves until the registry answers, which may be never.
     this.peers = new LiveValue(known.state.nodes.size === 0 ? undefined : this.#judged(known.state.nodes));
-    if (standing.t === "registered" || standing.t === "known") known.join(self);
-    if (standing.t === "registered") this.#alive = registry.keepAlive(self);
-    this.#isStranded = standing.t === "stranded";
-    if (standing.t === "stranded") this.#wait(standing.is);
-    if (standing.t === "known" || standing.t === "stranded") this.#registering = this.#confirm();
+    if (state.t === "registered" || state.t === "known") known.join(self);
+    if (state.t === "registered") this.#alive = registry.keepAlive(self);
+    this.#isUnconfirmed = state.t === "unconfirmed";
+    if (state.t === "unconfirmed") this.#wait(state.is);
+    if (state.t === "known" || state.t === "unconfirmed") this.#registering = this.#confirm();
     this.tenants = registry.tenants === undefined ? undefined : new CachedTenants(registry.tenants, known, logger);
     this.#followed = registry.follow();
     this.#followed.subscribe(() => this.#gather());
     this.#resolving = this.#resolve(registry.servers ?? []);
     void this.#warnOfRights();
-    if (standing.t === "refused") this.#refuse(standing.is);
+    if (state.t === "refused") this.#refuse(state.is);
   }
 
   /** Why no pod may get an address of the node's subnet; nothing while the registry has the node's record, or is silent. */
@@ -196,7 +195,7 @@ export class Membership implements Cluster, AsyncDisposable {
 
   /** What the registry says of this node itself. */
   #judge(record: ClusterNode | undefined): void {
-    if (this.#isStranded) return;
+    if (this.#isUnconfirmed) return;
     const problem = contradiction(this.self, record, this.#options.registry.name);
     if (problem !== undefined) this.#refuse(problem);
     else if (this.#refused !== undefined) this.#recover();
@@ -239,11 +238,13 @@ export class Membership implements Cluster, AsyncDisposable {
     const { registry, logger, register } = this.#options;
     const { signal } = this.#ended;
     const registering = "register this node";
-    const failed = (error: CniError): void => {
+    const problem = new LogOnChange(logger);
+    const failed = (caught: unknown): void => {
+      const error = CniError.from(caught, "join");
       registry.health.failed(registering, error.message);
-      if (this.#isStranded) this.#wait(error.message);
-      const message = this.#isStranded ? "waiting to join" : "going on with what was last known of the other nodes";
-      logger.warn(message, { error: error.message, code: error.code });
+      if (this.#isUnconfirmed) this.#wait(error.message);
+      const message = this.#isUnconfirmed ? "waiting to join" : "going on with what was last known of the other nodes";
+      problem.log(message, error.message, { code: error.code });
     };
     // An answer that says no is an answer.
     const asked = (): Promise<ClusterNode | CniError> =>
@@ -252,9 +253,9 @@ export class Membership implements Cluster, AsyncDisposable {
         throw caught;
       });
     try {
-      const answer = await untilDone(asked, { signal, failed });
+      const answer = await retry(asked, { ...registryRetry, signal, failed });
       registry.health.works(registering);
-      this.#isStranded = false;
+      this.#isUnconfirmed = false;
       const problem = answer instanceof CniError ? answer.message : contradiction(this.self, answer, registry.name);
       if (problem !== undefined) return this.#refuse(problem);
       if (this.#refused !== undefined) return this.#recover();

@@ -1,9 +1,10 @@
 import { type Cidr, formatCidr, formatIp, type Ip, parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { interfaceMac } from "../../shared/net/mac.ts";
+import type { RegisteredNode } from "../../shared/proto/daemon-services.ts";
 import { nodeNameRule, wrongNodeName } from "../config/node-name.ts";
 import { nodeAddress, nodeMac, podSubnet } from "../config/value-shapes.ts";
 import type { Shape } from "../config/yaml-shape.ts";
-import type { ClusterNode } from "./node-registry.ts";
+import type { ClusterNode, ListedNode, NodeState } from "./node-registry.ts";
 
 /** A node as it stands in files. */
 export interface NodeText {
@@ -53,3 +54,15 @@ export const textOfNode = ({ name, uid, addresses, mac, subnets }: ClusterNode):
 /** Whether two records say the same. */
 export const sameNode = (a: ClusterNode | undefined, b: ClusterNode | undefined): boolean =>
   a === b || (a !== undefined && b !== undefined && JSON.stringify(textOfNode(a)) === JSON.stringify(textOfNode(b)));
+
+/** A node as the agent tells it, and back. */
+export function messageOfNode({ state, problem = "", ...node }: ListedNode): RegisteredNode {
+  return { uid: "", mac: "", ...textOfNode(node), state, problem };
+}
+
+export function nodeOfMessage({ state, problem, uid, mac, ...text }: RegisteredNode): ListedNode {
+  const node = nodeOfText({ ...text, uid, ...(mac === "" ? {} : { mac }) });
+  return { ...node, state: isState(state) ? state : "unknown", ...(problem === "" ? {} : { problem }) };
+}
+
+const isState = (text: string): text is NodeState => text === "ready" || text === "lost";

@@ -13,7 +13,7 @@ export async function openRegistry({ registry }: NodesConfig, logger: Logger): P
       return new StaticRegistry({ file: registry.file, logger });
     }
     case "etcd": {
-      const { createEtcdRegistry } = await import("./etcd/mod.ts");
+      const { createEtcdRegistry } = await import("./etcd/etcd-registry.ts");
       return createEtcdRegistry({ ...registry, logger });
     }
     case "kubernetes": {

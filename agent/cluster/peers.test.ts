@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { createLogger } from "../../shared/log.ts";
 import { firstOf, formatCidr, ipOf, overlap } from "../../shared/net/ip.ts";
 import { random } from "../../test/support/random.ts";
-import { admission } from "./admissible.ts";
+import { admission } from "./admission.ts";
 import type { ClusterNode } from "./node-registry.ts";
 import { nodeOfText } from "./node-text.ts";
 import { peersOf, RefusalLog } from "./peers.ts";

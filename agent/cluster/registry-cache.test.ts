@@ -5,8 +5,8 @@ import { createLogger } from "../../shared/log.ts";
 import { eventually } from "../../test/support/agent-process.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
 import { nodeOfText } from "./node-text.ts";
-import { nodeUid } from "./node-uid.ts";
 import { RegistryCache } from "./registry-cache.ts";
+import { nodeUid } from "./this-node.ts";
 
 const node = (i: number) =>
   nodeOfText({ name: `n${i}`, uid: "u", addresses: [`192.0.2.${i}`], subnets: [`10.0.${i}.0/24`] });

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { pause } from "../../shared/async/abortable.ts";
+import { LogOnChange } from "../../shared/async/log-on-change.ts";
 import { CniError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { readSmallFile } from "../../shared/os/plain-file.ts";
@@ -28,6 +29,7 @@ const maxBytes = 16 * 1024 * 1024;
 /** Between two writes. A change that is lost with the process is heard of again from the registry. */
 const pauseMs = 1000;
 const fileVersion = 1;
+const ofNoUse = "what was known of the other nodes is of no use";
 
 const fileShape: Shape = {
   t: "map",
@@ -68,7 +70,7 @@ export class RegistryCache implements AsyncDisposable {
   #isChanged = false;
   #writing: Promise<void> | undefined;
   readonly #ended = new AbortController();
-  #said: string | undefined;
+  readonly #problem: LogOnChange;
 
   /**
    * What is no such file, or is another registry's, counts as nothing known.
@@ -78,6 +80,7 @@ export class RegistryCache implements AsyncDisposable {
     this.#path = join(dataDir, "nodes.json");
     this.#registry = registry;
     this.#logger = logger;
+    this.#problem = new LogOnChange(logger, "error");
     this.#state = this.#read() ?? { nodes: new Map(), admitted: true, tenants: new Map() };
   }
 
@@ -138,7 +141,7 @@ export class RegistryCache implements AsyncDisposable {
   }
 
   #cannotKeep(caught: unknown): void {
-    this.#say(`what is known of the other nodes cannot be kept: ${CniError.from(caught).message}`);
+    this.#say("what is known of the other nodes cannot be kept", CniError.from(caught).message);
   }
 
   /** @throws {Error} where it is longer than anything that is right */
@@ -164,12 +167,12 @@ export class RegistryCache implements AsyncDisposable {
       value = parseJson(readSmallFile(this.#path, maxBytes));
     } catch (caught) {
       if (!(caught instanceof Error && "code" in caught && caught.code === "ENOENT"))
-        this.#say(`what was known of the other nodes is of no use: ${reasonOf(caught)}`);
+        this.#say(ofNoUse, reasonOf(caught));
       return undefined;
     }
     const fault = misfit(value, fileShape, "ignored");
     if (fault !== undefined) {
-      this.#say(`what was known of the other nodes is of no use: ${fault} is not what it should be`);
+      this.#say(ofNoUse, `${fault} is not what it should be`);
       return undefined;
     }
     const { registry, self, refused, nodes, admitted = false, tenants } = value as Content;
@@ -186,9 +189,7 @@ export class RegistryCache implements AsyncDisposable {
     };
   }
 
-  #say(sentence: string): void {
-    if (sentence === this.#said) return;
-    this.#said = sentence;
-    this.#logger.error(sentence, { path: this.#path });
+  #say(message: string, reason: string): void {
+    this.#problem.log(message, reason, { path: this.#path });
   }
 }

@@ -1,4 +1,8 @@
+import type { BackoffTimes } from "../../shared/async/backoff.ts";
 import type { Logger } from "../../shared/log.ts";
+
+/** Between two attempts: half of each pause is random, since after an outage all nodes ask again. */
+export const registryRetry: BackoffTimes = { firstMs: 100, longestMs: 2_000, jitter: 0.5 };
 
 /** Something that does not work with the registry now. */
 export interface Trouble {

@@ -1,4 +1,4 @@
-import { privilegedProject } from "./project-name.ts";
+import { privilegedProject } from "./node-registry.ts";
 
 type Vnids = ReadonlyMap<string, number>;
 

@@ -1,9 +1,9 @@
-import type { Lease } from "../../ipam/mod.ts";
+import type { Allocator, Lease } from "../../ipam/mod.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { formatIp } from "../../shared/net/ip.ts";
+import type { AgentConfig } from "../config/agent-config.ts";
 import type { DataPath } from "../datapath/datapath.ts";
-import type { AgentContext } from "./agent-context.ts";
 
 /** Somebody who may know that the owner of a lease is still there, whatever the store says. */
 export interface LivenessProbe {
@@ -66,7 +66,7 @@ export async function abandonedAmong(
  * through the service, and the janitor looks every few seconds.
  */
 export function allocatedLeases(
-  { allocator, config }: Pick<AgentContext, "allocator" | "config">,
+  { allocator, config }: { readonly allocator: Allocator; readonly config: AgentConfig },
   is: (lease: Lease) => boolean,
 ): readonly Lease[] {
   const found: Lease[] = [];

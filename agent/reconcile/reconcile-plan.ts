@@ -33,18 +33,18 @@ export interface ReconcilePlan {
 
 /** Decides, and does nothing. What is of a network that this agent does not serve is never touched. */
 export function planReconcile(node: ObservedNode): ReconcilePlan {
-  const departed = new Map<string, Owner>();
+  const leaving = new Map<string, Owner>();
   const allocated = new Set<string>();
   const cooling = new Set<string>();
   for (const lease of node.leases) {
     if (lease.state === "allocated") allocated.add(ownerKey(lease.owner));
-    if (lease.state === "releasing") departed.set(ownerKey(lease.owner), lease.owner);
+    if (lease.state === "releasing") leaving.set(ownerKey(lease.owner), lease.owner);
     if (lease.state === "cooling") cooling.add(ownerKey(lease.owner));
   }
   // An ADD that came after the DEL has the lease again; the interface is then its own.
-  for (const key of allocated) departed.delete(key);
-  // An ADD strikes an earlier departure off before it begins: what is on record came after it.
-  for (const owner of node.pendingDetaches) departed.set(ownerKey(owner), owner);
+  for (const key of allocated) leaving.delete(key);
+  // An ADD strikes an earlier pending detach off before it begins: what is on record came after it.
+  for (const owner of node.pendingDetaches) leaving.set(ownerKey(owner), owner);
 
   const adopt: Attached[] = [];
   const orphans: Attached[] = [];
@@ -53,7 +53,7 @@ export function planReconcile(node: ObservedNode): ReconcilePlan {
   for (const attached of node.interfaces) {
     const key = ownerKey(attached.owner);
     const { network } = attached.owner;
-    if (departed.has(key)) continue;
+    if (leaving.has(key)) continue;
     if (!attached.ownLease || allocated.has(key)) adopt.push(attached);
     else if (!node.networks.includes(network))
       doubtful.push({ attached, reason: `network "${network}" is not configured here` });
@@ -69,7 +69,7 @@ export function planReconcile(node: ObservedNode): ReconcilePlan {
   );
   return {
     adopt,
-    finish: [...departed.values()],
+    finish: [...leaving.values()],
     orphans,
     restore,
     doubtful,

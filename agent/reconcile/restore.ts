@@ -10,7 +10,7 @@ import type { Attached } from "../datapath/datapath.ts";
 import type { AgentContext } from "./agent-context.ts";
 import type { ReconcilePlan } from "./reconcile-plan.ts";
 
-type Parts = Pick<AgentContext, "allocator" | "lastAddAt" | "config" | "dataPath" | "logger">;
+type RestoreContext = Pick<AgentContext, "allocator" | "lastAddAt" | "config" | "dataPath" | "logger">;
 
 /** `false` where leases of the network, or the names of those who hold them, may have been lost with a damaged database. */
 export const knowsEveryOwner = (allocator: Pick<Allocator, "isComplete" | "list">, network: string): boolean =>
@@ -21,7 +21,7 @@ export const knowsEveryOwner = (allocator: Pick<Allocator, "isComplete" | "list"
  * interfaces of a network, as a part of a pod's leases may be lost or nameless, and the network gives out addresses
  * again once each of them is accounted for.
  */
-export async function restoreLost(context: Parts, plan: ReconcilePlan): Promise<void> {
+export async function restoreLost(context: RestoreContext, plan: ReconcilePlan): Promise<void> {
   const standing = new Set([...plan.adopt, ...plan.restore].map(({ owner }) => ownerKey(owner)));
   for (const network of context.config.networks) {
     const isOurs = ({ owner, ownLease }: Attached): boolean => ownLease && owner.network === network.name;
@@ -41,7 +41,7 @@ export async function restoreLost(context: Parts, plan: ReconcilePlan): Promise<
 
 /** Whether every address of the interface has its lease now. */
 export async function restoreLeases(
-  context: Parts,
+  context: RestoreContext,
   network: NetworkConfig,
   { owner }: Attached,
   standing: ReadonlySet<string>,
@@ -72,7 +72,7 @@ export async function restoreLeases(
   return clashes.length === 0;
 }
 
-async function addressesOf({ dataPath, logger }: Parts, owner: Attached["owner"]): Promise<readonly Cidr[]> {
+async function addressesOf({ dataPath, logger }: RestoreContext, owner: Attached["owner"]): Promise<readonly Cidr[]> {
   try {
     return await dataPath.addresses(owner);
   } catch (caught) {

@@ -7,7 +7,7 @@ import { runAdd } from "../attach/add.ts";
 import { runCheck } from "../attach/check.ts";
 import { type CmdRequest, type CmdVerb, parseCmdRequest } from "../attach/cmd-request.ts";
 import { runDel } from "../attach/del.ts";
-import type { AgentContext } from "../reconcile/agent-context.ts";
+import type { AgentContext } from "../reconcile/mod.ts";
 
 type Verb = (context: AgentContext, request: CmdRequest, call: CallContext) => Promise<string | undefined>;
 

@@ -2,9 +2,7 @@ import { type IpamHost, ipamRpcs } from "../../ipam/service/mod.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import type { Rpc } from "../../shared/server/handlers.ts";
 import { ipamSection } from "../config/network-sections.ts";
-import type { AgentContext } from "../reconcile/agent-context.ts";
-import { collect } from "../reconcile/gc.ts";
-import type { Janitor } from "../reconcile/janitor.ts";
+import { type AgentContext, collect, type Janitor } from "../reconcile/mod.ts";
 import type { Gate } from "./cni-service.ts";
 
 /** The allocator's own service, on the agent's store and with its interfaces in mind. */

@@ -9,9 +9,7 @@ import { type Rpc, rpc } from "../../shared/server/handlers.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
 import { ipamSection } from "../config/network-sections.ts";
 import { missingPlugins } from "../conflist/listed-plugins.ts";
-import type { AgentContext } from "../reconcile/agent-context.ts";
-import { collect } from "../reconcile/gc.ts";
-import type { Janitor } from "../reconcile/janitor.ts";
+import { type AgentContext, collect, type Janitor } from "../reconcile/mod.ts";
 import type { Gate } from "./cni-service.ts";
 
 /** What `Status` tells about the agent itself. */

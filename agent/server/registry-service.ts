@@ -3,8 +3,8 @@ import { registryService } from "../../shared/proto/daemon-services.ts";
 import { GrpcCode, RpcError } from "../../shared/rpc/rpc-error.ts";
 import { type Rpc, streamingRpc } from "../../shared/server/handlers.ts";
 import { listNodes, listTenants } from "../cluster/listing.ts";
-import { messageOfNode } from "../cluster/node-message.ts";
 import type { NodeRegistry } from "../cluster/node-registry.ts";
+import { messageOfNode } from "../cluster/node-text.ts";
 
 /** Five hundred nodes are half a mebibyte at the most, an eighth of the largest message. */
 const pageSize = 500;

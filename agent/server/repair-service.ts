@@ -3,8 +3,7 @@ import { ownerFields } from "../../shared/cni/owner-key.ts";
 import { CniError } from "../../shared/errors.ts";
 import { nodeService } from "../../shared/proto/services.ts";
 import { type Rpc, rpc } from "../../shared/server/handlers.ts";
-import type { AgentContext } from "../reconcile/agent-context.ts";
-import { repairOwner } from "../reconcile/repair.ts";
+import { type AgentContext, repairOwner } from "../reconcile/mod.ts";
 import type { Gate } from "./cni-service.ts";
 
 /**
@@ -16,7 +15,7 @@ export function repairRpcs(context: AgentContext, gate: Gate, writeConflist: () 
     rpc(nodeService.mend, async ({ goneGeneration, ...attachment }, call) => {
       gate.requireReady();
       if (Object.values(attachment).every((name) => name === "")) {
-        await setUpNodeAgain(context);
+        await repairNode(context);
         await writeConflist();
         return { done: "set the node up again" };
       }
@@ -30,7 +29,7 @@ export function repairRpcs(context: AgentContext, gate: Gate, writeConflist: () 
 }
 
 /** As the janitor does it where the data path has a problem. */
-async function setUpNodeAgain({ dataPath, logger }: AgentContext): Promise<void> {
+async function repairNode({ dataPath, logger }: AgentContext): Promise<void> {
   try {
     await dataPath.start();
   } catch (caught) {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/cluster/etcd/etcd-registry.ts";
 import { KeepAlive } from "../../agent/cluster/etcd/keep-alive.ts";
 import { Keys } from "../../agent/cluster/etcd/keys.ts";
-import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/cluster/etcd/mod.ts";
 import type { ClusterNode, NodeState } from "../../agent/cluster/node-registry.ts";
 import { EtcdClient, etcdLimits, etcdMethods, parseEndpoints } from "../../agent/protocols/etcd/mod.ts";
 import { createLogger } from "../../shared/log.ts";

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { Join } from "../../agent/cluster/etcd/join.ts";
+import { Join, leave } from "../../agent/cluster/etcd/join.ts";
 import { Keys } from "../../agent/cluster/etcd/keys.ts";
-import { leave } from "../../agent/cluster/etcd/leave.ts";
 import { writeConfig, writeNode, writeOwner } from "../../agent/cluster/etcd/records.ts";
 import type { ClusterNode } from "../../agent/cluster/node-registry.ts";
 import {

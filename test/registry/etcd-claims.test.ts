@@ -1,5 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createEtcdRegistry, type EtcdNodeRegistry, type EtcdRegistryOptions } from "../../agent/cluster/etcd/mod.ts";
+import {
+  createEtcdRegistry,
+  type EtcdNodeRegistry,
+  type EtcdRegistryOptions,
+} from "../../agent/cluster/etcd/etcd-registry.ts";
 import type { ClusterNode } from "../../agent/cluster/node-registry.ts";
 import { parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { describeWith } from "../support/requires.ts";

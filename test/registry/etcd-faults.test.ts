@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { afterEach, expect, test } from "vitest";
-import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/cluster/etcd/mod.ts";
+import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/cluster/etcd/etcd-registry.ts";
 import type { ClusterNode } from "../../agent/cluster/node-registry.ts";
 import { parseCidr } from "../../shared/net/ip.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";

@@ -1,7 +1,7 @@
 import { cpSync, rmSync } from "node:fs";
 import { afterEach, expect, test } from "vitest";
+import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/cluster/etcd/etcd-registry.ts";
 import { Mirror } from "../../agent/cluster/etcd/mirror.ts";
-import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/cluster/etcd/mod.ts";
 import type { ClusterNode, Followed } from "../../agent/cluster/node-registry.ts";
 import { EtcdClient, parseEndpoints, put, retried } from "../../agent/protocols/etcd/mod.ts";
 import { createLogger } from "../../shared/log.ts";

@@ -1,4 +1,4 @@
-import { createEtcdRegistry } from "../../agent/cluster/etcd/mod.ts";
+import { createEtcdRegistry } from "../../agent/cluster/etcd/etcd-registry.ts";
 import { random } from "../support/random.ts";
 import { seed } from "../support/seed.ts";
 import { machine } from "./etcd-machines.ts";

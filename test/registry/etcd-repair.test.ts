@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "vitest";
-import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/cluster/etcd/mod.ts";
+import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/cluster/etcd/etcd-registry.ts";
 import { EtcdClient, parseEndpoints, put, remove, retried } from "../../agent/protocols/etcd/mod.ts";
 import { describeWith } from "../support/requires.ts";
 import { EtcdCluster } from "./etcd-cluster.ts";

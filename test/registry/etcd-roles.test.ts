@@ -1,6 +1,6 @@
 import { execa } from "execa";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/cluster/etcd/mod.ts";
+import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/cluster/etcd/etcd-registry.ts";
 import { EtcdClient, get, parseEndpoints, put, remove, textOf } from "../../agent/protocols/etcd/mod.ts";
 import { parseCidr } from "../../shared/net/ip.ts";
 import { describeWith } from "../support/requires.ts";

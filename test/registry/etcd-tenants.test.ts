@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/cluster/etcd/mod.ts";
+import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/cluster/etcd/etcd-registry.ts";
 import { EtcdClient, getAll, keyOf, parseEndpoints, put, textOf } from "../../agent/protocols/etcd/mod.ts";
 import { random } from "../support/random.ts";
 import { describeWith } from "../support/requires.ts";

@@ -6,21 +6,21 @@ export const nodesCommands: CommandGroup = defineGroup({
 reads asks the agent of this node, where one runs, and says so where none does; what changes something asks the registry
 itself.`,
   entries: [
-    { name: "list", summary: "nodes, one to a line", load: async () => (await import("./list.ts")).list },
+    { name: "list", summary: "nodes, one to a line", load: async () => (await import("./nodes.ts")).list },
     {
       name: "register",
       summary: "give a node its subnet",
-      load: async () => (await import("./register.ts")).register,
+      load: async () => (await import("./nodes.ts")).register,
     },
     {
       name: "release",
       summary: "take a node out, and free its subnet",
-      load: async () => (await import("./release.ts")).release,
+      load: async () => (await import("./nodes.ts")).release,
     },
     {
       name: "repair",
       summary: "put right what does not fit together",
-      load: async () => (await import("./repair.ts")).repair,
+      load: async () => (await import("./nodes.ts")).repair,
     },
   ],
 });
@@ -49,7 +49,7 @@ keeps tenants apart.`,
     {
       name: "confirm",
       summary: "say that a project's VNID is meant as it is",
-      load: async () => (await import("./confirm-tenants.ts")).confirmTenant,
+      load: async () => (await import("./tenants.ts")).confirmTenant,
     },
   ],
 });

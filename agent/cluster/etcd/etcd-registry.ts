@@ -1,25 +1,70 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
+import type { Logger } from "../../../shared/log.ts";
 import { type Cidr, parseCidr } from "../../../shared/net/ip.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import type { ClusterNetwork } from "../../config/cluster-network.ts";
-import { EtcdClient, EtcdError, parseEndpoints, retried } from "../../protocols/etcd/mod.ts";
-import type { ClusterNode, Followed, ListedNode, Registration } from "../node-registry.ts";
+import { EtcdClient, EtcdError, parseEndpoints, put, retried, unchanged } from "../../protocols/etcd/mod.ts";
+import type {
+  ClusterNode,
+  Followed,
+  ListedNode,
+  NodeRegistry,
+  Registration,
+  TenantRegistry,
+} from "../node-registry.ts";
 import { RegistryHealth } from "../registry-health.ts";
 import { EtcdTenants } from "./etcd-tenants.ts";
-import { excessRights } from "./excess-rights.ts";
 import { findingsOf, listedNodes, takeSnapshot } from "./inspection.ts";
-import { Join } from "./join.ts";
+import { Join, leave } from "./join.ts";
 import { KeepAlive } from "./keep-alive.ts";
 import { Keys } from "./keys.ts";
-import { leave } from "./leave.ts";
 import { Mirror } from "./mirror.ts";
-import type { EtcdNodeRegistry, EtcdRegistryOptions, Repair } from "./options.ts";
 import { readNode, requireRegistration } from "./records.ts";
+
+export interface EtcdRegistryOptions {
+  /** `http://HOST:PORT` or `https://HOST:PORT` of each member. */
+  readonly endpoints: readonly string[];
+  /** What every key begins with, so that several clusters can share an etcd. Default `/pipette`. */
+  readonly prefix?: string;
+  /** Paths of PEM files: who signs the members' certificates, and this node's own certificate with its key. */
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+  /**
+   * Those of one family are filled in this order, and a node gets one subnet of each family. All nodes say the same.
+   * Default 10.128.0.0/14 with 9 host bits.
+   */
+  readonly networks?: readonly ClusterNetwork[];
+  /** Bound of a call with all its tries. Default 10 s: longer than a cluster takes to choose a leader. */
+  readonly callMs?: number;
+  readonly logger?: Logger;
+}
+
+/** What did not fit together in the registry, and what became of it. */
+export interface Repair {
+  readonly problem: string;
+  /** `found` where nothing was to be changed; `left alone` where only a person can tell who is right. */
+  readonly outcome: "found" | "repaired" | "changed meanwhile" | "left alone";
+}
+
+export interface EtcdNodeRegistry extends NodeRegistry {
+  readonly tenants: TenantRegistry;
+  /**
+   * Looks for what does not fit together, such as subnets without a node, and puts it right, each by a
+   * compare-and-swap of its own: what changes meanwhile stays as it is.
+   * @param dryRun looks only
+   * @throws {CniError} 11
+   */
+  repair(options?: { readonly dryRun?: boolean }): Promise<readonly Repair[]>;
+}
 
 /** OpenShift's default: 512 nodes with 512 addresses each. */
 const defaultNetworks: readonly ClusterNetwork[] = [{ cidr: parseCidr("10.128.0.0/14")!, hostBits: 9 }];
 
-/** @throws {CniError} 7 for options that cannot be used. The first call connects; what follows and keeps alive ends with it. */
+/**
+ * Nodes and tenants in etcd (v3 API): subnets and VNIDs are claimed by compare-and-swap, nothing is ever locked.
+ * @throws {CniError} 7 for options that cannot be used. The first call connects; what follows and keeps alive ends with it.
+ */
 export function createEtcdRegistry(options: EtcdRegistryOptions): EtcdNodeRegistry {
   return new EtcdRegistry(options);
 }
@@ -126,5 +171,33 @@ class EtcdRegistry implements EtcdNodeRegistry {
 
   #follow<T>(prefix: string, read: (name: string, value: string) => T | undefined): Followed<ReadonlyMap<string, T>> {
     return new Mirror({ client: this.#client, prefix, read, health: this.health, logger: this.#options.logger });
+  }
+}
+
+/**
+ * What this client may write and no node has to, in sentences. etcd holds every branch of a transaction against the
+ * client's role, also one that is never taken: so nothing is written to find it out. What cannot be told is not said.
+ */
+export async function excessRights(client: EtcdClient, keys: Keys): Promise<readonly string[]> {
+  const rights: readonly (readonly [key: string, what: string])[] = [
+    [keys.confirmedVnid(nobody), "VNIDs of projects can be confirmed, which lets one project into another"],
+    [keys.node(nobody), "the records of other nodes can be written, which sends their pods' packets elsewhere"],
+    [keys.config, "the cluster networks can be written, which keeps every node from joining"],
+  ];
+  const may = await Promise.all(rights.map(([key]) => mayWrite(client, key)));
+  return rights.flatMap(([, what], i) => (may[i] ? [what] : []));
+}
+
+/** No node or project can be called so. */
+const nobody = "-";
+/** No key gets there in the life of a cluster. */
+const neverReached = Number.MAX_SAFE_INTEGER;
+
+async function mayWrite(client: EtcdClient, key: string): Promise<boolean> {
+  try {
+    const { succeeded } = await client.txn({ when: [unchanged(key, neverReached)], run: [put(key, "")] });
+    return !succeeded;
+  } catch {
+    return false;
   }
 }

@@ -15,11 +15,15 @@ import {
   textOf,
   unchanged,
 } from "../../protocols/etcd/mod.ts";
-import type { Followed, TenantRegistry } from "../node-registry.ts";
-import { isProjectName, privilegedProject, projectNameRule } from "../project-name.ts";
+import {
+  type Followed,
+  isProjectName,
+  privilegedProject,
+  projectNameRule,
+  type TenantRegistry,
+} from "../node-registry.ts";
 import { freeNumber } from "./cluster-networks.ts";
-import type { Keys } from "./keys.ts";
-import { takeTicket } from "./ticket.ts";
+import { type Keys, takeTicket } from "./keys.ts";
 
 /** OpenShift SDN: 0 is for everybody, 1 to 9 are kept back, and the tunnel's key has 24 bits. */
 const firstVnid = 10;

@@ -1,3 +1,5 @@
+import { LogOnChange } from "../../../shared/async/log-on-change.ts";
+import { withTimeout } from "../../../shared/async/with-timeout.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import {
@@ -12,7 +14,6 @@ import {
 } from "../../protocols/etcd/mod.ts";
 import type { ClusterNode } from "../node-registry.ts";
 import type { RegistryHealth } from "../registry-health.ts";
-import { abortable } from "../retry.ts";
 import type { Keys } from "./keys.ts";
 import { readNode } from "./records.ts";
 
@@ -27,13 +28,12 @@ export class KeepAlive implements AsyncDisposable {
   readonly #keys: Keys;
   readonly #self: ClusterNode;
   readonly #health: RegistryHealth;
-  readonly #logger: Logger | undefined;
+  readonly #problem: LogOnChange;
   readonly #everyMs: number;
   #lease: number | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #running: Promise<void>;
   #closed = false;
-  #lastReason = "";
 
   constructor(
     client: EtcdClient,
@@ -47,7 +47,7 @@ export class KeepAlive implements AsyncDisposable {
     this.#keys = keys;
     this.#self = self;
     this.#health = health;
-    this.#logger = logger;
+    this.#problem = new LogOnChange(logger);
     this.#everyMs = everyMs;
     this.#running = this.#beat();
   }
@@ -55,7 +55,7 @@ export class KeepAlive implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#timer);
-    await abortable(this.#running, AbortSignal.timeout(etcdLimits.farewellMs)).catch(() => undefined);
+    await withTimeout(this.#running, etcdLimits.farewellMs, () => undefined);
     const id = this.#lease;
     this.#lease = undefined;
     // Where nobody hears it, the lease ends by itself.
@@ -68,7 +68,7 @@ export class KeepAlive implements AsyncDisposable {
     try {
       const alive = this.#lease !== undefined && (await this.#renew(this.#lease));
       if (!alive) await this.#begin();
-      this.#lastReason = "";
+      this.#problem.clear();
       this.#health.works(telling);
     } catch (caught) {
       // Soon, at another member, since a third of the lease has gone by already.
@@ -110,14 +110,11 @@ export class KeepAlive implements AsyncDisposable {
     this.#lease = id;
   }
 
-  /** Once per reason: it is tried again for ever. */
+  /** It is tried again for ever. */
   #say(reason: string): void {
-    if (!this.#closed) this.#health.failed(telling, reason);
-    if (reason === this.#lastReason || this.#closed) return;
-    this.#lastReason = reason;
-    this.#logger?.warn("Cannot tell the registry that this node lives, trying again", {
-      registry: this.#client.name,
-      reason,
-    });
+    if (this.#closed) return;
+    this.#health.failed(telling, reason);
+    const registry = this.#client.name;
+    this.#problem.log("Cannot tell the registry that this node lives, trying again", reason, { registry });
   }
 }

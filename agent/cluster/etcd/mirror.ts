@@ -1,5 +1,7 @@
-import { pause } from "../../../shared/async/abortable.ts";
+import { abortable, pause } from "../../../shared/async/abortable.ts";
+import { Backoff } from "../../../shared/async/backoff.ts";
 import { LiveValue } from "../../../shared/async/live-value.ts";
+import { LogOnChange } from "../../../shared/async/log-on-change.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import {
@@ -17,7 +19,6 @@ import {
 } from "../../protocols/etcd/mod.ts";
 import type { Followed } from "../node-registry.ts";
 import type { RegistryHealth } from "../registry-health.ts";
-import { abortable } from "../retry.ts";
 
 export interface MirrorOptions<T> {
   readonly client: EtcdClient;
@@ -54,11 +55,12 @@ export class Mirror<T> extends LiveValue<ReadonlyMap<string, T>> implements Foll
   /** Whether the watch cannot go on from there. */
   #listAnew = true;
   #publishing: ReturnType<typeof setTimeout> | undefined;
-  #lastReason = "";
+  readonly #problem: LogOnChange;
 
   constructor(options: MirrorOptions<T>) {
     super();
     this.#options = options;
+    this.#problem = new LogOnChange(options.logger);
     this.#end = AbortSignal.any([this.#stop.signal, options.client.closed]);
     this.#ended = this.#run();
   }
@@ -74,7 +76,7 @@ export class Mirror<T> extends LiveValue<ReadonlyMap<string, T>> implements Foll
   }
 
   async #run(): Promise<void> {
-    let most: number = etcdLimits.retryFirstMs;
+    const backoff = new Backoff({ firstMs: etcdLimits.retryFirstMs, longestMs: etcdLimits.retryMostMs, jitter: 1 });
     while (!this.#end.aborted) {
       const before = this.#revision;
       try {
@@ -85,8 +87,8 @@ export class Mirror<T> extends LiveValue<ReadonlyMap<string, T>> implements Foll
         this.#say(caught);
       }
       // As long as there is nothing new, the pauses grow.
-      most = this.#revision > before ? etcdLimits.retryFirstMs : Math.min(2 * most, etcdLimits.retryMostMs);
-      if (!this.#end.aborted) await pause(Math.random() * most, this.#end);
+      if (this.#revision > before) backoff.reset();
+      await pause(backoff.next(), this.#end);
     }
   }
 
@@ -139,7 +141,7 @@ export class Mirror<T> extends LiveValue<ReadonlyMap<string, T>> implements Foll
     }
     const { clusterId } = headerOf(response.header);
     if (clusterId !== this.#clusterId) throw new EtcdError("uncertain", "the cluster is another one than before");
-    this.#lastReason = "";
+    this.#problem.clear();
     this.#options.health?.works(this.#following);
     // Events come in order; after a reconnection some versions of etcd send some again.
     const known = this.#revision;
@@ -173,16 +175,12 @@ export class Mirror<T> extends LiveValue<ReadonlyMap<string, T>> implements Foll
     }, etcdLimits.publishMs);
   }
 
-  /** Once per reason: it is tried again for ever. */
+  /** It is tried again for ever. */
   #say(caught: unknown): void {
+    if (this.#end.aborted) return;
     const reason = reasonOf(caught);
-    if (!this.#end.aborted) this.#options.health?.failed(this.#following, reason);
-    if (reason === this.#lastReason || this.#end.aborted) return;
-    this.#lastReason = reason;
-    this.#options.logger?.warn("Cannot follow the registry for now, trying again", {
-      prefix: this.#options.prefix,
-      reason,
-    });
+    this.#options.health?.failed(this.#following, reason);
+    this.#problem.log("Cannot follow the registry for now, trying again", reason, { prefix: this.#options.prefix });
   }
 }
 

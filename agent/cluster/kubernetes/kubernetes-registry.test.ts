@@ -9,7 +9,7 @@ import { eventually } from "../../../test/support/agent-process.ts";
 import { scratchDir } from "../../../test/support/scratch-dir.ts";
 import type { ClusterNode } from "../node-registry.ts";
 import { KubernetesRegistry } from "./kubernetes-registry.ts";
-import { nodeOf } from "./node-object.ts";
+import { nodeOf } from "./node-resource.ts";
 import { ScriptedApiServer } from "./scripted-api-server.ts";
 
 const times = { watchMs: 60_000, answerMs: 10_000, silenceMs: 10_000, retryFirstMs: 5, retryMostMs: 20 };

@@ -9,9 +9,8 @@ import {
 import type { Logger } from "../../../shared/log.ts";
 import type { ClusterNode, Followed, ListedNode, NodeRegistry, Registration } from "../node-registry.ts";
 import { RegistryHealth } from "../registry-health.ts";
-import { listNodes } from "./node-list.ts";
-import { macAnnotation, nodeOf } from "./node-object.ts";
-import { NodeWatch } from "./node-watch.ts";
+import { listNodes, NodeWatch } from "./list-watch.ts";
+import { macAnnotation, nodeOf } from "./node-resource.ts";
 
 export interface KubernetesRegistryOptions {
   readonly api: ApiClient;

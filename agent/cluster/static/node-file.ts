@@ -1,10 +1,9 @@
 import type { ReadText } from "../../config/followed-file.ts";
 import { readDocument } from "../../config/read-document.ts";
 import type { Shape, Shaped, ShapeProblem } from "../../config/yaml-shape.ts";
-import { conflictsAmong } from "../clashes.ts";
-import type { ClusterNode } from "../node-registry.ts";
+import { type ClusterNode, isProjectName } from "../node-registry.ts";
 import { type NodeText, nodeOfText, nodeTextShape } from "../node-text.ts";
-import { isProjectName } from "../project-name.ts";
+import { conflictsAmong } from "../peers.ts";
 
 /** What a file of nodes says. */
 export interface NodeFile {

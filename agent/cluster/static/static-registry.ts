@@ -1,21 +1,21 @@
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
+import { type Live, LiveValue } from "../../../shared/async/live-value.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { formatIp } from "../../../shared/net/ip.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import { FollowedFile } from "../../config/followed-file.ts";
 import { openToOthers } from "../../config/own-files.ts";
-import { FollowedPart } from "../followed-part.ts";
-import type {
-  ClusterNode,
-  Followed,
-  ListedNode,
-  NodeRegistry,
-  Registration,
-  TenantRegistry,
+import {
+  type ClusterNode,
+  type Followed,
+  type ListedNode,
+  type NodeRegistry,
+  privilegedProject,
+  type Registration,
+  type TenantRegistry,
 } from "../node-registry.ts";
-import { privilegedProject } from "../project-name.ts";
 import { RegistryHealth } from "../registry-health.ts";
 import { maxNodeFileBytes, type NodeFile, readNodeFile } from "./node-file.ts";
 
@@ -143,5 +143,30 @@ async function textOf(path: string, action: string): Promise<string> {
     throw new CniError(CniCode.tryAgainLater, `Cannot ${action}: "${path}" cannot be read: ${is}, wanted a file`, {
       cause,
     });
+  }
+}
+
+/** A part of what somebody else follows. Disposing ends the source. */
+export class FollowedPart<T, U> implements Followed<U> {
+  readonly #source: Live<T> & AsyncDisposable;
+  readonly #value = new LiveValue<U>();
+  readonly #subscription: Disposable;
+
+  constructor(source: Live<T> & AsyncDisposable, part: (whole: T) => U) {
+    this.#source = source;
+    this.#subscription = source.subscribe((whole) => this.#value.set(part(whole)));
+  }
+
+  get current(): U | undefined {
+    return this.#value.current;
+  }
+
+  subscribe(listener: (value: U) => void): Disposable {
+    return this.#value.subscribe(listener);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#subscription[Symbol.dispose]();
+    await this.#source[Symbol.asyncDispose]();
   }
 }

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { isWindows } from "../../../shared/os/platform.ts";
-import { macAnnotation } from "../../cluster/kubernetes/node-object.ts";
+import { macAnnotation } from "../../cluster/kubernetes/node-resource.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import { runProgram } from "../../platform/run-program.ts";
 import type { Left } from "./plan.ts";

@@ -2,7 +2,7 @@ import type { Owner } from "../../../shared/cni/types.ts";
 import type { Logger } from "../../../shared/log.ts";
 import type { Cidr, Ip } from "../../../shared/net/ip.ts";
 import type { Cluster } from "../../cluster/cluster.ts";
-import { clusterNetworks } from "../../cluster/cluster-networks.ts";
+import { clusterNetworks } from "../../cluster/cluster.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import type { BridgeCluster } from "./other-nodes.ts";
 

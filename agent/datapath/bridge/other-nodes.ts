@@ -2,7 +2,7 @@ import type { Live } from "../../../shared/async/live-value.ts";
 import { ReconcileLoop } from "../../../shared/async/reconcile-loop.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { type Cidr, contains, formatCidr } from "../../../shared/net/ip.ts";
-import { addressOnLink } from "../../cluster/address-on-link.ts";
+import { addressOnLink } from "../../cluster/cluster.ts";
 import type { ClusterNode } from "../../cluster/node-registry.ts";
 import { listRoutes, type NetlinkSocket, readRoute } from "../../protocols/netlink/mod.ts";
 import { routeProtocol, setNodeRoutes } from "../linux/node-routes.ts";

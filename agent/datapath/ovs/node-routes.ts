@@ -1,5 +1,5 @@
 import { bitsOf, type Cidr, gatewayIn, type Ip } from "../../../shared/net/ip.ts";
-import { addressOnLink } from "../../cluster/address-on-link.ts";
+import { addressOnLink } from "../../cluster/cluster.ts";
 import type { ClusterNode } from "../../cluster/node-registry.ts";
 import type { NodeRoute } from "../routes.ts";
 import type { OvsNodeOptions } from "./options.ts";

@@ -4,7 +4,7 @@ import type { Owner, Pod } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { bitsOf, type Cidr, type Ip, parseCidr, sameIp } from "../../../shared/net/ip.ts";
-import { clusterNetworks } from "../../cluster/cluster-networks.ts";
+import { clusterNetworks } from "../../cluster/cluster.ts";
 import type { ClusterNode, TenantRegistry } from "../../cluster/node-registry.ts";
 import type { SwitchKind, TrafficMode, TunnelOptions } from "../../config/overlay-options.ts";
 import type { DataPathNeeds } from "../datapath.ts";

@@ -1,7 +1,6 @@
 import { readNode, readOwner, writeNode } from "../../../agent/cluster/etcd/records.ts";
-import { listNodes } from "../../../agent/cluster/kubernetes/node-list.ts";
-import { nodeOf } from "../../../agent/cluster/kubernetes/node-object.ts";
-import { nodes } from "../../../agent/cluster/kubernetes/node-resource.ts";
+import { listNodes } from "../../../agent/cluster/kubernetes/list-watch.ts";
+import { nodeOf, nodes } from "../../../agent/cluster/kubernetes/node-resource.ts";
 import { textOfNode } from "../../../agent/cluster/node-text.ts";
 import { watchMethod } from "../../../agent/protocols/etcd/messages.ts";
 import { EtcdError, etcdMethods, keyOf, textOf } from "../../../agent/protocols/etcd/mod.ts";

@@ -1,5 +1,5 @@
 import { type Cidr, gatewayIn, type Ip } from "../../../../shared/net/ip.ts";
-import { addressOnLink } from "../../../cluster/address-on-link.ts";
+import { addressOnLink } from "../../../cluster/cluster.ts";
 import type { ClusterNode } from "../../../cluster/node-registry.ts";
 import { type Action, type Flow, load, match, move, setField } from "../../../protocols/openflow/mod.ts";
 import { answerArp } from "./arp-answer.ts";

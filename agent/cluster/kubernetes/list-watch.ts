@@ -1,30 +1,31 @@
 import { LiveValue } from "../../../shared/async/live-value.ts";
+import { LogOnChange } from "../../../shared/async/log-on-change.ts";
 import {
   type ApiClient,
   type Change,
   Informer,
   type InformerState,
   type InformerTimes,
+  isGone,
+  listPages,
 } from "../../../shared/kubernetes/mod.ts";
 import type { Logger } from "../../../shared/log.ts";
-import type { ClusterNode, Followed } from "../node-registry.ts";
+import type { ClusterNode, Followed, ListedNode } from "../node-registry.ts";
 import type { RegistryHealth } from "../registry-health.ts";
-import { pageNodes } from "./node-list.ts";
 import { inOrder, type KnownNode, nodes, plain } from "./node-resource.ts";
 
 const following = "follow the nodes";
 
 /** All Nodes, as an informer follows them: a whole new map with every change that a peer asks for. */
 export class NodeWatch implements Followed<ReadonlyMap<string, ClusterNode>> {
-  readonly #logger: Logger;
   readonly #health: RegistryHealth;
   readonly #value = new LiveValue<ReadonlyMap<string, ClusterNode>>();
   readonly #informer: Informer<KnownNode>;
-  #said: string | undefined;
+  readonly #problem: LogOnChange;
 
   constructor(client: ApiClient, logger: Logger, times: InformerTimes, health: RegistryHealth) {
     this.#health = health;
-    this.#logger = logger;
+    this.#problem = new LogOnChange(logger);
     this.#informer = new Informer(client, nodes, { logger, times, pageSize: pageNodes });
     this.#informer.subscribe({
       changed: (changes) => this.#take(changes),
@@ -63,14 +64,34 @@ export class NodeWatch implements Followed<ReadonlyMap<string, ClusterNode>> {
 
   #say(state: InformerState): void {
     if (state.t === "watching") {
-      this.#said = undefined;
+      this.#problem.clear();
       this.#health.works(following);
     }
     if (state.t !== "failing") return;
     const error = state.error.message;
     this.#health.failed(following, error);
-    if (error === this.#said) return;
-    this.#said = error;
-    this.#logger.warn("the nodes of Kubernetes cannot be followed, and are asked for again", { error });
+    this.#problem.log("the nodes of Kubernetes cannot be followed, and are asked for again", error);
+  }
+}
+
+/** Nodes are large: each page is read, and what nobody needs is forgotten, before the next one comes. */
+export const pageNodes = 100;
+/** Of one list: a page that is too old to go on from begins it anew. */
+const attempts = 3;
+
+/** All Nodes as of one state of the cluster, the oldest first. @throws {ApiError} */
+export async function listNodes(client: ApiClient): Promise<readonly ListedNode[]> {
+  for (let attempt = 1; ; attempt++) {
+    const found = new Map<string, KnownNode>();
+    try {
+      for await (const { items } of listPages(client, nodes, {}, new AbortController().signal, pageNodes))
+        for (const item of items) {
+          const known = nodes.project(item);
+          if (known !== undefined) found.set(known.node.name, known);
+        }
+      return inOrder(found.values());
+    } catch (caught) {
+      if (!isGone(caught) || attempt === attempts) throw caught;
+    }
   }
 }

@@ -4,9 +4,9 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import { createLogger } from "../../shared/log.ts";
 import { eventually } from "../../test/support/agent-process.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
+import { CachedTenants } from "./cached-tenants.ts";
 import type { TenantRegistry } from "./node-registry.ts";
 import { RegistryCache } from "./registry-cache.ts";
-import { CachedTenants } from "./remembered-tenants.ts";
 
 /** A registry that can be gone, and refuse. */
 class Tenants implements TenantRegistry {

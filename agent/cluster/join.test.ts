@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { formatCidr } from "../../shared/net/ip.ts";
 import { parseAgentConfig } from "../config/parse-agent-config.ts";
-import { withSubnets } from "./network-subnets.ts";
+import { withSubnets } from "./join.ts";
 import { nodeOfText } from "./node-text.ts";
 
 function subnetsOf(network: string, subnets: string[], dataPath = "bridge"): string[] {

@@ -1,9 +1,8 @@
 import { expect, test } from "vitest";
 import { parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { parseAgentConfig } from "../config/parse-agent-config.ts";
-import { admission } from "./admissible.ts";
+import { admission, admissionPolicyOf } from "./admission.ts";
 import { nodeOfText } from "./node-text.ts";
-import { admissionPolicyOf } from "./surroundings.ts";
 
 const links = ["172.30.0.1/24", "fd30:a::1/64"].map((text) => parseCidr(text)!);
 const servers = ["172.31.7.7", "fd31::7"].map((text) => parseIp(text)!);

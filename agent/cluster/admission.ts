@@ -1,0 +1,204 @@
+import { lookup } from "node:dns/promises";
+import { retry } from "../../shared/async/backoff.ts";
+import { LogOnChange } from "../../shared/async/log-on-change.ts";
+import { CniError } from "../../shared/errors.ts";
+import type { Logger } from "../../shared/log.ts";
+import {
+  bitsOf,
+  type Cidr,
+  contains,
+  type Family,
+  firstOf,
+  formatCidr,
+  formatIp,
+  hostBlock,
+  type Ip,
+  lastOf,
+  overlap,
+  parseCidr,
+  parseIp,
+  sameIp,
+} from "../../shared/net/ip.ts";
+import { isNodeAddress, nodeAddressRule } from "../../shared/net/node-address.ts";
+import type { AgentConfig } from "../config/agent-config.ts";
+import { defaultServiceCidr } from "../config/ovs-shape.ts";
+import { isPodSubnet } from "../config/value-shapes.ts";
+import type { ClusterNode } from "./node-registry.ts";
+import { registryRetry } from "./registry-health.ts";
+
+/** A block, and who or what has it. */
+export interface ReservedBlock {
+  readonly cidr: Cidr;
+  /** Completes `touches "10.96.0.0/16", …`. */
+  readonly what: string;
+}
+
+/** What this node knows of the cluster without any record of another node. */
+export interface AdmissionPolicy {
+  /**
+   * What nodes' subnets are cut from. A family that has none here may be anything that is not too large; one with an
+   * empty list no node has.
+   */
+  readonly networks: Readonly<Partial<Record<4 | 6, readonly ClusterBlock[]>>>;
+  /** Where no other node's pods can be. */
+  readonly occupied: readonly ReservedBlock[];
+  /** The networks that this node's own addresses are in. */
+  readonly links: readonly Cidr[];
+}
+
+/** A cluster network. */
+export interface ClusterBlock {
+  readonly cidr: Cidr;
+  /** Length of every node's prefix; absent: each has its own. */
+  readonly nodePrefix?: number;
+}
+
+/** A packet for one of these is never for another node's pod; the rest of what the node sends there has to get where it should. */
+const special: readonly ReservedBlock[] = (
+  [
+    ["0.0.0.0/8", "addresses of no host"],
+    ["127.0.0.0/8", "loopback"],
+    ["169.254.0.0/16", "link-local addresses, those of a cloud's metadata too"],
+    ["224.0.0.0/3", "multicast, reserved addresses and broadcast"],
+    ["::/8", "unspecified, loopback and translated addresses"],
+    // `virtualServiceIp` of the pipeline; that of IPv4 is link-local.
+    ["fc01::aabb:ccdd:eeff/128", "the virtual host of services"],
+    ["fe80::/10", "link-local addresses"],
+    ["ff00::/8", "multicast"],
+  ] as const
+).flatMap(([text, what]) => {
+  const cidr = parseCidr(text);
+  return cidr === undefined ? [] : [{ cidr, what }];
+});
+
+/** A million addresses, or a site: where nobody has said what the cluster's networks are, one node has no more. */
+const shortestPrefix = { 4: 12, 6: 48 } as const;
+
+/** Why nothing may be sent where a record leads, whatever other nodes have; nothing where it may. */
+export type Admission = (node: ClusterNode) => string | undefined;
+
+/**
+ * One rule for what a registry tells and for what was kept of it, since who writes a registry is not root on every node.
+ * A record is judged once: of thousands one changes at a time.
+ */
+export function admission(policy: AdmissionPolicy): Admission {
+  const judged = new WeakMap<ClusterNode, { readonly is: string | undefined }>();
+  return (node) => {
+    const known = judged.get(node) ?? { is: wrongRecord(node, policy) };
+    judged.set(node, known);
+    return known.is;
+  };
+}
+
+function wrongRecord({ addresses, subnets }: ClusterNode, policy: AdmissionPolicy): string | undefined {
+  return (
+    addresses.map((ip) => wrongAddress(ip, policy)).find((is) => is !== undefined) ??
+    subnets.map((cidr) => wrongSubnet(cidr, policy)).find((is) => is !== undefined)
+  );
+}
+
+function wrongAddress(ip: Ip, { links }: AdmissionPolicy): string | undefined {
+  if (!isNodeAddress(ip)) return `its address "${formatIp(ip)}" is no node's, wanted ${nodeAddressRule}`;
+  // What is sent there is for everybody on the link, and no route may lead by way of it.
+  const link = links.find((cidr) => ip.family === 4 && cidr.prefix < 31 && contains(cidr, ip));
+  const isEnd = link !== undefined && (sameIp(ip, firstOf(link)) || sameIp(ip, lastOf(link)));
+  return isEnd ? `its address "${formatIp(ip)}" is of no host in "${networkText(link)}"` : undefined;
+}
+
+function wrongSubnet(subnet: Cidr, { networks, occupied }: AdmissionPolicy): string | undefined {
+  const its = `its subnet "${formatCidr(subnet)}"`;
+  const touched = [...special, ...occupied].find(({ cidr }) => overlap(cidr, subnet));
+  if (touched !== undefined) return `${its} touches "${networkText(touched.cidr)}", ${touched.what}`;
+  if (!isPodSubnet(subnet)) return `${its} is no network for pods`;
+  const known = networks[subnet.ip.family];
+  if (known === undefined) {
+    const shortest = shortestPrefix[subnet.ip.family];
+    return subnet.prefix >= shortest ? undefined : `${its} is too large for one node, wanted /${shortest} or smaller`;
+  }
+  const network = known.find(({ cidr }) => cidr.prefix <= subnet.prefix && contains(cidr, subnet.ip));
+  if (network === undefined) return `${its} is outside of the cluster's networks, ${listOf(known)}`;
+  const { nodePrefix = subnet.prefix } = network;
+  return nodePrefix === subnet.prefix
+    ? undefined
+    : `${its} is no node's part of "${formatCidr(network.cidr)}", wanted one of /${nodePrefix}`;
+}
+
+const listOf = (known: readonly ClusterBlock[]): string =>
+  known.length === 0 ? "of which there are none of that family" : known.map(({ cidr }) => formatCidr(cidr)).join(", ");
+
+const networkText = (cidr: Cidr): string => formatCidr({ ip: firstOf(cidr), prefix: cidr.prefix });
+
+/**
+ * What this node's configuration says of the cluster, for the judgement of other nodes' records.
+ * @param links addresses of this node with the length of their network's prefix
+ * @param servers addresses of the machines that keep the registry, as far as they are known
+ */
+export function admissionPolicyOf(
+  config: AgentConfig,
+  self: ClusterNode,
+  links: readonly Cidr[],
+  servers: readonly Ip[],
+): AdmissionPolicy {
+  const networks = { ...networksOf(config, self, 4), ...networksOf(config, self, 6) };
+  const blocks = Object.values(networks).flat();
+  const { file, cidrs = [] } = config.ovs?.services ?? {};
+  // Without services of ours the default block may be nobody's, and the pods' network around it.
+  const isSaid = (cidr: Cidr): boolean => file !== undefined || formatCidr(cidr) !== defaultServiceCidr;
+  const service = cidrs.filter((cidr) => isSaid(cidr) || !blocks.some((block) => overlap(block.cidr, cidr)));
+  const [, ...others] = config.networks;
+  const occupied: readonly ReservedBlock[] = [
+    ...service.map((cidr) => ({ cidr, what: "where services have their addresses" })),
+    ...others.flatMap(({ name, subnets }) =>
+      subnets.map((cidr) => ({ cidr, what: `the subnet of this node's network "${name}"` })),
+    ),
+    ...servers.map((ip) => ({ cidr: hostBlock(ip), what: "where the registry is kept" })),
+    // Whoever has the cluster's networks within the link's has said so; its single addresses are nodes' all the same.
+    ...links
+      .filter((cidr) => !blocks.some((block) => overlap(block.cidr, cidr)))
+      .map((cidr) => ({ cidr, what: "the network that this node's own interface is in" })),
+  ];
+  // What this node's own pods are in nobody has forbidden to others' pods.
+  return { networks, occupied: occupied.filter(({ cidr }) => !self.subnets.some((own) => overlap(own, cidr))), links };
+}
+
+/** As the registry leases them; else what the configuration says of the whole cluster, where this node's pods are in it. */
+function networksOf({ nodes, ovs }: AgentConfig, self: ClusterNode, family: Family): AdmissionPolicy["networks"] {
+  const ofFamily = ({ cidr }: ClusterBlock): boolean => cidr.ip.family === family;
+  const registry = nodes?.registry;
+  if (registry !== undefined && "networks" in registry) {
+    const blocks = registry.networks.map(({ cidr, hostBits }) => ({ cidr, nodePrefix: bitsOf(family) - hostBits }));
+    return { [family]: blocks.filter(ofFamily) };
+  }
+  const said = (ovs?.clusterSubnets ?? []).map((cidr) => ({ cidr })).filter(ofFamily);
+  const own = self.subnets.filter(({ ip }) => ip.family === family);
+  const isWithin = own.length > 0 && own.every(({ ip }) => said.some(({ cidr }) => contains(cidr, ip)));
+  return isWithin ? { [family]: said } : {};
+}
+
+/** `https://[fd00::1]:2379` has `fd00::1`. */
+const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).hostname.replace(/^\[|\]$/g, "") : "");
+
+/** Those that need no look-up. */
+export const literalAddresses = (urls: readonly string[]): readonly Ip[] =>
+  urls.flatMap((url) => parseIp(hostOf(url)) ?? []);
+
+/**
+ * The addresses of the names too: asked for again until all are known, since a node may start before its name server can be reached.
+ * @throws what the signal was aborted with
+ */
+export async function resolvedAddresses(
+  urls: readonly string[],
+  logger: Logger,
+  signal: AbortSignal,
+): Promise<readonly Ip[]> {
+  const names = [...new Set(urls.map(hostOf))].filter((host) => host !== "" && parseIp(host) === undefined);
+  if (names.length === 0) return literalAddresses(urls);
+  const problem = new LogOnChange(logger);
+  const message = "the registry's names cannot be resolved, and records of nodes are not held against them";
+  const failed = (caught: unknown): void => problem.log(message, CniError.from(caught, "join").message);
+  const look = async (): Promise<readonly Ip[]> => {
+    const found = await Promise.all(names.map((name) => lookup(name, { all: true })));
+    return found.flat().flatMap(({ address }) => parseIp(address) ?? []);
+  };
+  return [...literalAddresses(urls), ...(await retry(look, { ...registryRetry, signal, failed }))];
+}
