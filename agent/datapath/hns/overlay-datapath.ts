@@ -61,7 +61,7 @@ export class OverlayDataPath implements DataPath {
     // The other containers of a pod share what its sandbox has.
     if (standing !== undefined && container.kind.t === "workload") return result;
     const [host] = result.interfaces;
-    if (host?.mac === undefined) throw refused(action, "HNS has no hardware address for its endpoint", "one");
+    if (host?.mac === undefined) throw refused(action, "HNS has no hardware address for its endpoint");
     // Of an endpoint that has been replaced: the new one's adapter is yet to come.
     const ips = result.ips.map(({ address }) => address.ip);
     const isSame = standing?.mac === host.mac && standing.ips.map(formatIp).join() === ips.map(formatIp).join();
@@ -150,8 +150,7 @@ export class OverlayDataPath implements DataPath {
 
   #requireStanding(action: string): Started {
     if (this.#standing !== undefined) return this.#standing;
-    const is = "the node's part of the overlay is not set up yet";
-    throw new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}, wanted it first`);
+    throw new CniError(CniCode.tryAgainLater, `Cannot ${action}: the node's part of the overlay is not set up yet`);
   }
 }
 
@@ -160,8 +159,8 @@ const keyOf = (owner: Owner): string => ownerParts(owner).join("\n");
 const portOf = (owner: Owner, pods: readonly ConnectedPod[]): ConnectedPod | undefined =>
   pods.find((pod) => keyOf(pod.owner) === keyOf(owner));
 
-const refused = (action: string, is: string, wanted: string): CniError =>
-  new CniError(CniCode.interfaceFailure, `Cannot ${action}: ${is}, wanted ${wanted}`);
+const refused = (action: string, is: string): CniError =>
+  new CniError(CniCode.interfaceFailure, `Cannot ${action}: ${is}`);
 
 const differs = (what: string, is: string, wanted: string): CniError =>
   new CniError(CniCode.checkFailure, `Cannot confirm the attachment: ${what} is ${is}, wanted ${wanted}`);
