@@ -12,7 +12,7 @@ export async function takeBack(
     const { cleanUpBridges } = await import("../../datapath/bridge/mod.ts");
     return await cleanUpBridges(networks, logger);
   }
-  const { cleanUpOvs } = await import("../../datapath/ovs/mod.ts");
+  const { cleanUpOvs } = await import("../../datapath/ovs/linux/clean-up.ts");
   const { database, gateway, uplink } = ovs;
   const { name, bridge } = network;
   return await cleanUpOvs({ network: name, dataDir, uplink, database, bridge, gateway, logger });

@@ -1,6 +1,6 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { formatIp, type Ip, sameIp } from "../../../shared/net/ip.ts";
-import { connectionMarks, Source, virtualMac } from "../../datapath/ovs/pipeline/registers.ts";
+import { connectionMarks, Source, virtualMac } from "../../datapath/ovs/pipeline/vocabulary.ts";
 import type { FoundPod, SwitchPort } from "./switch-ports.ts";
 
 export type Protocol = { readonly t: "icmp" } | { readonly t: "tcp" | "udp"; readonly port: number };

@@ -1,7 +1,6 @@
 import { formatIp } from "../../../shared/net/ip.ts";
 import { formatTable } from "../../../shared/terminal/table.ts";
-import { readCookie } from "../../datapath/ovs/pipeline/cookie.ts";
-import { type TableName, tableRoles, tables } from "../../datapath/ovs/pipeline/tables.ts";
+import { readCookie, type TableName, tableRoles, tables } from "../../datapath/ovs/pipeline/vocabulary.ts";
 import type { End, Journey, Packet, Protocol } from "./packet.ts";
 import { podName } from "./switch-ports.ts";
 import type { Hop, Pass } from "./trace-text.ts";

@@ -1,7 +1,6 @@
 import { contains, formatIp, type Ip, sameIp } from "../../../shared/net/ip.ts";
-import { Priority } from "../../datapath/ovs/pipeline/mod.ts";
-import { type TableName, tables } from "../../datapath/ovs/pipeline/tables.ts";
-import { broadcast, linkLocal6, multicast } from "../../datapath/special-blocks.ts";
+import { broadcast, linkLocal6, multicast } from "../../datapath/addresses.ts";
+import { Priority, type TableName, tables } from "../../datapath/ovs/pipeline/vocabulary.ts";
 import type { Journey, Packet } from "./packet.ts";
 import { tableName } from "./report.ts";
 import type { SwitchPort } from "./switch-ports.ts";

@@ -5,7 +5,7 @@ import {
   EndpointState,
   registers,
   Source,
-} from "../../datapath/ovs/pipeline/registers.ts";
+} from "../../datapath/ovs/pipeline/vocabulary.ts";
 import type { TraceLine } from "./trace-text.ts";
 
 /** Names a port of the switch by its number. */

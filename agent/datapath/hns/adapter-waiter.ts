@@ -2,7 +2,7 @@ import { Backoff } from "../../../shared/async/backoff.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { reasonOf } from "../../../shared/reason.ts";
-import type { PodPort } from "../ovs/options.ts";
+import type { PodPort } from "../ovs/mod.ts";
 import { ownerParts } from "../owner-names.ts";
 
 export interface AdapterWaiterOptions {

@@ -2,7 +2,7 @@ import type { CniResult } from "../../../shared/cni/types.ts";
 import { type Cidr, firstOf, formatCidr, formatIp, type Ip, plus } from "../../../shared/net/ip.ts";
 import type { HcnDocument } from "../../protocols/hcn/mod.ts";
 import type { PortMapping } from "../datapath.ts";
-import { gatewayOf } from "../gateway-of.ts";
+import { gatewayOf } from "../routes.ts";
 import type { HnsNetwork, NodeAdapter } from "./options.ts";
 
 const SchemaVersion = { Major: 2, Minor: 0 };

@@ -208,7 +208,7 @@ class HnsDataPath implements DataPath {
     }
   }
 
-  held(owner: Owner): readonly Ip[] {
+  addressesInUse(owner: Owner): readonly Ip[] {
     const own = endpointId(owner);
     return this.#tools.listing
       .all()
@@ -220,7 +220,7 @@ class HnsDataPath implements DataPath {
     return [...this.#trouble.values()].map((message) => ({ code: CniCode.notAvailable, message }));
   }
 
-  async shortcomings(): Promise<readonly string[]> {
+  async degraded(): Promise<readonly string[]> {
     return [];
   }
 

@@ -3,7 +3,7 @@
 import { endpointRecords } from "./endpoint-records.ts";
 import { hostRecords } from "./windows-host/mod.ts";
 
-export { removeOverlay } from "../ovs/remove-overlay.ts";
+export { removeOverlay } from "../ovs/mod.ts";
 export { createOverlayDataPath } from "./create-overlay.ts";
 export { EndpointRecords, endpointRecords } from "./endpoint-records.ts";
 export { createHnsDataPath } from "./hns-datapath.ts";

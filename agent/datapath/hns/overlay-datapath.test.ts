@@ -9,7 +9,7 @@ import {
   ownerOf,
   requestFor,
 } from "../../../test/fakes/hns/hns-node.ts";
-import type { ConnectedPod, OverlayNode, PodPort } from "../ovs/options.ts";
+import type { ConnectedPod, OverlayNode, PodPort } from "../ovs/mod.ts";
 import { AdapterWaiter } from "./adapter-waiter.ts";
 import { endpointId } from "./endpoint-records.ts";
 import { OverlayDataPath } from "./overlay-datapath.ts";
@@ -39,7 +39,7 @@ const node: OverlayNode = {
     for (const [port, pod] of ports) if (pod.owner.sandboxId === sandboxId) ports.delete(port);
   },
   problems: () => [],
-  shortcomings: async () => [],
+  degraded: async () => [],
   [Symbol.asyncDispose]: async () => undefined,
 };
 
