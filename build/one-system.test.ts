@@ -17,11 +17,21 @@ interface Piece {
 const commands: Readonly<Record<string, readonly string[]>> = {
   "agent --cleanup": [
     ...["agent/agent-command.ts", "cleanup/clean-up.ts", "cleanup/clean-up.linux.ts"],
-    ...["../datapath/bridge/mod.ts", "../datapath/ovs/mod.ts"],
+    ...["../datapath/bridge/mod.ts", "../datapath/ovs/linux/clean-up.ts"],
   ],
-  agent: ["agent/agent-command.ts", "../data-path-choice.ts", "../datapath/bridge/mod.ts", "../datapath/ovs/mod.ts"],
+  agent: [
+    "agent/agent-command.ts",
+    "../data-path-choice.ts",
+    "../datapath/bridge/mod.ts",
+    "../datapath/ovs/linux/mod.ts",
+  ],
   status: ["status/status-command.ts"],
-  doctor: ["doctor/doctor-command.ts", "../datapath/ovs/mod.ts"],
+  doctor: [
+    "doctor/doctor-command.ts",
+    "doctor/host-findings.ts",
+    "doctor/kernel-snapshot.ts",
+    "doctor/switch-snapshot.ts",
+  ],
   trace: ["trace/trace-command.ts"],
   "install and uninstall": ["install/mod.ts"],
 };

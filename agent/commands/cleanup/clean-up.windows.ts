@@ -74,7 +74,7 @@ async function removeNetwork(hcn: Hcn, name: string): Promise<readonly HostChang
       if (endpoint.networkId === network.id) changes.push(await removeEndpoint(hcn, endpoint));
     await hcn.deleteNetwork(network.id);
     if (!(await hcn.networks()).some(isNamed)) return [...changes, { step: "hns network", what, did: "undone" }];
-    throw new Error(`Cannot delete the ${what}: HNS lists it still, wanted it gone`);
+    throw new Error(`Cannot delete the ${what}: HNS lists it still`);
   } catch (caught) {
     return [...changes, { step: "hns network", what, did: "failed", problem: reasonOf(caught) }];
   }

@@ -78,7 +78,7 @@ async function runtimeList(file: string, io: TerminalIo): Promise<RuntimeList> {
           .slice(0, limits.messageBytes + 1)
           .bytes();
   if (bytes.length > limits.messageBytes)
-    throw new Error(`Cannot read the list of the runtime: it is longer than ${limits.messageBytes} bytes, wanted less`);
+    throw new Error(`Cannot read the list of the runtime: it is longer than ${limits.messageBytes} bytes`);
   return parseRuntimeList(new TextDecoder().decode(bytes), takenAtMs);
 }
 

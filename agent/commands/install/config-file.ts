@@ -79,7 +79,7 @@ export function configText({ network, subnets, bridge, nodeAddress, dataDir }: C
 function parsed(text: string, path: string): AgentConfig {
   const result = parseAgentConfig(text, path);
   if (result.t === "ok") return result.config;
-  throw new CniError(CniCode.invalidConfig, `Cannot install: "${path}" has faults, wanted none`, {
+  throw new CniError(CniCode.invalidConfig, `Cannot install: "${path}" has faults`, {
     details: result.problems.join("\n"),
   });
 }

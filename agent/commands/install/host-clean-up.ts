@@ -29,7 +29,7 @@ function cleanUpStep(target: string, configFile: string): Step {
     if (ended.failure === "") return ended.stdout.trim().split("\n").slice(1).map(oneLine).join("; ");
     throw new CniError(
       CniCode.io,
-      `Cannot take the host's network set-up back: "pipette ${args.join(" ")}" did not succeed: ${ended.failure}, wanted status 0`,
+      `Cannot take the host's network set-up back: "pipette ${args.join(" ")}" did not succeed: ${ended.failure}`,
       { details: ended.stderr },
     );
   };

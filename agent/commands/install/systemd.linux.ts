@@ -13,7 +13,7 @@ export function openSystemd(systemd: Systemd = thisSystemd): ServiceInstaller {
   const call = async (...args: readonly string[]): Promise<undefined> => {
     const { status, stderr } = await systemd.systemctl(args);
     if (status !== 0)
-      throw new CniError(CniCode.io, `Cannot ${args[0]} "${unitName}": systemctl ends with ${status}, wanted 0`, {
+      throw new CniError(CniCode.io, `Cannot ${args[0]} "${unitName}": systemctl ends with ${status}`, {
         details: `${stderr.trim()}\n"journalctl -u ${unitName}" tells what the agent said`.trim(),
       });
   };

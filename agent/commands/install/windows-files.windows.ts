@@ -82,11 +82,11 @@ function withOpen<T>(path: string, use: (handle: number) => T): T {
   try {
     return use(Number(handle));
   } catch (caught) {
-    throw caught instanceof CniError ? caught : cannotProtect(path, reasonOf(caught), "it to succeed");
+    throw caught instanceof CniError ? caught : cannotProtect(path, reasonOf(caught));
   } finally {
     kernel.CloseHandle(handle);
   }
 }
 
-const cannotProtect = (path: string, is: string, wanted: string): CniError =>
-  new CniError(CniCode.io, `Cannot protect "${path}": ${is}, wanted ${wanted}`);
+const cannotProtect = (path: string, is: string, wanted?: string): CniError =>
+  new CniError(CniCode.io, `Cannot protect "${path}": ${is}${wanted === undefined ? "" : `, wanted ${wanted}`}`);

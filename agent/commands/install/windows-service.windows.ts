@@ -97,13 +97,9 @@ async function restart(log: string): Promise<undefined> {
     if (state !== serviceState.stopped) return false;
     const { win32ExitCode, ownExitCode } = manager.query(serviceName) ?? { win32ExitCode: 0, ownExitCode: 0 };
     const status = win32ExitCode === 1066 ? `status ${ownExitCode}` : `error ${win32ExitCode}`;
-    throw new CniError(
-      CniCode.io,
-      `Cannot start service "${serviceName}": it ended with ${status}, wanted it to serve`,
-      {
-        details: `its log "${log}" tells why`,
-      },
-    );
+    throw new CniError(CniCode.io, `Cannot start service "${serviceName}": it ended with ${status}`, {
+      details: `its log "${log}" tells why`,
+    });
   });
 }
 
@@ -137,7 +133,7 @@ async function until(
     if (performance.now() > end)
       throw new CniError(
         CniCode.io,
-        `Cannot ${action} service "${serviceName}": after ${withinMs} ms it is in state ${state}, wanted it to ${action}`,
+        `Cannot ${action} service "${serviceName}": after ${withinMs} ms it is in state ${state}`,
       );
     await Bun.sleep(pollMs);
   }

@@ -88,7 +88,7 @@ function explain(caught: unknown, socket: string): string {
   if (caught instanceof RpcError && caught.unreachable)
     return `Cannot reach the agent: nobody serves "${socket}", wanted a running "pipette agent"`;
   if (grpcCode === GrpcCode.deadlineExceeded)
-    return `Cannot reach the agent: "${socket}" gives no answer within ${limits.statusTimeoutMs} ms, wanted one`;
+    return `Cannot reach the agent: "${socket}" gives no answer within ${limits.statusTimeoutMs} ms`;
   if (grpcCode === GrpcCode.unimplemented)
     return `Cannot show the status: "${socket}" is served by an agent of another make, wanted "pipette agent"`;
   return `Cannot show the status: ${message}, wanted an answer of the agent at "${socket}"`;

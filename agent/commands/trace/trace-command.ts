@@ -10,10 +10,10 @@ import { controlPlaces, openControl } from "../../protocols/switch-control/mod.t
 import { type KnownNodes, readConfig, readKnownNodes } from "./agent-files.ts";
 import type { Protocol } from "./packet.ts";
 import { type End, type Journey, packetOf } from "./packet.ts";
-import { type Report, reportObject, reportText, stepsOf } from "./report.ts";
+import { type Report, reportObject, reportText } from "./report.ts";
 import { findPod, readPorts, type SwitchPort } from "./switch-ports.ts";
 import { trace } from "./tracer.ts";
-import { nextCommand, type Verdict, verdictOf } from "./verdict.ts";
+import { nextCommand, stepsOf, type Verdict, verdictOf } from "./verdict.ts";
 
 const action = "trace the packet";
 

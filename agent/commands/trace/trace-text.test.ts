@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { random } from "../../../test/support/random.ts";
 import { ip, recorded, recordedPorts, recordings } from "./recorded-trace.ts";
-import { stepsOf } from "./report.ts";
 import { parseTrace } from "./trace-text.ts";
-import { verdictOf } from "./verdict.ts";
+import { stepsOf, verdictOf } from "./verdict.ts";
 
 describe("what ofproto/trace prints", () => {
   test("tables in their order, over the looks at connection tracking", () => {

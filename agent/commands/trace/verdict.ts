@@ -1,11 +1,52 @@
 import { contains, formatIp, type Ip, sameIp } from "../../../shared/net/ip.ts";
 import { broadcast, linkLocal6, multicast } from "../../datapath/addresses.ts";
-import { Priority, type TableName, tables } from "../../datapath/ovs/pipeline/vocabulary.ts";
+import { Priority, readCookie, type TableName, tableRoles, tables } from "../../datapath/ovs/pipeline/vocabulary.ts";
 import type { Journey, Packet } from "./packet.ts";
-import { tableName } from "./report.ts";
 import type { SwitchPort } from "./switch-ports.ts";
 import { type Hop, type Pass, stateAfter, tunnelKey } from "./trace-text.ts";
-import { matchWords, type PortName } from "./words.ts";
+import { decisionWords, matchWords, type PortName } from "./words.ts";
+
+/** One table on the packet's way. */
+export interface Step {
+  readonly table: number;
+  readonly name: string;
+  /** What the table is for. */
+  readonly role: string;
+  /** Absent where no flow matched. */
+  readonly flow?: {
+    readonly priority: number;
+    /** As ovs-ofctl writes it. */
+    readonly match: string;
+    readonly matchInWords: string;
+    readonly round: number;
+    readonly category: number;
+  };
+  readonly decided: readonly string[];
+}
+
+const names = new Map<number, TableName>(Object.entries(tables).map(([name, id]) => [id, name as TableName]));
+
+/** A number where the table is none of ours. */
+export const tableName = (table: number): string => names.get(table) ?? String(table);
+
+export function stepsOf(passes: readonly Pass[], port: PortName): readonly Step[] {
+  return passes.flatMap(({ hops }) => hops.map((hop) => stepOf(hop, port)));
+}
+
+function stepOf({ table, match, priority, cookie, lines }: Hop, port: PortName): Step {
+  const { round, category } = readCookie(cookie);
+  const name = names.get(table);
+  const decided = decisionWords(lines, port);
+  return {
+    table,
+    name: tableName(table),
+    role: name === undefined ? "" : tableRoles[name],
+    ...(priority === undefined
+      ? {}
+      : { flow: { priority, match, matchInWords: matchWords(match, port), round, category } }),
+    decided,
+  };
+}
 
 /** What becomes of the packet. `remark`: what a person should know besides. */
 export type Verdict =

@@ -63,7 +63,7 @@ export async function findOrMake(tools: WiringTools, wanted: Wanted): Promise<Hc
   }
   if (standing !== undefined) await remove(tools, owner, standing);
   requireNameFree(tools, id, plan.name);
-  // Before the call: whatever becomes of it, its endpoint can be told to be ours.
+  // Before the call: HNS may carry it out after this agent was killed, and nothing in HNS says whose an endpoint is.
   records.put(id, { owner, ownLease, ...known });
   // Lost since: as its sandbox had it, whose ports and policies no workload container knows.
   const before = joins && made !== undefined ? { ...made.document, HostComputeNetwork: networkId } : undefined;
@@ -82,7 +82,7 @@ function requireNameFree({ listing }: WiringTools, id: string, name: string): vo
   if (holder === undefined) return;
   throw new CniError(
     CniCode.interfaceFailure,
-    `Cannot make the endpoint "${name}": HNS has one of that name that is not ours, with the id ${holder.id}, wanted the name free`,
+    `Cannot make the endpoint "${name}": HNS has one of that name that is not ours, with the id ${holder.id}`,
   );
 }
 
@@ -108,7 +108,7 @@ export async function makeEndpoint(tools: WiringTools, id: string, making: Makin
     if (fits(late, networkId, addresses)) return late;
     throw new CniError(
       CniCode.tryAgainLater,
-      `Cannot make the endpoint "${late.name}": one of an earlier attempt has come with other addresses, wanted it gone first`,
+      `Cannot make the endpoint "${late.name}": one of an earlier attempt has come with other addresses`,
       { cause: caught },
     );
   }
@@ -179,10 +179,7 @@ export async function remove(tools: WiringTools, owner: Owner, standing: HcnEndp
     const left = await hcn.endpoint(id);
     if (left !== undefined) {
       logger.warn("HNS lists an endpoint that it has deleted", { id, name: left.name });
-      throw new CniError(
-        CniCode.tryAgainLater,
-        `Cannot take the endpoint "${left.name}" away: HNS lists it still, wanted it gone`,
-      );
+      throw new CniError(CniCode.tryAgainLater, `Cannot take the endpoint "${left.name}" away: HNS lists it still`);
     }
   }
   listing.forget(id);

@@ -113,6 +113,9 @@ class HnsDataPath implements DataPath {
       });
       await join(this.#tools, endpoint, container);
       if (kind.t === "sandbox" && kind.namespace !== undefined) {
+        // A second write, which the one before the creation cannot be: only now the hardware address is known that HNS
+        // has chosen. Nor may it say earlier that the endpoint stood: after a kill in between, one that HNS makes late
+        // would pass for one that was lost, and a DEL would forget it before it comes.
         const kept = endpoint.mac === "" ? {} : { MacAddress: endpoint.mac };
         const document = { ...endpointDocument(networkId, plan), ...kept };
         this.#tools.records.put(endpoint.id, {
@@ -133,7 +136,7 @@ class HnsDataPath implements DataPath {
     const error = hnsError(action, caught);
     if (caught instanceof HcnError && caught.isServiceAway) this.#trouble.set("", error.message);
     if (!(caught instanceof NetworkGone)) return error;
-    const is = `the HNS network "${network.hns.network}" has gone, wanted it there`;
+    const is = `the HNS network "${network.hns.network}" has gone`;
     this.#lose(network, `Cannot ${action}: ${is}`);
     return new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}`, { cause: caught });
   }
@@ -244,7 +247,7 @@ class HnsDataPath implements DataPath {
       for (const network of this.#networks.values()) {
         const found = await findNetwork(this.#options.hcn, network);
         if (found?.id === this.#ids.get(network.name)) continue;
-        this.#lose(network, `Cannot serve network "${network.name}": its HNS network has gone, wanted it there`);
+        this.#lose(network, `Cannot serve network "${network.name}": its HNS network has gone`);
       }
       await this.#tools.listing.refresh();
       this.#trouble.delete("");
@@ -293,7 +296,7 @@ class HnsDataPath implements DataPath {
     const why = this.#trouble.get(network.name) ?? this.#trouble.get("") ?? "it is being made";
     throw new CniError(
       CniCode.tryAgainLater,
-      `Cannot ${action}: the HNS network "${network.hns.network}" does not stand, wanted it there`,
+      `Cannot ${action}: the HNS network "${network.hns.network}" does not stand`,
       { details: why },
     );
   }

@@ -10,8 +10,7 @@ export function hnsError(action: string, caught: unknown): CniError {
   if (!(caught instanceof HcnError)) return CniError.from(caught, action);
   const code = isPassing(caught) ? CniCode.tryAgainLater : CniCode.interfaceFailure;
   const reason = caught.message.replace(/^Cannot /, "could not ").replace(/not found/gi, "absent");
-  const wanted = reason.includes(", wanted ") ? "" : ", wanted it done";
-  return new CniError(code, `Cannot ${action}: HNS ${reason}${wanted}`, { cause: caught });
+  return new CniError(code, `Cannot ${action}: HNS ${reason}`, { cause: caught });
 }
 
 const isPassing = (error: HcnError): boolean => error.timedOut || error.isServiceAway;

@@ -80,7 +80,7 @@ async function makeNetwork({ hcn, node }: Tools, network: HnsNetwork): Promise<H
   if (made !== undefined) return made;
   throw new CniError(
     CniCode.tryAgainLater,
-    `Cannot make the HNS network "${network.hns.network}": HNS does not list it yet, wanted it there`,
+    `Cannot make the HNS network "${network.hns.network}": HNS does not list it yet`,
   );
 }
 

@@ -1,10 +1,23 @@
 import { ownerKey } from "../../../shared/cni/owner-key.ts";
 import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
+import type { Logger } from "../../../shared/log.ts";
 import { type Cidr, formatIp, type Ip } from "../../../shared/net/ip.ts";
+import { podMtu } from "../../config/pod-mtu.ts";
 import type { Attached, AttachRequest, DataPath, Missing, Problem } from "../datapath.ts";
-import type { ConnectedPod, OverlayNode, PodPort } from "../ovs/mod.ts";
-import type { AdapterWaiter } from "./adapter-waiter.ts";
+import {
+  type ConnectedPod,
+  type OverlayNode,
+  OvsNode,
+  type OvsNodeOptions,
+  openDatabase,
+  type PodPort,
+  withCniErrors,
+} from "../ovs/mod.ts";
+import { AdapterWaiter } from "./adapter-waiter.ts";
+import type { OverlaySide } from "./node-side.ts";
+import type { HnsNetwork } from "./options.ts";
+import { type HostRunner, startedPods } from "./windows-host/mod.ts";
 
 export interface OverlayDataPathOptions {
   /** Makes the endpoints. Disposed with this one. */
@@ -61,7 +74,7 @@ export class OverlayDataPath implements DataPath {
     // The other containers of a pod share what its sandbox has.
     if (standing !== undefined && container.kind.t === "workload") return result;
     const [host] = result.interfaces;
-    if (host?.mac === undefined) throw refused(action, "HNS has no hardware address for its endpoint", "one");
+    if (host?.mac === undefined) throw refused(action, "HNS has no hardware address for its endpoint");
     // Of an endpoint that has been replaced: the new one's adapter is yet to come.
     const ips = result.ips.map(({ address }) => address.ip);
     const isSame = standing?.mac === host.mac && standing.ips.map(formatIp).join() === ips.map(formatIp).join();
@@ -150,16 +163,53 @@ export class OverlayDataPath implements DataPath {
 
   #requireStanding(action: string): Started {
     if (this.#standing !== undefined) return this.#standing;
-    const is = "the node's part of the overlay is not set up yet";
-    throw new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}, wanted it first`);
+    throw new CniError(CniCode.tryAgainLater, `Cannot ${action}: the node's part of the overlay is not set up yet`);
   }
 }
 
 const portOf = (owner: Owner, pods: readonly ConnectedPod[]): ConnectedPod | undefined =>
   pods.find((pod) => ownerKey(pod.owner) === ownerKey(owner));
 
-const refused = (action: string, is: string, wanted: string): CniError =>
-  new CniError(CniCode.interfaceFailure, `Cannot ${action}: ${is}, wanted ${wanted}`);
+const refused = (action: string, is: string): CniError =>
+  new CniError(CniCode.interfaceFailure, `Cannot ${action}: ${is}`);
 
 const differs = (what: string, is: string, wanted: string): CniError =>
   new CniError(CniCode.checkFailure, `Cannot confirm the attachment: ${what} is ${is}, wanted ${wanted}`);
+
+/** Bytes that the node's card takes, as far as nobody says otherwise. */
+const transportMtu = 1500;
+
+export interface OverlayParts {
+  readonly hns: DataPath;
+  readonly network: HnsNetwork;
+  readonly side: OverlaySide;
+  readonly run: HostRunner;
+  readonly logger: Logger;
+  /** As the configuration and the cluster have it. */
+  readonly ovs: Omit<OvsNodeOptions, "mtu" | "host" | "uplink" | "nodeAddresses">;
+}
+
+/** The data path of HNS with Open vSwitch as what forwards: the card is its uplink, the switch's adapter its own port. */
+export function createOverlayDataPath({ hns, network, side, run, logger, ovs }: OverlayParts): DataPath {
+  const mtuOn = (address: OvsNodeOptions["nodeAddresses"][number]): number =>
+    network.mtu ?? podMtu(transportMtu, ovs.mode, ovs.tunnel.type, [address]);
+  const host = side.hostNetworkOf(network);
+  return new OverlayDataPath({
+    hns,
+    restoreHost: () => host.again(),
+    requireSwitch: async () => {
+      using database = openDatabase(ovs.database);
+      await withCniErrors(() => database.ready());
+    },
+    openNode: () => {
+      const { name, address } = side.cardOf(network);
+      return new OvsNode({ ...ovs, uplink: name, nodeAddresses: [address], mtu: mtuOn(address), host });
+    },
+    waiterOn: (node) =>
+      new AdapterWaiter({
+        started: (ports) => startedPods(run, ports, mtuOn(side.cardOf(network).address)),
+        connect: (pod) => node.connectPod({ ...pod, type: "internal" }, "later"),
+        logger,
+      }),
+  });
+}

@@ -39,7 +39,7 @@ export class ServiceManagerError extends CniError {
 
   /** @param action what was to be done: `start service "x"` */
   constructor(action: string, call: string, win32: number) {
-    const is = sentences[win32] ?? `${call} answers error ${win32}, wanted success`;
+    const is = sentences[win32] ?? `${call} answers error ${win32}`;
     super(CniCode.io, `Cannot ${action}: ${is}`, { details: `${call}, Win32 error ${win32}` });
     this.win32 = win32;
   }

@@ -50,7 +50,7 @@ export async function actAndReadBack(
     const isLast = looks === hostLooks;
     const is = isLast ? open(tables) : openOrFaulty(open, tables);
     if (is === "") return tables;
-    if (isLast) throw hostError(action, `${is} after PowerShell said it was done`, "it to be seen on the node");
+    if (isLast) throw hostError(action, `${is} after PowerShell said it was done`);
     await run.pause(hostLookMs);
     tables = await look();
   }
@@ -95,8 +95,7 @@ export async function undo(
     let open = entries.filter((entry) => entry.step === step.name).reverse();
     if (open.length === 0) continue;
     try {
-      if (step.names && failed !== "")
-        throw hostError(`undo step "${step.name}"`, `step "${failed}" is not undone`, "it to be");
+      if (step.names && failed !== "") throw hostError(`undo step "${step.name}"`, `step "${failed}" is not undone`);
       await undoStep(run, step, open, (settled, undone) => {
         settle(settled, undone);
         open = open.filter((entry) => !settled.includes(entry));

@@ -52,13 +52,11 @@ export function createHostRunner(execute: ScriptProcess): HostRunner {
 function refused(action: string, statement: Statement | undefined, answer: Answer & { t: "failed" }): CniError {
   const { cmdlet } = statement?.into ?? statement ?? { cmdlet: "the script" };
   const missing = answer.id.startsWith("CommandNotFoundException");
-  const wanted = missing ? "the Windows feature that this cmdlet comes with" : "success";
+  const wanted = missing ? ", wanted the Windows feature that this cmdlet comes with" : "";
   const pipeline = statement === undefined ? "" : `: ${renderPipeline(statement)}`;
-  return new CniError(
-    CniCode.interfaceFailure,
-    `Cannot ${action}: ${cmdlet} says ${brief(answer.message)}, wanted ${wanted}`,
-    { details: `${answer.id}${pipeline}` },
-  );
+  return new CniError(CniCode.interfaceFailure, `Cannot ${action}: ${cmdlet} says ${brief(answer.message)}${wanted}`, {
+    details: `${answer.id}${pipeline}`,
+  });
 }
 
 /** There is no telling what was done, so the caller must look. */

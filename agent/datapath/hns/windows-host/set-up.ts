@@ -57,7 +57,7 @@ export async function setUpHost(
     if (changed.length === 0) return { changes, refused: round.refused };
     if (rounds === maxRounds) {
       const what = changed.map((change) => change.what).join(", ");
-      throw hostError("set the node up", `${what} had to be changed ${maxRounds} times`, "it to stay");
+      throw hostError("set the node up", `${what} had to be changed ${maxRounds} times`);
     }
   }
 }

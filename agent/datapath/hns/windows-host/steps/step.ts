@@ -50,9 +50,9 @@ export const missing = (before?: string): Verdict => ({ t: "missing", ...(before
 /** A field of a thing that this step has made itself. */
 export function field(thing: Thing, name: string): string {
   const value = thing[name];
-  if (value === undefined) throw hostError("read the record", `"${name}" is missing in ${JSON.stringify(thing)}`, "it");
+  if (value === undefined) throw hostError("read the record", `"${name}" is missing in ${JSON.stringify(thing)}`);
   return value;
 }
 
-export const hostError = (action: string, is: string, wanted: string): CniError =>
-  new CniError(CniCode.interfaceFailure, `Cannot ${action}: ${is}, wanted ${wanted}`);
+export const hostError = (action: string, is: string, wanted?: string): CniError =>
+  new CniError(CniCode.interfaceFailure, `Cannot ${action}: ${is}${wanted === undefined ? "" : `, wanted ${wanted}`}`);

@@ -50,7 +50,7 @@ export const softwareRsc: Step = {
   wanted: ({ settings }) => (settings.ovsExtension ? [{ switch: settings.hnsNetwork }] : []),
   judge: (thing, tables) => {
     const found = tables.get("switches").find((entry) => sameName(entry.name, field(thing, "switch")));
-    if (found === undefined) throw hostError(softwareRsc.action, `no switch is called "${thing["switch"]}"`, "one");
+    if (found === undefined) throw hostError(softwareRsc.action, `no switch is called "${thing["switch"]}"`);
     return found.softwareRsc ? there : missing();
   },
   make: (thing) => [setRsc(field(thing, "switch"), true)],
