@@ -11,7 +11,7 @@ import {
   sameIp,
 } from "../../shared/net/ip.ts";
 import { isNodeAddress, nodeAddressRule } from "../../shared/net/node-address.ts";
-import { isPodSubnet } from "../config/value-shapes.ts";
+import { isPodSubnet } from "../config/values.ts";
 import type { ClusterNode } from "./node-registry.ts";
 
 /** A block, and who or what has it. */

@@ -2,7 +2,7 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import { contains, formatCidr, formatIp, overlap } from "../../shared/net/ip.ts";
 import { touchesNobodys } from "../../shared/net/node-address.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
-import { isPodSubnet } from "../config/value-shapes.ts";
+import { isPodSubnet } from "../config/values.ts";
 import type { ClusterNode } from "./node-registry.ts";
 
 /** The configuration as if it said nothing of the first network's subnets: what pods have is not its to say. */

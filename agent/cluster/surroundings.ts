@@ -9,7 +9,7 @@ import {
   overlap,
 } from "../../shared/net/ip.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
-import { defaultServiceCidr } from "../config/ovs-shape.ts";
+import { defaultServiceCidr } from "../config/ovs-config.ts";
 import type { ClusterBlock, Occupied, Surroundings } from "./admissible.ts";
 import type { ClusterNode } from "./node-registry.ts";
 

@@ -53,7 +53,7 @@ const recovery = [
 
 /** What lives long or talks to people: nothing on the way of a plugin imports it, as a test of its own sees to. */
 const services = [
-  ...["shared/server/", "shared/channel/", "shared/kubernetes/", "shared/terminal/"],
+  ...["shared/server/", "shared/channel/", "shared/kubernetes/", "shared/schema/", "shared/terminal/"],
   ...["ipam/service/", "ipam/cli/", "terminal.ts"],
 ];
 

@@ -1,6 +1,6 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { type Cidr, parseCidr } from "../../../shared/net/ip.ts";
-import type { ClusterNetwork } from "../../config/cluster-network.ts";
+import type { ClusterNetwork } from "../../config/nodes-config.ts";
 import { parseEndpoints } from "../../protocols/etcd/endpoint.ts";
 import { EtcdClient, retried } from "../../protocols/etcd/etcd-client.ts";
 import { EtcdError } from "../../protocols/etcd/etcd-error.ts";

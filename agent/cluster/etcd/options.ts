@@ -1,5 +1,5 @@
 import type { Logger } from "../../../shared/log.ts";
-import type { ClusterNetwork } from "../../config/cluster-network.ts";
+import type { ClusterNetwork } from "../../config/nodes-config.ts";
 import type { NodeRegistry, TenantRegistry } from "../node-registry.ts";
 
 export interface EtcdRegistryOptions {

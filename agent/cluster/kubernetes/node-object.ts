@@ -3,8 +3,7 @@ import { type ApiObject, listIn, mapIn } from "../../../shared/kubernetes/mod.ts
 import { type Cidr, type Family, type Ip, parseCidr } from "../../../shared/net/ip.ts";
 import { parseNodeAddress } from "../../../shared/net/node-address.ts";
 import { interfaceMac } from "../../../shared/net/parse-mac.ts";
-import { wrongNodeName } from "../../config/node-name.ts";
-import { isPodSubnet } from "../../config/value-shapes.ts";
+import { isNodeName, isPodSubnet } from "../../config/values.ts";
 import type { ListedNode, NodeState } from "../node-registry.ts";
 
 /** Of ours on a Node: what Kubernetes itself does not know of it. */
@@ -17,7 +16,7 @@ export const macAnnotation = "node.pipette.io/mac-address";
 export function nodeOf(object: unknown): ListedNode | undefined {
   const metadata = mapIn(object, "metadata");
   const name = metadata["name"];
-  if (typeof name !== "string" || wrongNodeName(name) !== undefined) return undefined;
+  if (typeof name !== "string" || !isNodeName(name)) return undefined;
   const [spec, status] = [mapIn(object, "spec"), mapIn(object, "status")];
   const annotation = mapIn(metadata, "annotations")[macAnnotation];
   const mac = typeof annotation === "string" ? interfaceMac(annotation) : undefined;

@@ -9,7 +9,7 @@ import { parseAddress } from "../../protocols/ovsdb/mod.ts";
 import { controlPlaces, openControl } from "../../protocols/switch-control/mod.ts";
 import { findPod } from "./find-pod.ts";
 import { type End, type Journey, packetOf } from "./journey.ts";
-import { type KnownNodes, readKnownNodes } from "./known-nodes.ts";
+import { type KnownNodes, knownNodesIn } from "./known-nodes.ts";
 import { nextCommand } from "./next-command.ts";
 import type { Protocol } from "./packet.ts";
 import { readConfig } from "./read-config.ts";
@@ -107,7 +107,7 @@ it would meet in each, what that decides, and where it ends. No packet is sent. 
       });
     }
     const portName = (ofport: number): string => ports.find((port) => port.ofport === ofport)?.name ?? String(ofport);
-    const known = await readKnownNodes(config.dataDir);
+    const known = knownNodesIn(config.dataDir);
     const verdict = withName(verdictOf(passes, packet, ports), known);
     const next = nextCommand(verdict, passes, journey, [...config.ovs.nodeAddresses, ...known.own]);
     const report: Report = {

@@ -1,0 +1,27 @@
+import { parseJson } from "../json.ts";
+import { readSmallFile } from "../plain-file.ts";
+import type { Schema } from "./schema.ts";
+import { validate } from "./validate.ts";
+
+/** A record that Pipette keeps as JSON, as it was found. */
+export type ReadRecord<T> =
+  | { readonly t: "ok"; readonly value: T }
+  | { readonly t: "absent" }
+  /** `is` says why it cannot be gone by, in words that continue a sentence. */
+  | { readonly t: "wrong"; readonly is: string };
+
+/** Longer than anything that is kept: ten thousand nodes are 3 MiB. What is longer is neither read nor written. */
+export const maxRecordBytes = 16 * 1024 * 1024;
+
+/** Reads a file that this release wrote, or another one, which may have had more keys. */
+export function readRecord<T>(path: string, schema: Schema<T>): ReadRecord<T> {
+  let value: unknown;
+  try {
+    value = parseJson(readSmallFile(path, maxRecordBytes));
+  } catch (caught) {
+    if (Error.isError(caught) && "code" in caught && caught.code === "ENOENT") return { t: "absent" };
+    return { t: "wrong", is: Error.isError(caught) ? caught.message : String(caught) };
+  }
+  const read = validate(schema, value, { unknownKeys: "ignored", maxIssues: 1 });
+  return read.t === "ok" ? read : { t: "wrong", is: read.issues[0]?.text ?? "" };
+}
