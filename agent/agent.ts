@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { openSound, StoreWatch } from "../ipam/mod.ts";
-import { pause } from "../shared/async/pause.ts";
+import { pause } from "../shared/async/abortable.ts";
 import { ownerKey } from "../shared/cni/owner-key.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { pause } from "../../shared/async/pause.ts";
+import { pause } from "../../shared/async/abortable.ts";
 import { CniError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import {

@@ -12,7 +12,7 @@ import { writeAtomically } from "../platform/atomic-file.ts";
 import { chainOf, usualOf } from "./chained-plugins.ts";
 import { conflistPath, conflistText } from "./conflist.ts";
 
-const samples = new URL("../../conf", import.meta.url).pathname;
+const samples = new URL("../../conf/", import.meta.url).pathname;
 
 function configOf(text: string): AgentConfig {
   const parsed = parseAgentConfig(text, "agent.yaml");

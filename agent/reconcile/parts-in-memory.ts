@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Allocator, type IpamConfig, parseIpamConfig } from "../../ipam/mod.ts";
-import { Lanes } from "../../shared/async/lanes.ts";
+import { KeyedMutex } from "../../shared/async/keyed-mutex.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import type { CniResult, Owner } from "../../shared/cni/types.ts";
 import { Fields } from "../../shared/json-fields.ts";
@@ -146,7 +146,7 @@ export async function partsInMemory(dataPath: DataPathName = "bridge"): Promise<
     },
     allocator,
     dataPath: new DataPathInMemory(),
-    lanes: new Lanes(8),
+    lanes: new KeyedMutex(8),
     attached: new Map(),
     leftover: new Map(),
     sources: [],

@@ -9,7 +9,7 @@ import { parseIp } from "../../shared/net/ip.ts";
 import { random } from "../../test/support/random.ts";
 import { parseIpamConfig } from "./ipam-config.ts";
 
-const conf = new URL("../../conf", import.meta.url);
+const conf = new URL("../../conf/", import.meta.url);
 const ajv = new Ajv2020({ strict: true, strictRequired: false, allErrors: true });
 const schema = JSON.parse(readFileSync(new URL("ipam.schema.json", conf), "utf8"));
 const validate = ajv.compile(schema);

@@ -1,5 +1,5 @@
 import type { Live } from "../../../shared/async/live-value.ts";
-import { Settler } from "../../../shared/async/settler.ts";
+import { ReconcileLoop } from "../../../shared/async/reconcile-loop.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { type Cidr, contains, formatCidr } from "../../../shared/net/ip.ts";
 import { addressOnLink } from "../../cluster/address-on-link.ts";
@@ -37,14 +37,18 @@ const mostNamed = 5;
  */
 export class OtherNodes implements AsyncDisposable {
   readonly #options: OtherNodesOptions;
-  readonly #settler: Settler;
+  readonly #reconciling: ReconcileLoop;
   #following: Disposable | undefined;
   /** Tried again until the kernel takes them. */
   #refused: readonly RefusedRoute[] = [];
 
   constructor(options: OtherNodesOptions) {
     this.#options = options;
-    this.#settler = new Settler("the way to other nodes", () => this.#settle(), options.logger);
+    this.#reconciling = new ReconcileLoop({
+      what: "the way to other nodes",
+      reconcile: () => this.#settle(),
+      logger: options.logger,
+    });
   }
 
   /** Where the pods of a network go under their own addresses, beside their own subnets. */
@@ -56,13 +60,13 @@ export class OtherNodes implements AsyncDisposable {
 
   /** Repeatable. @throws {CniError} 102 */
   async start(): Promise<void> {
-    await this.#settler.run();
-    this.#following ??= this.#options.cluster.peers.subscribe(() => this.#settler.trigger());
+    await this.#reconciling.run();
+    this.#following ??= this.#options.cluster.peers.subscribe(() => this.#reconciling.trigger());
   }
 
   /** Somebody may have taken routes away. */
   trigger(): void {
-    this.#settler.trigger();
+    this.#reconciling.trigger();
   }
 
   /** Which other nodes' pods are not reached, in sentences. @throws {NetlinkError} */
@@ -73,7 +77,7 @@ export class OtherNodes implements AsyncDisposable {
   /** Routes and rules stay. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#following?.[Symbol.dispose]();
-    await this.#settler[Symbol.asyncDispose]();
+    await this.#reconciling[Symbol.asyncDispose]();
   }
 
   /** @returns what is refused of it, which holds nothing else up */

@@ -1,4 +1,4 @@
-import { LookSoon } from "../../../shared/async/look-soon.ts";
+import { ReconcileLoop } from "../../../shared/async/reconcile-loop.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { NetlinkError } from "../../protocols/netlink/mod.ts";
 import { KernelChanges, type KernelChangesOptions } from "./kernel-changes.ts";
@@ -14,10 +14,11 @@ const everyMs = 60_000;
 /** Looks at the node's own network when the kernel says that something has changed, and every minute. */
 export function watchNode(options: WatchNodeOptions): AsyncDisposable {
   const { look, logger } = options;
+  const reconcile = async (): Promise<undefined> => void (await look());
   const stack = new AsyncDisposableStack();
-  const soon = stack.use(new LookSoon({ look, what: "the node's network", logger, everyMs }));
+  const loop = stack.use(new ReconcileLoop({ what: "the node's network", reconcile, logger, everyMs, isDamped: true }));
   try {
-    stack.use(new KernelChanges({ ...options, hint: () => soon.hint() }));
+    stack.use(new KernelChanges({ ...options, hint: () => loop.trigger() }));
   } catch (caught) {
     if (!(caught instanceof NetlinkError)) throw caught;
     logger.warn("changes on the node are seen within a minute only", { error: caught.message });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Lanes } from "./lanes.ts";
+import { KeyedMutex } from "./keyed-mutex.ts";
 
 /** A work that ends when it is told to. */
 function gate(): { readonly work: () => Promise<void>; open(): void } {
@@ -12,17 +12,17 @@ const turns = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 
 
 describe("Lanes", () => {
   test("one key: one after the other, in the order of asking", async () => {
-    const lanes = new Lanes(8);
+    const mutex = new KeyedMutex(8);
     const seen: string[] = [];
     const first = gate();
     const works = [
-      lanes.run("a", what, async () => {
+      mutex.run("a", what, async () => {
         seen.push("1 begins");
         await first.work();
         seen.push("1 ends");
       }),
-      lanes.run("a", what, async () => void seen.push("2")),
-      lanes.run("a", what, async () => void seen.push("3")),
+      mutex.run("a", what, async () => void seen.push("2")),
+      mutex.run("a", what, async () => void seen.push("3")),
     ];
     await turns();
     expect(seen).toEqual(["1 begins"]);
@@ -32,32 +32,32 @@ describe("Lanes", () => {
   });
 
   test("different keys do not wait for each other", async () => {
-    const lanes = new Lanes(8);
+    const mutex = new KeyedMutex(8);
     const first = gate();
-    const held = lanes.run("a", what, first.work);
-    expect(await lanes.run("b", what, async () => "done")).toBe("done");
-    expect(lanes.running).toBe(1);
+    const held = mutex.run("a", what, first.work);
+    expect(await mutex.run("b", what, async () => "done")).toBe("done");
+    expect(mutex.running).toBe(1);
     first.open();
     await held;
-    expect(lanes.running).toBe(0);
+    expect(mutex.running).toBe(0);
   });
 
-  test("a work that fails gives the lane on", async () => {
-    const lanes = new Lanes(8);
-    const failed = lanes.run("a", what, async () => Promise.reject(new Error("no")));
-    const next = lanes.run("a", what, async () => 2);
+  test("a work that fails gives the key on", async () => {
+    const mutex = new KeyedMutex(8);
+    const failed = mutex.run("a", what, async () => Promise.reject(new Error("no")));
+    const next = mutex.run("a", what, async () => 2);
     await expect(failed).rejects.toThrow("no");
     expect(await next).toBe(2);
   });
 
   test("a waiter whose caller has gone leaves without effect, and those behind it keep their turn", async () => {
-    const lanes = new Lanes(8);
+    const mutex = new KeyedMutex(8);
     const first = gate();
     const gone = new AbortController();
     const seen: string[] = [];
-    const held = lanes.run("a", what, first.work);
-    const waiting = lanes.run("a", { ...what, signal: gone.signal }, async () => void seen.push("gone"));
-    const behind = lanes.run("a", what, async () => void seen.push("behind"));
+    const held = mutex.run("a", what, first.work);
+    const waiting = mutex.run("a", { ...what, signal: gone.signal }, async () => void seen.push("gone"));
+    const behind = mutex.run("a", what, async () => void seen.push("behind"));
     gone.abort();
     await expect(waiting).rejects.toMatchObject({ code: 11, message: expect.stringContaining("its caller has gone") });
     first.open();
@@ -66,12 +66,12 @@ describe("Lanes", () => {
   });
 
   test("a caller that goes in the very moment of its turn has no effect either", async () => {
-    const lanes = new Lanes(8);
+    const mutex = new KeyedMutex(8);
     const first = gate();
     const gone = new AbortController();
-    const held = lanes.run("a", what, first.work);
-    const waiting = lanes.run("a", { ...what, signal: gone.signal }, async () => "ran");
-    // The lane lets go of the signal when it says "begin": nobody tells it of what happens right after.
+    const held = mutex.run("a", what, first.work);
+    const waiting = mutex.run("a", { ...what, signal: gone.signal }, async () => "ran");
+    // The mutex lets go of the signal at the begin: nobody tells it of what happens right after.
     const { signal } = gone;
     signal.removeEventListener = (...args: Parameters<AbortSignal["removeEventListener"]>) => {
       AbortSignal.prototype.removeEventListener.apply(signal, args);
@@ -80,48 +80,48 @@ describe("Lanes", () => {
     first.open();
     await held;
     await expect(waiting).rejects.toMatchObject({ code: 11 });
-    expect(await lanes.run("a", what, async () => "free again")).toBe("free again");
+    expect(await mutex.run("a", what, async () => "free again")).toBe("free again");
   });
 
   test("one that has gone before it asked is refused", async () => {
-    const lanes = new Lanes(8);
-    await expect(lanes.run("a", { ...what, signal: AbortSignal.abort() }, async () => 1)).rejects.toMatchObject({
+    const mutex = new KeyedMutex(8);
+    await expect(mutex.run("a", { ...what, signal: AbortSignal.abort() }, async () => 1)).rejects.toMatchObject({
       code: 11,
     });
-    expect(await lanes.run("a", what, async () => 1)).toBe(1);
+    expect(await mutex.run("a", what, async () => 1)).toBe(1);
   });
 
   test("a waiter whose time is up leaves, and its error names the one who asked", async () => {
-    const lanes = new Lanes(8);
+    const mutex = new KeyedMutex(8);
     const first = gate();
-    const held = lanes.run("a", what, first.work);
-    async function askForTheLane(): Promise<number> {
-      return await lanes.run("a", { ...what, timeoutMs: 10 }, async () => 1);
+    const held = mutex.run("a", what, first.work);
+    async function askForTheKey(): Promise<number> {
+      return await mutex.run("a", { ...what, timeoutMs: 10 }, async () => 1);
     }
-    const error = await askForTheLane().catch((caught: Error) => caught);
+    const error = await askForTheKey().catch((caught: Error) => caught);
     expect(error).toMatchObject({ code: 11, message: expect.stringContaining('Cannot begin ADD of "c1"') });
-    expect((error as Error).stack).toContain("askForTheLane");
+    expect((error as Error).stack).toContain("askForTheKey");
     first.open();
     await held;
   });
 
   test("the queue is bounded", async () => {
-    const lanes = new Lanes(2);
+    const mutex = new KeyedMutex(2);
     const first = gate();
-    const held = lanes.run("a", what, first.work);
-    const waiting = [1, 2].map((n) => lanes.run("a", what, async () => n));
-    await expect(lanes.run("a", what, async () => 3)).rejects.toMatchObject({ code: 11 });
+    const held = mutex.run("a", what, first.work);
+    const waiting = [1, 2].map((n) => mutex.run("a", what, async () => n));
+    await expect(mutex.run("a", what, async () => 3)).rejects.toMatchObject({ code: 11 });
     first.open();
     expect(await Promise.all([held, ...waiting])).toEqual([undefined, 1, 2]);
   });
 
   test("idle waits for what runs and what waits", async () => {
-    const lanes = new Lanes(8);
-    await lanes.idle();
+    const mutex = new KeyedMutex(8);
+    await mutex.idle();
     const first = gate();
     let done = 0;
-    const works = [lanes.run("a", what, first.work), lanes.run("a", what, async () => void done++)];
-    const idle = lanes.idle().then(() => done);
+    const works = [mutex.run("a", what, first.work), mutex.run("a", what, async () => void done++)];
+    const idle = mutex.idle().then(() => done);
     await turns();
     first.open();
     expect(await idle).toBe(1);

@@ -1,6 +1,6 @@
 import { CniCode, CniError } from "../errors.ts";
 
-export interface LaneOptions {
+export interface WaitOptions {
   /** For the messages: `ADD of "<sandbox>"`. */
   readonly what: string;
   /** Ends the wait when the caller has gone; what has begun runs to its end. */
@@ -15,11 +15,11 @@ interface Waiter {
 }
 
 /**
- * One lane per key: what is asked for one container happens one after the other, in the order in
+ * One lock per key: what is asked for one container happens one after the other, in the order in
  * which it was asked; different containers do not wait for each other. A waiter whose caller has
  * gone, or whose time is up, leaves without any effect.
  */
-export class Lanes {
+export class KeyedMutex {
   readonly #waiting = new Map<string, Waiter[]>();
   readonly #longestQueue: number;
   #running = 0;
@@ -35,10 +35,10 @@ export class Lanes {
   }
 
   /**
-   * Runs `work` when the lane is free.
+   * Runs `work` when the key is free.
    * @throws {CniError} code 11 where the wait ended without it: the caller has gone, the time is up, the queue is full
    */
-  async run<T>(key: string, options: LaneOptions, work: () => Promise<T>): Promise<T> {
+  async run<T>(key: string, options: WaitOptions, work: () => Promise<T>): Promise<T> {
     await this.#enter(key, options);
     this.#running++;
     try {
@@ -51,7 +51,7 @@ export class Lanes {
     }
   }
 
-  /** Whether somebody is in the lane, or waits for it. */
+  /** Whether somebody holds the key, or waits for it. */
   isBusy(key: string): boolean {
     return this.#waiting.has(key);
   }
@@ -62,7 +62,7 @@ export class Lanes {
     return new Promise((resolve) => this.#whenIdle.push(resolve));
   }
 
-  #enter(key: string, options: LaneOptions): Promise<void> {
+  #enter(key: string, options: WaitOptions): Promise<void> {
     if (options.signal?.aborted === true) return Promise.reject(gone(options.what));
     const queue = this.#waiting.get(key);
     if (queue === undefined) {
@@ -76,7 +76,7 @@ export class Lanes {
     return this.#wait(queue, options);
   }
 
-  #wait(queue: Waiter[], { what, signal, timeoutMs }: LaneOptions): Promise<void> {
+  #wait(queue: Waiter[], { what, signal, timeoutMs }: WaitOptions): Promise<void> {
     // Made here and not when the time is up, so that its stack names the caller.
     const late = new CniError(
       CniCode.tryAgainLater,

@@ -1,8 +1,8 @@
 import { heapStats } from "bun:jsc";
 import { expect, test } from "vitest";
-import { pause } from "./pause.ts";
+import { abortable, pause } from "./abortable.ts";
 
-test("ends when its time is up, or when it is aborted, before or meanwhile", async () => {
+test("a pause ends when its time is up, or when it is aborted, before or meanwhile", async () => {
   const stopping = new AbortController();
   await pause(1, stopping.signal);
   const long = pause(3_600_000, stopping.signal);
@@ -11,7 +11,7 @@ test("ends when its time is up, or when it is aborted, before or meanwhile", asy
   await pause(3_600_000, stopping.signal);
 });
 
-test("does not end before its time is up, nor by another's signal", async () => {
+test("a pause does not end before its time is up, nor by another's signal", async () => {
   const [own, other] = [new AbortController(), new AbortController()];
   const started = performance.now();
   const paused = pause(40, own.signal);
@@ -23,7 +23,7 @@ test("does not end before its time is up, nor by another's signal", async () => 
   expect(performance.now() - started).toBeGreaterThanOrEqual(39);
 });
 
-test("leaves nothing behind with a signal that lasts", async () => {
+test("a pause leaves nothing behind with a signal that lasts", async () => {
   const { signal } = new AbortController();
   const promises = (): number => {
     Bun.gc(true);
@@ -33,4 +33,14 @@ test("leaves nothing behind with a signal that lasts", async () => {
   const times = 1_000;
   for (let i = 0; i < times; i++) await pause(0, signal);
   expect(promises() - before).toBeLessThan(times / 2);
+});
+
+test("who is aborted stops waiting, before or meanwhile, and otherwise gets what came of the work", async () => {
+  const stopping = new AbortController();
+  expect(await abortable(Promise.resolve(1), stopping.signal)).toBe(1);
+  await expect(abortable(Promise.reject(new Error("no")), stopping.signal)).rejects.toThrow("no");
+  const waiting = abortable(new Promise(() => undefined), stopping.signal);
+  stopping.abort(new Error("the agent stops"));
+  await expect(waiting).rejects.toThrow("the agent stops");
+  await expect(abortable(new Promise(() => undefined), stopping.signal)).rejects.toThrow("the agent stops");
 });
