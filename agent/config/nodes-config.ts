@@ -48,7 +48,8 @@ const defaultNetworks = [parseCidr("10.128.0.0/14")].flatMap((cidr) =>
   cidr === undefined ? [] : [{ cidr, hostBits: 9 }],
 );
 
-const ca = optional(path, "the authorities that the server's certificate is checked with (PEM)", "the system's");
+const ca = (otherwise: string) =>
+  optional(path, "the authorities that the server's certificate is checked with (PEM)", otherwise);
 
 /** One implementation of `NodeRegistry` each, in the folder of that name below `agent/cluster`. */
 const registry = variants("type", "where the nodes and their subnets come from", {
@@ -61,7 +62,7 @@ const registry = variants("type", "where the nodes and their subnets come from",
       "all members of one cluster, with http or https for all",
     ),
     prefix: defaulted(keyPrefix, "/pipette", "before every key"),
-    ca,
+    ca: ca("the system's"),
     cert: optional(path, "the client's certificate (PEM), with `key`", "none"),
     key: optional(path, "the client's key (PEM), with `cert`", "none"),
     networks: defaulted(
@@ -74,7 +75,7 @@ const registry = variants("type", "where the nodes and their subnets come from",
   kubernetes: object({
     server: optional(url('"https://HOST:PORT"', ["https:", "http:"]), "the API server", "what a pod finds"),
     token: optional(path, "a file with the token", "what a pod finds"),
-    ca,
+    ca: ca("what a pod finds"),
   }),
 });
 
@@ -95,7 +96,7 @@ export const nodesSchema = object({
     "of the interface that the default route leads out by (Linux); `hns.nodeAddress` (Windows)",
   ),
   mac: optional(nodeMac, "of the interface with these addresses", "what it has"),
-  registry: required(registry, "where the nodes come from"),
+  registry: required(registry, "the nodes of the cluster"),
 });
 
 type WrittenNodes = Infer<typeof nodesSchema>;
