@@ -3,8 +3,8 @@ import { supportedVersions } from "../../shared/cni/versions.ts";
 import { limits } from "../../shared/limits.ts";
 import { logLevels } from "../../shared/log.ts";
 import { parseIp } from "../../shared/net/ip.ts";
-import { paths } from "../../shared/paths.ts";
-import { isWindows } from "../../shared/platform.ts";
+import { paths } from "../../shared/os/paths.ts";
+import { isWindows } from "../../shared/os/platform.ts";
 import {
   boolean,
   defaulted,

@@ -16,7 +16,7 @@ import {
   text,
   textThat,
 } from "../../shared/schema/mod.ts";
-import { nodeVariable, nodeVariables } from "./node-variables.ts";
+import { nodeVariable, nodeVariables } from "./nodes-config.ts";
 import type { WrittenOvs } from "./ovs-config.ts";
 import { parseBlock } from "./values.ts";
 

@@ -1,4 +1,4 @@
-import { isWindows } from "../../shared/platform.ts";
+import { isWindows } from "../../shared/os/platform.ts";
 import {
   boolean,
   defaulted,
@@ -15,8 +15,28 @@ import {
 import { parseAddress as parseSwitchAddress } from "../protocols/openflow/mod.ts";
 import { parseAddress as parseDatabaseAddress } from "../protocols/ovsdb/mod.ts";
 import { checkFamilies } from "./nodes-config.ts";
-import { switchKinds, type TunnelOptions, trafficModes, tunnelTypes } from "./overlay-options.ts";
 import { block, deviceName, nodeAddress, parseBlock, path } from "./values.ts";
+
+/** How packets reach other nodes (`docs/overlay.md`). */
+export const trafficModes = ["encap", "noEncap", "hybrid", "networkPolicyOnly"] as const;
+export type TrafficMode = (typeof trafficModes)[number];
+
+export const tunnelTypes = ["geneve", "vxlan", "gre", "stt"] as const;
+export type TunnelType = (typeof tunnelTypes)[number];
+
+/** Who forwards: the kernel's module (on Windows its extension), or ovs-vswitchd itself. */
+export const switchKinds = ["system", "netdev"] as const;
+export type SwitchKind = (typeof switchKinds)[number];
+
+export interface TunnelOptions {
+  readonly type: TunnelType;
+  /** Name of the port on the bridge. */
+  readonly name: string;
+  /** UDP or TCP port of the other end; absent: the protocol's own. */
+  readonly port?: number;
+  /** Packets carry a checksum of the outer header. */
+  readonly checksum: boolean;
+}
 
 const defaultDatabase = isWindows
   ? "\\\\.\\pipe\\C:openvswitchvarrunopenvswitchdb.sock"

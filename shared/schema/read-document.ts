@@ -11,9 +11,10 @@ import {
   visit,
   type YAMLMap,
 } from "yaml";
-import { parseJson } from "../json.ts";
 import { limits } from "../limits.ts";
 import { brief, printable } from "../printable.ts";
+import { reasonOf } from "../reason.ts";
+import { parseJson } from "./json.ts";
 import type { Schema } from "./schema.ts";
 import { Findings, type Issue, nameOf, type Path, validate } from "./validate.ts";
 
@@ -53,7 +54,7 @@ function readJson<T>(
   try {
     json = parseJson(text);
   } catch (caught) {
-    const is = Error.isError(caught) ? caught.message : "no JSON";
+    const is = reasonOf(caught);
     return { t: "wrong", is: brief(printable(is), maxQuotedChars) };
   }
   const read = validated(json, schema, check, 1);

@@ -1,5 +1,6 @@
-import { parseJson } from "../json.ts";
-import { readSmallFile } from "../plain-file.ts";
+import { readSmallFile } from "../os/plain-file.ts";
+import { reasonOf } from "../reason.ts";
+import { parseJson } from "./json.ts";
 import type { Schema } from "./schema.ts";
 import { validate } from "./validate.ts";
 
@@ -20,7 +21,7 @@ export function readRecord<T>(path: string, schema: Schema<T>): ReadRecord<T> {
     value = parseJson(readSmallFile(path, maxRecordBytes));
   } catch (caught) {
     if (Error.isError(caught) && "code" in caught && caught.code === "ENOENT") return { t: "absent" };
-    return { t: "wrong", is: Error.isError(caught) ? caught.message : String(caught) };
+    return { t: "wrong", is: reasonOf(caught) };
   }
   const read = validate(schema, value, { unknownKeys: "ignored", maxIssues: 1 });
   return read.t === "ok" ? read : { t: "wrong", is: read.issues[0]?.text ?? "" };

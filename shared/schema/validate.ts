@@ -1,5 +1,5 @@
-import { isObject, show } from "../json-fields.ts";
-import { didYouMean } from "../near.ts";
+import { isObject, show } from "./json-fields.ts";
+import { didYouMean } from "./near.ts";
 import type { Keys, ObjectSchema, Schema, VariantsSchema } from "./schema.ts";
 
 /** Where in a document: names of keys, and places in lists. */

@@ -3,12 +3,12 @@ import { KubernetesRegistry } from "../../agent/cluster/kubernetes/kubernetes-re
 import { ScriptedApiServer } from "../../agent/cluster/kubernetes/scripted-api-server.ts";
 import { installCommand, uninstallCommand } from "../../agent/commands/install/mod.ts";
 import { agentCommand } from "../../agent/commands/mod.ts";
-import { nodeVariables } from "../../agent/config/node-variables.ts";
+import { nodeVariables } from "../../agent/config/nodes-config.ts";
 import { parseAgentConfig } from "../../agent/config/parse-agent-config.ts";
 import { ApiClient, serviceAccountAccess } from "../../shared/kubernetes/mod.ts";
 import { createLogger } from "../../shared/log.ts";
-import { linuxPaths } from "../../shared/paths.linux.ts";
-import { windowsPaths } from "../../shared/paths.windows.ts";
+import { linuxPaths } from "../../shared/os/paths.linux.ts";
+import { windowsPaths } from "../../shared/os/paths.windows.ts";
 import type { Command } from "../../shared/terminal/command.ts";
 import { parseLine } from "../../shared/terminal/parse-line.ts";
 import { version } from "../../shared/version.ts";

@@ -1,10 +1,12 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { Fields } from "../../../shared/json-fields.ts";
 import { type Cidr, firstOf, formatCidr, formatIp, type Ip, parseCidr } from "../../../shared/net/ip.ts";
 import { isNodeAddress, nodeAddressRule, parseNodeAddress } from "../../../shared/net/node-address.ts";
 import { interfaceMac, macRule } from "../../../shared/net/parse-mac.ts";
+
+import { Fields } from "../../../shared/schema/json-fields.ts";
 import type { ClusterNetwork } from "../../config/nodes-config.ts";
 import { isNodeName, nodeNameRule } from "../../config/values.ts";
+
 import { etcdLimits } from "../../protocols/etcd/etcd-limits.ts";
 import type { ClusterNode, Registration } from "../node-registry.ts";
 

@@ -1,9 +1,11 @@
-import { isObject } from "../../../shared/json-fields.ts";
 import { type ApiObject, listIn, mapIn } from "../../../shared/kubernetes/mod.ts";
 import { type Cidr, type Family, type Ip, parseCidr } from "../../../shared/net/ip.ts";
 import { parseNodeAddress } from "../../../shared/net/node-address.ts";
 import { interfaceMac } from "../../../shared/net/parse-mac.ts";
+
+import { isObject } from "../../../shared/schema/json-fields.ts";
 import { isNodeName, isPodSubnet } from "../../config/values.ts";
+
 import type { ListedNode, NodeState } from "../node-registry.ts";
 
 /** Of ours on a Node: what Kubernetes itself does not know of it. */

@@ -1,9 +1,9 @@
 import { lstatSync, readdirSync, type Stats } from "node:fs";
 import { basename, join } from "node:path";
 import { limits } from "../../../shared/limits.ts";
-import { isWindows } from "../../../shared/platform.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
-import { type OpenSecret, openSecrets } from "../../config/secret-files.ts";
+import { type OpenSecret, openSecrets } from "../../config/own-files.ts";
 import { conflistPath } from "../../conflist/conflist.ts";
 import { leftBehind } from "../../conflist/left-behind.ts";
 import type { Finding } from "./finding.ts";

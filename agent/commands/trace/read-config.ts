@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { OvsConfig } from "../../config/agent-config.ts";
 import { parseAgentConfig } from "../../config/parse-agent-config.ts";
-import { unreadFile } from "../../config/unread-file.ts";
+import { unreadFile } from "../../config/read-config.ts";
 
 /** What of the agent's configuration says where its switch is. */
 export interface TraceConfig {

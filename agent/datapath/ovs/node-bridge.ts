@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import type { SwitchKind } from "../../config/overlay-options.ts";
+import type { SwitchKind } from "../../config/ovs-config.ts";
 import { insertBridge, insertPort, removePorts, Transaction, transactAndApply } from "../../protocols/ovsdb/mod.ts";
 import type { NodePort } from "./node-ports.ts";
 import { roleOf } from "./port-identity.ts";

@@ -1,5 +1,5 @@
 import { formatIp, type Ip } from "../../../shared/net/ip.ts";
-import type { TunnelOptions } from "../../config/overlay-options.ts";
+import type { TunnelOptions } from "../../config/ovs-config.ts";
 import { type PortRole, roleIds } from "./port-identity.ts";
 
 /** A port that the node itself needs on its bridge, as it is to stand in the database. */

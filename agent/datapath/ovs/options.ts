@@ -3,7 +3,7 @@ import type { Owner, Pod } from "../../../shared/cni/types.ts";
 import type { Logger } from "../../../shared/log.ts";
 import type { Cidr, Ip } from "../../../shared/net/ip.ts";
 import type { ClusterNode, TenantRegistry } from "../../cluster/node-registry.ts";
-import type { SwitchKind, TrafficMode, TunnelOptions } from "../../config/overlay-options.ts";
+import type { SwitchKind, TrafficMode, TunnelOptions } from "../../config/ovs-config.ts";
 import type { HostNetwork } from "./host-network.ts";
 import type { ServiceSource } from "./services/service.ts";
 

@@ -2,6 +2,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { readBootId } from "../../../../ipam/mod.ts";
 import { type Cidr, formatCidr, parseCidr } from "../../../../shared/net/ip.ts";
+
 import {
   anyText,
   type Infer,
@@ -12,6 +13,7 @@ import {
   required,
   text,
 } from "../../../../shared/schema/mod.ts";
+
 import { writeAtomically } from "../../../platform/atomic-file.ts";
 import {
   addRouteBy,
@@ -23,7 +25,7 @@ import {
   type WholeRoute,
 } from "../../../protocols/netlink/mod.ts";
 import { addGateway, addressesOf } from "../../linux/gateway.ts";
-import { linkOrNone } from "../../linux/host-links.ts";
+import { findLink } from "../../linux/host-links.ts";
 import { isLinkLocal, routesBy } from "./uplink.ts";
 
 const headerBytes = 12;
@@ -96,7 +98,7 @@ export class UplinkNotes {
    */
   restore(socket: NetlinkSocket, uplink: string, bridge: string): readonly Cidr[] {
     const record = this.#read();
-    const [link, standing] = [linkOrNone(socket, { name: uplink }), linkOrNone(socket, { name: bridge })];
+    const [link, standing] = [findLink(socket, { name: uplink }), findLink(socket, { name: bridge })];
     if (record === undefined || link === undefined) return [];
     if (record.uplink !== uplink || record.bootId !== readBootId() || record.bridgeIndex === standing?.index) return [];
     const present = [link, standing].flatMap((one) => (one === undefined ? [] : addressesOf(socket, one)));

@@ -1,25 +1,8 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { limits } from "../../shared/limits.ts";
-import { isWindows } from "../../shared/platform.ts";
-
-/**
- * Where SQLite keeps its locks in the file of a database (sqlite.org, os.h, "PENDING_BYTE"): every process that has it
- * open in WAL mode holds a part of them for as long.
- */
-export const lockBytes = { first: 0x4000_0000, length: 512 } as const;
-
-/** An open database file whose lock bytes can be taken from SQLite, as this system does it. */
-export interface DatabaseFile {
-  readonly fd: number;
-  /** Without waiting; `false` where a process has the database open. */
-  tryLock(): boolean;
-  /** Which one; `undefined` where the system does not tell. */
-  holder(): number | undefined;
-  close(): void;
-}
-
-const firstPauseMs = 1;
-const longestPauseMs = 20;
+import { waitForLock } from "../../shared/os/file-lock.ts";
+import { isWindows } from "../../shared/os/platform.ts";
+import type { DatabaseFile } from "./database-file.ts";
 
 /**
  * The only process that has a database open, and the only one that can come to: others wait meanwhile, as they do for
@@ -28,7 +11,7 @@ const longestPauseMs = 20;
  * Not to be had by a process that has the database open itself, and to be asked for by none: on Linux closing the
  * file would cost its own connection its locks.
  */
-export class SoleUse implements Disposable {
+export class ExclusiveLock implements Disposable {
   readonly #file: DatabaseFile;
   #closed = false;
 
@@ -37,15 +20,11 @@ export class SoleUse implements Disposable {
   }
 
   /** @throws {CniError} code 11 where others keep the database open too long, 101 where the file cannot be opened */
-  static async take(path: string): Promise<SoleUse> {
+  static async take(path: string): Promise<ExclusiveLock> {
     const file = await open(path);
     try {
-      const deadline = performance.now() + limits.storeLockMs;
-      for (let pauseMs = firstPauseMs; !file.tryLock(); pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
-        if (performance.now() > deadline) throw heldByOthers(path, file.holder());
-        await Bun.sleep(pauseMs);
-      }
-      return new SoleUse(file);
+      if (!(await waitForLock(file, limits.storeLockMs))) throw heldByOthers(path, file.holder());
+      return new ExclusiveLock(file);
     } catch (caught) {
       file.close();
       throw caught;
@@ -65,7 +44,9 @@ export class SoleUse implements Disposable {
 }
 
 async function open(path: string): Promise<DatabaseFile> {
-  const { openDatabaseFile } = await (isWindows ? import("./sole-use.windows.ts") : import("./sole-use.linux.ts"));
+  const { openDatabaseFile } = await (isWindows
+    ? import("./database-file.windows.ts")
+    : import("./database-file.linux.ts"));
   try {
     return openDatabaseFile(path);
   } catch (cause) {
@@ -82,7 +63,7 @@ function heldByOthers(path: string, holder: number | undefined): CniError {
   const who = holder === undefined ? "another process" : `process ${holder}`;
   return new CniError(
     CniCode.tryAgainLater,
-    `Cannot rebuild the lease database "${path}": ${who} kept it open for ${limits.storeLockMs} ms, wanted nobody to use it`,
+    `Cannot rebuild the lease database "${path}": ${who} kept it open for ${limits.storeLockMs} ms`,
     { details: "If that is the agent, restart it: it rebuilds the database at its start" },
   );
 }

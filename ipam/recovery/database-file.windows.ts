@@ -1,6 +1,6 @@
 import { closeSync, openSync } from "node:fs";
-import { disposition, openLockableFile } from "../../shared/windows/lockable-file.windows.ts";
-import { type DatabaseFile, lockBytes } from "./sole-use.ts";
+import { disposition, openLockableFile } from "../../shared/os/lockable-file.windows.ts";
+import { type DatabaseFile, lockBytes } from "./database-file.ts";
 
 /** The bytes that SQLite locks. Who holds them Windows does not say. */
 export function openDatabaseFile(path: string): DatabaseFile {

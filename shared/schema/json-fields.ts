@@ -1,6 +1,6 @@
-import { CniCode, CniError } from "./errors.ts";
+import { CniCode, CniError } from "../errors.ts";
+import { brief, printable } from "../printable.ts";
 import { parseJson } from "./json.ts";
-import { brief, printable } from "./printable.ts";
 
 /**
  * Typed access to one JSON object that came from outside.

@@ -3,7 +3,7 @@ import type { Link, Message } from "../../protocols/netlink/mod.ts";
 import type { Plan } from "./plan.ts";
 
 /** Says what may come in by host's ends. */
-export interface PortAdmission {
+interface PortAdmission {
   /** The pod's hardware address as it was admitted; a pod may have set another one since. */
   macOf(host: Link): string | undefined;
   /** Before it is up. Repeatable. @throws {NetlinkError | CniError} where nothing may come in then */
@@ -13,7 +13,7 @@ export interface PortAdmission {
 }
 
 /** What the host's ends of pairs are ports of: a kernel bridge, Open vSwitch. Each data path has its own. */
-export interface HostSide {
+export interface HostPort {
   /** First of a result's interfaces. */
   readonly bridge: CniInterface;
   /** The interface that has the gateway's addresses, where the node knows pods as its neighbours. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseRuntimeList } from "../agent/commands/doctor/runtime-list.ts";
+import { parseRuntimeList } from "../../agent/commands/doctor/runtime-list.ts";
 import { parseJson } from "./json.ts";
 import { Fields } from "./json-fields.ts";
 

@@ -1,6 +1,6 @@
 import { dlopen, type Pointer, ptr, read } from "bun:ffi";
 import { closeSync, constants, openSync } from "node:fs";
-import { type DatabaseFile, lockBytes } from "./sole-use.ts";
+import { type DatabaseFile, lockBytes } from "./database-file.ts";
 
 const symbols = {
   fcntl: { args: ["i32", "i32", "ptr"], returns: "i32" },

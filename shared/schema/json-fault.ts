@@ -1,4 +1,4 @@
-import { CniCode, CniError } from "./errors.ts";
+import { CniCode, CniError } from "../errors.ts";
 
 type Expected = "value" | "value or end" | "key" | "key or end" | "colon" | "comma or end";
 

@@ -1,8 +1,5 @@
-import { databaseIn } from "../allocator.ts";
+import { databaseIn } from "../data-directory.ts";
 import { isDamage } from "../store/sqlite-errors.ts";
-
-/** Of the directory beside a database in which its successor is made. */
-export const workSuffix = ".rebuilding";
 
 /**
  * Runs what uses the leases of a data directory; where their database turns out to be damaged, has it rebuilt and runs
@@ -11,7 +8,7 @@ export const workSuffix = ".rebuilding";
  * @param log gets in sentences what was done
  * @throws what `run` throws, or `rebuildDatabase`
  */
-export async function mending<T>(
+export async function repairing<T>(
   dataDir: () => string,
   log: (line: string) => void,
   run: () => Promise<T>,

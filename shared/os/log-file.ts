@@ -1,5 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
-import { limits } from "./limits.ts";
+import { limits } from "../limits.ts";
 import { openOwnFile } from "./plain-file.ts";
 
 /**

@@ -1,8 +1,9 @@
-import { Allocator, databaseIn, type OpenOptions } from "../allocator.ts";
+import { Allocator, type OpenOptions } from "../allocator.ts";
+import { databaseIn, rebuildDirectoryOf } from "../data-directory.ts";
 import { requireOwnPlace } from "../store/own-place.ts";
 import { damageError } from "../store/sqlite-errors.ts";
 import { StoreSnapshot } from "../store/store-snapshot.ts";
-import { mending, workSuffix } from "./mend.ts";
+import { repairing } from "./repair.ts";
 
 /**
  * As `Allocator.open`, after a look at every page: for a process that lives long and gives out addresses for others.
@@ -10,7 +11,7 @@ import { mending, workSuffix } from "./mend.ts";
  * @param log gets in sentences what was done
  * @throws {CniError} as `Allocator.open` and `rebuildDatabase`
  */
-export async function openSound(
+export async function openVerified(
   dataDir: string,
   log: (line: string) => void,
   options: OpenOptions = {},
@@ -18,15 +19,15 @@ export async function openSound(
   // What another user has put there is not set aside as damaged either.
   requireOwnPlace(databaseIn(dataDir), dataDir);
   // Of a process that was killed while it rebuilt, also in its last moment, when all was done but the clearing away.
-  if (await exists(databaseIn(dataDir) + workSuffix)) {
+  if (await exists(rebuildDirectoryOf(databaseIn(dataDir)))) {
     const { rebuildDatabase } = await import("./rebuild.ts");
     await rebuildDatabase(databaseIn(dataDir), log);
   }
-  return mending(
+  return repairing(
     () => dataDir,
     log,
     async () => {
-      await requireSound(databaseIn(dataDir));
+      await requireUndamaged(databaseIn(dataDir));
       return Allocator.open(dataDir, options);
     },
   );
@@ -40,7 +41,7 @@ const exists = (path: string): Promise<boolean> =>
       () => false,
     );
 
-async function requireSound(path: string): Promise<void> {
+async function requireUndamaged(path: string): Promise<void> {
   using snapshot = await StoreSnapshot.open(path);
   const [first] = snapshot?.damage(1) ?? [];
   if (first !== undefined) throw damageError(path, first);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { CniError } from "./errors.ts";
+import { CniError } from "../errors.ts";
 import { Fields } from "./json-fields.ts";
 
 const fail = (act: () => unknown): CniError => {

@@ -1,7 +1,8 @@
 import { parseMac } from "../../../shared/net/mac.ts";
 import { addPortMac, type Link, type Message, setPodPort } from "../../protocols/netlink/mod.ts";
+import { mismatch } from "../linux/compare.ts";
 import { linkGroup } from "../linux/host-links.ts";
-import type { HostSide } from "../linux/host-side.ts";
+import type { HostPort } from "../linux/host-port.ts";
 import type { PortGuard } from "./port-guard.ts";
 
 /** What makes a host's end a pod's port, beside that it is one. */
@@ -12,13 +13,13 @@ export function podPort({ name, index }: Link, mac: string, hairpin: boolean): r
 }
 
 /** A host's end is made a port of the bridge with its creation: one request of the kernel does it all. */
-export function bridgeSide(bridge: Link, hairpin: boolean, guard: PortGuard): HostSide {
+export function bridgePort(bridge: Link, hairpin: boolean, guard: PortGuard): HostPort {
   return {
     bridge: { name: bridge.name, mac: bridge.mac },
     gateway: bridge,
     master: bridge.index,
     finishesChecksums: true,
-    group: linkGroup.standing,
+    group: linkGroup.inService,
     portOptions: (host, podMac) => podPort(host, podMac, hairpin),
     guard: {
       macOf: ({ index }) => guard.at(index)?.mac,
@@ -33,3 +34,13 @@ export function bridgeSide(bridge: Link, hairpin: boolean, guard: PortGuard): Ho
 /** Whether `podPort` has been said to a host's end; the MACs that are declared are the bridge's to tell. */
 export const isPodPort = (host: Link, bridge: Link, hairpin: boolean): boolean =>
   host.master === bridge.index && host.hairpin === hairpin && !host.learning;
+
+/** The host's end: up and a port of the bridge. */
+export function compareHostEnd(link: Link, bridge: Link): void {
+  const what = `the node's interface "${link.name}"`;
+  if (!link.up) throw mismatch(what, "down", "up");
+  if (link.master !== bridge.index) {
+    const is = link.master === 0 ? "no bridge port" : `a port of interface ${link.master}`;
+    throw mismatch(what, is, `a port of the bridge "${bridge.name}"`);
+  }
+}

@@ -1,4 +1,4 @@
-import { limits } from "./limits.ts";
+import { limits } from "../limits.ts";
 
 /**
  * As `JSON.parse`, for text that came from outside. The language reads what is nested a hundred thousand deep; whatever
