@@ -2,7 +2,6 @@ import { join } from "node:path";
 import { pause } from "../../shared/async/abortable.ts";
 import { CniError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
-
 import {
   anyText,
   boolean,
@@ -17,7 +16,6 @@ import {
   required,
   validate,
 } from "../../shared/schema/mod.ts";
-
 import { writeAtomically, writeAtomicallySlowly } from "../platform/atomic-file.ts";
 import type { ClusterNode } from "./node-registry.ts";
 import { nodeSchema, textOfNode } from "./node-text.ts";

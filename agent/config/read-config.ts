@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { isDenial, isUnprivileged, whoMay } from "../../shared/os/rights.ts";
 import { printable } from "../../shared/printable.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import type { TerminalIo } from "../../shared/terminal/terminal-io.ts";
 import type { AgentConfig } from "./agent-config.ts";
 import { filesOf, openToOthers } from "./own-files.ts";
@@ -41,5 +42,5 @@ export function unreadFile(caught: unknown): string {
   if (isDenial(caught) && isUnprivileged()) return `this user may not read it (EACCES), wanted ${whoMay}`;
   if (caught instanceof Error && "code" in caught && caught.code === "ENOENT")
     return 'it is not there, wanted the agent\'s configuration: "pipette install" writes one, --config names another';
-  return `${caught instanceof Error ? caught.message : caught}, wanted a readable file`;
+  return `${reasonOf(caught)}, wanted a readable file`;
 }
