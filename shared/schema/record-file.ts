@@ -3,7 +3,7 @@ import { readSmallFile } from "../os/plain-file.ts";
 import { reasonOf } from "../reason.ts";
 import { parseJson } from "./json.ts";
 import type { Schema } from "./schema.ts";
-import { validate } from "./validate.ts";
+import { type ValidateOptions, validate } from "./validate.ts";
 
 /** A record that Pipette keeps as JSON, as it was found. */
 export type ReadRecord<T> =
@@ -16,7 +16,11 @@ export type ReadRecord<T> =
 export const maxRecordBytes = 16 * 1024 * 1024;
 
 /** Reads a file that this release wrote, or another one, which may have had more keys. */
-export function readRecord<T>(path: string, schema: Schema<T>): ReadRecord<T> {
+export function readRecord<T>(
+  path: string,
+  schema: Schema<T>,
+  options: Pick<ValidateOptions, "wrongOptional"> = {},
+): ReadRecord<T> {
   let text: string;
   try {
     text = readSmallFile(path, maxRecordBytes);
@@ -30,6 +34,6 @@ export function readRecord<T>(path: string, schema: Schema<T>): ReadRecord<T> {
   } catch (caught) {
     return { t: "wrong", is: reasonOf(caught), code: CniCode.decode };
   }
-  const read = validate(schema, value, { unknownKeys: "ignored", maxIssues: 1 });
+  const read = validate(schema, value, { ...options, unknownKeys: "ignored", maxIssues: 1 });
   return read.t === "ok" ? read : { t: "wrong", is: read.issues[0]?.text ?? "", code: CniCode.io };
 }

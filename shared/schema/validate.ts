@@ -20,6 +20,8 @@ export type Validated<T> =
 export interface ValidateOptions {
   /** Of what a program has written a later release may have more; absent: they are refused. */
   readonly unknownKeys?: "refused" | "ignored";
+  /** A key that need not be there counts as absent where its value is wrong; absent: it is an issue. */
+  readonly wrongOptional?: "refused" | "ignored";
   /** No more issues than these are looked for; absent: all are found. */
   readonly maxIssues?: number;
 }
@@ -66,12 +68,14 @@ export const nameOf = (path: Path): string => (path.length === 0 ? "the document
 class Reader {
   readonly issues: Issue[] = [];
   readonly #ignoresUnknown: boolean;
+  readonly #ignoresWrongOptional: boolean;
   readonly #maxIssues: number;
   /** Of the value that is being read: one list for all, since most values have no fault to be told of. */
   readonly #path: (string | number)[] = [];
 
-  constructor({ unknownKeys = "refused", maxIssues = Number.POSITIVE_INFINITY }: ValidateOptions) {
+  constructor({ unknownKeys, wrongOptional, maxIssues = Number.POSITIVE_INFINITY }: ValidateOptions) {
     this.#ignoresUnknown = unknownKeys === "ignored";
+    this.#ignoresWrongOptional = wrongOptional === "ignored";
     this.#maxIssues = maxIssues;
   }
 
@@ -117,9 +121,16 @@ class Reader {
     for (const [name, { of, presence, fallback }] of entries) {
       if (Object.hasOwn(value, name)) {
         known++;
-        read[name] = this.#inner(name, of, value[name]);
-      } else if (presence === "required") this.#missing(name);
-      else if (presence === "defaulted") read[name] = fallback;
+        const { length } = this.issues;
+        const inner = this.#inner(name, of, value[name]);
+        if (this.issues.length === length || !this.#ignoresWrongOptional || presence === "required") {
+          read[name] = inner;
+          continue;
+        }
+        this.issues.length = length;
+      }
+      if (presence === "defaulted") read[name] = fallback;
+      else if (presence === "required") this.#missing(name);
     }
     if (!this.#ignoresUnknown && Object.keys(value).length > known)
       for (const name of Object.keys(value)) if (!Object.hasOwn(keys, name)) this.#unknown(name, keys);
