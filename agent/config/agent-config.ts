@@ -24,14 +24,8 @@ import { type NodesConfig, nodesSchema } from "./nodes-config.ts";
 import { type OvsConfig, ovsSchema } from "./ovs-config.ts";
 import { deviceName, parseBlock, path, podSubnet } from "./values.ts";
 
-export type { HnsConfig, HnsPeer } from "./hns-config.ts";
-export type {
-  EtcdRegistryConfig,
-  KubernetesRegistryConfig,
-  NodesConfig,
-  RegistryConfig,
-  StaticRegistryConfig,
-} from "./nodes-config.ts";
+export type { HnsConfig } from "./hns-config.ts";
+export type { NodesConfig, RegistryConfig } from "./nodes-config.ts";
 export type { OvsConfig } from "./ovs-config.ts";
 
 export const dataPathNames = ["bridge", "ovs", "hns"] as const;
@@ -153,9 +147,6 @@ export const agentSchema = object({
 
 export type WrittenConfig = Infer<typeof agentSchema>;
 export type WrittenNetwork = WrittenConfig["networks"][number];
-
-/** The CNI network configuration that the agent writes for the runtime, for the first network. */
-export type ConflistConfig = WrittenConfig["cni"];
 
 export interface NetworkConfig extends Omit<WrittenNetwork, "hns"> {
   /** Always there where `dataPath` is `hns`. */

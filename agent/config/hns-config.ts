@@ -112,9 +112,6 @@ export interface HnsConfig extends WrittenHns {
   readonly ovsExtension: boolean;
 }
 
-/** Another node: where its pods are, and by way of whom. */
-export type HnsPeer = WrittenHns["peers"][number];
-
 const nodeAddressOf = ({ nodeAddress }: WrittenHns) => nodeAddress ?? parseAddress4(nodeVariable("address") ?? "");
 
 /** @param hasOverlay the switch's extension forwards */

@@ -89,11 +89,7 @@ const registry = variants("type", "where the nodes and their subnets come from",
 });
 
 export type RegistryConfig = Infer<typeof registry>;
-/** A file that a person, or their tooling, writes. */
-export type StaticRegistryConfig = Extract<RegistryConfig, { type: "static" }>;
 export type EtcdRegistryConfig = Extract<RegistryConfig, { type: "etcd" }>;
-/** The API server's Nodes. Every key that is absent is what a pod finds about its own cluster. */
-export type KubernetesRegistryConfig = Extract<RegistryConfig, { type: "kubernetes" }>;
 
 /** `nodes` of `agent.yaml`. */
 export const nodesSchema = object({

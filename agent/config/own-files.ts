@@ -28,7 +28,7 @@ export function openToOthers(path: string): string | undefined {
   if (isWindows || process.geteuid?.() !== 0) return undefined;
   try {
     let name = resolve(path);
-    for (let links = 0; links < mostLinks; links++) {
+    for (let links = 0; links < maxLinks; links++) {
       const stat = lstatSync(name);
       const is = openName(name, stat);
       if (is !== undefined || !stat.isSymbolicLink()) return is;
@@ -52,7 +52,7 @@ function openName(path: string, stat: Stats): string | undefined {
 }
 
 /** More than the kernel follows. */
-const mostLinks = 64;
+const maxLinks = 64;
 const sticky = 0o1000;
 
 /**

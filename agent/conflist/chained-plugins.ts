@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import { atLeast, type CniVersion, supportedVersions } from "../../shared/cni/versions.ts";
 import { paths } from "../../shared/os/paths.ts";
 import { isWindows } from "../../shared/os/platform.ts";
+import { parseJson } from "../../shared/schema/json.ts";
 import { isObject } from "../../shared/schema/json-fields.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import { runProgram } from "../platform/run-program.ts";
@@ -82,7 +83,7 @@ async function versionsKnownTo(executable: string): Promise<ReadonlySet<unknown>
     env: { CNI_COMMAND: "VERSION" },
   });
   try {
-    const answer: unknown = JSON.parse(stdout);
+    const answer = parseJson(stdout);
     const versions = isObject(answer) ? answer["supportedVersions"] : undefined;
     return new Set(Array.isArray(versions) ? versions : []);
   } catch {

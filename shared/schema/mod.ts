@@ -1,5 +1,5 @@
 /** Documents and records from outside: what they must look like, each described once, and how they are read. */
-export { type CrossCheck, type ReadDocument, readDocument, readYaml } from "./read-document.ts";
+export { type ReadDocument, readDocument, readYaml } from "./read-document.ts";
 export { maxRecordBytes, readRecord } from "./record-file.ts";
 export {
   anyText,
@@ -8,7 +8,6 @@ export {
   defaultsOf,
   type Infer,
   integer,
-  type Keys,
   keysOf,
   list,
   object,
