@@ -8,7 +8,7 @@ import type { HnsNetwork } from "./datapath/hns/mod.ts";
 
 export type DataPathChoice = Pick<
   AgentDependencies,
-  "prepareNode" | "createDataPath" | "dataPathName" | "sources" | "dataPathLost"
+  "prepareNode" | "createDataPath" | "dataPathName" | "livenessProbes" | "dataPathLost"
 >;
 
 /** What is wrong where this system has no such data path. */
@@ -32,36 +32,37 @@ export function chooseDataPath(config: AgentConfig, logger: Logger): Promise<Dat
 async function bridge(logger: Logger): Promise<DataPathChoice> {
   const { bridgeClusterOf, createBridgeDataPath } = await import("./datapath/bridge/mod.ts");
   const { addressesInNamespaces } = await import("./protocols/netlink/mod.ts");
-  const { namespaceSource } = await import("./reconcile/sources.ts");
+  const { namespaceProbe } = await import("./reconcile/liveness-probes.ts");
   return {
     createDataPath: ({ config, cluster, leasedTo }) => {
       const joined = cluster === undefined ? {} : { cluster: bridgeClusterOf(config, cluster) };
       return createBridgeDataPath({ networks: config.networks, ...joined, leasedTo, logger });
     },
     dataPathName: "bridge",
-    sources: [namespaceSource(addressesInNamespaces)],
+    livenessProbes: [namespaceProbe(addressesInNamespaces)],
   };
 }
 
 async function ovs({ dataDir, ovs: section, networks }: AgentConfig, logger: Logger): Promise<DataPathChoice> {
-  const { createOvsDataPath, findNodeAddresses, ovsOptionsOf } = await import("./datapath/ovs/mod.ts");
+  const { createOvsDataPath, restoreNodeAddresses } = await import("./datapath/ovs/linux/mod.ts");
+  const { ovsOptionsFromConfig } = await import("./datapath/ovs/mod.ts");
   const { addressesInNamespaces } = await import("./protocols/netlink/mod.ts");
-  const { namespaceSource } = await import("./reconcile/sources.ts");
+  const { namespaceProbe } = await import("./reconcile/liveness-probes.ts");
   const { uplink } = section ?? {};
   const [network] = networks;
   return {
     prepareNode: () => {
-      if (uplink !== undefined && network !== undefined) findNodeAddresses(dataDir, uplink, network.bridge, logger);
+      if (uplink !== undefined && network !== undefined) restoreNodeAddresses(dataDir, uplink, network.bridge, logger);
     },
-    createDataPath: (needs) => createOvsDataPath(ovsOptionsOf(needs, logger)),
+    createDataPath: (needs) => createOvsDataPath(ovsOptionsFromConfig(needs, logger)),
     dataPathName: "ovs",
-    sources: [namespaceSource(addressesInNamespaces)],
+    livenessProbes: [namespaceProbe(addressesInNamespaces)],
   };
 }
 
 async function hns(config: AgentConfig, logger: Logger): Promise<DataPathChoice> {
   const { createHnsDataPath, createNodeSide, createOverlayDataPath } = await import("./datapath/hns/mod.ts");
-  const { ovsOptionsOf } = await import("./datapath/ovs/configured.ts");
+  const { ovsOptionsFromConfig } = await import("./datapath/ovs/mod.ts");
   const { openHcn } = await import("./protocols/hcn/mod.ts");
   const { openHostRunner } = await import("./datapath/hns/windows-host/powershell.windows.ts");
   const lost = Promise.withResolvers<string>();
@@ -83,11 +84,11 @@ async function hns(config: AgentConfig, logger: Logger): Promise<DataPathChoice>
       });
       const [network] = networks;
       if (config.ovs === undefined || network === undefined) return hns;
-      return createOverlayDataPath({ hns, network, side, run, logger, ovs: ovsOptionsOf(needs, logger) });
+      return createOverlayDataPath({ hns, network, side, run, logger, ovs: ovsOptionsFromConfig(needs, logger) });
     },
     dataPathName: "hns",
     // A namespace of Windows holds no address that an endpoint does not have.
-    sources: [],
+    livenessProbes: [],
     dataPathLost: lost.promise,
   };
 }

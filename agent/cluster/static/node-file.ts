@@ -9,7 +9,7 @@ import {
   readDocument,
   required,
 } from "../../../shared/schema/mod.ts";
-import { clashesAmong } from "../clashes.ts";
+import { conflictsAmong } from "../clashes.ts";
 import type { ClusterNode } from "../node-registry.ts";
 import { nodeSchema } from "../node-text.ts";
 import { isProjectName } from "../project-name.ts";
@@ -73,6 +73,6 @@ function checkTogether({ nodes }: Written, findings: Findings): void {
         findings.add([...at, key], "two of one family, wanted one of IPv4 and one of IPv6");
     }
   }
-  for (const { node, is } of clashesAmong(nodes))
+  for (const { node, is } of conflictsAmong(nodes))
     findings.add(places.get(node) ?? ["nodes"], `with ${is}, wanted its own`);
 }

@@ -1,5 +1,5 @@
 import { formatIp, type Ip, parseIp } from "../../../shared/net/ip.ts";
-import { readKnownNodes } from "../../cluster/known-state.ts";
+import { readKnownNodes } from "../../cluster/registry-cache.ts";
 
 /** What the agent of this node last heard of the cluster, as far as a trace has use for it. */
 export interface KnownNodes {

@@ -16,7 +16,7 @@ import {
   textThat,
 } from "../../../../shared/schema/mod.ts";
 import { FollowedFile } from "../../../config/followed-file.ts";
-import { mostEndpoints, protocols, type Service, type ServiceSource } from "./service.ts";
+import { maxEndpoints, protocols, type Service, type ServiceSource } from "./service.ts";
 
 /** Ten thousand services with ten endpoints each. */
 const maxBytes = 4 * 1024 * 1024;
@@ -59,7 +59,7 @@ const service = object({
         weight: defaulted(integer(1, 65_535), 100, "its share among the others'"),
       }),
       0,
-      mostEndpoints,
+      maxEndpoints,
     ),
     "who serves it",
   ),
