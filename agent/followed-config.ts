@@ -1,6 +1,7 @@
 import type { Logger } from "../shared/log.ts";
+import type { ReadDocument } from "../shared/schema/mod.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
-import { FollowedFile, type ReadText } from "./config/followed-file.ts";
+import { FollowedFile } from "./config/followed-file.ts";
 import { parseAgentConfig } from "./config/parse-agent-config.ts";
 import { openFiles } from "./config/read-config.ts";
 import { wrongSystem } from "./data-path-choice.ts";
@@ -8,7 +9,7 @@ import { wrongSystem } from "./data-path-choice.ts";
 /** The kubelet brings a changed ConfigMap within a minute or so. */
 const intervalMs = 1000;
 /** What a ConfigMap holds at the most. */
-const mostBytes = 1024 * 1024;
+const maxBytes = 1024 * 1024;
 
 export interface FollowedConfig extends AsyncDisposable {
   /** Resolves, with a word for the log, once the file asks for something else that an agent can start with. */
@@ -24,7 +25,7 @@ export interface FollowedConfig extends AsyncDisposable {
  */
 export function followConfig(file: string, config: AgentConfig, logger: Logger): FollowedConfig {
   const changed = Promise.withResolvers<string>();
-  const read = (text: string): ReadText<AgentConfig> => {
+  const read = (text: string): ReadDocument<AgentConfig> => {
     const parsed = parseAgentConfig(text, file);
     if (parsed.t === "wrong") return parsed;
     const problems = [...openFiles(file, parsed.config), wrongSystem(parsed.config)].filter((is) => is !== undefined);
@@ -34,7 +35,7 @@ export function followConfig(file: string, config: AgentConfig, logger: Logger):
   const told = (fault: string | undefined): void => {
     if (fault !== refused?.fault) refused = fault === undefined ? undefined : { fault, since: new Date() };
   };
-  const options = { path: file, what: "configuration", mostBytes, read, logger, told, intervalMs };
+  const options = { path: file, what: "configuration", maxBytes, read, logger, told, intervalMs };
   const followed = new FollowedFile<AgentConfig>(options);
   followed.subscribe((value) => {
     if (!Bun.deepEquals(value, config)) changed.resolve(`"${file}" has changed`);

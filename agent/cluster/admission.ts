@@ -21,8 +21,8 @@ import {
 } from "../../shared/net/ip.ts";
 import { isNodeAddress, nodeAddressRule } from "../../shared/net/node-address.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
-import { defaultServiceCidr } from "../config/ovs-shape.ts";
-import { isPodSubnet } from "../config/value-shapes.ts";
+import { defaultServiceCidr } from "../config/ovs-config.ts";
+import { isPodSubnet } from "../config/values.ts";
 import type { ClusterNode } from "./node-registry.ts";
 import { registryRetry } from "./registry-health.ts";
 

@@ -6,7 +6,7 @@ import type { Logger } from "../../shared/log.ts";
 import { contains, formatCidr, formatIp, type Ip, overlap } from "../../shared/net/ip.ts";
 import { touchesNobodys } from "../../shared/net/node-address.ts";
 import type { AgentConfig, NodesConfig, RegistryConfig } from "../config/agent-config.ts";
-import { isPodSubnet } from "../config/value-shapes.ts";
+import { isPodSubnet } from "../config/values.ts";
 import { contradiction, Membership, type MembershipOptions, type RegistrationState, saysNo } from "./membership.ts";
 import type { ClusterNode, NodeRegistry, Registration } from "./node-registry.ts";
 import { RegistryCache } from "./registry-cache.ts";

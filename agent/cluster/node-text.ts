@@ -1,9 +1,8 @@
 import { type Cidr, formatCidr, formatIp, type Ip, parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { interfaceMac } from "../../shared/net/mac.ts";
 import type { RegisteredNode } from "../../shared/proto/daemon-services.ts";
-import { nodeNameRule, wrongNodeName } from "../config/node-name.ts";
-import { nodeAddress, nodeMac, podSubnet } from "../config/value-shapes.ts";
-import type { Shape } from "../config/yaml-shape.ts";
+import { defaulted, list, object, optional, required, type Schema, textThat } from "../../shared/schema/mod.ts";
+import { nodeAddress, nodeMac, nodeName, podSubnet } from "../config/values.ts";
 import type { ClusterNode, ListedNode, NodeState } from "./node-registry.ts";
 
 /** A node as it stands in files. */
@@ -15,23 +14,18 @@ export interface NodeText {
   readonly subnets: readonly string[];
 }
 
-export const nodeTextShape: Shape = {
-  t: "map",
-  required: ["name", "addresses", "subnets"],
-  keys: {
-    name: { t: "string", wanted: nodeNameRule, wrong: wrongNodeName },
-    uid: {
-      t: "string",
-      wanted: "1 to 64 letters, digits or dashes",
-      wrong: (text) => (/^[A-Za-z0-9-]{1,64}$/.test(text) ? undefined : "another"),
-    },
-    addresses: { t: "list", of: nodeAddress, least: 1, most: 2 },
-    mac: nodeMac,
-    subnets: { t: "list", of: podSubnet, least: 1, most: 2 },
-  },
-};
+const uid = textThat("1 to 64 letters, digits or dashes", (given) => /^[A-Za-z0-9-]{1,64}$/.test(given));
 
-/** What the shape let through. */
+/** Reads a node out of a file. */
+export const nodeSchema: Schema<ClusterNode> = object({
+  name: required(nodeName, "of the node, as Kubernetes has it"),
+  uid: defaulted(uid, "", "of the machine; one of another machine is refused", "any"),
+  addresses: required(list(nodeAddress, 1, 2), "where the others reach it, one per family at most"),
+  mac: optional(nodeMac, "of the interface with these addresses", "asked for on the link"),
+  subnets: required(list(podSubnet, 1, 2), "of its pods, one per family at most"),
+});
+
+/** As a message has it, which the other end has checked. */
 export function nodeOfText({ name, uid = "", addresses, mac, subnets }: NodeText): ClusterNode {
   const hardware = mac === undefined ? undefined : interfaceMac(mac);
   return {

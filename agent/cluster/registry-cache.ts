@@ -3,13 +3,23 @@ import { pause } from "../../shared/async/abortable.ts";
 import { LogOnChange } from "../../shared/async/log-on-change.ts";
 import { CniError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
-import { readSmallFile } from "../../shared/os/plain-file.ts";
-import { reasonOf } from "../../shared/reason.ts";
-import { parseJson } from "../../shared/schema/json.ts";
-import { misfit, type Shape } from "../config/yaml-shape.ts";
+import {
+  anyText,
+  boolean,
+  defaulted,
+  integer,
+  list,
+  maxRecordBytes,
+  object,
+  opaque,
+  optional,
+  readRecord,
+  required,
+  validate,
+} from "../../shared/schema/mod.ts";
 import { writeAtomically, writeAtomicallySlowly } from "../platform/atomic-file.ts";
 import type { ClusterNode } from "./node-registry.ts";
-import { type NodeText, nodeOfText, nodeTextShape, textOfNode } from "./node-text.ts";
+import { nodeSchema, textOfNode } from "./node-text.ts";
 
 /** What was last heard of the cluster. */
 export interface CachedRegistry {
@@ -24,39 +34,34 @@ export interface CachedRegistry {
   readonly tenants: ReadonlyMap<string, number>;
 }
 
-/** Ten thousand nodes are 3 MiB; what is more than this cannot be right, and is neither read nor written. */
-const maxBytes = 16 * 1024 * 1024;
 /** Between two writes. A change that is lost with the process is heard of again from the registry. */
 const pauseMs = 1000;
 const fileVersion = 1;
 const ofNoUse = "what was known of the other nodes is of no use";
 
-const fileShape: Shape = {
-  t: "map",
-  required: ["version", "registry", "nodes", "tenants"],
-  keys: {
-    version: { t: "integer", least: fileVersion, most: fileVersion },
-    registry: { t: "string", wanted: "a name" },
-    admitted: { t: "boolean" },
-    self: nodeTextShape,
-    refused: { t: "string", wanted: "a sentence" },
-    nodes: { t: "list", of: nodeTextShape, least: 0, most: 100_000 },
-    tenants: {
-      t: "foreign",
-      wanted: "VNIDs by project",
-      wrong: (value) => (Object.values(value).every((vnid) => Number.isInteger(vnid)) ? undefined : "no VNID"),
-    },
-  },
-};
+const vnids = opaque<Readonly<Record<string, number>>>("VNIDs by project", (value) =>
+  Object.values(value).every((vnid) => Number.isInteger(vnid)) ? undefined : '"$" has what is no VNID',
+);
 
-interface Content {
-  readonly registry: string;
-  /** Absent in files of releases that kept every record that they had heard of. */
-  readonly admitted?: boolean;
-  readonly self?: NodeText;
-  readonly refused?: string;
-  readonly nodes: readonly NodeText[];
-  readonly tenants: Readonly<Record<string, number>>;
+const recordSchema = object({
+  version: required(integer(fileVersion, fileVersion)),
+  registry: required(anyText),
+  // Absent in files of releases that kept every record that they had heard of.
+  admitted: defaulted(boolean, false),
+  self: optional(nodeSchema),
+  refused: optional(anyText),
+  nodes: required(list(nodeSchema, 0, 100_000)),
+  tenants: required(vnids),
+});
+
+const pathIn = (dataDir: string): string => join(dataDir, "nodes.json");
+
+/** What the agent with this data directory knows of the cluster; nothing where that cannot be read. */
+export function readKnownNodes(
+  dataDir: string,
+): Pick<CachedRegistry, "self"> & { readonly nodes: readonly ClusterNode[] } {
+  const read = readRecord(pathIn(dataDir), recordSchema);
+  return read.t === "ok" ? read.value : { nodes: [] };
 }
 
 /** Keeps what is known of the cluster in the data directory, so that a node can go on without its registry. */
@@ -77,7 +82,7 @@ export class RegistryCache implements AsyncDisposable {
    * @param registry tells it from others
    */
   constructor(dataDir: string, registry: string, logger: Logger) {
-    this.#path = join(dataDir, "nodes.json");
+    this.#path = pathIn(dataDir);
     this.#registry = registry;
     this.#logger = logger;
     this.#problem = new LogOnChange(logger, "error");
@@ -154,36 +159,26 @@ export class RegistryCache implements AsyncDisposable {
       ...(self === undefined ? {} : { self: textOfNode(self) }),
       ...(refused === undefined ? {} : { refused }),
       // One that another reader than this one let through must not cost the others.
-      nodes: [...nodes.values()].map(textOfNode).filter((node) => misfit(node, nodeTextShape) === undefined),
+      nodes: [...nodes.values()].map(textOfNode).filter((node) => validate(nodeSchema, node).t === "ok"),
       tenants: Object.fromEntries(tenants),
     });
-    if (text.length <= maxBytes) return text;
-    throw new Error(`they would take ${text.length} bytes, wanted at most ${maxBytes}`);
+    if (text.length <= maxRecordBytes) return text;
+    throw new Error(`they would take ${text.length} bytes, wanted at most ${maxRecordBytes}`);
   }
 
   #read(): CachedRegistry | undefined {
-    let value: unknown;
-    try {
-      value = parseJson(readSmallFile(this.#path, maxBytes));
-    } catch (caught) {
-      if (!(caught instanceof Error && "code" in caught && caught.code === "ENOENT"))
-        this.#say(ofNoUse, reasonOf(caught));
-      return undefined;
-    }
-    const fault = misfit(value, fileShape, "ignored");
-    if (fault !== undefined) {
-      this.#say(ofNoUse, `${fault} is not what it should be`);
-      return undefined;
-    }
-    const { registry, self, refused, nodes, admitted = false, tenants } = value as Content;
+    const read = readRecord(this.#path, recordSchema);
+    if (read.t === "wrong") this.#say(ofNoUse, read.is);
+    if (read.t !== "ok") return undefined;
+    const { registry, self, refused, nodes, admitted, tenants } = read.value;
     if (registry !== this.#registry) {
       this.#logger.info("what was known of the other nodes is of another registry", { registry });
       return undefined;
     }
     return {
-      ...(self === undefined ? {} : { self: nodeOfText(self) }),
+      ...(self === undefined ? {} : { self }),
       ...(refused === undefined ? {} : { refused }),
-      nodes: new Map(nodes.map((node) => [node.name, nodeOfText(node)])),
+      nodes: new Map(nodes.map((node) => [node.name, node])),
       admitted,
       tenants: new Map(Object.entries(tenants)),
     };

@@ -1,157 +1,164 @@
-import type { CniVersion } from "../../shared/cni/versions.ts";
-import type { LogLevel } from "../../shared/log.ts";
-import type { Cidr, Ip } from "../../shared/net/ip.ts";
-import type { ClusterNetwork } from "./cluster-network.ts";
-import type { SwitchKind, TrafficMode, TunnelOptions } from "./overlay-options.ts";
+import { networkNameRule, pluginTypeRule, wrongNetworkName, wrongPluginType } from "../../shared/cni/names.ts";
+import { supportedVersions } from "../../shared/cni/versions.ts";
+import { limits } from "../../shared/limits.ts";
+import { logLevels } from "../../shared/log.ts";
+import { parseIp } from "../../shared/net/ip.ts";
+import { paths } from "../../shared/os/paths.ts";
+import { isWindows } from "../../shared/os/platform.ts";
+import {
+  boolean,
+  defaulted,
+  type Infer,
+  integer,
+  list,
+  object,
+  oneOf,
+  opaque,
+  optional,
+  required,
+  section,
+  textThat,
+} from "../../shared/schema/mod.ts";
+import { type HnsConfig, hnsSchema } from "./hns-config.ts";
+import { type NodesConfig, nodesSchema } from "./nodes-config.ts";
+import { type OvsConfig, ovsSchema } from "./ovs-config.ts";
+import { deviceName, parseBlock, path, podSubnet } from "./values.ts";
 
-/** `agent.yaml`, checked and with its defaults; what each key means stands in `conf/agent.yaml`. */
-export interface AgentConfig {
-  readonly socket: string;
-  readonly dataDir: string;
-  readonly logLevel: LogLevel;
-  readonly cni: ConflistConfig;
-  /** How pods are wired: the folder of that name below `agent/datapath`. */
-  readonly dataPath: DataPathName;
-  readonly networks: readonly NetworkConfig[];
-  /** Always there where `dataPath` is `ovs`. */
-  readonly ovs?: OvsConfig;
-  /** Where the nodes of the cluster come from; absent: this node knows of no other. */
-  readonly nodes?: NodesConfig;
-  readonly callTimeoutMs: number;
-  readonly drainTimeoutMs: number;
-  readonly janitorIntervalMs: number;
-  readonly cooldownMs: number;
-  /** Of one call of HNS. */
-  readonly hnsTimeoutMs: number;
-}
-
-/** The CNI network configuration that the agent writes for the runtime, for the first network. */
-export interface ConflistConfig {
-  readonly confDir: string;
-  /** Empty: no file is written. */
-  readonly fileName: string;
-  /** What every runtime reads. */
-  readonly cniVersion: CniVersion;
-  /**
-   * What newer runtimes choose from (specification 1.1.0, `cniVersions`); empty: the key is left out; absent: from
-   * `cniVersion` on, what all plugins of the list know (`versionsOf`).
-   */
-  readonly cniVersions?: readonly CniVersion[];
-  /** Whether the list tells runtimes not to ask for GC (specification 1.1.0, `disableGC`): several of them share it. */
-  readonly disableGC: boolean;
-  /** Chained after ours, as they are; absent: the usual ones, as far as they are there (`chainOf`). */
-  readonly plugins?: readonly Readonly<Record<string, unknown>>[];
-}
+export type { HnsConfig } from "./hns-config.ts";
+export type { NodesConfig, RegistryConfig } from "./nodes-config.ts";
+export type { OvsConfig } from "./ovs-config.ts";
 
 export const dataPathNames = ["bridge", "ovs", "hns"] as const;
 export type DataPathName = (typeof dataPathNames)[number];
 
-export interface NetworkConfig {
-  readonly name: string;
-  /**
-   * One or two blocks, one per family; the first address of each is the gateway. Empty in a file that leaves them to the
-   * registry of `nodes`: they are there once the node has joined.
-   */
-  readonly subnets: readonly Cidr[];
-  readonly bridge: string;
-  /** Bytes. */
-  readonly mtu?: number;
-  readonly hairpin: boolean;
-  readonly masquerade: boolean;
-  /** Addresses and blocks that no pod gets. */
-  readonly exclude: readonly string[];
-  /** A pod gets its last addresses back while they are free. */
-  readonly sticky: boolean;
+const fileName = textThat(
+  'a file name ending in ".conflist", or "" for none',
+  (given) =>
+    given === "" ||
+    (given.length <= 255 && /^[A-Za-z0-9][A-Za-z0-9_.-]*\.conflist$/.test(given) && paths.isFileName(given)),
+);
+
+const chained = opaque(`a plugin's configuration whose "type" is ${pluginTypeRule}`, (value) => {
+  const type = "type" in value ? value.type : undefined;
+  if (typeof type !== "string") return `"$.type" is ${type === undefined ? "missing" : "no text"}`;
+  return wrongPluginType(type) === undefined ? undefined : `"$.type" is "${type}"`;
+});
+
+const cniSchema = object({
+  confDir: defaulted(path, paths.cniConfDir, "where the runtime looks for network configurations"),
+  fileName: defaulted(
+    fileName,
+    "10-pipette.conflist",
+    'the file that the agent writes there for the first network; `""`: none. Runtimes take the first by name',
+  ),
+  // The newest that containerd 1.6 and 1.7 take: they refuse results of 1.1.0. Newer runtimes choose from `cniVersions`.
+  cniVersion: defaulted(oneOf(supportedVersions), "1.0.0", "what every runtime reads"),
+  cniVersions: optional(
+    list(oneOf(supportedVersions), 0, supportedVersions.length),
+    "what newer runtimes choose from; `[]` leaves the key out",
+    "from `cniVersion` on, what all plugins of the list know",
+  ),
+  disableGC: defaulted(boolean, false, "tells runtimes not to ask for GC: for nodes where several share the network"),
+  plugins: optional(
+    list(chained, 0, 16),
+    "what runs after Pipette, as it shall stand in the file; `[]` runs none",
+    "`portmap` and `bandwidth`, each where its executable is; with `dataPath: hns` none",
+  ),
+});
+
+/** An address is a block of one. */
+const exclusion = textThat(
+  'an address or a block without host bits, such as "10.244.1.5" or "10.244.1.16/28"',
+  (given) => parseIp(given) !== undefined || parseBlock(given) !== undefined,
+);
+
+const networkSchema = object({
+  name: required(
+    textThat(networkNameRule, (given) => wrongNetworkName(given) === undefined),
+    "`name` of the network configuration",
+  ),
+  subnets: defaulted(
+    list(podSubnet, 1, 2),
+    [],
+    "one block, or one of each family; the first address of each is the gateway",
+    "of the first network, with `nodes`, what the registry gives this node; otherwise they are needed",
+  ),
+  bridge: required(deviceName, "the bridge: made when missing; on Windows the name of the node's virtual adapter"),
+  // RFC 791 asks 576 of every IPv4 host, RFC 8200 asks 1280 of every IPv6 link; 65535 is the kernel's most.
+  mtu: optional(
+    integer(576, limits.largestMtu),
+    "in bytes, of the bridge and of pods whose configuration names none",
+    "`1500`",
+  ),
+  hairpin: defaulted(boolean, false, "whether a pod reaches itself by way of a service address; of bridges only"),
+  masquerade: defaulted(
+    boolean,
+    true,
+    "hides pods' addresses behind the node's where they leave the network; of bridges only",
+  ),
+  exclude: defaulted(list(exclusion, 0, limits.excludeEntries), [], "addresses and blocks that no pod gets", "none"),
+  sticky: defaulted(boolean, false, "whether a pod gets its last addresses back in a new sandbox while they are free"),
+  hns: optional(hnsSchema, "for `dataPath: hns`, where it is needed", "none"),
+});
+
+const milliseconds = integer;
+
+/** Every key of `agent.yaml`. */
+export const agentSchema = object({
+  socket: defaulted(path, paths.agentSocket, "where the agent listens"),
+  dataDir: defaulted(path, paths.dataDir, "where the leases lie; the plugin's `dataDir` has to say the same"),
+  logLevel: defaulted(oneOf(logLevels), "info", "how much the agent logs"),
+  cni: section(cniSchema, "the network configuration that the agent writes for the runtime"),
+  dataPath: defaulted(
+    oneOf(dataPathNames),
+    isWindows ? "hns" : "bridge",
+    "how pods are wired",
+    "`bridge`; on Windows `hns`",
+  ),
+  networks: required(list(networkSchema, 1, 64), "the networks of this node"),
+  ovs: optional(ovsSchema, "for `dataPath: ovs`, or beside `hns`", "none; with `dataPath: ovs` all defaults"),
+  nodes: optional(nodesSchema, "this node among others", "it knows of no other"),
+  callTimeoutMs: defaulted(
+    milliseconds(100, limits.longestTimeoutMs),
+    limits.addTimeoutMs,
+    "how long a call may wait for an earlier call of the same container",
+  ),
+  drainTimeoutMs: defaulted(
+    milliseconds(0, limits.longestTimeoutMs),
+    10_000,
+    "how long SIGTERM waits for the calls in flight",
+  ),
+  janitorIntervalMs: defaulted(
+    milliseconds(100, 3_600_000),
+    10_000,
+    "how often the agent looks for what plugins could not finish",
+  ),
+  cooldownMs: defaulted(
+    milliseconds(0, limits.longestCooldownMs),
+    limits.cooldownMs,
+    "how long a released address stays out of use",
+  ),
+  hnsTimeoutMs: defaulted(
+    milliseconds(500, limits.longestTimeoutMs),
+    limits.hcnDeadlineMs,
+    "how long one call of HNS may take",
+  ),
+});
+
+export type WrittenConfig = Infer<typeof agentSchema>;
+export type WrittenNetwork = WrittenConfig["networks"][number];
+
+export interface NetworkConfig extends Omit<WrittenNetwork, "hns"> {
   /** Always there where `dataPath` is `hns`. */
   readonly hns?: HnsConfig;
 }
 
-/** This node among the others. */
-export interface NodesConfig {
-  readonly name: string;
-  /** Where the others reach it, one per family at most; empty: found by looking at its interfaces. */
-  readonly addresses: readonly Ip[];
-  /** Of the interface that holds these addresses; absent: found by looking. */
-  readonly mac?: string;
-  readonly registry: RegistryConfig;
-}
-
-/** One implementation of `NodeRegistry` each, in the folder of that name below `agent/cluster`. */
-export type RegistryConfig = StaticRegistryConfig | EtcdRegistryConfig | KubernetesRegistryConfig;
-
-/** A file that a person, or their tooling, writes. */
-export interface StaticRegistryConfig {
-  readonly type: "static";
-  readonly file: string;
-}
-
-export interface EtcdRegistryConfig {
-  readonly type: "etcd";
-  /** `http://HOST:PORT` or `https://HOST:PORT`, of one cluster, all of one scheme. */
-  readonly endpoints: readonly string[];
-  /** Before every key; begins with a slash and ends without one. */
-  readonly prefix: string;
-  /** Files (PEM). `cert` and `key` come together. */
-  readonly ca?: string;
-  readonly cert?: string;
-  readonly key?: string;
-  /** What the nodes' subnets are cut from, where the registry is new; filled in order. */
-  readonly networks: readonly ClusterNetwork[];
-}
-
-/** The API server's Nodes. Every key that is absent is what a pod finds about its own cluster. */
-export interface KubernetesRegistryConfig {
-  readonly type: "kubernetes";
-  /** `https://HOST:PORT` */
-  readonly server?: string;
-  /** Files. */
-  readonly token?: string;
-  readonly ca?: string;
-}
-
-/** What a network is for the Host Networking Service. */
-export interface HnsConfig {
-  /** Name of the HNS network. */
-  readonly network: string;
-  readonly type: "Transparent" | "L2Bridge" | "Overlay";
-  /** The node's own address, which tells the adapter that the network is made on. IPv4. */
-  readonly nodeAddress: Ip;
-  /** Name of that adapter where the address is not to tell it. */
-  readonly adapter?: string;
-  /** Of an overlay, always there with one. */
-  readonly vsid?: number;
-  /** Name of the NetNat for the pods' subnet; empty: none. */
-  readonly natName: string;
-  readonly ovsExtension: boolean;
-  /** Every endpoint gets the policy OutBoundNAT with these blocks excepted; absent: it gets none. */
-  readonly outboundNat?: { readonly exceptions: readonly string[] };
-  /** Further endpoint policies, passed on as they are. */
-  readonly policies: readonly Readonly<Record<string, unknown>>[];
-  readonly peers: readonly HnsPeer[];
-}
-
-/** Another node: where its pods are, and by way of whom. */
-export interface HnsPeer {
-  readonly podSubnet: Cidr;
-  readonly gateway: Ip;
-}
-
-/** Open vSwitch, as it carries the pods of many nodes. */
-export interface OvsConfig {
-  /** Address of the database, and of the bridge's own socket. */
-  readonly database: string;
-  readonly management: string;
-  readonly datapath: SwitchKind;
-  readonly mode: TrafficMode;
-  readonly tunnel: TunnelOptions;
-  /** Name of the port that is the pods' gateway. */
-  readonly gateway: string;
-  /** The node's own interface, where it is to be a port of the bridge. */
-  readonly uplink?: string;
-  /** Empty: those that the node registers with. */
-  readonly nodeAddresses: readonly Ip[];
-  readonly services: { readonly file?: string; readonly cidrs: readonly Cidr[] };
-  readonly multitenant: boolean;
-  /** Where pods go under their own address; absent: the registry's networks, else the subnets of the other nodes. */
-  readonly clusterSubnets?: readonly Cidr[];
+/** `agent.yaml`, checked and with its defaults. */
+export interface AgentConfig extends Omit<WrittenConfig, "networks" | "ovs" | "nodes"> {
+  /** Subnets are empty in a file that leaves them to the registry of `nodes`: they are there once the node has joined. */
+  readonly networks: readonly NetworkConfig[];
+  /** Always there where `dataPath` is `ovs`. */
+  readonly ovs?: OvsConfig;
+  /** Absent: this node knows of no other. */
+  readonly nodes?: NodesConfig;
 }

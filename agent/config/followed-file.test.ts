@@ -14,7 +14,7 @@ function follow(path: string) {
   const file = new FollowedFile<string>({
     path,
     what: "sentences",
-    mostBytes: 100,
+    maxBytes: 100,
     read: (text) =>
       text.endsWith(".") ? { t: "ok", value: text } : { t: "wrong", problems: [`${path}:1:1: "${text}" has no end`] },
     logger: createLogger("info", (line) => void log.push(line)),

@@ -4,19 +4,15 @@ import { pause } from "../../shared/async/abortable.ts";
 import { type Live, LiveValue } from "../../shared/async/live-value.ts";
 import type { Logger } from "../../shared/log.ts";
 import { reasonOf } from "../../shared/reason.ts";
+import type { ReadDocument } from "../../shared/schema/mod.ts";
 import { openToOthers } from "./own-files.ts";
-
-/** What a text says, or every fault of it as a sentence with its line. */
-export type ReadText<T> =
-  | { readonly t: "ok"; readonly value: T }
-  | { readonly t: "wrong"; readonly problems: readonly string[] };
 
 export interface FollowedFileOptions<T> {
   readonly path: string;
   /** What it holds, for the log: `services`. */
   readonly what: string;
-  readonly mostBytes: number;
-  read(text: string): ReadText<T>;
+  readonly maxBytes: number;
+  read(text: string): ReadDocument<T>;
   readonly logger: Logger;
   /** Hears after each look at a file that is wrong what is, and `undefined` when it has been taken. */
   told?(fault: string | undefined): void;
@@ -27,7 +23,7 @@ export interface FollowedFileOptions<T> {
 /** A look is one system call on a file that has not changed. */
 const defaultIntervalMs = 250;
 /** Of a text that is wrong from end to end, the first sentences say enough. */
-const problemsLogged = 10;
+const maxProblemsLogged = 10;
 
 /**
  * A file that others write and the agent follows. Looked at, not subscribed to: that also sees files that are replaced,
@@ -108,11 +104,11 @@ export class FollowedFile<T> implements Live<T>, AsyncDisposable {
   }
 
   /** No more than was seen: what came since shows at the next look. */
-  async #text({ size, ...found }: BigIntStats): Promise<string | ReadText<never>> {
-    const { path, mostBytes } = this.#options;
-    const wrong = (is: string): ReadText<never> => ({ t: "wrong", problems: [`"${path}" ${is}`] });
+  async #text({ size, ...found }: BigIntStats): Promise<string | ReadDocument<never>> {
+    const { path, maxBytes } = this.#options;
+    const wrong = (is: string): ReadDocument<never> => ({ t: "wrong", problems: [`"${path}" ${is}`] });
     if ((Number(found.mode) & constants.S_IFMT) !== constants.S_IFREG) return wrong("is no file, wanted a regular one");
-    if (size > mostBytes) return wrong(`has ${size} bytes, wanted ${mostBytes} at the most`);
+    if (size > maxBytes) return wrong(`has ${size} bytes, wanted ${maxBytes} at the most`);
     // Should a pipe have taken its place since, nobody waits for its writer.
     await using file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     const bytes = new Uint8Array(Number(size));
@@ -127,7 +123,7 @@ export class FollowedFile<T> implements Live<T>, AsyncDisposable {
 
   /** The same again is said once. */
   #say(problems: readonly string[]): void {
-    const text = problems.slice(0, problemsLogged).join("; ");
+    const text = problems.slice(0, maxProblemsLogged).join("; ");
     this.#options.told?.(text);
     if (text === this.#said) return;
     this.#said = text;

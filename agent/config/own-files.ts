@@ -28,7 +28,7 @@ export function openToOthers(path: string): string | undefined {
   if (isWindows || process.geteuid?.() !== 0) return undefined;
   try {
     let name = resolve(path);
-    for (let links = 0; links < mostLinks; links++) {
+    for (let links = 0; links < maxLinks; links++) {
       const stat = lstatSync(name);
       const is = openName(name, stat);
       if (is !== undefined || !stat.isSymbolicLink()) return is;
@@ -52,7 +52,7 @@ function openName(path: string, stat: Stats): string | undefined {
 }
 
 /** More than the kernel follows. */
-const mostLinks = 64;
+const maxLinks = 64;
 const sticky = 0o1000;
 
 /**
@@ -72,3 +72,24 @@ function keepsNames(directory: string, mode: number): boolean {
 
 const told = (path: string, is: string): string =>
   `"${path}" ${is}, wanted ${ownershipRule}: find out who has been there, then "chown root" and "chmod go-w" it`;
+
+/** A file that says who this node is, and that everybody on the node can read. */
+export interface OpenSecret {
+  readonly path: string;
+  /** `"/etc/pipette/etcd.key" can be read by everybody (mode 644)`. */
+  readonly what: string;
+}
+
+const readableByAll = 0o004;
+
+/** Of the files that the configuration names; agent.yaml itself holds no secrets. On Windows permissions say it. */
+export function openSecrets({ nodes }: AgentConfig): readonly OpenSecret[] {
+  if (isWindows || nodes === undefined) return [];
+  const { registry } = nodes;
+  const files = registry.type === "etcd" ? [registry.key] : registry.type === "kubernetes" ? [registry.token] : [];
+  return files.flatMap((path) => {
+    const mode = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })?.mode;
+    if (path === undefined || mode === undefined || (mode & readableByAll) === 0) return [];
+    return [{ path, what: `"${path}" can be read by everybody (mode ${(mode & 0o777).toString(8)})` }];
+  });
+}

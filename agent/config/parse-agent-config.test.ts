@@ -2,9 +2,9 @@ import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { describe, expect, test } from "vitest";
 import { parseCidr, parseIp } from "../../shared/net/ip.ts";
-import { agentShape } from "./agent-shape.ts";
+import { keysOf } from "../../shared/schema/mod.ts";
+import { agentSchema } from "./agent-config.ts";
 import { parseAgentConfig } from "./parse-agent-config.ts";
-import { keysOf } from "./yaml-shape.ts";
 
 const sample = readFileSync(new URL("../../conf/agent.yaml", import.meta.url), "utf8");
 const least = "networks:\n  - { name: pods, subnets: [10.1.0.0/24], bridge: br0 }\n";
@@ -50,7 +50,7 @@ describe("the sample file", () => {
   });
 
   test("has every key that the parser knows", () => {
-    const keys = keysOf(agentShape);
+    const keys = keysOf(agentSchema);
     expect(keys).toContain("networks.subnets");
     for (const key of keys) expect(sample).toMatch(new RegExp(`^[\\s#]*(- )?${key.split(".").at(-1)}:`, "m"));
   });

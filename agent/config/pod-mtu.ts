@@ -1,5 +1,5 @@
 import type { Cidr } from "../../shared/net/ip.ts";
-import type { TrafficMode, TunnelType } from "./overlay-options.ts";
+import type { TrafficMode, TunnelType } from "./ovs-config.ts";
 
 /** Bytes that a tunnel adds inside an IPv4 packet's Ethernet frame: outer IP, its own headers, the inner Ethernet header. */
 const overhead: Readonly<Record<TunnelType, number>> = { geneve: 50, vxlan: 50, gre: 42, stt: 76 };

@@ -1,10 +1,11 @@
 import { readFile } from "node:fs/promises";
+import { isDenial, isUnprivileged, whoMay } from "../../shared/os/rights.ts";
 import { printable } from "../../shared/printable.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import type { TerminalIo } from "../../shared/terminal/terminal-io.ts";
 import type { AgentConfig } from "./agent-config.ts";
 import { filesOf, openToOthers } from "./own-files.ts";
 import { parseAgentConfig } from "./parse-agent-config.ts";
-import { unreadFile } from "./unread-file.ts";
 
 /**
  * Reads the agent's configuration for a command; says what is wrong with it, line by line, where it answers nothing: also
@@ -35,3 +36,11 @@ export async function readText(file: string, io: TerminalIo): Promise<AgentConfi
 /** What lets others change what the agent goes by. */
 export const openFiles = (file: string, config: AgentConfig): readonly string[] =>
   filesOf(file, config).flatMap((path) => openToOthers(path) ?? []);
+
+/** The middle and the end of a message about an agent.yaml that could not be read. */
+export function unreadFile(caught: unknown): string {
+  if (isDenial(caught) && isUnprivileged()) return `this user may not read it (EACCES), wanted ${whoMay}`;
+  if (caught instanceof Error && "code" in caught && caught.code === "ENOENT")
+    return 'it is not there, wanted the agent\'s configuration: "pipette install" writes one, --config names another';
+  return `${reasonOf(caught)}, wanted a readable file`;
+}

@@ -1,10 +1,12 @@
 import { accessSync, constants } from "node:fs";
 import { dirname, join } from "node:path";
-import { atLeast, type CniVersion } from "../../shared/cni/versions.ts";
+import { atLeast, type CniVersion, supportedVersions } from "../../shared/cni/versions.ts";
 import { paths } from "../../shared/os/paths.ts";
 import { isWindows } from "../../shared/os/platform.ts";
+import { parseJson } from "../../shared/schema/json.ts";
+import { isObject } from "../../shared/schema/json-fields.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
-import { knownToAll } from "./plugin-versions.ts";
+import { runProgram } from "../platform/run-program.ts";
 
 type Plugin = Readonly<Record<string, unknown>>;
 
@@ -58,6 +60,35 @@ async function chained(
   const known = async (): Promise<readonly CniVersion[]> =>
     (await knownToAll(types, directory)).filter((version) => version !== least && atLeast(version, least));
   return { plugins, versions: cniVersions ?? [least, ...(await known())], lacking: [], directory };
+}
+
+/** An answer takes milliseconds; one that hangs is not to keep the node from its network for long. */
+const longestAnswerMs = 2_000;
+
+/**
+ * The versions of the specification that all of these plugins say they know, ours among them. The runtime goes by one of
+ * them for the whole list: where 1.1.0 is offered, a plugin that does not know it, such as Debian 12's portmap, fails
+ * at each STATUS, and containerd 2 has a node that never gets ready.
+ * @param directory where their executables are; one that is not there, or says nothing, knows none
+ */
+async function knownToAll(types: readonly string[], directory: string): Promise<readonly CniVersion[]> {
+  const known = await Promise.all(types.map((type) => versionsKnownTo(join(directory, type))));
+  return supportedVersions.filter((version) => known.every((versions) => versions.has(version)));
+}
+
+async function versionsKnownTo(executable: string): Promise<ReadonlySet<unknown>> {
+  const { stdout } = await runProgram(executable, [], {
+    deadlineMs: longestAnswerMs,
+    input: JSON.stringify({ cniVersion: "1.0.0" }),
+    env: { CNI_COMMAND: "VERSION" },
+  });
+  try {
+    const answer = parseJson(stdout);
+    const versions = isObject(answer) ? answer["supportedVersions"] : undefined;
+    return new Set(Array.isArray(versions) ? versions : []);
+  } catch {
+    return new Set(); // It could not be started, or what it says is no JSON.
+  }
 }
 
 /** Those of the usual ones that have these types. */

@@ -1,6 +1,7 @@
 import { maxStdinBytes } from "../../shared/cni/dispatch.ts";
 import { type CniVersion, supportedVersions } from "../../shared/cni/versions.ts";
 import { readSmallFile } from "../../shared/os/plain-file.ts";
+import { parseJson } from "../../shared/schema/json.ts";
 import { isObject } from "../../shared/schema/json-fields.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import { whereIs } from "./chained-plugins.ts";
@@ -23,7 +24,7 @@ export function versionsIn(conflist: string): readonly CniVersion[] {
 
 function keyOf(conflist: string, key: string): unknown {
   try {
-    const list: unknown = JSON.parse(conflist);
+    const list = parseJson(conflist);
     return isObject(list) ? list[key] : undefined;
   } catch {
     return undefined;

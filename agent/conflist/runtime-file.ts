@@ -2,8 +2,7 @@ import type { Logger } from "../../shared/log.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import { writeAtomically } from "../platform/atomic-file.ts";
 import { chainOf, lackOf } from "./chained-plugins.ts";
-import { conflistPath, conflistText } from "./conflist.ts";
-import { foreignBefore } from "./foreign-files.ts";
+import { conflistPath, conflistText, foreignBefore } from "./conflist.ts";
 import { readIfThere } from "./listed-plugins.ts";
 
 /** The runtime's file, by which it knows our network: written when the node is ready, looked at when a person asks. */

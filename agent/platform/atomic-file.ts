@@ -5,9 +5,7 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import { readSmallFile } from "../../shared/os/plain-file.ts";
 import { isWindows } from "../../shared/os/platform.ts";
 import { reasonOf } from "../../shared/reason.ts";
-
-/** What is written here is at most what is known of ten thousand nodes; what is longer is another text. */
-const maxBytes = 16 * 1024 * 1024;
+import { maxRecordBytes } from "../../shared/schema/record-file.ts";
 
 /** CIS Kubernetes Benchmark 1.1.9; every runtime that reads it is root. */
 const fileMode = 0o600;
@@ -22,6 +20,11 @@ export function writeAtomically(path: string, text: string): boolean {
   if (readIfThere(path) === text) return false;
   write(path, text, renameSync);
   return true;
+}
+
+/** As `writeAtomically` for what a power cut may take, as it takes what the file is about. @throws {CniError} code 5 */
+export function writeUnsynced(path: string, text: string): void {
+  write(path, text, renameSync, false);
 }
 
 /**
@@ -41,7 +44,7 @@ export function writeOnce(path: string, text: string): string {
     }
     unlinkSync(temporary);
   });
-  return readSmallFile(path, maxBytes);
+  return readSmallFile(path, maxRecordBytes);
 }
 
 /**
@@ -70,8 +73,8 @@ export async function writeAtomicallySlowly(path: string, text: string, isWanted
   }
 }
 
-/** Writes beside `path`, durably, and has `place` put it there in one step. */
-function write(path: string, text: string, place: (temporary: string, path: string) => void): void {
+/** Writes beside `path` and has `place` put it there in one step. */
+function write(path: string, text: string, place: (temporary: string, path: string) => void, isDurable = true): void {
   const directory = dirname(path);
   // Not a name that a runtime would load: they take .conf, .conflist and .json.
   const temporary = `${path}.${process.pid}.tmp`;
@@ -80,13 +83,13 @@ function write(path: string, text: string, place: (temporary: string, path: stri
     const fd = openNew(temporary);
     try {
       writeFileSync(fd, text);
-      fsyncSync(fd);
+      if (isDurable) fsyncSync(fd);
     } finally {
       closeSync(fd);
     }
     place(temporary, path);
     // Windows opens no directory as a file; NTFS keeps names in its own log.
-    if (!isWindows) syncDirectory(directory);
+    if (isDurable && !isWindows) syncDirectory(directory);
   } catch (cause) {
     unlinkIfThere(temporary);
     throw cannotWrite(path, cause);
@@ -118,7 +121,7 @@ function syncDirectory(directory: string): void {
 
 function readIfThere(path: string): string | undefined {
   try {
-    return readSmallFile(path, maxBytes);
+    return readSmallFile(path, maxRecordBytes);
   } catch {
     return undefined;
   }

@@ -1,5 +1,5 @@
 /** Brackets within brackets, in JSON from outside: a configuration has about ten. */
-const maxDepth = 256;
+export const maxDepth = 256;
 
 /** A text of this length is harmless however deep it is nested: what walks it ends within a millisecond. */
 const shortChars = 16 * 1024;

@@ -3,7 +3,7 @@ import { KubernetesRegistry } from "../../agent/cluster/kubernetes/kubernetes-re
 import { ScriptedApiServer } from "../../agent/cluster/kubernetes/scripted-api-server.ts";
 import { agentCommand } from "../../agent/commands/agent/agent-command.ts";
 import { installCommand, uninstallCommand } from "../../agent/commands/install/mod.ts";
-import { nodeVariables } from "../../agent/config/node-variables.ts";
+import { nodeVariables } from "../../agent/config/nodes-config.ts";
 import { parseAgentConfig } from "../../agent/config/parse-agent-config.ts";
 import { ApiClient, serviceAccountAccess } from "../../shared/kubernetes/mod.ts";
 import { createLogger } from "../../shared/log.ts";

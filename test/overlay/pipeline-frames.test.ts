@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { TunnelType } from "../../agent/config/overlay-options.ts";
+import type { TunnelType } from "../../agent/config/ovs-config.ts";
 import type { PipelineContext } from "../../agent/datapath/ovs/pipeline/context.ts";
 import { behind, Extension } from "../support/frames/extension-headers.ts";
 import { fragments, isLaterFragment, longDatagram } from "../support/frames/fragments.ts";

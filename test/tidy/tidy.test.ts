@@ -71,6 +71,7 @@ const recovery = [
 /** What lives long or talks to people: nothing on the way of a plugin imports it, as a test of its own sees to. */
 const services = [
   ...["shared/server/", "shared/channel/", "shared/kubernetes/", "shared/terminal/"],
+  ...["read-document", "record-file", "mod"].map((name) => `shared/schema/${name}.ts`),
   ...["ipam/service/", "ipam/cli/", "cli.ts"],
 ];
 

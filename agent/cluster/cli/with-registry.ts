@@ -6,8 +6,8 @@ import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { printable } from "../../../shared/terminal/printable.ts";
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
 import type { AgentConfig, NodesConfig } from "../../config/agent-config.ts";
-import { nodeNameRule, wrongNodeName } from "../../config/node-name.ts";
 import { readConfig } from "../../config/read-config.ts";
+import { isNodeName, nodeNameRule } from "../../config/values.ts";
 import type { Answer } from "../ask-agent.ts";
 import type { NodeRegistry, TenantRegistry } from "../node-registry.ts";
 import { openRegistry } from "../open-registry.ts";
@@ -104,6 +104,6 @@ export function fail(
 
 /** @returns an exit status where the name will not do */
 export function refuseName(io: TerminalIo, action: string, name: string): number | undefined {
-  if (wrongNodeName(name) === undefined) return undefined;
+  if (isNodeName(name)) return undefined;
   return fail(io, action, `the node's name is "${name}"`, nodeNameRule, exitStatus.wrongArguments);
 }

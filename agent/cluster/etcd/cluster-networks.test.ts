@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { formatCidr, parseCidr } from "../../../shared/net/ip.ts";
 import { random } from "../../../test/support/random.ts";
-import type { ClusterNetwork } from "../../config/cluster-network.ts";
+import type { ClusterNetwork } from "../../config/nodes-config.ts";
 import { familiesOf, freeNumber, SubnetPool } from "./cluster-networks.ts";
 
 const network = (cidr: string, hostBits: number): ClusterNetwork => ({ cidr: parseCidr(cidr)!, hostBits });

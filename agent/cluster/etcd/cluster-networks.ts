@@ -1,6 +1,6 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { bitsOf, type Cidr, contains, firstOf, formatCidr, ipOf } from "../../../shared/net/ip.ts";
-import type { ClusterNetwork } from "../../config/cluster-network.ts";
+import type { ClusterNetwork } from "../../config/nodes-config.ts";
 import { etcdLimits } from "../../protocols/etcd/mod.ts";
 
 /** A cluster network, cut into the subnets of nodes, which have an order. */

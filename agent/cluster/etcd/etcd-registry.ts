@@ -2,7 +2,7 @@ import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { type Cidr, parseCidr } from "../../../shared/net/ip.ts";
 import { reasonOf } from "../../../shared/reason.ts";
-import type { ClusterNetwork } from "../../config/cluster-network.ts";
+import type { ClusterNetwork } from "../../config/nodes-config.ts";
 import { EtcdClient, EtcdError, parseEndpoints, put, retried, unchanged } from "../../protocols/etcd/mod.ts";
 import type {
   ClusterNode,

@@ -1,6 +1,6 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { type Cidr, formatCidr, formatIp } from "../../../shared/net/ip.ts";
-import type { ClusterNetwork } from "../../config/cluster-network.ts";
+import type { ClusterNetwork } from "../../config/nodes-config.ts";
 import {
   absent,
   type EtcdClient,

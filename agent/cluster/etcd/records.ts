@@ -3,8 +3,8 @@ import { type Cidr, firstOf, formatCidr, formatIp, type Ip, parseCidr } from "..
 import { interfaceMac, macRule } from "../../../shared/net/mac.ts";
 import { isNodeAddress, nodeAddressRule, parseNodeAddress } from "../../../shared/net/node-address.ts";
 import { Fields } from "../../../shared/schema/json-fields.ts";
-import type { ClusterNetwork } from "../../config/cluster-network.ts";
-import { nodeNameRule, wrongNodeName } from "../../config/node-name.ts";
+import type { ClusterNetwork } from "../../config/nodes-config.ts";
+import { isNodeName, nodeNameRule } from "../../config/values.ts";
 import { etcdLimits } from "../../protocols/etcd/mod.ts";
 import type { ClusterNode, Registration } from "../node-registry.ts";
 
@@ -53,8 +53,7 @@ export function requireRegistration({ name, uid, addresses, mac }: Registration)
       `Cannot take node ${JSON.stringify(name.slice(0, 260))}: its ${what} is ${is}, wanted ${wanted}`,
     );
   };
-  const wrong = wrongNodeName(name);
-  if (wrong !== undefined) refuse("name", wrong, nodeNameRule);
+  if (!isNodeName(name)) refuse("name", "no name of a node", nodeNameRule);
   if (!uidText.test(uid)) refuse("uid", JSON.stringify(uid.slice(0, 130)), "1 to 128 visible characters");
   if (addresses.length === 0 || repeatsFamily(addresses))
     refuse("list of addresses", `"${addresses.slice(0, 8).map(formatIp).join(", ")}"`, "one per family");

@@ -11,8 +11,7 @@ import { type Cidr, type Family, type Ip, parseCidr } from "../../../shared/net/
 import { interfaceMac } from "../../../shared/net/mac.ts";
 import { parseNodeAddress } from "../../../shared/net/node-address.ts";
 import { isObject } from "../../../shared/schema/json-fields.ts";
-import { wrongNodeName } from "../../config/node-name.ts";
-import { isPodSubnet } from "../../config/value-shapes.ts";
+import { isNodeName, isPodSubnet } from "../../config/values.ts";
 import type { ClusterNode, ListedNode, NodeState } from "../node-registry.ts";
 import { sameNode } from "../node-text.ts";
 
@@ -68,7 +67,7 @@ export const macAnnotation = "node.pipette.io/mac-address";
 export function nodeOf(object: unknown): ListedNode | undefined {
   const metadata = mapIn(object, "metadata");
   const name = metadata["name"];
-  if (typeof name !== "string" || wrongNodeName(name) !== undefined) return undefined;
+  if (typeof name !== "string" || !isNodeName(name)) return undefined;
   const [spec, status] = [mapIn(object, "spec"), mapIn(object, "status")];
   const annotation = mapIn(metadata, "annotations")[macAnnotation];
   const mac = typeof annotation === "string" ? interfaceMac(annotation) : undefined;

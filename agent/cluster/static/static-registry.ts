@@ -101,7 +101,7 @@ export class StaticRegistry implements NodeRegistry {
     return new FollowedFile({
       path: file,
       what: "nodes",
-      mostBytes: maxNodeFileBytes,
+      maxBytes: maxNodeFileBytes,
       read: (text) => readNodeFile(text, file),
       logger,
       told: (fault) => (fault === undefined ? this.health.works(reading) : this.health.failed(reading, fault)),

@@ -1,7 +1,6 @@
 import type { AgentConfig } from "../../config/agent-config.ts";
 import { isBesideOurs, usualOf, whereIs } from "../../conflist/chained-plugins.ts";
-import { conflistPath, conflistText } from "../../conflist/conflist.ts";
-import { foreignBefore } from "../../conflist/foreign-files.ts";
+import { conflistPath, conflistText, foreignBefore } from "../../conflist/conflist.ts";
 import { chainedIn, readIfThere, versionsIn } from "../../conflist/listed-plugins.ts";
 import type { Finding } from "./finding.ts";
 

@@ -3,7 +3,7 @@ import { basename, join } from "node:path";
 import { logLockMs } from "../../../shared/os/log-file.ts";
 import { isWindows } from "../../../shared/os/platform.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
-import { type OpenSecret, openSecrets } from "../../config/secret-files.ts";
+import { type OpenSecret, openSecrets } from "../../config/own-files.ts";
 import { conflistPath } from "../../conflist/conflist.ts";
 import { leftBehind } from "../../conflist/left-behind.ts";
 import type { Finding } from "./finding.ts";

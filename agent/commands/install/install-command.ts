@@ -3,7 +3,7 @@ import { networkNameRule, wrongNetworkName } from "../../../shared/cni/names.ts"
 import { paths } from "../../../shared/os/paths.ts";
 import { isWindows } from "../../../shared/os/platform.ts";
 import { type CommandLine, defineCommand } from "../../../shared/terminal/command.ts";
-import { foreignBefore } from "../../conflist/foreign-files.ts";
+import { foreignBefore } from "../../conflist/conflist.ts";
 import { planLink } from "./command-link.ts";
 import { addressWarnings, type ConfigValues, planConfig } from "./config-file.ts";
 import { executablesIn, planExecutables } from "./executables.ts";

@@ -1,4 +1,5 @@
 import { lstat, readFile } from "node:fs/promises";
+import { parseJson } from "../../../shared/schema/json.ts";
 import { isObject } from "../../../shared/schema/json-fields.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import { chainOf, lackOf } from "../../conflist/chained-plugins.ts";
@@ -47,7 +48,7 @@ export async function planUnconfigure(path: string): Promise<{ readonly steps: S
 
 async function isOurs(path: string): Promise<boolean> {
   try {
-    const list: unknown = JSON.parse(await readFile(path, "utf8"));
+    const list = parseJson(await readFile(path, "utf8"));
     const plugins = isObject(list) ? list["plugins"] : undefined;
     const first: unknown = Array.isArray(plugins) ? plugins[0] : list;
     return isObject(first) && first["type"] === "pipette";

@@ -1,13 +1,10 @@
-import { open, readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { readFile } from "node:fs/promises";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { formatIp, type Ip, parseIp } from "../../../shared/net/ip.ts";
-import { isObject } from "../../../shared/schema/json-fields.ts";
-import { type NodeText, nodeOfText, nodeTextShape } from "../../cluster/node-text.ts";
+import { readKnownNodes } from "../../cluster/registry-cache.ts";
 import type { OvsConfig } from "../../config/agent-config.ts";
 import { parseAgentConfig } from "../../config/parse-agent-config.ts";
-import { unreadFile } from "../../config/unread-file.ts";
-import { misfit } from "../../config/yaml-shape.ts";
+import { unreadFile } from "../../config/read-config.ts";
 
 /** What of the agent's configuration says where its switch is. */
 export interface TraceConfig {
@@ -46,12 +43,9 @@ export interface KnownNodes {
   nameOf(address: string): string | undefined;
 }
 
-/** More is not written there. */
-const maxBytes = 16 * 1024 * 1024;
-
 /** From the agent's own file, which need not be there: names only make a trace easier to read. */
-export async function readKnownNodes(dataDir: string): Promise<KnownNodes> {
-  const { self, nodes } = await readContent(join(dataDir, "nodes.json"));
+export function knownNodesIn(dataDir: string): KnownNodes {
+  const { self, nodes } = readKnownNodes(dataDir);
   const names = new Map(nodes.flatMap(({ name, addresses }) => addresses.map((ip) => [formatIp(ip), name] as const)));
   return {
     own: self?.addresses ?? [],
@@ -60,28 +54,4 @@ export async function readKnownNodes(dataDir: string): Promise<KnownNodes> {
       return ip === undefined ? undefined : names.get(formatIp(ip));
     },
   };
-}
-
-async function readContent(path: string) {
-  const content = await readJson(path);
-  const { self, nodes } = isObject(content) ? content : { self: undefined, nodes: undefined };
-  return {
-    self: nodeOf(self),
-    nodes: Array.isArray(nodes) ? nodes.map(nodeOf).filter((node) => node !== undefined) : [],
-  };
-}
-
-const nodeOf = (value: unknown) =>
-  value === undefined || misfit(value, nodeTextShape, "ignored") !== undefined
-    ? undefined
-    : nodeOfText(value as NodeText);
-
-async function readJson(path: string): Promise<unknown> {
-  try {
-    await using file = await open(path, "r");
-    const { size } = await file.stat();
-    return size > maxBytes ? undefined : JSON.parse(await file.readFile("utf8"));
-  } catch {
-    return undefined;
-  }
 }

@@ -7,7 +7,7 @@ import { formatJson, printable, printableLines } from "../../../shared/terminal/
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
 import { parseAddress } from "../../protocols/ovsdb/mod.ts";
 import { controlPlaces, openControl } from "../../protocols/switch-control/mod.ts";
-import { type KnownNodes, readConfig, readKnownNodes } from "./agent-files.ts";
+import { type KnownNodes, knownNodesIn, readConfig } from "./agent-files.ts";
 import type { Protocol } from "./packet.ts";
 import { type End, type Journey, packetOf } from "./packet.ts";
 import { type Report, reportObject, reportText } from "./report.ts";
@@ -103,7 +103,7 @@ it would meet in each, what that decides, and where it ends. No packet is sent. 
       });
     }
     const portName = (ofport: number): string => ports.find((port) => port.ofport === ofport)?.name ?? String(ofport);
-    const known = await readKnownNodes(config.dataDir);
+    const known = knownNodesIn(config.dataDir);
     const verdict = withName(verdictOf(passes, packet, ports), known);
     const next = nextCommand(verdict, passes, journey, [...config.ovs.nodeAddresses, ...known.own]);
     const report: Report = {

@@ -1,33 +1,46 @@
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Owner } from "../../../shared/cni/types.ts";
-import { parseJson } from "../../../shared/schema/json.ts";
-import { isObject } from "../../../shared/schema/json-fields.ts";
+import {
+  anyText,
+  boolean,
+  defaulted,
+  type Infer,
+  integer,
+  object,
+  opaque,
+  optional,
+  readRecord,
+  required,
+} from "../../../shared/schema/mod.ts";
+import { writeUnsynced } from "../../platform/atomic-file.ts";
 import type { HcnDocument } from "../../protocols/hcn/mod.ts";
 import { digest, ownerParts } from "../owner-names.ts";
 
-/** What it takes to make an endpoint again that HNS has lost. */
-export interface MadeEndpoint {
-  /** Of its sandbox. */
-  readonly namespace: string;
-  /** What HNS was given, with the hardware address that it chose. */
-  readonly document: HcnDocument;
-}
+const recordSchema = object({
+  owner: required(object({ network: required(anyText), sandboxId: required(anyText), ifname: required(anyText) })),
+  ownLease: defaulted(boolean, false, "the address is a lease of our own allocator"),
+  unsure: optional(boolean, "a creation was given up: HNS may carry it out at any time"),
+  goneSinceMs: optional(
+    integer(0, Number.MAX_SAFE_INTEGER),
+    "since when the owner of an unsure one is gone, in milliseconds since 1970",
+  ),
+  made: optional(
+    object({
+      namespace: required(anyText, "of its sandbox"),
+      document: required(
+        opaque<HcnDocument>("a document of HNS", () => undefined),
+        "what HNS was given, with the hardware address that it chose",
+      ),
+    }),
+    "what it takes to make it again where HNS has lost it: once it stands in its sandbox's namespace",
+  ),
+});
 
-/**
- * Whose an endpoint is. HNS keeps nothing about it that could say so but a short name.
- */
-export interface EndpointRecord {
-  readonly owner: Owner;
-  /** `true` where the address is a lease of our own allocator. */
-  readonly ownLease: boolean;
-  /** A creation was given up: HNS may carry it out at any time. */
-  readonly unsure?: true;
-  /** Since when the owner of an unsure one is gone, in milliseconds since 1970. */
-  readonly goneSinceMs?: number;
-  /** Once it stands in its sandbox's namespace. */
-  readonly made?: MadeEndpoint;
-}
+/** Whose an endpoint is. HNS keeps nothing about it that could say so but a short name. */
+export type EndpointRecord = Infer<typeof recordSchema>;
+
+export type MadeEndpoint = NonNullable<EndpointRecord["made"]>;
 
 const suffix = ".json";
 
@@ -52,8 +65,10 @@ export class EndpointRecords {
     mkdirSync(directory, { recursive: true });
     const records = new Map<string, EndpointRecord>();
     for (const file of readdirSync(directory)) {
-      const record = file.endsWith(suffix) ? parse(readFileSync(join(directory, file), "utf8")) : undefined;
-      if (record !== undefined) records.set(file.slice(0, -suffix.length), record);
+      if (!file.endsWith(suffix)) continue;
+      // A crash may have left half a file, or somebody else one of theirs.
+      const read = readRecord(join(directory, file), recordSchema, { wrongOptional: "ignored" });
+      if (read.t === "ok") records.set(file.slice(0, -suffix.length), read.value);
     }
     return new EndpointRecords(directory, records);
   }
@@ -69,10 +84,7 @@ export class EndpointRecords {
   put(id: string, record: EndpointRecord): void {
     const text = JSON.stringify(record);
     if (JSON.stringify(this.#records.get(id)) === text) return;
-    const file = this.#fileOf(id);
-    const temporary = `${file}.${process.pid}.tmp`;
-    writeFileSync(temporary, text, { mode: 0o600 });
-    renameSync(temporary, file);
+    writeUnsynced(this.#fileOf(id), text);
     this.#records.set(id, record);
   }
 
@@ -84,31 +96,6 @@ export class EndpointRecords {
   #fileOf(id: string): string {
     return join(this.#directory, `${id}${suffix}`);
   }
-}
-
-/** `undefined` where a crash left half a file, or somebody else one of theirs. */
-function parse(text: string): EndpointRecord | undefined {
-  try {
-    const value: unknown = parseJson(text);
-    if (!isObject(value) || !isObject(value["owner"])) return undefined;
-    const { network, sandboxId, ifname } = value["owner"];
-    if (typeof network !== "string" || typeof sandboxId !== "string" || typeof ifname !== "string") return undefined;
-    const since = value["goneSinceMs"];
-    return {
-      owner: { network, sandboxId, ifname },
-      ownLease: value["ownLease"] === true,
-      ...(value["unsure"] === true ? { unsure: true } : {}),
-      ...(typeof since === "number" ? { goneSinceMs: since } : {}),
-      ...madeIn(value["made"]),
-    };
-  } catch {
-    return undefined;
-  }
-}
-
-function madeIn(value: unknown): Pick<EndpointRecord, "made"> {
-  if (!isObject(value) || typeof value["namespace"] !== "string" || !isObject(value["document"])) return {};
-  return { made: { namespace: value["namespace"], document: value["document"] } };
 }
 
 /**

@@ -6,7 +6,7 @@ import type { Logger } from "../../../shared/log.ts";
 import { bitsOf, type Cidr, type Ip, parseCidr, sameIp } from "../../../shared/net/ip.ts";
 import { clusterNetworks } from "../../cluster/cluster.ts";
 import type { ClusterNode, TenantRegistry } from "../../cluster/node-registry.ts";
-import type { SwitchKind, TrafficMode, TunnelOptions } from "../../config/overlay-options.ts";
+import type { SwitchKind, TrafficMode, TunnelOptions } from "../../config/ovs-config.ts";
 import type { DataPathNeeds } from "../datapath.ts";
 import type { HostNetwork } from "./overlay-node.ts";
 import type { ServiceSource } from "./services/service.ts";

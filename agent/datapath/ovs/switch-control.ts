@@ -1,6 +1,6 @@
 import { ReconcileLoop } from "../../../shared/async/reconcile-loop.ts";
 import type { Logger } from "../../../shared/log.ts";
-import type { SwitchKind } from "../../config/overlay-options.ts";
+import type { SwitchKind } from "../../config/ovs-config.ts";
 import { parseAddress } from "../../protocols/ovsdb/mod.ts";
 import { controlPlaces, openControl } from "../../protocols/switch-control/mod.ts";
 import { nearlyFull } from "../linux/conntrack-usage.ts";

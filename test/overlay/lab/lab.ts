@@ -1,4 +1,4 @@
-import type { TrafficMode } from "../../../agent/config/overlay-options.ts";
+import type { TrafficMode } from "../../../agent/config/ovs-config.ts";
 import { executables } from "../../conformance/plugin.ts";
 import { EtcdCluster, type MemberPlace } from "../../registry/etcd-cluster.ts";
 import { eventually } from "../../support/agent-process.ts";

@@ -1,45 +1,75 @@
-import { readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
+import { readdirSync, rmdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { CniCode, CniError } from "../../../../shared/errors.ts";
-import { Fields, isObject } from "../../../../shared/schema/json-fields.ts";
+import {
+  anyText,
+  boolean,
+  defaulted,
+  type Infer,
+  integer,
+  list,
+  object,
+  opaque,
+  optional,
+  readRecord,
+  required,
+} from "../../../../shared/schema/mod.ts";
 import { writeAtomically } from "../../../platform/atomic-file.ts";
 import { sameName } from "./tables.ts";
 
 /** What a step wants there, as it stands on record: enough to find it again and to take it away. */
 export type Thing = Readonly<Record<string, string>>;
 
-export interface Entry {
-  readonly step: string;
-  readonly thing: Thing;
-  /** What stood in its place before; absent where nothing did. */
-  readonly before?: string;
-}
-
-/** The node's adapter as it was before the HNS network took it. */
-export interface SavedAdapter {
-  readonly name: string;
-  readonly index: number;
-  readonly mac: string;
-  /** `192.168.1.5/24` */
-  readonly address: string;
-  /** The address came from a DHCP server. */
-  readonly dhcp: boolean;
-  /** Empty: none. */
-  readonly gateway: string;
-  readonly dnsServers: readonly string[];
-  /** Through that gateway, but for the default route. */
-  readonly routes: readonly { readonly destination: string; readonly nextHop: string; readonly metric: number }[];
-}
-
-interface Content {
-  /** Name of the HNS network. */
-  readonly network: string;
-  /** Of a network that we made, or were about to. */
-  readonly adapter?: SavedAdapter;
-  readonly entries: readonly Entry[];
-}
+const thing = opaque<Thing>("an object of texts", (value) =>
+  Object.values(value).every((entry) => typeof entry === "string") ? undefined : '"$" has other values',
+);
 
 const fileVersion = 1;
+/** More than a node has routes to its pods, or an adapter has neighbours. */
+const maxEntries = 100_000;
+const uint32 = integer(0, 0xffff_ffff);
+
+/** The node's adapter as it was before the HNS network took it. */
+const savedAdapterSchema = object({
+  name: required(anyText),
+  index: required(uint32),
+  mac: required(anyText),
+  address: required(anyText, "`192.168.1.5/24`"),
+  dhcp: required(boolean, "the address came from a DHCP server"),
+  gateway: required(anyText, "empty: none"),
+  dnsServers: required(list(anyText, 0, maxEntries)),
+  routes: defaulted(
+    list(
+      object({ destination: required(anyText), nextHop: required(anyText), metric: required(uint32) }),
+      0,
+      maxEntries,
+    ),
+    [],
+    "through that gateway, but for the default route",
+  ),
+});
+
+export type SavedAdapter = Infer<typeof savedAdapterSchema>;
+
+const recordSchema = object({
+  version: required(integer(fileVersion, fileVersion)),
+  network: required(anyText, "name of the HNS network"),
+  adapter: optional(savedAdapterSchema, "of a network that we made, or were about to"),
+  entries: required(
+    list(
+      object({
+        step: required(anyText),
+        thing: required(thing),
+        before: optional(anyText, "what stood in its place before", "nothing did"),
+      }),
+      0,
+      maxEntries,
+    ),
+  ),
+});
+
+type Content = Omit<Infer<typeof recordSchema>, "version">;
+export type Entry = Content["entries"][number];
 
 const keyOf = (step: string, thing: Thing): string => JSON.stringify([step, thing]);
 
@@ -158,54 +188,11 @@ function filesOf(directory: string): readonly string[] {
 }
 
 function readContent(path: string): Content | undefined {
-  let text: string;
-  try {
-    text = readFileSync(path, "utf8");
-  } catch (caught) {
-    if (isAbsent(caught)) return undefined;
-    throw caught;
-  }
-  const fields = Fields.parse(text, `record "${path}"`, CniCode.io);
-  fields.integer("version", fileVersion, fileVersion) ?? missing(fields, "version");
-  const adapter = fields.object("adapter");
-  return {
-    network: stringOf(fields, "network"),
-    ...(adapter === undefined ? {} : { adapter: readAdapter(adapter) }),
-    entries: (fields.objects("entries") ?? missing(fields, "entries")).map(readEntry),
-  };
+  const read = readRecord(path, recordSchema);
+  if (read.t === "absent") return undefined;
+  if (read.t === "wrong") throw new CniError(read.code, `Cannot read the record "${path}": ${read.is}`);
+  const { version: _, ...content } = read.value;
+  return content;
 }
 
 const isAbsent = (caught: unknown): boolean => (caught as { code?: unknown }).code === "ENOENT";
-
-function readEntry(fields: Fields): Entry {
-  const before = fields.string("before");
-  const thing = fields.object("thing")?.raw ?? missing(fields, "thing");
-  if (!isThing(thing)) throw fields.wrong("thing", thing, "an object of texts");
-  return { step: stringOf(fields, "step"), thing, ...(before === undefined ? {} : { before }) };
-}
-
-const isThing = (value: unknown): value is Thing =>
-  isObject(value) && Object.values(value).every((entry) => typeof entry === "string");
-
-function readAdapter(fields: Fields): SavedAdapter {
-  return {
-    name: stringOf(fields, "name"),
-    index: fields.integer("index", 0, 0xffff_ffff) ?? missing(fields, "index"),
-    mac: stringOf(fields, "mac"),
-    address: stringOf(fields, "address"),
-    dhcp: fields.boolean("dhcp") ?? missing(fields, "dhcp"),
-    gateway: stringOf(fields, "gateway"),
-    dnsServers: fields.strings("dnsServers") ?? missing(fields, "dnsServers"),
-    routes: (fields.objects("routes") ?? []).map((route) => ({
-      destination: stringOf(route, "destination"),
-      nextHop: stringOf(route, "nextHop"),
-      metric: route.integer("metric", 0, 0xffff_ffff) ?? missing(route, "metric"),
-    })),
-  };
-}
-
-const stringOf = (fields: Fields, key: string): string => fields.string(key) ?? missing(fields, key);
-
-function missing(fields: Fields, key: string): never {
-  throw fields.wrong(key, undefined, "one, or no file at all");
-}

@@ -1,7 +1,7 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { formatIp, type Ip } from "../../../../shared/net/ip.ts";
 import { reasonOf } from "../../../../shared/reason.ts";
-import type { SwitchKind, TunnelOptions } from "../../../config/overlay-options.ts";
+import type { SwitchKind, TunnelOptions } from "../../../config/ovs-config.ts";
 import {
   insertBridge,
   insertPort,

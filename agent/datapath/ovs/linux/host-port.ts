@@ -1,4 +1,4 @@
-import type { SwitchKind } from "../../../config/overlay-options.ts";
+import type { SwitchKind } from "../../../config/ovs-config.ts";
 import type { Link } from "../../../protocols/netlink/mod.ts";
 import { mismatch } from "../../linux/compare.ts";
 import { linkGroup } from "../../linux/host-links.ts";

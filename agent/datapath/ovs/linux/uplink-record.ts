@@ -2,9 +2,18 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { readBootId } from "../../../../ipam/mod.ts";
 import { type Cidr, formatCidr, parseCidr } from "../../../../shared/net/ip.ts";
-import { readSmallFile } from "../../../../shared/os/plain-file.ts";
-import { parseJson } from "../../../../shared/schema/json.ts";
-import { misfit, type Shape } from "../../../config/yaml-shape.ts";
+
+import {
+  anyText,
+  type Infer,
+  integer,
+  list,
+  object,
+  readRecord,
+  required,
+  text,
+} from "../../../../shared/schema/mod.ts";
+
 import { writeAtomically } from "../../../platform/atomic-file.ts";
 import {
   addRouteBy,
@@ -19,76 +28,34 @@ import { addGateway, addressesOf } from "../../linux/gateway.ts";
 import { findLink } from "../../linux/host-links.ts";
 import { isLinkLocal, routesBy } from "./uplink.ts";
 
-/** The node's own addresses and routes, as they were on the bridge. */
-interface UplinkRecord {
-  /** What configures interfaces at a boot does it then; its addresses may be others. */
-  readonly bootId: string;
-  readonly uplink: string;
-  /** The bridge's own device: another one of its name has nothing of what this one had. */
-  readonly bridgeIndex: number;
-  readonly addresses: readonly Cidr[];
-  readonly routes: readonly WholeRoute[];
-}
-
-const text: Shape = { t: "string", wanted: "text" };
-const base64: Shape = {
-  t: "string",
-  wanted: "bytes",
-  wrong: (value) => (/^[A-Za-z0-9+/]*={0,2}$/.test(value) ? undefined : "none"),
-};
-const block: Shape = {
-  t: "string",
-  wanted: "an address with its prefix length",
-  wrong: (value) => (parseCidr(value) === undefined ? "none" : undefined),
-};
-const fileShape: Shape = {
-  t: "map",
-  required: ["version", "bootId", "uplink", "bridgeIndex", "addresses", "routes"],
-  keys: {
-    version: { t: "integer", least: 1, most: 1 },
-    bootId: text,
-    uplink: text,
-    bridgeIndex: { t: "integer", least: 1, most: 0x7fff_ffff },
-    addresses: { t: "list", of: block, least: 0, most: 1_000 },
-    routes: {
-      t: "list",
-      least: 0,
-      most: 10_000,
-      of: {
-        t: "map",
-        required: ["dst", "header", "attributes"],
-        keys: {
-          dst: block,
-          header: base64,
-          attributes: {
-            t: "list",
-            least: 0,
-            most: 100,
-            of: {
-              t: "map",
-              required: ["type", "value"],
-              keys: { type: { t: "integer", least: 0, most: 0xffff }, value: base64 },
-            },
-          },
-        },
-      },
-    },
-  },
-};
-
-interface Content extends Pick<UplinkRecord, "bootId" | "uplink" | "bridgeIndex"> {
-  readonly addresses: readonly string[];
-  readonly routes: readonly {
-    readonly dst: string;
-    readonly header: string;
-    readonly attributes: readonly { readonly type: number; readonly value: string }[];
-  }[];
-}
-
 const headerBytes = 12;
 
-/** Ten thousand routes take a quarter of it. */
-const mostBytes = 16 * 1024 * 1024;
+const bytes = text("bytes (base64)", (given) => (/^[A-Za-z0-9+/]*={0,2}$/.test(given) ? fromText(given) : undefined));
+const addressWithPrefix = text("an address with its prefix length", parseCidr);
+
+/** The node's own addresses and routes, as they were on the bridge. */
+const recordSchema = object({
+  version: required(integer(1, 1)),
+  // What configures interfaces at a boot does it then; its addresses may be others.
+  bootId: required(anyText),
+  uplink: required(anyText),
+  // The bridge's own device: another one of its name has nothing of what this one had.
+  bridgeIndex: required(integer(1, 0x7fff_ffff)),
+  addresses: required(list(addressWithPrefix, 0, 1_000)),
+  routes: required(
+    list(
+      object({
+        dst: required(addressWithPrefix),
+        header: required(bytes),
+        attributes: required(list(object({ type: required(integer(0, 0xffff)), value: required(bytes) }), 0, 100)),
+      }),
+      0,
+      10_000,
+    ),
+  ),
+});
+
+type UplinkRecord = Omit<Infer<typeof recordSchema>, "version" | "routes"> & { readonly routes: readonly WholeRoute[] };
 
 /**
  * What the node has on its bridge because its uplink is a port of that. A bridge that is deleted takes along what is on
@@ -106,7 +73,8 @@ export class UplinkNotes {
     const addresses = addressesOf(socket, bridge).filter((address) => !isLinkLocal(address));
     // Nothing may have come yet; what is gone for good is gone with its boot.
     if (addresses.length === 0) return;
-    const content: Content = {
+    const content = {
+      version: 1,
       bootId: readBootId(),
       uplink,
       bridgeIndex: bridge.index,
@@ -119,7 +87,7 @@ export class UplinkNotes {
           attributes: [...attributes].map(([type, value]) => ({ type, value: toText(value) })),
         })),
     };
-    writeAtomically(this.#path, `${JSON.stringify({ version: 1, ...content })}\n`);
+    writeAtomically(this.#path, `${JSON.stringify(content)}\n`);
   }
 
   /**
@@ -157,25 +125,20 @@ export class UplinkNotes {
     rmSync(this.#path, { force: true });
   }
 
+  /** Nothing where there is no record, or none that can be read: then nothing is known, as before there was a bridge. */
   #read(): UplinkRecord | undefined {
-    try {
-      const value = parseJson(readSmallFile(this.#path, mostBytes));
-      // A later release may have noted more.
-      if (misfit(value, fileShape, "ignored") !== undefined) return undefined;
-      const { bootId, uplink, bridgeIndex, addresses, routes } = value as Content;
-      const read = routes.flatMap(({ dst, header, attributes }) => {
-        const cidr = parseCidr(dst);
-        const bytes = fromText(header);
-        const all = new Map(attributes.map((one) => [one.type, fromText(one.value)]));
-        const route = { isConfigured: true, indexes: [], header: bytes, attributes: all };
-        return cidr === undefined || bytes.length !== headerBytes ? [] : [{ dst: cidr, ...route }];
-      });
-      const cidrs = addresses.map(parseCidr).filter((cidr) => cidr !== undefined);
-      return { bootId, uplink, bridgeIndex, addresses: cidrs, routes: read };
-    } catch {
-      // None, or none that can be read: then nothing is known, as before there was a bridge.
-      return undefined;
-    }
+    const read = readRecord(this.#path, recordSchema);
+    if (read.t !== "ok") return undefined;
+    const routes = read.value.routes
+      .filter(({ header }) => header.length === headerBytes)
+      .map(({ dst, header, attributes }) => ({
+        dst,
+        header,
+        isConfigured: true,
+        indexes: [],
+        attributes: new Map(attributes.map(({ type, value }) => [type, value])),
+      }));
+    return { ...read.value, routes };
   }
 }
 

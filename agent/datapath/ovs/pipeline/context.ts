@@ -1,5 +1,5 @@
 import type { Cidr, Ip } from "../../../../shared/net/ip.ts";
-import type { TrafficMode, TunnelType } from "../../../config/overlay-options.ts";
+import type { TrafficMode, TunnelType } from "../../../config/ovs-config.ts";
 
 export interface Tunnel {
   readonly ofport: number;

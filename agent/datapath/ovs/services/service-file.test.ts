@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { parseIp } from "../../../../shared/net/ip.ts";
-import { keysOf } from "../../../config/yaml-shape.ts";
-import { fileShape, readServices } from "./service-file-shape.ts";
+import { keysOf } from "../../../../shared/schema/mod.ts";
+import { readServices, serviceFileSchema } from "./service-file.ts";
 
 const ip = (text: string) => parseIp(text)!;
 
@@ -46,7 +46,7 @@ test("a file of services is read, YAML and JSON alike", () => {
 test("the sample is in order, and has every key", () => {
   const sample = readFileSync(new URL("../../../../conf/services.yaml", import.meta.url), "utf8");
   expect(readServices(sample, "conf/services.yaml").t).toBe("ok");
-  for (const key of keysOf(fileShape)) expect(sample).toMatch(new RegExp(`\\b${key.split(".").at(-1)}:`));
+  for (const key of keysOf(serviceFileSchema)) expect(sample).toMatch(new RegExp(`\\b${key.split(".").at(-1)}:`));
 });
 
 const one = (rest: string, endpoints = "[]"): string =>

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from "vitest";
 import { formatIp } from "../../shared/net/ip.ts";
-import { nodeVariables } from "./node-variables.ts";
+import { nodeVariables } from "./nodes-config.ts";
 import { parseAgentConfig } from "./parse-agent-config.ts";
 
 /** As one text for all nodes has it, with what it says of this one in these keys. */

@@ -1,0 +1,148 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { nodeFileSchema } from "../agent/cluster/static/node-file.ts";
+import { agentSchema } from "../agent/config/agent-config.ts";
+import { serviceFileSchema } from "../agent/datapath/ovs/services/service-file.ts";
+import type { Key, Keys, ObjectSchema, Schema } from "../shared/schema/schema.ts";
+
+/**
+ * `npm run documents`: writes what is made of the schemas of the documents that people write: a JSON Schema for editors
+ * in `conf/`, and the table of their keys in `docs/configuration.md`.
+ */
+
+const root = new URL("../", import.meta.url);
+
+interface DocumentKind {
+  readonly name: "agent" | "nodes" | "services";
+  readonly title: string;
+  readonly schema: ObjectSchema;
+}
+
+const kinds: readonly DocumentKind[] = [
+  { name: "agent", title: "agent.yaml, the configuration of Pipette's node agent", schema: agentSchema },
+  { name: "nodes", title: "a file of nodes, of a registry of type static", schema: nodeFileSchema },
+  { name: "services", title: "a file of services (ovs.services.file)", schema: serviceFileSchema },
+];
+
+export interface Generated {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** Every file that is made of schemas, as it should be. */
+export function generated(): readonly Generated[] {
+  const page = fileURLToPath(new URL("docs/configuration.md", root));
+  const schemas = kinds.map(({ name, title, schema }) => ({
+    path: fileURLToPath(new URL(`conf/${name}.schema.json`, root)),
+    text: `${JSON.stringify({ $schema: "https://json-schema.org/draft/2020-12/schema", title, ...jsonSchemaOf(schema) }, null, 2)}\n`,
+  }));
+  const text = kinds.reduce((all, kind) => withTable(all, kind), readFileSync(page, "utf8"));
+  return [...schemas, { path: page, text }];
+}
+
+function withTable(page: string, { name, schema }: DocumentKind): string {
+  const [start, end] = [`<!-- keys of ${name}: made by "npm run documents" -->`, `<!-- end of keys of ${name} -->`];
+  const [before, rest] = page.split(start);
+  const after = rest?.split(end)[1];
+  if (before === undefined || after === undefined)
+    throw new Error(`docs/configuration.md has no "${start}" … "${end}"`);
+  const rows = rowsOf(schema.keys, "").map(
+    (cells) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`,
+  );
+  return [
+    before,
+    start,
+    "\n\n| key | values | default | what |\n|---|---|---|---|\n",
+    rows.join("\n"),
+    "\n\n",
+    end,
+    after,
+  ].join("");
+}
+
+const code = (text: string): string => `\`${text}\``;
+
+function rowsOf(keys: Keys, path: string, only = ""): string[][] {
+  return Object.entries(keys).flatMap(([name, key]) => {
+    const at = path === "" ? name : `${path}.${name}`;
+    const what = `${only === "" ? "" : `${only}: `}${key.about}`;
+    return [[code(at), valuesOf(key.of), defaultOf(key), what], ...innerRows(key.of, at)];
+  });
+}
+
+function innerRows(of: Schema, at: string): string[][] {
+  if (of.t === "list") return innerRows(of.of, `${at}[]`);
+  if (of.t === "object") return rowsOf(of.keys, at);
+  if (of.t !== "variants") return [];
+  const kinds = Object.entries(of.variants);
+  return [
+    ...rowsOf({ [of.by]: of.all[of.by]! }, at),
+    ...kinds.flatMap(([kind, { keys }]) => rowsOf(keys, at, code(kind))),
+  ];
+}
+
+function valuesOf(of: Schema): string {
+  switch (of.t) {
+    case "text":
+      return (of.oneOf ?? []).map(code).join(", ");
+    case "integer":
+      return `${of.min} to ${of.max}`;
+    case "boolean":
+      return "`true`, `false`";
+    case "list": {
+      const inner = valuesOf(of.of);
+      return `list of ${of.min} to ${of.max}${inner === "" ? "" : `: ${inner}`}`;
+    }
+    default:
+      return "";
+  }
+}
+
+const defaultOf = ({ presence, fallback, otherwise }: Key): string =>
+  otherwise ?? (presence === "required" ? "needed" : presence === "optional" ? "none" : code(JSON.stringify(fallback)));
+
+/** What it refuses the parser refuses; the parser refuses more. */
+function jsonSchemaOf(of: Schema): Record<string, unknown> {
+  switch (of.t) {
+    case "text":
+      return of.oneOf === undefined ? { type: "string", description: `Wanted: ${of.wanted}` } : { enum: of.oneOf };
+    case "integer":
+      return { type: "integer", minimum: of.min, maximum: of.max };
+    case "boolean":
+      return { type: "boolean" };
+    case "list":
+      return { type: "array", minItems: of.min, maxItems: of.max, items: jsonSchemaOf(of.of) };
+    case "opaque":
+      return { type: "object", description: `Wanted: ${of.wanted}` };
+    case "object":
+      return objectSchemaOf(of.keys);
+    case "variants":
+      return {
+        type: "object",
+        required: [of.by],
+        oneOf: Object.entries(of.variants).map(([kind, { keys }]) =>
+          objectSchemaOf(keys, { [of.by]: { const: kind, description: of.about } }),
+        ),
+      };
+  }
+}
+
+function objectSchemaOf(keys: Keys, more: Record<string, unknown> = {}): Record<string, unknown> {
+  const properties = Object.entries(keys).map(([name, key]) => [name, propertyOf(key)]);
+  const required = Object.keys(keys).filter((name) => keys[name]?.presence === "required");
+  return {
+    type: "object",
+    properties: { ...more, ...Object.fromEntries(properties) },
+    ...(required.length === 0 ? {} : { required }),
+    additionalProperties: false,
+  };
+}
+
+function propertyOf(key: Key): Record<string, unknown> {
+  const of = jsonSchemaOf(key.of);
+  const said = [key.about, of["description"], key.otherwise && `Default: ${key.otherwise}`].filter(Boolean).join(". ");
+  const plain = key.presence === "defaulted" && key.otherwise === undefined;
+  return { ...of, description: said.replaceAll("`", '"'), ...(plain ? { default: key.fallback } : {}) };
+}
+
+if (import.meta.main) for (const { path, text } of generated()) writeFileSync(path, text);
