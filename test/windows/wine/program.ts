@@ -26,7 +26,8 @@ export interface Ended {
 }
 
 const longestMs = 60_000;
-const inheritedMs = 1_000;
+/** So often nothing may come from a program that has ended: one long wait could go by while this thread was held up. */
+const silences = { count: 20, eachMs: 50 };
 
 /** A Windows program that runs. Its Unix process is the Windows process: a SIGKILL ends it as TerminateProcess does. */
 export class Program implements AsyncDisposable {
@@ -61,7 +62,7 @@ export class Program implements AsyncDisposable {
       this.kill("SIGKILL");
     }, timeoutMs);
     // A service of Windows that was started meanwhile may have inherited the outputs, and keeps them open.
-    this.#child.on("exit", () => setTimeout(() => this.#closeOutputs(), inheritedMs).unref());
+    this.#child.on("exit", () => this.#closeOutputs(silences.count));
     this.#child.on("error", reject);
     this.#child.on("close", (status) => {
       clearTimeout(timer);
@@ -121,9 +122,15 @@ export class Program implements AsyncDisposable {
     await this.ended.catch(() => undefined);
   }
 
-  #closeOutputs(): void {
-    this.#child.stdout?.destroy();
-    this.#child.stderr?.destroy();
+  #closeOutputs(silencesLeft: number): void {
+    const before = this.stdout.length + this.stderr.length;
+    const timer = setTimeout(() => {
+      const isSilent = this.stdout.length + this.stderr.length === before;
+      if (silencesLeft > 1) return this.#closeOutputs(isSilent ? silencesLeft - 1 : silences.count);
+      this.#child.stdout?.destroy();
+      this.#child.stderr?.destroy();
+    }, silences.eachMs);
+    timer.unref();
   }
 
   get #said(): string {
