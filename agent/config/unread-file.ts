@@ -1,5 +1,5 @@
+import { isDenial, isUnprivileged, whoMay } from "../../shared/os/rights.ts";
 import { reasonOf } from "../../shared/reason.ts";
-import { isDenial, isUnprivileged, whoMay } from "../../shared/rights.ts";
 
 /** The middle and the end of a message about an agent.yaml that could not be read. */
 export function unreadFile(caught: unknown): string {

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { parseIpamConfig } from "../../ipam/mod.ts";
 import { wrongNetworkName } from "../../shared/cni/names.ts";
 import { supportedVersions } from "../../shared/cni/versions.ts";
-import { Fields } from "../../shared/json-fields.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import { parseAgentConfig } from "../config/parse-agent-config.ts";
 import { writeAtomically } from "../platform/atomic-file.ts";

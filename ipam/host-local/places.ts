@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { paths } from "../../shared/paths.ts";
+import { paths } from "../../shared/os/paths.ts";
 import { reasonOf } from "../../shared/reason.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { CniCode, CniError } from "../errors.ts";
-import { parseJson } from "../json.ts";
-import { isObject } from "../json-fields.ts";
 import { reasonOf } from "../reason.ts";
+import { parseJson } from "../schema/json.ts";
+import { isObject } from "../schema/json-fields.ts";
 
 /** Of what the server says about a refusal. */
 const mostReasonChars = 300;

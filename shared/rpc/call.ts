@@ -1,5 +1,5 @@
 import { limits } from "../limits.ts";
-import { isWindows } from "../platform.ts";
+import { isWindows } from "../os/platform.ts";
 import type { Method } from "../proto/services.ts";
 import { reasonOf } from "../reason.ts";
 import { exchangeAlone } from "./exchange-alone.linux.ts";

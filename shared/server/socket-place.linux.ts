@@ -2,7 +2,7 @@ import { lstatSync, mkdirSync, statSync, unlinkSync } from "node:fs";
 import { connect } from "node:net";
 import { dirname } from "node:path";
 import { CniCode, CniError } from "../errors.ts";
-import { letsOthersIn, ownershipRule } from "../ownership.ts";
+import { letsOthersIn, ownershipRule } from "../os/ownership.ts";
 import { reasonOf } from "../reason.ts";
 import type { SocketPlace } from "./system.ts";
 

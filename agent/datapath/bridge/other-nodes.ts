@@ -19,7 +19,7 @@ export interface BridgeCluster {
   readonly networks?: readonly Cidr[];
 }
 
-export interface OtherNodesOptions {
+interface OtherNodesOptions {
   readonly cluster: BridgeCluster;
   readonly socket: NetlinkSocket;
   /** Has packet rules follow where pods go under their own addresses. @throws {CniError} */
@@ -28,7 +28,7 @@ export interface OtherNodesOptions {
 }
 
 /** Nodes that are named in one sentence. */
-const mostNamed = 5;
+const maxNamed = 5;
 
 /**
  * What a bridge's pods and those of other nodes reach each other by, under their own addresses: routes over the link that
@@ -46,7 +46,7 @@ export class OtherNodes implements AsyncDisposable {
     this.#options = options;
     this.#reconciling = new ReconcileLoop({
       what: "the way to other nodes",
-      reconcile: () => this.#settle(),
+      reconcile: () => this.#reconcile(),
       logger: options.logger,
     });
   }
@@ -81,7 +81,7 @@ export class OtherNodes implements AsyncDisposable {
   }
 
   /** @returns what is refused of it, which holds nothing else up */
-  async #settle(): Promise<string | undefined> {
+  async #reconcile(): Promise<string | undefined> {
     await this.#options.setRules();
     this.#refused = setNodeRoutes(this.#options.socket, this.#routes());
     const [first] = this.#refused;
@@ -113,10 +113,10 @@ export class OtherNodes implements AsyncDisposable {
     const lost = away.filter(({ subnets }) => !subnets.every(isKnown));
     if (lost.length === 0) return [];
     const named = lost
-      .slice(0, mostNamed)
+      .slice(0, maxNamed)
       .map(({ name, subnets }) => `"${name}" (${subnets.map(formatCidr).join(", ")})`)
       .join(", ");
-    const more = lost.length > mostNamed ? ` and ${lost.length - mostNamed} more nodes` : "";
+    const more = lost.length > maxNamed ? ` and ${lost.length - maxNamed} more nodes` : "";
     return [
       `Cannot set routes to the pods of ${named}${more}: this node shares no link with them, wanted nodes on one link, routes to these pods made here and on the routers between, or "dataPath: ovs" with "mode: hybrid"`,
     ];

@@ -107,9 +107,9 @@ export class Outward implements AsyncDisposable {
     const text = exempt.map(formatCidr).join();
     if (text === this.#installed) return undefined;
     // The node itself is behind the virtual host where a service sends it to a host outside.
-    const hidden = services === undefined ? [] : virtualHosts(serviceCidrs);
+    const nodeLocal = services === undefined ? [] : virtualHosts(serviceCidrs);
     const multitenant = this.#options.tenants !== undefined;
-    this.#network = { bridge: gateway, subnets, masquerade, exempt, hidden, multitenant, ...tunnel };
+    this.#network = { bridge: gateway, subnets, masquerade, exempt, nodeLocal, multitenant, ...tunnel };
     this.#shortcoming = await installPacketRules([this.#network]);
     // They have gone with the table. Until they are back the node asks for anybody; pods are not cut off.
     this.#orUnguarded("install the packet rules about absent pods", () => this.#present?.install());

@@ -26,7 +26,7 @@ async function client(address: string): Promise<void> {
   const tracked = flow({ match: match().protocol("ip").build(), actions: [ct({ commit: true, zone: 5 })] });
   await opened.bundle([...many, tracked].map(addFlow));
   const flows = await opened.flows();
-  say({ version: opened.version, flows: flows.length, first: flows.map((found) => flowText(found.flow)).sort()[0] });
+  say({ flows: flows.length, first: flows.map((found) => flowText(found.flow)).sort()[0] });
   const error = await opened.closed;
   say(error.message);
 }

@@ -22,7 +22,7 @@ async function client(address: string): Promise<void> {
     timeoutMs: 5000,
     action: "see it",
   });
-  say({ owner: row.external_ids.get("owner"), databases: await database.listDatabases() });
+  say({ owner: row.external_ids.get("owner") });
   // Until the database has got its next port, by way of the next relay.
   const next = await database.waitForRow("Interface", ({ name }) => name === "pod2", {
     timeoutMs: 40_000,
