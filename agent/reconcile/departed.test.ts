@@ -3,8 +3,8 @@ import { type IpamConfig, parseIpamConfig } from "../../ipam/mod.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import { formatIp } from "../../shared/net/ip.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
+import { ownerOf, type PartsInMemory, partsInMemory } from "../../test/fakes/parts-in-memory.ts";
 import { departedOwners, detachAndEnd, finishDeparted } from "./departed.ts";
-import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
 
 const owner = ownerOf("a");
 const key = ownerKey(owner);

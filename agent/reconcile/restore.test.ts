@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import { formatCidr, parseCidr } from "../../shared/net/ip.ts";
+import { ownerOf, type PartsInMemory, partsInMemory } from "../../test/fakes/parts-in-memory.ts";
 import { knowsEveryOwner } from "./known-owners.ts";
-import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
 import { reconcile } from "./reconcile.ts";
 
 let parts: PartsInMemory;

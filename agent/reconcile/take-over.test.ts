@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { formatCidr } from "../../shared/net/ip.ts";
-import { ownerOf, partsInMemory } from "./parts-in-memory.ts";
+import { ownerOf, partsInMemory } from "../../test/fakes/parts-in-memory.ts";
 import { takeNetworksOver } from "./take-over.ts";
 
 test("what host-local leased in the agent's networks is known from the start, with its subnet", async () => {

@@ -3,8 +3,8 @@ import { parseIpamConfig } from "../../ipam/mod.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import { formatIp } from "../../shared/net/ip.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
+import { ownerOf, type PartsInMemory, partsInMemory } from "../../test/fakes/parts-in-memory.ts";
 import { Janitor } from "./janitor.ts";
-import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
 import { namespaceSource } from "./sources.ts";
 import { endVanished } from "./vanished.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { limits } from "../../shared/limits.ts";
-import { allocatorInMemory, configOf, five, ipsOf, ownerOf, podOf } from "./allocator-in-memory.ts";
+import { allocatorInMemory, configOf, five, ipsOf, ownerOf, podOf } from "../../test/fakes/allocator-in-memory.ts";
 
 const sticky = configOf({ subnet: "10.0.0.0/29", cooldownMs: 1000, sticky: true });
 const web = podOf("web-0");

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { type Play, ScriptedTransport } from "../../test/fakes/kubernetes/scripted-transport.ts";
 import { createLogger } from "../log.ts";
 import { anonymous } from "./access.ts";
 import {
@@ -12,7 +13,6 @@ import {
   type Resource,
   textIn,
 } from "./mod.ts";
-import { type Play, ScriptedTransport } from "./scripted-transport.ts";
 
 interface Pod {
   readonly node: string;

@@ -1,4 +1,18 @@
 import { describe, expect, test } from "vitest";
+import {
+  answer,
+  answerHeaders,
+  data,
+  empty,
+  goaway,
+  headers,
+  okTrailers,
+  randomNumbers,
+  reset,
+  settings,
+  settingsAck,
+  trailers,
+} from "../../test/fakes/http2/scripted-server.ts";
 import { limits } from "../limits.ts";
 import { H2Call } from "./h2-client.ts";
 import {
@@ -14,20 +28,6 @@ import {
 import type { Header } from "./hpack.ts";
 import { prefixed } from "./message-frame.ts";
 import { GrpcCode } from "./rpc-error.ts";
-import {
-  answer,
-  answerHeaders,
-  data,
-  empty,
-  goaway,
-  headers,
-  okTrailers,
-  randomNumbers,
-  reset,
-  settings,
-  settingsAck,
-  trailers,
-} from "./scripted-server.ts";
 
 /** What a call sends, and that no answer whatever brings it to throw or to wait for more than the end. */
 

@@ -1,10 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { limits } from "../limits.ts";
-import { H2Call, type Outcome } from "./h2-client.ts";
-import { concat, encodeFrame, encodeSettings, encodeWindowUpdate, FrameType, flags } from "./h2-frames.ts";
-import { encodeHeaders, type Header } from "./hpack.ts";
-import { prefixed } from "./message-frame.ts";
-import type { GrpcCode } from "./rpc-error.ts";
 import {
   answer,
   answerHeaders,
@@ -19,7 +13,13 @@ import {
   settingsAck,
   trailers,
   uint32,
-} from "./scripted-server.ts";
+} from "../../test/fakes/http2/scripted-server.ts";
+import { limits } from "../limits.ts";
+import { H2Call, type Outcome } from "./h2-client.ts";
+import { concat, encodeFrame, encodeSettings, encodeWindowUpdate, FrameType, flags } from "./h2-frames.ts";
+import { encodeHeaders, type Header } from "./hpack.ts";
+import { prefixed } from "./message-frame.ts";
+import type { GrpcCode } from "./rpc-error.ts";
 
 const requestHeaders: readonly Header[] = [
   [":method", "POST"],

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { hex, randomNumbers } from "../../test/fakes/http2/scripted-server.ts";
 import { encodeHeaders, type Header, HpackDecoder, HpackError } from "./hpack.ts";
 import { createHuffmanTables, huffmanDecode, huffmanEncode } from "./huffman.ts";
-import { hex, randomNumbers } from "./scripted-server.ts";
 
 /** The examples of RFC 7541, appendix C: blocks that share a table, and what they say. */
 const date1 = "Mon, 21 Oct 2013 20:13:21 GMT";

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { atOnce, data, headers, opening, wholeCall } from "../../test/fakes/http2/scripted-client.ts";
 import { limits } from "../limits.ts";
 import { concat, encodeFrame, encodeWindowUpdate, FrameType, frameHeaderBytes, readFrame } from "../rpc/h2-frames.ts";
-import { atOnce, data, headers, opening, wholeCall } from "./http2/scripted-client.ts";
 import type { ServerCall } from "./http2/server-stream.ts";
 import { ServedConnection } from "./served-connection.ts";
 

@@ -6,7 +6,7 @@ import { afterAll, afterEach, expect, test } from "vitest";
 import { cniService } from "../../shared/proto/services.ts";
 import { callUnary } from "../../shared/rpc/call.ts";
 import { GrpcCode, RpcError } from "../../shared/rpc/rpc-error.ts";
-import { answer, settings } from "../../shared/rpc/scripted-server.ts";
+import { answer, settings } from "../fakes/http2/scripted-server.ts";
 import { describeWith } from "../support/requires.ts";
 import { startPeer } from "./peer.ts";
 

@@ -5,12 +5,12 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ApiClient, type ServiceAccountOptions, serviceAccountAccess } from "../../../shared/kubernetes/mod.ts";
 import { createLogger } from "../../../shared/log.ts";
 import { formatCidr, formatIp, parseIp } from "../../../shared/net/ip.ts";
-import { eventually } from "../../../test/support/agent-process.ts";
+import { ScriptedApiServer } from "../../../test/fakes/kubernetes/scripted-api-server.ts";
+import { eventually } from "../../../test/support/eventually.ts";
 import { scratchDir } from "../../../test/support/scratch-dir.ts";
 import type { ClusterNode } from "../node-registry.ts";
 import { KubernetesRegistry } from "./kubernetes-registry.ts";
 import { nodeOf } from "./node-object.ts";
-import { ScriptedApiServer } from "./scripted-api-server.ts";
 
 const times = { watchMs: 60_000, answerMs: 10_000, silenceMs: 10_000, retryFirstMs: 5, retryMostMs: 20 };
 const log: string[] = [];

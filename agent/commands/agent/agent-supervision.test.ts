@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { limits } from "../../../shared/limits.ts";
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
+import { runAt } from "../../../test/fakes/terminal-run.ts";
 import { scratchDir } from "../../../test/support/scratch-dir.ts";
-import { runAt } from "../../../test/support/terminal-run.ts";
 import { agentCommand } from "./agent-command.ts";
 import { logInto } from "./agent-supervision.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { ip, portNamed, recordedPorts } from "../../../test/fakes/recorded-trace.ts";
 import { findPod } from "./find-pod.ts";
-import { ip, portNamed, recordedPorts } from "./recorded-trace.ts";
 
 test("a pod is found by name and namespace, by a name that is the only one, and by address", () => {
   expect(findPod(recordedPorts, "default/web")).toEqual({ t: "pod", port: portNamed("p1"), ips: [ip("10.10.1.2")] });

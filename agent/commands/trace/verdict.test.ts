@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
+import { answering, ip, recorded, recordedPorts } from "../../../test/fakes/recorded-trace.ts";
 import type { Journey } from "./journey.ts";
 import { nextCommand } from "./next-command.ts";
 import type { Packet } from "./packet.ts";
-import { answering, ip, recorded, recordedPorts } from "./recorded-trace.ts";
 import { verdictText } from "./report.ts";
 import { parseTrace } from "./trace-text.ts";
 import { trace } from "./tracer.ts";

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { ErrorAnswer, type Handler, ScriptedDatabase, usual } from "../../../test/fakes/ovsdb/scripted-database.ts";
-import { roundTrip, waitUntil } from "../../../test/support/ovsdb.ts";
+import { roundTrip, waitUntil } from "../../../test/fakes/ovsdb/waiting.ts";
 import { OvsdbClient, type OvsdbState } from "./client.ts";
 import { OvsdbError } from "./ovsdb-error.ts";
 import { Transaction } from "./transaction.ts";

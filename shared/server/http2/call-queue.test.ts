@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { opening, ScriptedClient, wholeCall } from "../../../test/fakes/http2/scripted-client.ts";
 import { limits } from "../../limits.ts";
 import { concat, encodeReset, encodeSettings, encodeWindowUpdate } from "../../rpc/h2-frames.ts";
-import { opening, ScriptedClient, wholeCall } from "./scripted-client.ts";
 
 const idOf = (i: number): number => 1 + 2 * i;
 

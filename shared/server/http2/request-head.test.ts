@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
+import { requestHeaders } from "../../../test/fakes/http2/scripted-client.ts";
 import { limits } from "../../limits.ts";
 import { percentDecode } from "../../rpc/grpc-status.ts";
 import { percentEncode } from "./answer-headers.ts";
 import { readHead } from "./request-head.ts";
-import { requestHeaders } from "./scripted-client.ts";
 
 describe("grpc-timeout", () => {
   const timeoutOf = (text: string): number | undefined | "refused" => {

@@ -1,4 +1,15 @@
 import { describe, expect, test } from "vitest";
+import {
+  ascii,
+  data,
+  type echo,
+  headers,
+  opening,
+  requestHeaders,
+  ScriptedClient,
+  wholeCall,
+} from "../../../test/fakes/http2/scripted-client.ts";
+import { empty, randomNumbers } from "../../../test/fakes/http2/scripted-server.ts";
 import { limits } from "../../limits.ts";
 import {
   concat,
@@ -14,18 +25,7 @@ import {
 } from "../../rpc/h2-frames.ts";
 import { encodeHeaders } from "../../rpc/hpack.ts";
 import { prefixed } from "../../rpc/message-frame.ts";
-import { empty, randomNumbers } from "../../rpc/scripted-server.ts";
 import { H2Code } from "./fault.ts";
-import {
-  ascii,
-  data,
-  type echo,
-  headers,
-  opening,
-  requestHeaders,
-  ScriptedClient,
-  wholeCall,
-} from "./scripted-client.ts";
 
 /** What the headers of a call as `headers` sends it take. */
 const headBytes = requestHeaders().reduce((sum, [name, value]) => sum + name.length + value.length, 0);

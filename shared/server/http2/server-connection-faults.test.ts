@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
+import { ascii, data, headers, opening, ScriptedClient, wholeCall } from "../../../test/fakes/http2/scripted-client.ts";
+import { empty } from "../../../test/fakes/http2/scripted-server.ts";
 import { concat, encodeFrame, encodeReset, encodeSettings, encodeWindowUpdate, flags } from "../../rpc/h2-frames.ts";
 import { encodeHeaders, type Header } from "../../rpc/hpack.ts";
-import { empty } from "../../rpc/scripted-server.ts";
 import { H2Code } from "./fault.ts";
-import { ascii, data, headers, opening, ScriptedClient, wholeCall } from "./scripted-client.ts";
 
 describe("what ends the connection", () => {
   const afterOpening = (bytes: Uint8Array): Uint8Array => concat([opening, wholeCall(1), bytes]);

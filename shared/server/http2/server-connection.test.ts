@@ -1,4 +1,15 @@
 import { describe, expect, test } from "vitest";
+import {
+  ascii,
+  data,
+  echo,
+  headers,
+  opening,
+  requestHeaders,
+  ScriptedClient,
+  wholeCall,
+} from "../../../test/fakes/http2/scripted-client.ts";
+import { empty, uint32 } from "../../../test/fakes/http2/scripted-server.ts";
 import { limits } from "../../limits.ts";
 import {
   concat,
@@ -12,9 +23,7 @@ import {
 import { encodeHeaders, type Header } from "../../rpc/hpack.ts";
 import { createHuffmanTables, huffmanEncode } from "../../rpc/huffman.ts";
 import { prefixed } from "../../rpc/message-frame.ts";
-import { empty, uint32 } from "../../rpc/scripted-server.ts";
 import { H2Code } from "./fault.ts";
-import { ascii, data, echo, headers, opening, requestHeaders, ScriptedClient, wholeCall } from "./scripted-client.ts";
 
 const okHead: readonly Header[] = [
   [":status", "200"],

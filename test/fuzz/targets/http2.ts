@@ -1,6 +1,6 @@
 import { H2Call } from "../../../shared/rpc/h2-client.ts";
 import { RpcError } from "../../../shared/rpc/rpc-error.ts";
-import { requestHeaders, ScriptedClient } from "../../../shared/server/http2/scripted-client.ts";
+import { requestHeaders, ScriptedClient } from "../../fakes/http2/scripted-client.ts";
 import { random } from "../../support/random.ts";
 import type { Target } from "../engine/target.ts";
 import { frameMutator, http2Frames } from "../mutate/frames.ts";

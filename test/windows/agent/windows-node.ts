@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Allocator, type Lease } from "../../../ipam/mod.ts";
 import { formatIp } from "../../../shared/net/ip.ts";
-import type { KindAnswer, KindVerb } from "../../support/container-kinds.ts";
+import type { KindAnswer, KindVerb } from "../../fakes/container-kinds.ts";
 import { brokenInvariants } from "../../support/invariants.ts";
 import { NodeInMemory } from "../../windows-host/node-in-memory.ts";
 import { deleteHnsNetwork, makeHnsNetwork } from "../../windows-host/node-state.ts";

@@ -3,7 +3,7 @@ import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import { parseCidr } from "../../../shared/net/ip.ts";
 import { concat, encodeSettings, encodeWindowUpdate, flags, preface } from "../../../shared/rpc/h2-frames.ts";
 import { prefixed } from "../../../shared/rpc/message-frame.ts";
-import { data, headers, requestHeaders } from "../../../shared/server/http2/scripted-client.ts";
+import { data, headers, requestHeaders } from "../../fakes/http2/scripted-client.ts";
 import { fillStore } from "../../support/filled-store.ts";
 import { random } from "../../support/random.ts";
 import { describeWine } from "../wine/describe-wine.ts";

@@ -1,6 +1,6 @@
-import { concat, encodeFrame, FrameType, flags, writeUint32 } from "./h2-frames.ts";
-import { encodeHeaders, type Header } from "./hpack.ts";
-import { prefixed } from "./message-frame.ts";
+import { concat, encodeFrame, FrameType, flags, writeUint32 } from "../../../shared/rpc/h2-frames.ts";
+import { encodeHeaders, type Header } from "../../../shared/rpc/hpack.ts";
+import { prefixed } from "../../../shared/rpc/message-frame.ts";
 
 /** For tests: what a server sends, frame by frame, right or wrong as asked. */
 

@@ -9,13 +9,13 @@ import {
   preface,
   readFrame,
   readUint32,
-} from "../../rpc/h2-frames.ts";
-import { encodeHeaders, type Header, HpackDecoder } from "../../rpc/hpack.ts";
-import { prefixed } from "../../rpc/message-frame.ts";
-import type { TurnTaker } from "./call-queue.ts";
-import type { RequestMemory } from "./request-memory.ts";
-import { ServerConnection } from "./server-connection.ts";
-import { type ServerCall, ServerStream } from "./server-stream.ts";
+} from "../../../shared/rpc/h2-frames.ts";
+import { encodeHeaders, type Header, HpackDecoder } from "../../../shared/rpc/hpack.ts";
+import { prefixed } from "../../../shared/rpc/message-frame.ts";
+import type { TurnTaker } from "../../../shared/server/http2/call-queue.ts";
+import type { RequestMemory } from "../../../shared/server/http2/request-memory.ts";
+import { ServerConnection } from "../../../shared/server/http2/server-connection.ts";
+import { type ServerCall, ServerStream } from "../../../shared/server/http2/server-stream.ts";
 
 /** For tests: what a client sends, frame by frame, right or wrong as asked, and what it gets. */
 

@@ -1,4 +1,4 @@
-import type { ApiAnswer, ApiRequest, Transport } from "./transport.ts";
+import type { ApiAnswer, ApiRequest, Transport } from "../../../shared/kubernetes/transport.ts";
 
 /** What a scripted server does with one request. */
 export type Play =
