@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DataPathName } from "../../agent/config/agent-config.ts";
 import type { Attached, AttachRequest, DataPath, Missing, Problem } from "../../agent/datapath/datapath.ts";
-import type { AgentParts } from "../../agent/reconcile/agent-parts.ts";
+import type { AgentContext } from "../../agent/reconcile/agent-context.ts";
 import { Allocator, type IpamConfig, parseIpamConfig } from "../../ipam/mod.ts";
 import { KeyedMutex } from "../../shared/async/keyed-mutex.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
@@ -102,7 +102,7 @@ export class DataPathInMemory implements DataPath {
   }
 }
 
-export interface PartsInMemory extends AgentParts, Disposable {
+export interface PartsInMemory extends AgentContext, Disposable {
   readonly dataPath: DataPathInMemory;
   /** The agent's log. */
   readonly lines: string[];
@@ -146,10 +146,10 @@ export async function partsInMemory(dataPath: DataPathName = "bridge"): Promise<
     },
     allocator,
     dataPath: new DataPathInMemory(),
-    lanes: new KeyedMutex(8),
-    attached: new Map(),
-    leftover: new Map(),
-    sources: [],
+    mutex: new KeyedMutex(8),
+    lastAddAt: new Map(),
+    pendingCleanup: new Map(),
+    livenessProbes: [],
     logger: createLogger("debug", (line) => lines.push(line)),
     lines,
     ipam: parseIpamConfig({ conf: new Fields(conf), network: "pods", version: "1.1.0", args: "" }),

@@ -107,6 +107,11 @@ const bans: readonly Ban[] = [
     within: ["main.ts", "cni/", "ipam/", "agent/", "shared/"],
     except: ["shared/reason.ts"],
   },
+  {
+    pattern: /\bneigh flush\b/,
+    instead: "forgetNeighbours (ip fails where the kernel drops one in between)",
+    except: ["test/support/forget-neighbours.ts"],
+  },
   { pattern: /^export \* /m, instead: "exports by name" },
   {
     pattern: /^export default /m,

@@ -95,6 +95,8 @@ export class Program implements AsyncDisposable {
     const has = (text: string): boolean => (typeof wanted === "string" ? text.includes(wanted) : wanted.test(text));
     while (!has(this.stdout) && !has(this.stderr)) {
       const left = until - performance.now();
+      if (this.hasEnded) await this.ended.catch(() => undefined);
+      if (this.hasEnded && (has(this.stdout) || has(this.stderr))) return;
       if (this.hasEnded || left <= 0) throw new Error(`Waited in vain for ${wanted} in\n${this.#said}`);
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, left);
