@@ -68,3 +68,8 @@ test("unit tests import nothing from test/ but doubles and what helps with any t
   const text = 'import "../test/fakes/a.ts";\nimport "../test/support/random.ts";\nimport "../test/overlay/c.ts";';
   expect(beyondUnits([sample("cni/a.test.ts", text)])).toEqual(["cni/a.test.ts imports test/overlay/c.ts"]);
 });
+
+test("tests draw from a seed, so that what fails can be seen again", () => {
+  const drawing = typescript.filter(({ path, text }) => isTest(path) && /\bMath\.random\(/.test(text));
+  expect(drawing.map(({ path }) => path)).toEqual([]);
+});

@@ -112,6 +112,7 @@ const bans: readonly Ban[] = [
     instead: "forgetNeighbours (ip fails where the kernel drops one in between)",
     except: ["test/support/forget-neighbours.ts"],
   },
+  { pattern: /\bretry: (?!0\b)\d/, instead: "mending what fails now and then", except: ["test/tidy/tidy.test.ts"] },
   { pattern: /^export \* /m, instead: "exports by name" },
   {
     pattern: /^export default /m,
