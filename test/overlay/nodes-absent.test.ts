@@ -77,8 +77,8 @@ describeWith(
           for (const address of addresses)
             expect([
               address,
-              await answers(hostile.namespace, address),
-              await answers(node.namespace, address),
+              await answers(hostile.namespace, address, { seconds: 10 }),
+              await answers(node.namespace, address, { seconds: 10 }),
             ]).toEqual([address, true, true]);
       }
 

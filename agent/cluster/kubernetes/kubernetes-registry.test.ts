@@ -23,8 +23,11 @@ let registry: KubernetesRegistry;
 beforeEach(async () => {
   log.length = 0;
   server = await ScriptedApiServer.start();
-  registry = new KubernetesRegistry({ api: clientOf({ server: server.url }), logger, times, patienceMs: 400 });
+  registry = new KubernetesRegistry({ api: clientOf({ server: server.url }), logger, times });
 });
+/** Gives up what never comes. */
+const impatientRegistry = () =>
+  new KubernetesRegistry({ api: clientOf({ server: server.url }), logger, times, patienceMs: 400 });
 afterEach(() => server[Symbol.asyncDispose]());
 
 const self = (name: string) => ({ name, uid: "u", addresses: [parseIp("192.0.2.1")!], mac: "52:54:00:00:00:01" });
@@ -75,7 +78,7 @@ test("registering sets the MAC once, and waits for the pod CIDRs", async () => {
   // Set before the pod CIDRs came, which the second `put` took away again, and set anew by the second registration.
   expect(server.asked.filter((line) => line.startsWith("PATCH"))).toHaveLength(2);
   server.put("b", [], "192.0.2.2");
-  await expect(registry.register(self("b"))).rejects.toMatchObject({
+  await expect(impatientRegistry().register(self("b"))).rejects.toMatchObject({
     code: 11,
     message: expect.stringContaining('its Node has no "spec.podCIDRs" yet'),
   });

@@ -53,7 +53,7 @@ function insertion(): Transaction {
   return transaction;
 }
 const inserted = [{ uuid: ["uuid", id(9)] }];
-const bounds = { timeoutMs: 2000, action: "wait" };
+const bounds = { timeoutMs: 20_000, action: "wait" };
 const change = (n: number, row: unknown) => ({
   method: "update2",
   params: ["pipette", { Interface: { [id(n)]: row } }],
