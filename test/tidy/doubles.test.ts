@@ -53,7 +53,7 @@ const beyondUnits = (all: readonly Source[]): string[] =>
 const sample = (path: string, text: string): Source => ({ path, text, lines: [] });
 
 test("no file of the product is there for tests only: doubles stand in test/fakes/", () => {
-  expect(unreached(typescript).sort()).toEqual([...yetToMove].sort());
+  expect(unreached(typescript).filter((path) => !yetToMove.includes(path))).toEqual([]);
   const samples = [
     sample("main.ts", 'import "./cni/a.ts";'),
     sample("cni/a.ts", ""),
