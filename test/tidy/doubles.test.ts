@@ -14,12 +14,6 @@ const entries = [
   "agent/protocols/hcn/hcn-worker.windows.ts",
 ];
 
-/** Doubles that still lie among the product. */
-const yetToMove = [
-  "agent/datapath/hns/hns-in-memory.ts",
-  ...["hcn-in-memory", "native-in-memory", "scripted-thread"].map((name) => `agent/protocols/hcn/${name}.ts`),
-  "ipam/store/memory-store.ts",
-];
 
 /** Of test/support what helps with any test at all; the rest there is for executables and machines. */
 const forUnits = ["eventually", "random", "requires", "scratch-dir"].map((name) => `test/support/${name}.ts`);
@@ -53,7 +47,7 @@ const beyondUnits = (all: readonly Source[]): string[] =>
 const sample = (path: string, text: string): Source => ({ path, text, lines: [] });
 
 test("no file of the product is there for tests only: doubles stand in test/fakes/", () => {
-  expect(unreached(typescript).filter((path) => !yetToMove.includes(path))).toEqual([]);
+  expect(unreached(typescript)).toEqual([]);
   const samples = [
     sample("main.ts", 'import "./cni/a.ts";'),
     sample("cni/a.ts", ""),
