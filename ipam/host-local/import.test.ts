@@ -5,8 +5,8 @@ import { formatCidr, formatIp } from "../../shared/net/ip.ts";
 import { openLibc } from "../../shared/server/libc.linux.ts";
 import { configOf, ownerOf } from "../../test/fakes/allocator-in-memory.ts";
 import { filesIn, hostLocalInScratch, leasesOf } from "../../test/fakes/host-local-directory.ts";
+import { MemoryStore } from "../../test/fakes/memory-store.ts";
 import { Allocator } from "../allocator.ts";
-import { MemoryStore } from "../store/memory-store.ts";
 import { importHostLocal, type Progress } from "./import.ts";
 import { describeImport } from "./report.ts";
 

@@ -14,7 +14,6 @@ const entries = [
   "agent/protocols/hcn/hcn-worker.windows.ts",
 ];
 
-
 /** Of test/support what helps with any test at all; the rest there is for executables and machines. */
 const forUnits = ["eventually", "random", "requires", "scratch-dir"].map((name) => `test/support/${name}.ts`);
 
