@@ -10,6 +10,10 @@ export const checks: readonly Check[] = [
   { name: "types (tsc)", command: [bin("tsc"), "-p", "."] },
   { name: "format and lint (biome)", command: [bin("biome"), "check", "--error-on-warnings", "."] },
   { name: "unused files, exports and dependencies (knip)", command: [process.execPath, bin("knip"), "--no-progress"] },
+  {
+    name: "what only tests use (knip without them)",
+    command: [process.execPath, bin("knip"), "--no-progress", "--config", "build/knip-product.json"],
+  },
 ];
 
 /** Runs one check from the repository's root; `output` is what it said, both streams. */

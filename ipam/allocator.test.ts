@@ -7,7 +7,7 @@ import {
   ownerOf as owner,
   refusal,
   allocatorInMemory as setUp,
-} from "./allocate/allocator-in-memory.ts";
+} from "../test/fakes/allocator-in-memory.ts";
 import { cursorMark } from "./allocate/marks.ts";
 import type { IpamConfig } from "./config/ipam-config.ts";
 

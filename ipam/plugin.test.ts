@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, utimesSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { configOf, ownerOf } from "../test/fakes/allocator-in-memory.ts";
 import { scratchDir } from "../test/support/scratch-dir.ts";
-import { configOf, ownerOf } from "./allocate/allocator-in-memory.ts";
 import { Allocator } from "./allocator.ts";
 import { runIpamPlugin } from "./plugin.ts";
 

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { LiveValue } from "../../shared/async/live-value.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { createLogger } from "../../shared/log.ts";
-import { eventually } from "../../test/support/agent-process.ts";
+import { eventually } from "../../test/support/eventually.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
 import { CachedTenants } from "./cached-tenants.ts";
 import type { TenantRegistry } from "./node-registry.ts";

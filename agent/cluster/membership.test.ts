@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { LiveValue } from "../../shared/async/live-value.ts";
 import { createLogger } from "../../shared/log.ts";
-import { eventually } from "../../test/support/agent-process.ts";
+import { eventually } from "../../test/support/eventually.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
 import { parseAgentConfig } from "../config/parse-agent-config.ts";
 import { Membership } from "./membership.ts";

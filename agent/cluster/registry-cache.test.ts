@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "nod
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createLogger } from "../../shared/log.ts";
-import { eventually } from "../../test/support/agent-process.ts";
+import { eventually } from "../../test/support/eventually.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
 import { nodeOfText } from "./node-text.ts";
 import { RegistryCache } from "./registry-cache.ts";

@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import { runAt } from "../../test/fakes/terminal-run.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
-import { runAt } from "../../test/support/terminal-run.ts";
 import { agentCommand } from "../commands/agent/agent-command.ts";
 
 test("the check of the configuration names keys that nobody reads in the files beside it", async () => {

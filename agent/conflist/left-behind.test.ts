@@ -1,9 +1,9 @@
 import { mkdirSync, readdirSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { partsInMemory } from "../../test/fakes/parts-in-memory.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
-import { partsInMemory } from "../reconcile/parts-in-memory.ts";
 import { conflistPath } from "./conflist.ts";
 import { leftBehind, sweepLeftBehind } from "./left-behind.ts";
 

@@ -3,10 +3,10 @@ import { parseIpamConfig } from "../../ipam/mod.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import { formatIp } from "../../shared/net/ip.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
+import { ownerOf, type PartsInMemory, partsInMemory } from "../../test/fakes/parts-in-memory.ts";
 import { endInterfaceLost } from "./interface-lost.ts";
 import { Janitor } from "./janitor.ts";
 import { namespaceProbe } from "./liveness-probes.ts";
-import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
 
 let parts: PartsInMemory;
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
+import { ownerOf, type PartsInMemory, partsInMemory } from "../../test/fakes/parts-in-memory.ts";
 import { Janitor } from "./janitor.ts";
-import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
 
 let parts: PartsInMemory;
 let janitor: Janitor;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { allocatorInMemory, configOf, five, refusal } from "../../test/fakes/allocator-in-memory.ts";
 import type { IpamHost } from "../service/ipam-rpcs.ts";
 import { statsOf } from "../service/ipam-rpcs.ts";
-import { allocatorInMemory, configOf, five, refusal } from "./allocator-in-memory.ts";
 import { cooldownOf } from "./cooldown.ts";
 
 const ids = ["a", "b", "c", "d", "e"];

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { allocatorInMemory, configOf, ipsOf, ownerOf, refusal } from "../../test/fakes/allocator-in-memory.ts";
+import { MemoryStore } from "../../test/fakes/memory-store.ts";
 import { random } from "../../test/support/random.ts";
-import { MemoryStore } from "../store/memory-store.ts";
-import { allocatorInMemory, configOf, ipsOf, ownerOf, refusal } from "./allocator-in-memory.ts";
 
 describe("an excluded address", () => {
   test("is never given out, alone or in a block, by the section or by a range", () => {

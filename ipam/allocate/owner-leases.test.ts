@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { allocatorInMemory, five, ownerOf, podOf } from "./allocator-in-memory.ts";
+import { allocatorInMemory, five, ownerOf, podOf } from "../../test/fakes/allocator-in-memory.ts";
 
 test("a lease without its pod's name, as one that was made anew, gets it with the pod's next ADD", () => {
   const { allocator, add } = allocatorInMemory();

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { allocatorInMemory, configOf, five } from "./allocator-in-memory.ts";
+import { allocatorInMemory, configOf, five } from "../../test/fakes/allocator-in-memory.ts";
 
 const threeRanges = configOf({
   ranges: [

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { allocatorInMemory, configOf, five, ipsOf, ownerOf, podOf } from "./allocator-in-memory.ts";
+import { allocatorInMemory, configOf, five, ipsOf, ownerOf, podOf } from "../../test/fakes/allocator-in-memory.ts";
 import { maxRememberedAddresses } from "./sticky.ts";
 
 const sticky = configOf({ subnet: "10.0.0.0/29", cooldownMs: 1000, sticky: true });

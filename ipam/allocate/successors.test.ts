@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { allocatorInMemory, configOf, ipsOf, ownerOf, podOf, refusal } from "../../test/fakes/allocator-in-memory.ts";
 import { random } from "../../test/support/random.ts";
-import { allocatorInMemory, configOf, ipsOf, ownerOf, podOf, refusal } from "./allocator-in-memory.ts";
 
 /** Every order of these. */
 function orders<T>(items: readonly T[]): readonly T[][] {

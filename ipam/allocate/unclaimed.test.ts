@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { allocatorInMemory, configOf, ownerOf } from "./allocator-in-memory.ts";
+import { allocatorInMemory, configOf, ownerOf } from "../../test/fakes/allocator-in-memory.ts";
 
 const idsLeft = (allocator: ReturnType<typeof allocatorInMemory>["allocator"]): readonly string[] =>
   allocator

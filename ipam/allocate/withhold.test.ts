@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { type Ip, parseIp } from "../../shared/net/ip.ts";
-import { allocatorInMemory, configOf, five, refusal } from "./allocator-in-memory.ts";
+import { allocatorInMemory, configOf, five, refusal } from "../../test/fakes/allocator-in-memory.ts";
 import { withholding } from "./usage.ts";
 
 const ips = (...texts: string[]): Ip[] => texts.map(parseIp).filter((ip) => ip !== undefined);

@@ -1,7 +1,7 @@
 import { chmodSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
-import { type IpamTerminal, ipamTerminal } from "../../test/support/ipam-terminal.ts";
+import { type IpamTerminal, ipamTerminal } from "../../test/fakes/ipam-terminal.ts";
 import type { Lease } from "../lease.ts";
 import { declareComplete, declareIncomplete } from "../recovery/integrity.ts";
 import { type FindingCode, findingCodes } from "./finding.ts";

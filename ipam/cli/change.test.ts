@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { ipamTerminal } from "../../test/support/ipam-terminal.ts";
+import { ipamTerminal } from "../../test/fakes/ipam-terminal.ts";
 import type { LeaseView } from "./lease-view.ts";
 
 const statesIn = async (node: { json(...args: string[]): Promise<unknown> }): Promise<readonly string[]> =>

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type IpamTerminal, ipamTerminal } from "../../test/support/ipam-terminal.ts";
+import { type IpamTerminal, ipamTerminal } from "../../test/fakes/ipam-terminal.ts";
 
 const second = 1000;
 

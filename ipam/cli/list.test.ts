@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
 import { Fields } from "../../shared/schema/json-fields.ts";
+import { runAt } from "../../test/fakes/terminal-run.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
-import { runAt } from "../../test/support/terminal-run.ts";
 import { Allocator } from "../allocator.ts";
 import { parseIpamConfig } from "../config/ipam-config.ts";
 import { ipamCommands } from "./commands.ts";

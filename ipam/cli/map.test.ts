@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { parseIp, plus } from "../../shared/net/ip.ts";
-import { type IpamTerminal, ipamTerminal } from "../../test/support/ipam-terminal.ts";
+import { type IpamTerminal, ipamTerminal } from "../../test/fakes/ipam-terminal.ts";
 import type { LeaseState } from "../lease.ts";
 
 /** Ten usable addresses, a gateway inside, two excluded. */

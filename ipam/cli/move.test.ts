@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { ipamTerminal } from "../../test/support/ipam-terminal.ts";
+import { ipamTerminal } from "../../test/fakes/ipam-terminal.ts";
 
 /** A directory of host-local with these files. */
 function directoryIn(path: string, files: Readonly<Record<string, string>>): string {

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect, test } from "vitest";
-import { type IpamTerminal, ipamTerminal } from "../../test/support/ipam-terminal.ts";
+import { type IpamTerminal, ipamTerminal } from "../../test/fakes/ipam-terminal.ts";
 import { findingCodes } from "../check/finding.ts";
 import { ipamCommands } from "./commands.ts";
 

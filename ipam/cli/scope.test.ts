@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { ipamTerminal, usualIpam } from "../../test/support/ipam-terminal.ts";
-import { runAt } from "../../test/support/terminal-run.ts";
+import { ipamTerminal, usualIpam } from "../../test/fakes/ipam-terminal.ts";
+import { runAt } from "../../test/fakes/terminal-run.ts";
 import { ipamCommands } from "./commands.ts";
 
 describe("a network that was never used", () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ipamTerminal } from "../../test/support/ipam-terminal.ts";
+import { ipamTerminal } from "../../test/fakes/ipam-terminal.ts";
 
 async function withPods() {
   const node = ipamTerminal();

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
 import { Fields } from "../../shared/schema/json-fields.ts";
-import { ipamTerminal, usualIpam } from "../../test/support/ipam-terminal.ts";
+import { ipamTerminal, usualIpam } from "../../test/fakes/ipam-terminal.ts";
 import { rangeKeys, routeKeys, sectionKeys, unknownKeys, unknownKeyText } from "./unknown-keys.ts";
 
 const schemaOf = (file: string) =>

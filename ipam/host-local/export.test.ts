@@ -1,8 +1,8 @@
 import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { formatIp } from "../../shared/net/ip.ts";
-import { filesIn, hostLocalInScratch, leasesOf } from "../../test/support/host-local-directory.ts";
-import { configOf, ownerOf } from "../allocate/allocator-in-memory.ts";
+import { configOf, ownerOf } from "../../test/fakes/allocator-in-memory.ts";
+import { filesIn, hostLocalInScratch, leasesOf } from "../../test/fakes/host-local-directory.ts";
 import type { Allocator } from "../allocator.ts";
 import { exportHostLocal } from "./export.ts";
 import { importHostLocal } from "./import.ts";

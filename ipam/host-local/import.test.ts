@@ -2,10 +2,10 @@ import { closeSync, mkdirSync, openSync, symlinkSync, utimesSync } from "node:fs
 import { describe, expect, test } from "vitest";
 import { formatCidr, formatIp } from "../../shared/net/ip.ts";
 import { openLibc } from "../../shared/server/libc.linux.ts";
-import { filesIn, hostLocalInScratch, leasesOf } from "../../test/support/host-local-directory.ts";
-import { configOf, ownerOf } from "../allocate/allocator-in-memory.ts";
+import { configOf, ownerOf } from "../../test/fakes/allocator-in-memory.ts";
+import { filesIn, hostLocalInScratch, leasesOf } from "../../test/fakes/host-local-directory.ts";
+import { MemoryStore } from "../../test/fakes/memory-store.ts";
 import { Allocator } from "../allocator.ts";
-import { MemoryStore } from "../store/memory-store.ts";
 import { maxFileBytes } from "./directory.ts";
 import { describeImport, importHostLocal, type Progress } from "./import.ts";
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { formatIp, type Ip, parseIp } from "../../shared/net/ip.ts";
+import { MemoryStore } from "../../test/fakes/memory-store.ts";
 import { random } from "../../test/support/random.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
 import type { Lease } from "../lease.ts";
-import { MemoryStore } from "./memory-store.ts";
 import { SqliteStore } from "./sqlite-store.ts";
 import type { PodPlace, Store } from "./store.ts";
 

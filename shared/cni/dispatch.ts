@@ -13,7 +13,7 @@ export interface PluginIo {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The whole of standard input; a closed one reads as empty. */
   readStdin(): Promise<Uint8Array>;
-  /** Standard output: called once at most, with the one JSON text. */
+  /** Standard output, with the one JSON text. Rejects where that cannot be written, or one has been already. */
   writeResult(text: string): Promise<void>;
   /** Standard error: free-form lines for the runtime's log. */
   log(line: string): void;
@@ -66,8 +66,8 @@ export async function runPlugin(verbTable: VerbTable, io: PluginIo): Promise<num
     return 0;
   } catch (caught) {
     const error = CniError.from(caught);
-    // A stdout that is gone leaves nothing to say; the status still tells.
-    await io.writeResult(encodeError(error, version)).catch(() => undefined);
+    // Where stdout takes nothing more: a failure without any words helps nobody.
+    await io.writeResult(encodeError(error, version)).catch(() => io.log(error.message));
     return 1;
   }
 }

@@ -13,7 +13,8 @@ import { latestVersion } from "./versions.ts";
 export async function runPluginProcess(plugin: (io: PluginIo) => Promise<number>): Promise<number> {
   const io = processIo();
   const fail = async (caught: unknown): Promise<number> => {
-    await io.writeResult(encodeError(CniError.from(caught), latestVersion)).catch(() => undefined);
+    const error = CniError.from(caught);
+    await io.writeResult(encodeError(error, latestVersion)).catch(() => io.log(error.message));
     return 1;
   };
   const lastResort = (caught: unknown): void => void fail(caught).then((status) => process.exit(status));
@@ -32,7 +33,7 @@ export async function runPluginProcess(plugin: (io: PluginIo) => Promise<number>
  * failures, `process.stdout.write` alone costs more than the rest of the call).
  */
 function processIo(): PluginIo {
-  let written = false;
+  let writing: Promise<unknown> | undefined;
   return {
     env: process.env,
     readStdin: async () => {
@@ -43,11 +44,14 @@ function processIo(): PluginIo {
       }
     },
     writeResult: async (text) => {
-      // Two objects would be none: a fault that comes after the result is told by the status alone.
-      if (written) return;
-      written = true;
+      if (writing !== undefined) {
+        // Two objects would be none. The process ends after this: not before the first is written.
+        await writing.catch(() => undefined);
+        throw new CniError(CniCode.io, "Cannot write a second result to standard output: it takes one object");
+      }
       try {
-        await Bun.write(Bun.stdout, `${text}\n`);
+        writing = Bun.write(Bun.stdout, `${text}\n`);
+        await writing;
       } catch (cause) {
         throw ioFailure("write the result to standard output", cause, "a reader that takes all of it");
       }

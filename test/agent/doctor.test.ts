@@ -13,6 +13,7 @@ import { parseAgentConfig } from "../../agent/config/parse-agent-config.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { formatIp } from "../../shared/net/ip.ts";
 import { nodeService } from "../../shared/proto/services.ts";
+import { runAt } from "../fakes/terminal-run.ts";
 import {
   AgentHome,
   type AgentProcess,
@@ -23,7 +24,6 @@ import {
 } from "../support/agent-process.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
-import { runAt } from "../support/terminal-run.ts";
 
 const ownerOf = (sandboxId: string): Owner => ({ network: networkName, sandboxId, ifname: "eth0" });
 /** No call runs while most tests look: then a short pause tells as much as a long one. */

@@ -296,7 +296,7 @@ describe("with a listener whose queue is full", () => {
     const ended = await run({ env: variables("ADD"), stdin: { ...conf, socket } });
     expect(errorOf(ended)).toMatchObject({
       code: 11,
-      msg: expect.stringContaining("took no connection within 1000 ms"),
+      msg: expect.stringMatching(/took no connection within \d+ ms/),
     });
     expect(ended.ms).toBeGreaterThanOrEqual(900);
     expect(existsSync(dataDir)).toBe(false);

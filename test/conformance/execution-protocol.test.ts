@@ -92,17 +92,18 @@ test("section 2 Execution protocol: the agent's result is printed byte for byte"
   expect(ended.stdout).toBe(`${text}\n`);
 });
 
-test("section 2 Execution protocol: a stdout that is full is a failure, told by the status", async () => {
+test("section 2 Execution protocol: a stdout that is full is a failure, told by the status and on stderr", async () => {
   const ended = await run({ env: { CNI_COMMAND: "VERSION" }, redirect: ">/dev/full" });
   expect(ended.status).toBe(1);
+  expect(ended.stderr).toContain("Cannot write the result to standard output: ");
 });
 
-test("section 2 Execution protocol: a stdout whose reader has gone is a failure, told by the status", () => {
-  // The reader ends at once, the plugin starts later and tells its status by the one stream left.
+test("section 2 Execution protocol: a stdout whose reader has gone is a failure, told by the status and on stderr", () => {
+  // The reader ends at once, the plugin starts later and tells why by the one stream left.
   const script = `(sleep 0.2; "$0" </dev/null; echo $? >&2) | true`;
   const env = { CNI_COMMAND: "VERSION", PATH: "/usr/bin:/bin" };
   const shell = spawnSync("/bin/sh", ["-c", script, `${executables}/pipette`], { env, encoding: "utf8" });
-  expect(shell.stderr.trim()).toBe("1");
+  expect(shell.stderr).toMatch(/^Cannot write the result to standard output: .*\n1\n$/);
 });
 
 test("section 2 Execution protocol: a stdout that was closed before the start is like /dev/null", async () => {

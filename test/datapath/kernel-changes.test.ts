@@ -65,8 +65,8 @@ describeWith("what the kernel says of changes", ["root", "nft"], () => {
     await Bun.sleep(1_000);
     expect(looks).toBe(0);
     await sandbox.node("nft delete table bridge pipette-ptc0");
-    await expect.poll(() => looks, { timeout: 5_000 }).toBe(1);
+    await expect.poll(() => looks).toBe(1);
     await sandbox.node("ip addr del 10.77.0.1/24 dev ptc0");
-    await expect.poll(() => looks, { timeout: 5_000 }).toBe(2);
+    await expect.poll(() => looks).toBe(2);
   });
 });

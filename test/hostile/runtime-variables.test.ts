@@ -2,9 +2,9 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { execa } from "execa";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { ScriptedApiServer } from "../../agent/cluster/kubernetes/scripted-api-server.ts";
 import { seal, sealedVariables } from "../../build/seal.ts";
 import { compileExecutables, executables, scratch } from "../conformance/plugin.ts";
+import { ScriptedApiServer } from "../fakes/kubernetes/scripted-api-server.ts";
 import { compileUnsealed } from "../support/compile-unsealed.ts";
 import { describeWith } from "../support/requires.ts";
 

@@ -4,11 +4,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest
 import type { Step } from "../../agent/commands/install/plan.ts";
 import type { ServiceInstaller } from "../../agent/commands/install/service.ts";
 import { uninstallCommandWith } from "../../agent/commands/install/uninstall-command.ts";
+import { runAt } from "../fakes/terminal-run.ts";
 import { AgentHome, type AgentProcess, bridgeName, networkName, resultOf } from "../support/agent-process.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
-import { runAt } from "../support/terminal-run.ts";
 
 /** The node's services are played: none may be touched here. */
 const keeperOf = (steps: readonly Step[]): (() => Promise<ServiceInstaller>) => {

@@ -6,11 +6,11 @@ import { installCommandWith } from "../../agent/commands/install/install-command
 import { openSystemd } from "../../agent/commands/install/systemd.linux.ts";
 import { unitName } from "../../agent/platform/systemd.ts";
 import { compileExecutables, executables, scratch } from "../conformance/plugin.ts";
+import { runAt } from "../fakes/terminal-run.ts";
 import { AgentHome, type AgentProcess, bridgeName, resultOf } from "../support/agent-process.ts";
 import { callPlugin } from "../support/cni-call.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
-import { runAt } from "../support/terminal-run.ts";
 
 /** Another release of the same program: a byte of the ELF header that nobody reads is another. */
 function anotherRelease(path: string): void {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import { KubernetesRegistry } from "../../agent/cluster/kubernetes/kubernetes-registry.ts";
-import { ScriptedApiServer } from "../../agent/cluster/kubernetes/scripted-api-server.ts";
 import { agentCommand } from "../../agent/commands/agent/agent-command.ts";
 import { installCommand, uninstallCommand } from "../../agent/commands/install/mod.ts";
 import { nodeVariables } from "../../agent/config/nodes-config.ts";
@@ -12,6 +11,7 @@ import { windowsPaths } from "../../shared/os/paths.windows.ts";
 import type { Command } from "../../shared/terminal/command.ts";
 import { parseLine } from "../../shared/terminal/parse-line.ts";
 import { version } from "../../shared/version.ts";
+import { ScriptedApiServer } from "../fakes/kubernetes/scripted-api-server.ts";
 import { eventually } from "../support/agent-process.ts";
 import { type Manifest, object, plainObjects } from "./manifest.ts";
 

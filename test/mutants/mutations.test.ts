@@ -55,6 +55,6 @@ describe("the tests of a file", () => {
   test("doubles of tests are no product", () => {
     const paths = new ImportGraph().filesOf("ipam/allocate/").map(({ path }) => path);
     expect(paths).toContain("ipam/allocate/pick.ts");
-    expect(paths).not.toContain("ipam/allocate/allocator-in-memory.ts");
+    expect(paths).not.toContain("test/fakes/allocator-in-memory.ts");
   });
 });

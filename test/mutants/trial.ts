@@ -14,7 +14,7 @@ export interface Trial {
 const root = join(import.meta.dirname, "../..");
 const keptChars = 20_000;
 /** Until one test fails, all in one process: to start one for each file takes longer than most tests. */
-const manner = ["--bail", "1", "--no-isolate", "--maxWorkers", "1", "--retry", "0"];
+const manner = ["--bail", "1", "--no-isolate", "--maxWorkers", "1"];
 
 /** Runs these tests with the mutant in place, or with none, in processes of their own that end with it. */
 export function runTests(tests: readonly string[], mutant: Mutant | undefined, seconds: number): Promise<Trial> {

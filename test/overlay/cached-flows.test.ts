@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, test } from "vitest";
 import { compileExecutables } from "../conformance/plugin.ts";
 import { eventually } from "../support/agent-process.ts";
+import { forgetNeighbours } from "../support/forget-neighbours.ts";
 import { describeWith } from "../support/requires.ts";
 import type { LabPod } from "./lab/lab-pod.ts";
 import { answers } from "./lab/reach.ts";
@@ -21,7 +22,7 @@ describeWith("what a switch in user space has cached of its flows", ["root", "op
   afterAll(() => single?.[Symbol.asyncDispose]());
 
   async function reaches(): Promise<boolean> {
-    await pod.namespace.run("ip neigh flush dev eth0");
+    await forgetNeighbours(pod.namespace, "dev eth0");
     return answers(pod.namespace, gateway, { seconds: 1 });
   }
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { compileExecutables } from "../conformance/plugin.ts";
 import { eventually } from "../support/agent-process.ts";
+import { forgetNeighbours } from "../support/forget-neighbours.ts";
 import { arp, EtherType, ethernet } from "../support/frames/frame.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";
 import { describeWith } from "../support/requires.ts";
@@ -151,7 +152,7 @@ describeWith("a node whose switch is in user space", ["root", "openvswitch", "nf
       await vswitch.vsctl("del-port", "br-other", "near");
       await vswitch.vsctl("del-br", "br-other");
       await namespace.ip("addr add 10.99.0.1/24 dev near");
-      await far.run("ip neigh flush dev eth0");
+      await forgetNeighbours(far, "dev eth0");
       expect(await hears()).toBe(3);
       await namespace.ip("link del near");
       await single.node.startAgent();

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { compileExecutables } from "../conformance/plugin.ts";
 import { eventually } from "../support/agent-process.ts";
+import { forgetNeighbours } from "../support/forget-neighbours.ts";
 import { describeWith } from "../support/requires.ts";
 import { datagram } from "./forbidden-frames.ts";
 import { Lab, type LabOptions } from "./lab/lab.ts";
@@ -56,7 +57,7 @@ describeWith(
       async function flood(): Promise<void> {
         const [v4, v6] = pod.addresses.map((address) => address.replace(/[^.:]*$/, ""));
         nobodys = absent.flatMap((host) => [`${v4}${host}`, `${v6}${host.toString(16)}`]);
-        await node.namespace.ip(`neigh flush nud all dev ${device}`);
+        await forgetNeighbours(node.namespace, `nud all dev ${device}`);
         const before = await received(node);
         for (const to of nobodys)
           raw.link.send(
@@ -76,8 +77,8 @@ describeWith(
           for (const address of addresses)
             expect([
               address,
-              await answers(hostile.namespace, address),
-              await answers(node.namespace, address),
+              await answers(hostile.namespace, address, { seconds: 10 }),
+              await answers(node.namespace, address, { seconds: 10 }),
             ]).toEqual([address, true, true]);
       }
 

@@ -25,6 +25,7 @@ import { writeMessage } from "../../agent/protocols/openflow/request.ts";
 import { WireReader } from "../../agent/protocols/openflow/wire-reader.ts";
 import { WireWriter } from "../../agent/protocols/openflow/wire-writer.ts";
 import { parseCidr } from "../../shared/net/ip.ts";
+import { namedMeter, pipelineFlows } from "../fakes/openflow/pipeline-flows.ts";
 import {
   addGroup,
   conjunction,
@@ -32,11 +33,10 @@ import {
   deleteAllMeters,
   modifyFlow,
   modifyFlows,
-} from "../support/openflow-requests.ts";
+} from "../fakes/openflow/requests.ts";
+import { namedGroup } from "../fakes/openflow/service-flows.ts";
 import { describeWith } from "../support/requires.ts";
 import { OpenFlowBridge } from "./openflow-bridge.ts";
-import { namedMeter, pipelineFlows } from "./pipeline-flows.ts";
-import { namedGroup } from "./service-flows.ts";
 
 const flows = pipelineFlows.map(([given]) => given);
 const texts = pipelineFlows.map(([, text]) => text).sort();

@@ -24,7 +24,7 @@ import {
   setField,
   toGroup,
 } from "../../agent/protocols/openflow/mod.ts";
-import { addGroup, deleteAllGroups, deleteAllMeters, deleteMeter, modifyGroup } from "../support/openflow-requests.ts";
+import { addGroup, deleteAllGroups, deleteAllMeters, deleteMeter, modifyGroup } from "../fakes/openflow/requests.ts";
 import { describeWith } from "../support/requires.ts";
 import { OpenFlowBridge } from "./openflow-bridge.ts";
 

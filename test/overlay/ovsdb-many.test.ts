@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { insertBridge, OvsdbClient, Transaction, transactAndApply } from "../../agent/protocols/ovsdb/mod.ts";
 import { openStream } from "../../agent/protocols/ovsdb/transport.ts";
+import { waitUntil } from "../fakes/ovsdb/waiting.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
-import { waitUntil } from "../support/ovsdb.ts";
 import { describeWith } from "../support/requires.ts";
 import { OpenVswitch } from "./open-vswitch.ts";
 import { addByVsctl, addDirectly, measurePace, pacedColumns, timed } from "./ovsdb-pace.ts";

@@ -13,8 +13,8 @@ import {
   transactAndApply,
   waitForOfport,
 } from "../../agent/protocols/ovsdb/mod.ts";
+import { roundTrip, waitUntil } from "../fakes/ovsdb/waiting.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
-import { roundTrip, waitUntil } from "../support/ovsdb.ts";
 import { describeWith } from "../support/requires.ts";
 import { OpenVswitch } from "./open-vswitch.ts";
 import { schemaDifferences } from "./schema-differences.ts";

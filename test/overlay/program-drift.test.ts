@@ -21,8 +21,8 @@ import {
 } from "../../agent/protocols/openflow/mod.ts";
 import { createLogger } from "../../shared/log.ts";
 import { parseCidr, parseIp } from "../../shared/net/ip.ts";
+import { addGroup, modifyFlows } from "../fakes/openflow/requests.ts";
 import { eventually } from "../support/agent-process.ts";
-import { addGroup, modifyFlows } from "../support/openflow-requests.ts";
 import { describeWith } from "../support/requires.ts";
 import { OpenFlowBridge } from "./openflow-bridge.ts";
 

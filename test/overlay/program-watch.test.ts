@@ -23,8 +23,8 @@ import {
   toGroup,
 } from "../../agent/protocols/openflow/mod.ts";
 import { createLogger } from "../../shared/log.ts";
+import { addGroup, deleteMeter, modifyFlows, modifyGroup } from "../fakes/openflow/requests.ts";
 import { eventually } from "../support/agent-process.ts";
-import { addGroup, deleteMeter, modifyFlows, modifyGroup } from "../support/openflow-requests.ts";
 import { describeWith } from "../support/requires.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
 import { OpenFlowBridge } from "./openflow-bridge.ts";

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { traceCommand } from "../../agent/commands/trace/trace-command.ts";
 import { compileExecutables } from "../conformance/plugin.ts";
+import { runAt } from "../fakes/terminal-run.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
-import { runAt } from "../support/terminal-run.ts";
 import { Lab } from "./lab/lab.ts";
 import type { LabNode } from "./lab/lab-node.ts";
 import type { LabPod } from "./lab/lab-pod.ts";

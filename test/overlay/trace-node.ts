@@ -10,8 +10,8 @@ import type { Service } from "../../agent/datapath/ovs/services/service.ts";
 import { serviceFlowSet } from "../../agent/datapath/ovs/services/service-flows.ts";
 import { addFlow, deleteFlows, type Flow, type OpenFlowClient } from "../../agent/protocols/openflow/mod.ts";
 import { type Cidr, type Ip, parseCidr, parseIp } from "../../shared/net/ip.ts";
-import { addGroup, deleteAllGroups } from "../support/openflow-requests.ts";
-import { runAt, type TerminalRun } from "../support/terminal-run.ts";
+import { addGroup, deleteAllGroups } from "../fakes/openflow/requests.ts";
+import { runAt, type TerminalRun } from "../fakes/terminal-run.ts";
 import { OpenFlowBridge } from "./openflow-bridge.ts";
 
 export const ip = (text: string): Ip => parseIp(text) as Ip;

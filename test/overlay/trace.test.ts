@@ -1,8 +1,8 @@
 import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { TerminalRun } from "../fakes/terminal-run.ts";
 import { describeWith } from "../support/requires.ts";
-import type { TerminalRun } from "../support/terminal-run.ts";
 import { ip, peer, TraceNode } from "./trace-node.ts";
 
 interface Traced {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { ScriptedApiServer } from "../../agent/cluster/kubernetes/scripted-api-server.ts";
+import { ScriptedApiServer } from "../fakes/kubernetes/scripted-api-server.ts";
 import { type AgentHome, eventually, resultOf } from "../support/agent-process.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";

@@ -1,7 +1,7 @@
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { ScriptedApiServer } from "../../agent/cluster/kubernetes/scripted-api-server.ts";
+import { ScriptedApiServer } from "../fakes/kubernetes/scripted-api-server.ts";
 import { type AgentHome, type AgentProcess, eventually } from "../support/agent-process.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";

@@ -8,13 +8,15 @@ import type { StatusResponse } from "../../shared/proto/pipette-messages.ts";
 import { callTimes, cniService, type Method, nodeService } from "../../shared/proto/services.ts";
 import { callUnary } from "../../shared/rpc/call.ts";
 import { isObject } from "../../shared/schema/json-fields.ts";
+import { eventually } from "./eventually.ts";
 import { innerProcess } from "./inner-process.ts";
+
+export { eventually };
 
 /** The bridge of every agent under test: each has a network namespace of its own. */
 export const bridgeName = "ptd0";
 export const networkName = "pods";
 
-const readyWithinMs = 20_000;
 const main = new URL("../../main.ts", import.meta.url).pathname;
 
 export interface CmdOptions {
@@ -212,21 +214,6 @@ export class AgentProcess {
       const value: unknown = JSON.parse(line);
       if (isObject(value)) this.lines.push(value);
     }
-  }
-}
-
-/** Asks again until the answer is neither `undefined` nor `false`; fails only when it never is. */
-export async function eventually<T>(
-  ask: () => T | Promise<T>,
-  what: string,
-  withinMs = readyWithinMs,
-): Promise<Exclude<T, undefined | false>> {
-  const until = performance.now() + withinMs;
-  for (;;) {
-    const answer = await ask();
-    if (answer !== undefined && answer !== false) return answer as Exclude<T, undefined | false>;
-    if (performance.now() > until) throw new Error(`Waited in vain for ${what}`);
-    await Bun.sleep(10);
   }
 }
 

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
 import { compileExecutables, executables } from "../conformance/plugin.ts";
-import { ipamTerminal } from "../support/ipam-terminal.ts";
+import { ipamTerminal } from "../fakes/ipam-terminal.ts";
 import { describeWith } from "../support/requires.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
 

@@ -42,15 +42,6 @@ describe("the report of a run", () => {
     expect(lines.join("\n")).toMatch(/waits for it: its group could not be set up/);
   });
 
-  test("names what passed at the second try only, with what was wrong at the first", () => {
-    const { status, lines } = report("second-try");
-    expect([status, lines.at(-1)]).toEqual([1, "1 passed, 1 failed, 0 skipped"]);
-    const at = lines.findIndex((line) => line.startsWith("Passed at the second try only"));
-    expect(lines[at + 1]).toBe("  test/tidy/samples/second-try.sample.ts > passes at the second try");
-    expect(lines[at + 2]).toContain("expected 1 to be 2");
-    expect(lines).toContain("FAIL test/tidy/samples/second-try.sample.ts > passes at none");
-  });
-
   test("a run of nothing has not succeeded", () => {
     const { status, lines } = report("there-is-none");
     expect(status).toBe(1);

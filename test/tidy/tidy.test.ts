@@ -125,6 +125,12 @@ const bans: readonly Ban[] = [
     within: ["main.ts", "cni/", "ipam/", "agent/", "shared/"],
     except: ["shared/reason.ts"],
   },
+  {
+    pattern: /\bneigh flush\b/,
+    instead: "forgetNeighbours (ip fails where the kernel drops one in between)",
+    except: ["test/support/forget-neighbours.ts"],
+  },
+  { pattern: /\bretry: (?!0\b)\d/, instead: "mending what fails now and then", except: ["test/tidy/tidy.test.ts"] },
   { pattern: /^export \* /m, instead: "exports by name" },
   {
     pattern: /^export default /m,

@@ -5,12 +5,12 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ApiClient, type ServiceAccountOptions, serviceAccountAccess } from "../../../shared/kubernetes/mod.ts";
 import { createLogger } from "../../../shared/log.ts";
 import { formatCidr, formatIp, parseIp } from "../../../shared/net/ip.ts";
-import { eventually } from "../../../test/support/agent-process.ts";
+import { ScriptedApiServer } from "../../../test/fakes/kubernetes/scripted-api-server.ts";
+import { eventually } from "../../../test/support/eventually.ts";
 import { scratchDir } from "../../../test/support/scratch-dir.ts";
 import type { ClusterNode } from "../node-registry.ts";
 import { KubernetesRegistry } from "./kubernetes-registry.ts";
 import { nodeOf } from "./node-resource.ts";
-import { ScriptedApiServer } from "./scripted-api-server.ts";
 
 const times = { watchMs: 60_000, answerMs: 10_000, silenceMs: 10_000, retryFirstMs: 5, retryMostMs: 20 };
 const log: string[] = [];
@@ -23,8 +23,11 @@ let registry: KubernetesRegistry;
 beforeEach(async () => {
   log.length = 0;
   server = await ScriptedApiServer.start();
-  registry = new KubernetesRegistry({ api: clientOf({ server: server.url }), logger, times, patienceMs: 400 });
+  registry = new KubernetesRegistry({ api: clientOf({ server: server.url }), logger, times });
 });
+/** Gives up what never comes. */
+const impatientRegistry = () =>
+  new KubernetesRegistry({ api: clientOf({ server: server.url }), logger, times, patienceMs: 400 });
 afterEach(() => server[Symbol.asyncDispose]());
 
 const self = (name: string) => ({ name, uid: "u", addresses: [parseIp("192.0.2.1")!], mac: "52:54:00:00:00:01" });
@@ -75,7 +78,7 @@ test("registering sets the MAC once, and waits for the pod CIDRs", async () => {
   // Set before the pod CIDRs came, which the second `put` took away again, and set anew by the second registration.
   expect(server.asked.filter((line) => line.startsWith("PATCH"))).toHaveLength(2);
   server.put("b", [], "192.0.2.2");
-  await expect(registry.register(self("b"))).rejects.toMatchObject({
+  await expect(impatientRegistry().register(self("b"))).rejects.toMatchObject({
     code: 11,
     message: expect.stringContaining('its Node has no "spec.podCIDRs" yet'),
   });

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { ApiClient, serviceAccountAccess, usualInformerTimes } from "../../../shared/kubernetes/mod.ts";
 import { createLogger } from "../../../shared/log.ts";
-import { eventually } from "../../../test/support/agent-process.ts";
+import { ScriptedApiServer } from "../../../test/fakes/kubernetes/scripted-api-server.ts";
+import { eventually } from "../../../test/support/eventually.ts";
 import { KubernetesRegistry } from "./kubernetes-registry.ts";
-import { ScriptedApiServer } from "./scripted-api-server.ts";
 
 test("where nothing happens at all the server says nothing, not even a bookmark, and no watch is taken for dead", async () => {
   await using server = await ScriptedApiServer.start();

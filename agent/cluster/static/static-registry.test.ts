@@ -4,7 +4,7 @@ import { execa } from "execa";
 import { expect, test } from "vitest";
 import { createLogger } from "../../../shared/log.ts";
 import { formatCidr, parseIp } from "../../../shared/net/ip.ts";
-import { eventually } from "../../../test/support/agent-process.ts";
+import { eventually } from "../../../test/support/eventually.ts";
 import { scratchDir } from "../../../test/support/scratch-dir.ts";
 import { readNodeFile } from "./node-file.ts";
 import { StaticRegistry } from "./static-registry.ts";

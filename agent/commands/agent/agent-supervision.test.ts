@@ -2,8 +2,8 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
+import { runAt } from "../../../test/fakes/terminal-run.ts";
 import { scratchDir } from "../../../test/support/scratch-dir.ts";
-import { runAt } from "../../../test/support/terminal-run.ts";
 import { agentCommand } from "./agent-command.ts";
 import { agentLogFileBytes, logInto } from "./agent-supervision.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { ip, portNamed, recordedPorts } from "../../../test/fakes/recorded-trace.ts";
 import { type Journey, packetOf, packetText, trackingStates } from "./packet.ts";
-import { ip, portNamed, recordedPorts } from "./recorded-trace.ts";
 
 const pod = (name: string) => ({ t: "pod", port: portNamed(name), ips: portNamed(name).pod?.ips }) as Journey["client"];
 const away = (text: string): Journey["client"] => ({ t: "address", ip: ip(text) });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ip, portNamed, recordedPorts } from "./recorded-trace.ts";
+import { ip, portNamed, recordedPorts } from "../../../test/fakes/recorded-trace.ts";
 import { findPod } from "./switch-ports.ts";
 
 test("a pod is found by name and namespace, by a name that is the only one, and by address", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { ip, recorded, recordedPorts, recordings } from "../../../test/fakes/recorded-trace.ts";
 import { random } from "../../../test/support/random.ts";
-import { ip, recorded, recordedPorts, recordings } from "./recorded-trace.ts";
 import { parseTrace } from "./trace-text.ts";
 import { stepsOf, verdictOf } from "./verdict.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { answering, ip, recorded, recordedPorts } from "../../../test/fakes/recorded-trace.ts";
 import type { Journey, Packet } from "./packet.ts";
-import { answering, ip, recorded, recordedPorts } from "./recorded-trace.ts";
 import { verdictText } from "./report.ts";
 import { parseTrace } from "./trace-text.ts";
 import { trace } from "./tracer.ts";

@@ -4,7 +4,7 @@ import type { PodPort } from "../ovs/mod.ts";
 import { AdapterWaiter } from "./adapter-waiter.ts";
 
 /** A busy machine needs more than the second that is usual. */
-const until = (done: () => boolean): Promise<boolean> => vi.waitUntil(done, { timeout: 4_000 });
+const until = (done: () => boolean): Promise<boolean> => vi.waitUntil(done, { timeout: 20_000 });
 
 const pod = (port: string): PodPort => ({
   owner: { network: "pods", sandboxId: port, ifname: "eth0" },

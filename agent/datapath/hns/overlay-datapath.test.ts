@@ -75,7 +75,7 @@ afterEach(async () => {
 async function attachStarted(): Promise<void> {
   await dataPath.attach(request);
   come.add(portOf());
-  await expect.poll(() => ports.get(portOf())?.type, { timeout: 4_000 }).toBe("internal");
+  await expect.poll(() => ports.get(portOf())?.type).toBe("internal");
   calls.length = 0;
 }
 
@@ -113,7 +113,7 @@ test("the next agent goes on with what stands, and lets go of ports whose endpoi
   await dataPath.start();
   expect([...ports.keys()]).toEqual([port]);
   come.add(port);
-  await expect.poll(() => ports.get(port)?.type, { timeout: 4_000 }).toBe("internal");
+  await expect.poll(() => ports.get(port)?.type).toBe("internal");
 });
 
 test("a start that mends an HNS network has the gateway's adapter and the routes set up again", async () => {

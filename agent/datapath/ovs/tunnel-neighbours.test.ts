@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { type Ip, parseIp } from "../../../shared/net/ip.ts";
-import { bytesOf } from "../../../test/support/openflow-requests.ts";
+import { bytesOf } from "../../../test/fakes/openflow/requests.ts";
 import type { OpenFlowRequest } from "../../protocols/openflow/mod.ts";
 import { TunnelNeighbours } from "./tunnel-neighbours.ts";
 

@@ -113,9 +113,7 @@ describe("a client of a scripted switch", () => {
     let silent = false;
     await listen((frame) => (silent ? undefined : polite(frame)));
     using client = await connect({ idleMs: 30, requestMs: 1500 });
-    await expect
-      .poll(() => heard.filter((type) => type === MessageType.ECHO_REQUEST).length, { timeout: 4000 })
-      .toBeGreaterThan(2);
+    await expect.poll(() => heard.filter((type) => type === MessageType.ECHO_REQUEST).length).toBeGreaterThan(2);
     silent = true;
     expect(await client.closed).toMatchObject({
       kind: "late",

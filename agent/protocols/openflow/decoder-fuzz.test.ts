@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { pipelineFlows } from "../../../test/fakes/openflow/pipeline-flows.ts";
 import { ScriptedSwitch } from "../../../test/fakes/openflow/scripted-switch.ts";
-import { pipelineFlows } from "../../../test/overlay/pipeline-flows.ts";
 import { random } from "../../../test/support/random.ts";
 import { MessageType, Vendor } from "./constants.ts";
 import { watchFlowsRequest } from "./flow-monitor.ts";

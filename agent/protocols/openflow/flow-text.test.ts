@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { pipelineFlows } from "../../../test/overlay/pipeline-flows.ts";
+import { pipelineFlows } from "../../../test/fakes/openflow/pipeline-flows.ts";
 import { flowText } from "./flow-text.ts";
 import { addFlow, readInstructions } from "./flow-wire.ts";
 import { readMatch } from "./match-wire.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { parseIp } from "../../../shared/net/ip.ts";
-import { conjunction, decTtl, note, popVlan, pushVlan } from "../../../test/support/openflow-requests.ts";
+import { conjunction, decTtl, note, popVlan, pushVlan } from "../../../test/fakes/openflow/requests.ts";
 import {
   type Action,
   bits,

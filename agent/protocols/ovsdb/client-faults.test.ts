@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { ErrorAnswer, type Handler, ScriptedDatabase, usual } from "../../../test/fakes/ovsdb/scripted-database.ts";
-import { roundTrip } from "../../../test/support/ovsdb.ts";
+import { roundTrip } from "../../../test/fakes/ovsdb/waiting.ts";
 import { random } from "../../../test/support/random.ts";
 import { OvsdbClient } from "./client.ts";
 import { OvsdbError } from "./ovsdb-error.ts";

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { ErrorAnswer, type Handler, ScriptedDatabase, usual } from "../../../test/fakes/ovsdb/scripted-database.ts";
-import { roundTrip, waitUntil } from "../../../test/support/ovsdb.ts";
+import { roundTrip, waitUntil } from "../../../test/fakes/ovsdb/waiting.ts";
 import { OvsdbClient, type OvsdbState } from "./client.ts";
 import { OvsdbError } from "./ovsdb-error.ts";
 import { Transaction } from "./transaction.ts";
@@ -53,7 +53,7 @@ function insertion(): Transaction {
   return transaction;
 }
 const inserted = [{ uuid: ["uuid", id(9)] }];
-const bounds = { timeoutMs: 2000, action: "wait" };
+const bounds = { timeoutMs: 20_000, action: "wait" };
 const change = (n: number, row: unknown) => ({
   method: "update2",
   params: ["pipette", { Interface: { [id(n)]: row } }],

@@ -8,9 +8,9 @@ import { deleteFlows, flowText, groupText, OpenFlowClient } from "../../../agent
 import { LiveValue } from "../../../shared/async/live-value.ts";
 import { createLogger } from "../../../shared/log.ts";
 import { formatIp, ipOf } from "../../../shared/net/ip.ts";
+import { deleteAllGroups } from "../../fakes/openflow/requests.ts";
 import type { OpenVswitch } from "../../overlay/open-vswitch.ts";
 import { AgentHome, eventually } from "../../support/agent-process.ts";
-import { deleteAllGroups } from "../../support/openflow-requests.ts";
 import { overlayBudgets } from "../budgets.ts";
 import { compare, type Row } from "../row.ts";
 import type { OverlaySetting } from "./measure-overlay.ts";

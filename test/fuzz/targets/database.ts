@@ -1,13 +1,13 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ownerOf } from "../../../ipam/allocate/allocator-in-memory.ts";
 import { Allocator } from "../../../ipam/allocator.ts";
 import { parseIpamConfig } from "../../../ipam/config/ipam-config.ts";
 import { openVerified } from "../../../ipam/recovery/open-verified.ts";
 import { repairing } from "../../../ipam/recovery/repair.ts";
 import { formatIp } from "../../../shared/net/ip.ts";
 import { Fields } from "../../../shared/schema/json-fields.ts";
+import { ownerOf } from "../../fakes/allocator-in-memory.ts";
 import type { Opened, Target } from "../engine/target.ts";
 import { requireCniError, requireHarmless } from "./words.ts";
 

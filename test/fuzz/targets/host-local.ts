@@ -1,10 +1,10 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { allocatorInMemory, ownerOf } from "../../../ipam/allocate/allocator-in-memory.ts";
 import { parseIpamConfig } from "../../../ipam/config/ipam-config.ts";
 import { describeImport, importHostLocal } from "../../../ipam/host-local/import.ts";
 import { Fields, isObject } from "../../../shared/schema/json-fields.ts";
+import { allocatorInMemory, ownerOf } from "../../fakes/allocator-in-memory.ts";
 import type { Opened, Target } from "../engine/target.ts";
 import { jsonMutator } from "../mutate/json.ts";
 import { jsonOf, requireCniError, requireHarmless } from "./words.ts";

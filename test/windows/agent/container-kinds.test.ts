@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { formatIp } from "../../../shared/net/ip.ts";
-import { guidOf, type KindWorld, play, scenariosOf } from "../../support/container-kinds.ts";
+import { guidOf, type KindWorld, play, scenariosOf } from "../../fakes/container-kinds.ts";
 import { random } from "../../support/random.ts";
 import { seed } from "../../support/seed.ts";
 import { describeWine } from "../wine/describe-wine.ts";

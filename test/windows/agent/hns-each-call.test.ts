@@ -81,7 +81,7 @@ describeWine("each call of HNS in turn", (wine) => {
         await isClean(what);
       }
     },
-    120_000,
+    300_000,
   );
 
   test.each(mishaps)(
@@ -99,7 +99,7 @@ describeWine("each call of HNS in turn", (wine) => {
         await isClean(what);
       }
     },
-    120_000,
+    300_000,
   );
 
   test.each([
@@ -127,7 +127,7 @@ describeWine("each call of HNS in turn", (wine) => {
       }
       await serves();
     },
-    120_000,
+    300_000,
   );
 
   test("of an agent's start is refused: it gets ready, or ends and does so when it is started again", async () => {
@@ -153,7 +153,7 @@ describeWine("each call of HNS in turn", (wine) => {
       expect([what, node.stubs.hns.store.networks.size]).toEqual([what, 1]);
       await isClean(what);
     }
-  }, 120_000);
+  }, 300_000);
 
   test("an agent that starts before HNS waits for it, and a pod is for later meanwhile", async () => {
     await node.stop();
@@ -169,5 +169,5 @@ describeWine("each call of HNS in turn", (wine) => {
     await ready;
     await serves();
     await isClean("a late HNS");
-  }, 60_000);
+  }, 180_000);
 });

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { compileExecutable } from "../../../build/bundle.ts";
+import type { KindAnswer } from "../../fakes/container-kinds.ts";
 import { OpenVswitch } from "../../overlay/open-vswitch.ts";
-import type { KindAnswer } from "../../support/container-kinds.ts";
 import { NetworkSandbox } from "../../support/network-sandbox.ts";
 import { deleteInternalPort, makeInternalPort, startContainer } from "../../windows-host/node-state.ts";
 import type { WinePrefix } from "../wine/prefix.ts";

@@ -26,7 +26,8 @@ export interface Ended {
 }
 
 const longestMs = 60_000;
-const inheritedMs = 1_000;
+/** So often nothing may come from a program that has ended: one long wait could go by while this thread was held up. */
+const silences = { count: 20, eachMs: 50 };
 
 /** A Windows program that runs. Its Unix process is the Windows process: a SIGKILL ends it as TerminateProcess does. */
 export class Program implements AsyncDisposable {
@@ -61,7 +62,7 @@ export class Program implements AsyncDisposable {
       this.kill("SIGKILL");
     }, timeoutMs);
     // A service of Windows that was started meanwhile may have inherited the outputs, and keeps them open.
-    this.#child.on("exit", () => setTimeout(() => this.#closeOutputs(), inheritedMs).unref());
+    this.#child.on("exit", () => this.#closeOutputs(silences.count));
     this.#child.on("error", reject);
     this.#child.on("close", (status) => {
       clearTimeout(timer);
@@ -94,6 +95,8 @@ export class Program implements AsyncDisposable {
     const has = (text: string): boolean => (typeof wanted === "string" ? text.includes(wanted) : wanted.test(text));
     while (!has(this.stdout) && !has(this.stderr)) {
       const left = until - performance.now();
+      if (this.hasEnded) await this.ended.catch(() => undefined);
+      if (this.hasEnded && (has(this.stdout) || has(this.stderr))) return;
       if (this.hasEnded || left <= 0) throw new Error(`Waited in vain for ${wanted} in\n${this.#said}`);
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, left);
@@ -121,9 +124,15 @@ export class Program implements AsyncDisposable {
     await this.ended.catch(() => undefined);
   }
 
-  #closeOutputs(): void {
-    this.#child.stdout?.destroy();
-    this.#child.stderr?.destroy();
+  #closeOutputs(silencesLeft: number): void {
+    const before = this.stdout.length + this.stderr.length;
+    const timer = setTimeout(() => {
+      const isSilent = this.stdout.length + this.stderr.length === before;
+      if (silencesLeft > 1) return this.#closeOutputs(isSilent ? silencesLeft - 1 : silences.count);
+      this.#child.stdout?.destroy();
+      this.#child.stderr?.destroy();
+    }, silences.eachMs);
+    timer.unref();
   }
 
   get #said(): string {

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Change, isAddedFlow, SwitchInMemory } from "../../../../test/fakes/openflow/switch-in-memory.ts";
 import { type Flow, flow, group, match, type OpenFlowGroup, output } from "../../../protocols/openflow/mod.ts";
 import { Category } from "../pipeline/cookie.ts";
@@ -58,7 +58,7 @@ test("a switch that cannot tell what others change is left without, and that is 
   const program = await start({}, (reason) => unwatched.push(reason));
   await program.set(one("a", part([numbered(1)])));
   made.cut(true);
-  await vi.waitFor(() => expect(priorities()).toEqual([1]));
+  await expect.poll(priorities).toEqual([1]);
   await program.finishRound();
   expect(unwatched).toEqual(["Cannot watch the flows: the switch answers OFPBRC_BAD_STAT"]);
 });

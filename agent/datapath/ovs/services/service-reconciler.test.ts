@@ -3,7 +3,7 @@ import { LiveValue } from "../../../../shared/async/live-value.ts";
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { createLogger } from "../../../../shared/log.ts";
 import { parseCidr, parseIp } from "../../../../shared/net/ip.ts";
-import { eventually } from "../../../../test/support/agent-process.ts";
+import { eventually } from "../../../../test/support/eventually.ts";
 import type { FlowSet, SwitchProgram } from "../program/flow-set.ts";
 import type { Service, ServiceSource } from "./service.ts";
 import { ServiceReconciler } from "./service-reconciler.ts";

@@ -13,9 +13,9 @@ import {
   setField,
   toGroup,
   whole,
-} from "../../agent/protocols/openflow/mod.ts";
-import { parseCidr, parseIp } from "../../shared/net/ip.ts";
-import { conjunction, ctClear } from "../support/openflow-requests.ts";
+} from "../../../agent/protocols/openflow/mod.ts";
+import { parseCidr, parseIp } from "../../../shared/net/ip.ts";
+import { conjunction, ctClear } from "./requests.ts";
 
 const ip = (text: string) => parseIp(text)!;
 const cidr = (text: string) => parseCidr(text)!;

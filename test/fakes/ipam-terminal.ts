@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { Allocator } from "../../ipam/allocator.ts";
 import { ipamCommands } from "../../ipam/cli/commands.ts";
 import type { Store } from "../../ipam/store/store.ts";
-import { scratchDir } from "./scratch-dir.ts";
+import { scratchDir } from "../support/scratch-dir.ts";
 import { runAt, type TerminalRun } from "./terminal-run.ts";
 
 /** For tests: a data directory with a network's configuration beside it, and `pipette ipam` on both. */

@@ -1,9 +1,5 @@
-import { assert } from "../../shared/assert.ts";
-import { sameOwner } from "../../shared/cni/owner-key.ts";
-import type { Owner } from "../../shared/cni/types.ts";
-import { formatIp, type Ip, ipOf, sameIp } from "../../shared/net/ip.ts";
-import type { Lease } from "../lease.ts";
-import { numberOf } from "./address-key.ts";
+import type { Lease } from "../../ipam/lease.ts";
+import { numberOf } from "../../ipam/store/address-key.ts";
 import {
   type LeaseQuery,
   type PodPlace,
@@ -12,7 +8,11 @@ import {
   type Store,
   type Synchronous,
   type TakenCount,
-} from "./store.ts";
+} from "../../ipam/store/store.ts";
+import { assert } from "../../shared/assert.ts";
+import { sameOwner } from "../../shared/cni/owner-key.ts";
+import type { Owner } from "../../shared/cni/types.ts";
+import { formatIp, type Ip, ipOf, sameIp } from "../../shared/net/ip.ts";
 
 /**
  * Leases in memory, in the plainest way: what the database must agree with, and a store for

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
-import { formatIp, type Ip, parseIp } from "../../../shared/net/ip.ts";
-import type { Control } from "../../protocols/switch-control/mod.ts";
-import type { SwitchPort } from "./switch-ports.ts";
+import type { SwitchPort } from "../../agent/commands/trace/switch-ports.ts";
+import type { Control } from "../../agent/protocols/switch-control/mod.ts";
+import { formatIp, type Ip, parseIp } from "../../shared/net/ip.ts";
 
 /** For tests: what Open vSwitch 3.1 printed for packets of a small pipeline, by the names of the files. */
 export const recordings = ["same-node", "spoofed", "other-node", "service", "from-tunnel"] as const;

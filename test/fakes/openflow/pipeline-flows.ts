@@ -12,9 +12,9 @@ import {
   setField,
   throughMeter,
   whole,
-} from "../../agent/protocols/openflow/mod.ts";
-import { parseCidr, parseIp } from "../../shared/net/ip.ts";
-import { controller, decTtl, note, popVlan, pushVlan } from "../support/openflow-requests.ts";
+} from "../../../agent/protocols/openflow/mod.ts";
+import { parseCidr, parseIp } from "../../../shared/net/ip.ts";
+import { controller, decTtl, note, popVlan, pushVlan } from "./requests.ts";
 
 import { serviceFlows, trackingFlows } from "./service-flows.ts";
 

@@ -1,11 +1,11 @@
+import { Allocator } from "../../ipam/allocator.ts";
+import { type IpamConfig, parseIpamConfig } from "../../ipam/config/ipam-config.ts";
+import type { Lease } from "../../ipam/lease.ts";
 import type { Owner, Pod } from "../../shared/cni/types.ts";
 import { CniError } from "../../shared/errors.ts";
 import { formatIp } from "../../shared/net/ip.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
-import { Allocator } from "../allocator.ts";
-import { type IpamConfig, parseIpamConfig } from "../config/ipam-config.ts";
-import type { Lease } from "../lease.ts";
-import { MemoryStore } from "../store/memory-store.ts";
+import { MemoryStore } from "./memory-store.ts";
 
 /** For tests: an allocator on a store in memory, with a clock and a boot of its own. */
 

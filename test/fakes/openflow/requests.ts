@@ -1,12 +1,12 @@
-import type { Action } from "../../agent/protocols/openflow/action.ts";
-import { Group, Meter } from "../../agent/protocols/openflow/constants.ts";
-import type { Flow } from "../../agent/protocols/openflow/flow.ts";
-import { flowMod } from "../../agent/protocols/openflow/flow-wire.ts";
-import { groupMod } from "../../agent/protocols/openflow/group.ts";
-import { meterMod } from "../../agent/protocols/openflow/meter.ts";
-import type { OpenFlowGroup, OpenFlowRequest } from "../../agent/protocols/openflow/mod.ts";
-import { writeMessage } from "../../agent/protocols/openflow/request.ts";
-import { WireWriter } from "../../agent/protocols/openflow/wire-writer.ts";
+import type { Action } from "../../../agent/protocols/openflow/action.ts";
+import { Group, Meter } from "../../../agent/protocols/openflow/constants.ts";
+import type { Flow } from "../../../agent/protocols/openflow/flow.ts";
+import { flowMod } from "../../../agent/protocols/openflow/flow-wire.ts";
+import { groupMod } from "../../../agent/protocols/openflow/group.ts";
+import { meterMod } from "../../../agent/protocols/openflow/meter.ts";
+import type { OpenFlowGroup, OpenFlowRequest } from "../../../agent/protocols/openflow/mod.ts";
+import { writeMessage } from "../../../agent/protocols/openflow/request.ts";
+import { WireWriter } from "../../../agent/protocols/openflow/wire-writer.ts";
 
 // What others ask a switch for, and Pipette itself never does.
 

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { Allocator } from "../../ipam/mod.ts";
 import { formatIp } from "../../shared/net/ip.ts";
-import { scratchDir } from "./scratch-dir.ts";
+import { scratchDir } from "../support/scratch-dir.ts";
 
 /** For tests: a data directory with a directory of host-local for the network `net` in it. */
 export function hostLocalInScratch(files: Readonly<Record<string, string>> = {}) {

@@ -1,6 +1,6 @@
-import type { OvsdbClient } from "../../agent/protocols/ovsdb/client.ts";
-import { Transaction } from "../../agent/protocols/ovsdb/transaction.ts";
-import type { Monitored, View } from "../../agent/protocols/ovsdb/view.ts";
+import type { OvsdbClient } from "../../../agent/protocols/ovsdb/client.ts";
+import { Transaction } from "../../../agent/protocols/ovsdb/transaction.ts";
+import type { Monitored, View } from "../../../agent/protocols/ovsdb/view.ts";
 
 /** Until the database has answered something: what it told before has been heard by then. @throws {OvsdbError} */
 export async function roundTrip<M extends Monitored>(client: OvsdbClient<M>, timeoutMs?: number): Promise<void> {

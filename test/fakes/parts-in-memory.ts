@@ -1,6 +1,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { DataPathName } from "../../agent/config/agent-config.ts";
+import type { Attached, AttachRequest, DataPath, Missing, Problem } from "../../agent/datapath/datapath.ts";
+import type { AgentContext } from "../../agent/reconcile/agent-context.ts";
 import { Allocator, type IpamConfig, parseIpamConfig } from "../../ipam/mod.ts";
 import { KeyedMutex } from "../../shared/async/keyed-mutex.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
@@ -8,9 +11,6 @@ import type { CniResult, Owner } from "../../shared/cni/types.ts";
 import { createLogger } from "../../shared/log.ts";
 import { type Cidr, formatIp, type Ip, parseCidr } from "../../shared/net/ip.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
-import type { DataPathName } from "../config/agent-config.ts";
-import type { Attached, AttachRequest, DataPath, Missing, Problem } from "../datapath/datapath.ts";
-import type { AgentContext } from "./agent-context.ts";
 
 /**
  * For unit tests only: a data path whose kernel is a map, for what a real one does not do on request

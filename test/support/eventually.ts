@@ -1,0 +1,17 @@
+/** Far more than anything takes that works: a busy machine may need it, and a test that passes does not wait so long. */
+const withinLongMs = 20_000;
+
+/** Asks again until the answer is neither `undefined` nor `false`; fails only when it never is. */
+export async function eventually<T>(
+  ask: () => T | Promise<T>,
+  what: string,
+  withinMs = withinLongMs,
+): Promise<Exclude<T, undefined | false>> {
+  const until = performance.now() + withinMs;
+  for (;;) {
+    const answer = await ask();
+    if (answer !== undefined && answer !== false) return answer as Exclude<T, undefined | false>;
+    if (performance.now() > until) throw new Error(`Waited in vain for ${what}`);
+    await Bun.sleep(10);
+  }
+}
