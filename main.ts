@@ -7,7 +7,7 @@ const name = process.argv0.slice(Math.max(process.argv0.lastIndexOf("/"), proces
 const isIpam = ["pipette-ipam", "pipette-ipam.exe"].includes(name.toLowerCase());
 
 if (process.env["CNI_COMMAND"] === undefined) {
-  const { runTerminal } = await import("./terminal.ts");
+  const { runTerminal } = await import("./cli.ts");
   process.exitCode = await runTerminal(isIpam, process.argv.slice(2));
 } else if (isIpam) {
   process.exit(await (await import("./ipam/main.ts")).runIpamProcess());

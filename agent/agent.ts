@@ -1,16 +1,16 @@
 import { join } from "node:path";
-import { openSound, StoreWatch } from "../ipam/mod.ts";
-import { pause } from "../shared/async/pause.ts";
+import { openVerified, StoreWatch } from "../ipam/mod.ts";
+import { pause } from "../shared/async/abortable.ts";
 import { ownerKey } from "../shared/cni/owner-key.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
 import type { Logger } from "../shared/log.ts";
+import { uptimeMs } from "../shared/os/uptime.ts";
 import type { NodeProblem } from "../shared/proto/pipette-messages.ts";
 import type { CallContext } from "../shared/server/handlers.ts";
 import { InstanceLock } from "../shared/server/instance-lock.ts";
 import { SocketServer } from "../shared/server/socket-server.ts";
 import type { System } from "../shared/server/system.ts";
-import { uptimeMs } from "../shared/uptime.ts";
 import { version } from "../shared/version.ts";
 import type { Joined } from "./cluster/join.ts";
 import type { NodeRegistry } from "./cluster/node-registry.ts";
@@ -112,7 +112,7 @@ export class Agent {
     const server = resources.use(SocketServer.claim(config.socket, "the agent", system));
     const watch = resources.use(new StoreWatch());
     const report = (line: string): void => logger.warn(line);
-    const allocator = resources.use(await openSound(config.dataDir, report, { onDamage: watch.onDamage }));
+    const allocator = resources.use(await openVerified(config.dataDir, report, { onDamage: watch.onDamage }));
     await watch.start(allocator.path, config.janitorIntervalMs);
     // Two agents with one store would each take the other's interfaces for leftovers.
     const lockFile = join(config.dataDir, "agent.lock");

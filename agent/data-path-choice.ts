@@ -1,7 +1,7 @@
 import { CniCode, CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
 import type { Logger } from "../shared/log.ts";
-import { isWindows } from "../shared/platform.ts";
+import { isWindows } from "../shared/os/platform.ts";
 import type { AgentDependencies } from "./agent.ts";
 import type { AgentConfig, NetworkConfig } from "./config/agent-config.ts";
 import type { HnsNetwork } from "./datapath/hns/mod.ts";

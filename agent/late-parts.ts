@@ -1,5 +1,5 @@
 import type { Allocator } from "../ipam/mod.ts";
-import { Lanes } from "../shared/async/lanes.ts";
+import { KeyedMutex } from "../shared/async/keyed-mutex.ts";
 import type { Owner } from "../shared/cni/types.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import type { Logger } from "../shared/log.ts";
@@ -14,7 +14,7 @@ const longestQueue = 64;
 /** The parts of an agent that serves before it has a data path: a node that joins may have to wait for its subnet. */
 export class LateParts implements AgentParts {
   readonly allocator: Allocator;
-  readonly lanes = new Lanes(longestQueue);
+  readonly lanes = new KeyedMutex(longestQueue);
   readonly attached = new Map<string, number>();
   readonly leftover = new Map<string, Owner>();
   readonly sources: readonly Source[];

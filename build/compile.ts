@@ -25,7 +25,7 @@ const targets: readonly Target[] = [
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 /** What ends up in the executable, or decides how: a change in any of it compiles again. */
 const inputs = [
-  ...["main.ts", "terminal.ts", "cni", "ipam", "agent", "shared"],
+  ...["main.ts", "cli.ts", "cni", "ipam", "agent", "shared"],
   ...["package.json", "package-lock.json", "build/compile.ts", "build/bundle.ts", "build/seal.ts"],
   ...["LICENSE", "build/release/licences.ts", "build/release/components.ts"],
 ];

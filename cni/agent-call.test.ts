@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from "vitest";
 import { limits } from "../shared/limits.ts";
+import { uptimeMs } from "../shared/os/uptime.ts";
 import { GrpcCode, RpcError } from "../shared/rpc/rpc-error.ts";
-import { uptimeMs } from "../shared/uptime.ts";
 import { PluginNode, podResult, refused, result } from "../test/fakes/plugin-node.ts";
 import { traceOf } from "./agent-call.ts";
 

@@ -1,12 +1,12 @@
 import { CniCode, CniError } from "../shared/errors.ts";
-import { parseJson } from "../shared/json.ts";
-import { isObject } from "../shared/json-fields.ts";
 import { limits } from "../shared/limits.ts";
+import { uptimeMs } from "../shared/os/uptime.ts";
 import type { CmdError } from "../shared/proto/cni-messages.ts";
 import { callTimes, cniService, type Method } from "../shared/proto/services.ts";
 import { callUnary } from "../shared/rpc/call.ts";
 import { GrpcCode, RpcError } from "../shared/rpc/rpc-error.ts";
-import { uptimeMs } from "../shared/uptime.ts";
+import { parseJson } from "../shared/schema/json.ts";
+import { isObject } from "../shared/schema/json-fields.ts";
 import type { Call } from "./call.ts";
 import { fromRpcError } from "./rpc-errors.ts";
 

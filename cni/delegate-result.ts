@@ -2,7 +2,7 @@ import { parseResult, requireAddress } from "../shared/cni/result.ts";
 import type { CniResult } from "../shared/cni/types.ts";
 import { type CniVersion, parseVersion } from "../shared/cni/versions.ts";
 import { CniCode } from "../shared/errors.ts";
-import { Fields } from "../shared/json-fields.ts";
+import { Fields } from "../shared/schema/json-fields.ts";
 
 /**
  * The result of a delegated ADD. A plugin of an older make may answer in an older version than it

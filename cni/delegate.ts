@@ -1,11 +1,11 @@
 import type { CniRequest } from "../shared/cni/dispatch.ts";
 import type { Verb } from "../shared/cni/environment.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
-import { parseJson } from "../shared/json.ts";
-import { isObject, show } from "../shared/json-fields.ts";
 import { limits } from "../shared/limits.ts";
-import { paths } from "../shared/paths.ts";
-import { isWindows } from "../shared/platform.ts";
+import { paths } from "../shared/os/paths.ts";
+import { isWindows } from "../shared/os/platform.ts";
+import { parseJson } from "../shared/schema/json.ts";
+import { isObject, show } from "../shared/schema/json-fields.ts";
 
 /**
  * Runs the IPAM plugin `type` as the specification has it (1.1.0, section 4 "Plugin Delegation"):

@@ -1,4 +1,5 @@
-import { type ValidAttachment, validAttachments } from "../shared/cni/valid-attachments.ts";
+import type { Attachment } from "../shared/cni/types.ts";
+import { validAttachments } from "../shared/cni/valid-attachments.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { nodeService } from "../shared/proto/services.ts";
 import { GrpcCode, RpcError } from "../shared/rpc/rpc-error.ts";
@@ -32,13 +33,13 @@ export async function gc(call: Call): Promise<undefined> {
   throw new CniError(first.code, first.message, { details: failures.map((failure) => failure.message).join("; ") });
 }
 
-async function retainLeases(call: Call, valid: readonly ValidAttachment[]): Promise<void> {
+async function retainLeases(call: Call, valid: readonly Attachment[]): Promise<void> {
   using allocator = await openStore(call);
   const given = allocator.retain(call.request.network, valid, "releasing", performance.now() - call.startedMs);
   if (given.length > 0) call.log.info("Gave up attachments that the runtime does not know", { attachments: given });
 }
 
-async function tellAgent(call: Call, valid: readonly ValidAttachment[]): Promise<void> {
+async function tellAgent(call: Call, valid: readonly Attachment[]): Promise<void> {
   const { request, conf } = call;
   try {
     const { failures } = await callAgent(call, nodeService.gc, { network: request.network, valid }, conf.delTimeoutMs);

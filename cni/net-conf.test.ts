@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { Fields } from "../shared/json-fields.ts";
 import { limits } from "../shared/limits.ts";
-import { paths } from "../shared/paths.ts";
+import { paths } from "../shared/os/paths.ts";
+import { Fields } from "../shared/schema/json-fields.ts";
 import { parseNetConf, parseNetConfLeniently } from "./net-conf.ts";
 
 const parse = (conf: Record<string, unknown>) => parseNetConf(new Fields(conf));

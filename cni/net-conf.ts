@@ -2,10 +2,10 @@ import { type IpamKind, ipamKind } from "../shared/cni/ipam-kind.ts";
 import { pluginTypeRule, wrongPluginType } from "../shared/cni/names.ts";
 import { parseDns } from "../shared/cni/result.ts";
 import { CniError } from "../shared/errors.ts";
-import type { Fields } from "../shared/json-fields.ts";
 import { limits } from "../shared/limits.ts";
 import { type LogLevel, logLevels } from "../shared/log.ts";
-import { paths } from "../shared/paths.ts";
+import { paths } from "../shared/os/paths.ts";
+import type { Fields } from "../shared/schema/json-fields.ts";
 
 export type IpamChoice =
   | { readonly kind: Exclude<IpamKind, "delegated"> }

@@ -6,8 +6,8 @@ import {
 } from "../shared/cni/container-kind.ts";
 import type { CniEnvironment } from "../shared/cni/environment.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
-import { show } from "../shared/json-fields.ts";
-import { isWindows } from "../shared/platform.ts";
+import { isWindows } from "../shared/os/platform.ts";
+import { show } from "../shared/schema/json-fields.ts";
 
 /**
  * Refuses what cannot be a namespace before anything is taken. Whether there is one that can be entered is the

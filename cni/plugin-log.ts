@@ -20,7 +20,7 @@ export async function openPluginLog(request: CniRequest): Promise<PluginLog> {
   const file = unlessWrong(() => logFileOf(conf));
   const debugging = level === "debug";
   if (file === undefined || file === "") return { log: createLogger(level ?? "error", io.log), debugging };
-  const { appendToLog } = await import("../shared/log-file.ts");
+  const { appendToLog } = await import("../shared/os/log-file.ts");
   const toFile = createLogger(level ?? "info", (line) => {
     const problem = appendToLog(file, line);
     if (problem !== undefined) io.log(problem);

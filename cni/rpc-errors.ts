@@ -1,7 +1,7 @@
 import { CniCode, CniError } from "../shared/errors.ts";
-import { isWindows } from "../shared/platform.ts";
+import { isWindows } from "../shared/os/platform.ts";
+import { hasSystemd } from "../shared/os/systemd.ts";
 import { GrpcCode, type RpcError } from "../shared/rpc/rpc-error.ts";
-import { hasSystemd } from "../shared/systemd.ts";
 
 /**
  * What the reference system's plugin makes of a call that got no answer, so that runtimes see the same from both. It

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { Owner } from "../shared/cni/types.ts";
 import type { CniError } from "../shared/errors.ts";
-import { Fields } from "../shared/json-fields.ts";
 import { formatIp, type Ip } from "../shared/net/ip.ts";
+import { Fields } from "../shared/schema/json-fields.ts";
 import { random } from "../test/support/random.ts";
 import { scratchDir } from "../test/support/scratch-dir.ts";
 import { type Allocation, Allocator } from "./allocator.ts";

@@ -1,9 +1,8 @@
 import { assert } from "../shared/assert.ts";
-import type { Owner, Pod } from "../shared/cni/types.ts";
+import type { Attachment, Owner, Pod } from "../shared/cni/types.ts";
 import type { CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
 import { type Ip, sameIp } from "../shared/net/ip.ts";
-import { paths } from "../shared/paths.ts";
 import { type Applicant, assignRequests, chooseAddress } from "./allocate/choose.ts";
 import { cooledBy, noteCooldown } from "./allocate/cooldown.ts";
 import { allocatedOf, confirm, leasesOf } from "./allocate/held.ts";
@@ -17,7 +16,7 @@ import { forgetWired, isWired, noteWired } from "./allocate/wired.ts";
 import { readBootId } from "./boot-id.ts";
 import type { IpamConfig } from "./config/ipam-config.ts";
 import { type RangeSet, rangeOf } from "./config/ranges.ts";
-import { isSettled } from "./host-local/record.ts";
+import { databaseIn } from "./data-directory.ts";
 import type { Lease, LeaseState } from "./lease.ts";
 import { countsIn, keptPages, type NetworkCounts } from "./pages.ts";
 import { completeByList, declareComplete, missingSince, requireComplete } from "./recovery/hold.ts";
@@ -34,12 +33,6 @@ export interface Allocation {
   readonly leases: readonly Lease[];
   /** `false` where the owner held them before. */
   readonly created: boolean;
-}
-
-/** An attachment by the names that the CNI specification has for it. */
-export interface Attachment {
-  readonly containerId: string;
-  readonly ifname: string;
 }
 
 export interface OpenOptions {
@@ -79,29 +72,19 @@ export class Allocator implements Disposable {
     return store === undefined ? undefined : new Allocator(store, { bootId: "", now: Date.now, dataDir });
   }
 
+  /** `undefined` where the leases are in memory only. */
+  get dataDir(): string | undefined {
+    return this.#surroundings.dataDir;
+  }
+
   /** Of the database. Empty where it is in memory. */
   get path(): string {
-    const { dataDir } = this.#surroundings;
-    return dataDir === undefined ? "" : databaseIn(dataDir);
+    return this.dataDir === undefined ? "" : databaseIn(this.dataDir);
   }
 
   /** The boot that new leases are noted with; a lease of another one is suspect. Empty: unknown. */
   get bootId(): string {
     return this.#surroundings.bootId;
-  }
-
-  /**
-   * Takes over what host-local leased in this network, once in the network's life: to be called before its leases are
-   * used. Afterwards it costs one look-up.
-   * @param log gets in sentences what was taken over and what was unreadable
-   * @param config gives the leases their subnets; without it they get them when their owners' ADDs come again
-   * @throws {CniError} code 5 where host-local's directory cannot be read, 11 where its lock is not free
-   */
-  async takeOver(network: string, log: (line: string) => void, config?: IpamConfig): Promise<void> {
-    const { dataDir } = this.#surroundings;
-    if (dataDir === undefined || isSettled(this.#store, network)) return;
-    const { takeOver } = await import("./host-local/take-over.ts");
-    await takeOver(this, { dataDir, network, log, config });
   }
 
   /**
@@ -371,6 +354,11 @@ export class Allocator implements Disposable {
     requireComplete(this.#store, network);
   }
 
+  /** What a part of this room has noted under this name in a `transaction`. */
+  mark(name: string): string | undefined {
+    return this.#store.mark(name);
+  }
+
   /** For the parts of this room that bring a whole network in line with something else: one transaction on the store. */
   transaction<T>(work: (store: Store) => Synchronous<T>): T {
     return this.#store.transaction((): Synchronous<T> => work(this.#store)) as T;
@@ -394,6 +382,3 @@ export class Allocator implements Disposable {
     this.#store[Symbol.dispose]();
   }
 }
-
-/** Where the database of a data directory lies. */
-export const databaseIn = (dataDir: string): string => `${dataDir}${paths.directorySeparator}leases.db`;

@@ -1,5 +1,5 @@
-import { isWindows } from "../shared/platform.ts";
-import { readFileNow } from "../shared/read-now.linux.ts";
+import { isWindows } from "../shared/os/platform.ts";
+import { readFileNow } from "../shared/os/read-now.linux.ts";
 
 /** A UUID and a line's end. */
 const bootIdBytes = 64;

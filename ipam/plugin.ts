@@ -9,7 +9,8 @@ import { Allocator } from "./allocator.ts";
 import { dataDirOf, type IpamConfig, type IpamRequest, parseAnyRanges, parseIpamConfig } from "./config/ipam-config.ts";
 import { readSettingsFile } from "./config/settings-file.ts";
 import { hostLocalDirectory } from "./host-local/places.ts";
-import { mending } from "./recovery/mend.ts";
+import { takeOver } from "./host-local/take-over.ts";
+import { repairing } from "./recovery/repair.ts";
 import { ipamResult, readDns } from "./result.ts";
 
 /**
@@ -20,20 +21,20 @@ import { ipamResult, readDns } from "./result.ts";
  */
 export function runIpamPlugin(io: PluginIo): Promise<number> {
   const verbTable: VerbTable = {
-    ADD: mended(add),
-    DEL: mended(del),
-    CHECK: mended(check),
-    GC: mended(gc),
+    ADD: withRepair(add),
+    DEL: withRepair(del),
+    CHECK: withRepair(check),
+    GC: withRepair(gc),
     STATUS: status,
   };
   return runPlugin(verbTable, io);
 }
 
 /** There may be no agent here that would rebuild a damaged database. */
-const mended =
+const withRepair =
   (verb: VerbHandler): VerbHandler =>
   (request) =>
-    mending(
+    repairing(
       () => dataDirOf(request.conf),
       (line) => request.io.log(line),
       () => verb(request),
@@ -66,7 +67,7 @@ async function add(request: CniRequest): Promise<string> {
   const config = await configOf(request, request.env.args, parseIpamConfig);
   const dns = await readDns(config);
   using allocator = await Allocator.open(config.dataDir);
-  await allocator.takeOver(request.network, (line) => request.io.log(line), config);
+  await takeOver(allocator, request.network, (line) => request.io.log(line), config);
   const { leases } = allocator.allocate(ownerOf(request), config, podOf(request.env.args));
   return encodeResult(await ipamResult(config, leases, dns), request.version);
 }
@@ -81,7 +82,7 @@ async function openLeased({ conf, network, io }: CniRequest): Promise<Allocator 
   try {
     if (allocator === undefined && (await hostLocalDirectory(dataDir, network)) !== undefined)
       allocator = await Allocator.open(dataDir);
-    await allocator?.takeOver(network, (line) => io.log(line));
+    if (allocator !== undefined) await takeOver(allocator, network, (line) => io.log(line));
   } catch (caught) {
     io.log(CniError.from(caught, "take over from host-local").message);
   }

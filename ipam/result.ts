@@ -15,7 +15,7 @@ export async function readDns(config: IpamConfig): Promise<CniDns> {
 
 async function readText(path: string): Promise<string> {
   // Only those who have the file pay for this.
-  const { readSmallFile } = await import("../shared/plain-file.ts");
+  const { readSmallFile } = await import("../shared/os/plain-file.ts");
   try {
     return readSmallFile(path, limits.resolvConfBytes);
   } catch (cause) {

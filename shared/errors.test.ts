@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { CniError } from "./errors.ts";
-import { Fields, show } from "./json-fields.ts";
 import { limits } from "./limits.ts";
 import { createLogger } from "./log.ts";
 import { brief } from "./printable.ts";
 import { GrpcCode, RpcError } from "./rpc/rpc-error.ts";
+import { Fields, show } from "./schema/json-fields.ts";
 
 const hostile = 'a\u001b[2J\n{"level":"error"}\u009b\u202e\ud800';
 const harmless = /^[\x20-\x7e]*$/;

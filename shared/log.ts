@@ -1,5 +1,5 @@
-import { isObject } from "./json-fields.ts";
 import { printable } from "./printable.ts";
+import { isObject } from "./schema/json-fields.ts";
 
 export const logLevels = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = (typeof logLevels)[number];

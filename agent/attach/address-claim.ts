@@ -6,6 +6,7 @@ import {
   ipamResult,
   type Lease,
   parseIpamConfig,
+  takeOver,
   withholding,
 } from "../../ipam/mod.ts";
 import { ipamKind } from "../../shared/cni/ipam-kind.ts";
@@ -52,7 +53,7 @@ export async function claimAddresses(
 }
 
 async function allocate(parts: AgentParts, request: CmdRequest, config: IpamConfig): Promise<AddressClaim> {
-  await parts.allocator.takeOver(request.owner.network, (line) => parts.logger.info(line), config);
+  await takeOver(parts.allocator, request.owner.network, (line) => parts.logger.info(line), config);
   const free = withholding(config, parts.dataPath.held(request.owner));
   const allocation = await allocateOrReclaim(parts, request, free);
   return {

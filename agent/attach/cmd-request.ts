@@ -16,8 +16,8 @@ import {
 import type { Owner, Pod } from "../../shared/cni/types.ts";
 import { type CniVersion, latestVersion, parseVersion, supportedVersions } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { Fields, show } from "../../shared/json-fields.ts";
 import type { CniCmdRequest } from "../../shared/proto/cni-messages.ts";
+import { Fields, show } from "../../shared/schema/json-fields.ts";
 import type { DataPathName } from "../config/agent-config.ts";
 import type { Container } from "../datapath/datapath.ts";
 

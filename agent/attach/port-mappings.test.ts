@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Fields } from "../../shared/json-fields.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { portMappingsOf } from "./port-mappings.ts";
 
 const read = (portMappings: unknown) => portMappingsOf(new Fields({ runtimeConfig: { portMappings } }));

@@ -1,5 +1,5 @@
-import { type Fields, show } from "../../shared/json-fields.ts";
 import { parseIp } from "../../shared/net/ip.ts";
+import { type Fields, show } from "../../shared/schema/json-fields.ts";
 import type { PortMapping } from "../datapath/datapath.ts";
 
 const mostPorts = 256;

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import { createLogger } from "../../shared/log.ts";
-import { uptimeMs } from "../../shared/uptime.ts";
+import { uptimeMs } from "../../shared/os/uptime.ts";
 import { Janitor } from "../reconcile/janitor.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "../reconcile/parts-in-memory.ts";
 import { runAdd } from "./add.ts";

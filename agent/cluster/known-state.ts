@@ -1,9 +1,9 @@
 import { join } from "node:path";
-import { pause } from "../../shared/async/pause.ts";
+import { pause } from "../../shared/async/abortable.ts";
 import { CniError } from "../../shared/errors.ts";
-import { parseJson } from "../../shared/json.ts";
 import type { Logger } from "../../shared/log.ts";
-import { readSmallFile } from "../../shared/plain-file.ts";
+import { readSmallFile } from "../../shared/os/plain-file.ts";
+import { parseJson } from "../../shared/schema/json.ts";
 import { misfit, type Shape } from "../config/yaml-shape.ts";
 import { writeAtomically, writeAtomicallySlowly } from "../platform/atomic-file.ts";
 import type { ClusterNode } from "./node-registry.ts";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { show } from "../../shared/json-fields.ts";
+import { show } from "../../shared/schema/json-fields.ts";
 import { writeOnce } from "../platform/atomic-file.ts";
 
 const pattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

@@ -2,7 +2,7 @@ import { networkInterfaces } from "node:os";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { type Cidr, type Ip, parseCidr, parseIp, sameIp } from "../../shared/net/ip.ts";
 import { interfaceMac } from "../../shared/net/parse-mac.ts";
-import { isWindows } from "../../shared/platform.ts";
+import { isWindows } from "../../shared/os/platform.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 
 /** Where this node is reached, and by which of its interfaces. */

@@ -1,4 +1,4 @@
-import { pause } from "../../shared/async/pause.ts";
+import { pause } from "../../shared/async/abortable.ts";
 import { CniError } from "../../shared/errors.ts";
 
 const shortestMs = 100;

@@ -10,7 +10,7 @@ import { supportedVersions } from "../../shared/cni/versions.ts";
 import { limits } from "../../shared/limits.ts";
 import { logLevels } from "../../shared/log.ts";
 import { firstOf, parseCidr, parseIp, sameIp } from "../../shared/net/ip.ts";
-import { paths } from "../../shared/paths.ts";
+import { paths } from "../../shared/os/paths.ts";
 import { dataPathNames } from "./agent-config.ts";
 import { hnsShape } from "./hns-shape.ts";
 import { nodesShape } from "./nodes-shape.ts";

@@ -1,7 +1,7 @@
 import { type BigIntStats, constants } from "node:fs";
 import { open, stat } from "node:fs/promises";
+import { pause } from "../../shared/async/abortable.ts";
 import { type Live, LiveValue } from "../../shared/async/live-value.ts";
-import { pause } from "../../shared/async/pause.ts";
 import type { Logger } from "../../shared/log.ts";
 import { openToOthers } from "./own-files.ts";
 

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { loadStrangeKeys } from "../../ipam/mod.ts";
 import { ipamKind } from "../../shared/cni/ipam-kind.ts";
-import { Fields } from "../../shared/json-fields.ts";
 import { limits } from "../../shared/limits.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import type { AgentConfig } from "./agent-config.ts";
 
 /** What runtimes read, as their library has it. */

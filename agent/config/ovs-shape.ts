@@ -1,6 +1,6 @@
 import { deviceNameRule, wrongDeviceName } from "../../shared/cni/names.ts";
 import { type Cidr, firstOf, type Ip, parseCidr, parseIp, sameIp } from "../../shared/net/ip.ts";
-import { isWindows } from "../../shared/platform.ts";
+import { isWindows } from "../../shared/os/platform.ts";
 import { parseAddress as parseSwitchAddress } from "../protocols/openflow/mod.ts";
 import { parseAddress as parseDatabaseAddress } from "../protocols/ovsdb/mod.ts";
 import type { OvsConfig } from "./agent-config.ts";

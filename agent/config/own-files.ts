@@ -1,7 +1,7 @@
 import { accessSync, constants, lstatSync, readlinkSync, type Stats, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { letsOthersIn, ownershipRule } from "../../shared/ownership.ts";
-import { isWindows } from "../../shared/platform.ts";
+import { letsOthersIn, ownershipRule } from "../../shared/os/ownership.ts";
+import { isWindows } from "../../shared/os/platform.ts";
 import type { AgentConfig } from "./agent-config.ts";
 
 /**

@@ -1,5 +1,5 @@
-import { parseJson } from "../../shared/json.ts";
 import { brief, printable } from "../../shared/printable.ts";
+import { parseJson } from "../../shared/schema/json.ts";
 import { type ReadYaml, readYaml } from "./read-yaml.ts";
 import { misfit, type Shape, type Shaped, type ShapeProblem } from "./yaml-shape.ts";
 

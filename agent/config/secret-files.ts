@@ -1,5 +1,5 @@
 import { statSync } from "node:fs";
-import { isWindows } from "../../shared/platform.ts";
+import { isWindows } from "../../shared/os/platform.ts";
 import type { AgentConfig } from "./agent-config.ts";
 
 /** A file that says who this node is, and that everybody on the node can read. */

@@ -1,4 +1,4 @@
-import { isDenial, isUnprivileged, whoMay } from "../../shared/rights.ts";
+import { isDenial, isUnprivileged, whoMay } from "../../shared/os/rights.ts";
 
 /** The middle and the end of a message about an agent.yaml that could not be read. */
 export function unreadFile(caught: unknown): string {

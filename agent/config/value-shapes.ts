@@ -2,7 +2,7 @@ import { limits } from "../../shared/limits.ts";
 import { type Cidr, firstOf, parseCidr, sameIp } from "../../shared/net/ip.ts";
 import { nodeAddressRule, parseNodeAddress } from "../../shared/net/node-address.ts";
 import { interfaceMac, macRule } from "../../shared/net/parse-mac.ts";
-import { paths } from "../../shared/paths.ts";
+import { paths } from "../../shared/os/paths.ts";
 import type { Shape } from "./yaml-shape.ts";
 
 /** Shapes of single values that several sections have. */

@@ -1,6 +1,6 @@
 import { type Document, isAlias, isMap, isScalar, isSeq, type Node, visit } from "yaml";
-import { isObject, show } from "../../shared/json-fields.ts";
-import { didYouMean } from "../../shared/near.ts";
+import { isObject, show } from "../../shared/schema/json-fields.ts";
+import { didYouMean } from "../../shared/schema/near.ts";
 
 /**
  * What a YAML document must look like, as data: one walk over the document finds every fault with

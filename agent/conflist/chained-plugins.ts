@@ -1,8 +1,8 @@
 import { accessSync, constants } from "node:fs";
 import { dirname, join } from "node:path";
 import { atLeast, type CniVersion } from "../../shared/cni/versions.ts";
-import { paths } from "../../shared/paths.ts";
-import { isWindows } from "../../shared/platform.ts";
+import { paths } from "../../shared/os/paths.ts";
+import { isWindows } from "../../shared/os/platform.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import { knownToAll } from "./plugin-versions.ts";
 

@@ -1,7 +1,7 @@
 import { type CniVersion, supportedVersions } from "../../shared/cni/versions.ts";
-import { isObject } from "../../shared/json-fields.ts";
 import { limits } from "../../shared/limits.ts";
-import { readSmallFile } from "../../shared/plain-file.ts";
+import { readSmallFile } from "../../shared/os/plain-file.ts";
+import { isObject } from "../../shared/schema/json-fields.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import { whereIs } from "./chained-plugins.ts";
 import { conflistPath } from "./conflist.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { type CniVersion, supportedVersions } from "../../shared/cni/versions.ts";
-import { isObject } from "../../shared/json-fields.ts";
+import { isObject } from "../../shared/schema/json-fields.ts";
 import { runProgram } from "../platform/run-program.ts";
 
 /** An answer takes milliseconds; one that hangs is not to keep the node from its network for long. */

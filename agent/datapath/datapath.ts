@@ -102,7 +102,7 @@ export interface DataPath extends AsyncDisposable {
    */
   shortcomings(): Promise<readonly string[]>;
   /**
-   * Looks soon after something may have changed that `problems` speaks of, damped as `LookSoon` is. Absent where nobody
+   * Looks soon after something may have changed that `problems` speaks of, damped as `ReconcileLoop` is. Absent where nobody
    * says so.
    * @param look asks for problems, and mends
    */

@@ -2,8 +2,8 @@ import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, renameSync, unlink
 import { open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { readSmallFile } from "../../shared/plain-file.ts";
-import { isWindows } from "../../shared/platform.ts";
+import { readSmallFile } from "../../shared/os/plain-file.ts";
+import { isWindows } from "../../shared/os/platform.ts";
 
 /** What is written here is at most what is known of ten thousand nodes; what is longer is another text. */
 const mostBytes = 16 * 1024 * 1024;

@@ -1,5 +1,5 @@
 import { limits } from "../../shared/limits.ts";
-import { isWindows } from "../../shared/platform.ts";
+import { isWindows } from "../../shared/os/platform.ts";
 
 export interface ProgramOptions {
   /** Then it is killed. */

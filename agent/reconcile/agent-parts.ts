@@ -1,5 +1,5 @@
 import type { Allocator } from "../../ipam/mod.ts";
-import type { Lanes } from "../../shared/async/lanes.ts";
+import type { KeyedMutex } from "../../shared/async/keyed-mutex.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
@@ -11,7 +11,7 @@ export interface AgentParts {
   readonly config: AgentConfig;
   readonly allocator: Allocator;
   readonly dataPath: DataPath;
-  readonly lanes: Lanes;
+  readonly lanes: KeyedMutex;
   /**
    * `ownerKey`s of the attachments that stood at the start or were made since. It only ever decides
    * what a *failed ADD* may take away, and by the value, when its last ADD began (`uptimeMs`, 0 where nobody said), which DEL came before that one.

@@ -2,12 +2,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Allocator, type IpamConfig, parseIpamConfig } from "../../ipam/mod.ts";
-import { Lanes } from "../../shared/async/lanes.ts";
+import { KeyedMutex } from "../../shared/async/keyed-mutex.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import type { CniResult, Owner } from "../../shared/cni/types.ts";
-import { Fields } from "../../shared/json-fields.ts";
 import { createLogger } from "../../shared/log.ts";
 import { type Cidr, formatIp, type Ip, parseCidr } from "../../shared/net/ip.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import type { DataPathName } from "../config/agent-config.ts";
 import type { Attached, AttachRequest, DataPath, Missing, Problem } from "../datapath/datapath.ts";
 import type { AgentParts } from "./agent-parts.ts";
@@ -146,7 +146,7 @@ export async function partsInMemory(dataPath: DataPathName = "bridge"): Promise<
     },
     allocator,
     dataPath: new DataPathInMemory(),
-    lanes: new Lanes(8),
+    lanes: new KeyedMutex(8),
     attached: new Map(),
     leftover: new Map(),
     sources: [],

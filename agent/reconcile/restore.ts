@@ -1,8 +1,8 @@
 import { parseIpamConfig } from "../../ipam/mod.ts";
 import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
-import { Fields } from "../../shared/json-fields.ts";
 import { type Cidr, formatCidr } from "../../shared/net/ip.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
 import { ipamSection } from "../config/network-sections.ts";
 import type { Attached } from "../datapath/datapath.ts";

@@ -1,7 +1,7 @@
-import { parseIpamConfig } from "../../ipam/mod.ts";
+import { parseIpamConfig, takeOver } from "../../ipam/mod.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
 import { CniError } from "../../shared/errors.ts";
-import { Fields } from "../../shared/json-fields.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { ipamSection } from "../config/network-sections.ts";
 import type { AgentParts } from "./agent-parts.ts";
 
@@ -15,7 +15,7 @@ export async function takeNetworksOver({ allocator, config, logger }: AgentParts
     try {
       const conf = new Fields({ ipam: ipamSection(config, network) });
       const ipam = parseIpamConfig({ conf, network: name, version: latestVersion, args: "" });
-      await allocator.takeOver(name, (line) => logger.info(line), ipam);
+      await takeOver(allocator, name, (line) => logger.info(line), ipam);
     } catch (caught) {
       const { message, details } = CniError.from(caught, "take over from host-local");
       logger.error(message, { network: name, details });

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { parseIpamConfig } from "../../ipam/mod.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
-import { Fields } from "../../shared/json-fields.ts";
 import { formatIp } from "../../shared/net/ip.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { Janitor } from "./janitor.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
 import { namespaceSource } from "./sources.ts";

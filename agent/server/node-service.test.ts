@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import { createLogger } from "../../shared/log.ts";
+import { uptimeMs } from "../../shared/os/uptime.ts";
 import type { GcResponse, StatusResponse } from "../../shared/proto/pipette-messages.ts";
 import { nodeService } from "../../shared/proto/services.ts";
-import { uptimeMs } from "../../shared/uptime.ts";
 import { Janitor } from "../reconcile/janitor.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "../reconcile/parts-in-memory.ts";
 import { nodeRpcs } from "./node-service.ts";

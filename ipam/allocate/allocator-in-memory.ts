@@ -1,7 +1,7 @@
 import type { Owner, Pod } from "../../shared/cni/types.ts";
 import { CniError } from "../../shared/errors.ts";
-import { Fields } from "../../shared/json-fields.ts";
 import { formatIp } from "../../shared/net/ip.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { Allocator } from "../allocator.ts";
 import { type IpamConfig, parseIpamConfig } from "../config/ipam-config.ts";
 import type { Lease } from "../lease.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { IpamHost } from "../service/ipam-rpcs.ts";
-import { statsOf } from "../service/network-stats.ts";
+import { statsOf } from "../service/ipam-rpcs.ts";
 import { allocatorInMemory, configOf, five, refusal } from "./allocator-in-memory.ts";
 import { cooldownOf } from "./cooldown.ts";
 

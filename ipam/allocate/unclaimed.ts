@@ -1,5 +1,4 @@
-import type { Owner } from "../../shared/cni/types.ts";
-import type { Attachment } from "../allocator.ts";
+import type { Attachment, Owner } from "../../shared/cni/types.ts";
 import type { Lease } from "../lease.ts";
 import { haveLeases, isNameless } from "../recovery/hold.ts";
 import type { Store } from "../store/store.ts";

@@ -1,4 +1,4 @@
-import { isWindows } from "../../shared/platform.ts";
+import { isWindows } from "../../shared/os/platform.ts";
 import { generationMark } from "../allocate/marks.ts";
 import type { Lease } from "../lease.ts";
 import { missingSince } from "../recovery/hold.ts";

@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { isForbidden, whoMay } from "../../shared/rights.ts";
+import { isForbidden, whoMay } from "../../shared/os/rights.ts";
 
 /**
  * For people and their commands: what SQLite says of a file that it may not open is not what is wrong. A plugin, which

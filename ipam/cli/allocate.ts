@@ -1,8 +1,8 @@
 import { containerIdRule, ifnameRule, wrongContainerId, wrongIfname } from "../../shared/cni/names.ts";
 import { encodeResult } from "../../shared/cni/result.ts";
 import type { Pod } from "../../shared/cni/types.ts";
-import { Fields } from "../../shared/json-fields.ts";
 import { parseIp } from "../../shared/net/ip.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { defineCommand } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import { formatJson } from "../../shared/terminal/printable.ts";

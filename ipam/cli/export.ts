@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { paths } from "../../shared/paths.ts";
+import { paths } from "../../shared/os/paths.ts";
 import { defineCommand } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import { counted, formatJson, printable } from "../../shared/terminal/printable.ts";

@@ -1,12 +1,12 @@
+import type { Attachment } from "../../shared/cni/types.ts";
 import { validAttachments } from "../../shared/cni/valid-attachments.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { parseJson } from "../../shared/json.ts";
-import { faultPlace } from "../../shared/json-fault.ts";
-import { Fields } from "../../shared/json-fields.ts";
+import { parseJson } from "../../shared/schema/json.ts";
+import { faultPlace } from "../../shared/schema/json-fault.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { defineCommand } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import { formatJson, printable } from "../../shared/terminal/printable.ts";
-import type { Attachment } from "../allocator.ts";
 import { leaseTable, leaseView } from "./lease-view.ts";
 import { readInput } from "./network-conf.ts";
 import { openAllocator } from "./open-store.ts";

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { formatIp } from "../../shared/net/ip.ts";
-import { paths } from "../../shared/paths.ts";
+import { paths } from "../../shared/os/paths.ts";
 import { defineCommand } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import { formatJson, printable } from "../../shared/terminal/printable.ts";

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
-import { Fields } from "../../shared/json-fields.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
 import { runAt } from "../../test/support/terminal-run.ts";
 import { Allocator } from "../allocator.ts";

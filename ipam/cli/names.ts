@@ -2,7 +2,7 @@ import { formatIp } from "../../shared/net/ip.ts";
 import { defineCommand } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import { printable } from "../../shared/terminal/printable.ts";
-import { databaseIn } from "../allocator.ts";
+import { databaseIn } from "../data-directory.ts";
 import type { Lease } from "../lease.ts";
 import { StoreSnapshot } from "../store/store-snapshot.ts";
 import { podText } from "./lease-view.ts";

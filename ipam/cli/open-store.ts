@@ -1,6 +1,7 @@
 import { printable } from "../../shared/terminal/printable.ts";
 import type { TerminalIo } from "../../shared/terminal/terminal-io.ts";
-import { Allocator, databaseIn } from "../allocator.ts";
+import { Allocator } from "../allocator.ts";
+import { databaseIn } from "../data-directory.ts";
 import { StoreSnapshot } from "../store/store-snapshot.ts";
 
 /** `undefined`, and said so on stderr, where nothing was ever leased. */

@@ -1,5 +1,5 @@
 import { networkNameRule, wrongNetworkName } from "../../shared/cni/names.ts";
-import { paths } from "../../shared/paths.ts";
+import { paths } from "../../shared/os/paths.ts";
 import type { OptionSpec } from "../../shared/terminal/command.ts";
 
 /** What a completion can ask the database for; `holders` are addresses, pods and sandboxes together. */

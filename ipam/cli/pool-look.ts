@@ -1,6 +1,6 @@
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import type { TerminalIo } from "../../shared/terminal/terminal-io.ts";
-import { databaseIn } from "../allocator.ts";
+import { databaseIn } from "../data-directory.ts";
 import type { Lease } from "../lease.ts";
 import { StoreSnapshot } from "../store/store-snapshot.ts";
 import { ipamConfigOf } from "./network-conf.ts";

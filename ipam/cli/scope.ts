@@ -1,13 +1,13 @@
 import { resolve } from "node:path";
-import { isNear } from "../../shared/near.ts";
-import { paths } from "../../shared/paths.ts";
+import { paths } from "../../shared/os/paths.ts";
+import { isNear } from "../../shared/schema/near.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import { orList } from "../../shared/terminal/parse-line.ts";
 import { printable } from "../../shared/terminal/printable.ts";
 import type { TerminalIo } from "../../shared/terminal/terminal-io.ts";
-import { databaseIn } from "../allocator.ts";
 import { requireRights } from "../check/require-rights.ts";
 import { dataDirOf } from "../config/ipam-config.ts";
+import { databaseIn } from "../data-directory.ts";
 import { StoreSnapshot } from "../store/store-snapshot.ts";
 import { type NetworkConf, readNetworkConf } from "./network-conf.ts";
 

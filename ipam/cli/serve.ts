@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { createLogger, logLevels } from "../../shared/log.ts";
-import { paths } from "../../shared/paths.ts";
+import { paths } from "../../shared/os/paths.ts";
 import { defineCommand } from "../../shared/terminal/command.ts";
 import type { IpamServerConfig } from "../service/mod.ts";
 import { ipamConfigOf, type NetworkConf, readNetworkConf } from "./network-conf.ts";

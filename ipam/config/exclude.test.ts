@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { CniError } from "../../shared/errors.ts";
-import { Fields } from "../../shared/json-fields.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { formatInterval } from "./intervals.ts";
 import { type IpamConfig, parseAnyRanges, parseIpamConfig } from "./ipam-config.ts";
 

@@ -1,7 +1,7 @@
 import type { CniError } from "../../shared/errors.ts";
-import type { Fields } from "../../shared/json-fields.ts";
 import { limits } from "../../shared/limits.ts";
 import { firstOf, formatCidr, lastOf, parseCidr, parseIp } from "../../shared/net/ip.ts";
+import type { Fields } from "../../shared/schema/json-fields.ts";
 import { type Interval, overlap } from "./intervals.ts";
 import type { Range } from "./ranges.ts";
 

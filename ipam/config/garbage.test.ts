@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { CniError } from "../../shared/errors.ts";
-import { Fields } from "../../shared/json-fields.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { random } from "../../test/support/random.ts";
 import { allocatorInMemory, ownerOf } from "../allocate/allocator-in-memory.ts";
 import { parseAnyRanges, parseIpamConfig } from "./ipam-config.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { CniVersion } from "../../shared/cni/versions.ts";
 import { CniError } from "../../shared/errors.ts";
-import { Fields } from "../../shared/json-fields.ts";
 import { formatCidr, formatIp } from "../../shared/net/ip.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { dataDirOf, parseAnyRanges, parseIpamConfig } from "./ipam-config.ts";
 import type { Range } from "./ranges.ts";
 

@@ -1,10 +1,10 @@
 import type { CniRoute } from "../../shared/cni/types.ts";
 import { atLeast, type CniVersion } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import type { Fields } from "../../shared/json-fields.ts";
 import { limits } from "../../shared/limits.ts";
 import type { Ip } from "../../shared/net/ip.ts";
-import { paths } from "../../shared/paths.ts";
+import { paths } from "../../shared/os/paths.ts";
+import type { Fields } from "../../shared/schema/json-fields.ts";
 import { type Exclusion, requireInside } from "./exclude.ts";
 import { type Intervals, intervalsOf } from "./intervals.ts";
 import { familyOf, formatRangeSet, type RangeSet, requireDisjoint } from "./ranges.ts";

@@ -4,12 +4,12 @@ import { describe, expect, test } from "vitest";
 import { wrongNetworkName } from "../../shared/cni/names.ts";
 import { parseVersion } from "../../shared/cni/versions.ts";
 import { CniError } from "../../shared/errors.ts";
-import { Fields, show } from "../../shared/json-fields.ts";
 import { parseIp } from "../../shared/net/ip.ts";
+import { Fields, show } from "../../shared/schema/json-fields.ts";
 import { random } from "../../test/support/random.ts";
 import { parseIpamConfig } from "./ipam-config.ts";
 
-const conf = new URL("../../conf", import.meta.url);
+const conf = new URL("../../conf/", import.meta.url);
 const ajv = new Ajv2020({ strict: true, strictRequired: false, allErrors: true });
 const schema = JSON.parse(readFileSync(new URL("ipam.schema.json", conf), "utf8"));
 const validate = ajv.compile(schema);

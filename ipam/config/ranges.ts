@@ -1,5 +1,4 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
-import type { Fields } from "../../shared/json-fields.ts";
 import { limits } from "../../shared/limits.ts";
 import {
   type Cidr,
@@ -13,6 +12,7 @@ import {
   parseIp,
   plus,
 } from "../../shared/net/ip.ts";
+import type { Fields } from "../../shared/schema/json-fields.ts";
 import type { Interval } from "./intervals.ts";
 
 /** One window of addresses to give out, both ends inclusive. */

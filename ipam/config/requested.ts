@@ -1,8 +1,8 @@
 import { parseArgs } from "../../shared/cni/args.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { type Fields, show } from "../../shared/json-fields.ts";
 import { limits } from "../../shared/limits.ts";
 import { type Ip, parseIp, sameIp } from "../../shared/net/ip.ts";
+import { type Fields, show } from "../../shared/schema/json-fields.ts";
 
 /** What an IPAM plugin understands of CNI_ARGS; the rest belongs to others and needs `IgnoreUnknown`. */
 const knownArgs = ["IgnoreUnknown", "IP"];

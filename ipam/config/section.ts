@@ -1,8 +1,8 @@
 import { parseRoute } from "../../shared/cni/result.ts";
 import type { CniRoute } from "../../shared/cni/types.ts";
-import { type Fields, isObject } from "../../shared/json-fields.ts";
 import { limits } from "../../shared/limits.ts";
-import { paths } from "../../shared/paths.ts";
+import { paths } from "../../shared/os/paths.ts";
+import { type Fields, isObject } from "../../shared/schema/json-fields.ts";
 import { type Exclusion, parseExclude, requireInside } from "./exclude.ts";
 import { parseRange, type Range, type RangeSet, rangeSetOf } from "./ranges.ts";
 

@@ -1,7 +1,7 @@
 import { chmodSync, chownSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { Fields } from "../../shared/json-fields.ts";
 import { formatCidr, formatIp } from "../../shared/net/ip.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { describeWith } from "../../test/support/requires.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
 import { formatInterval } from "./intervals.ts";

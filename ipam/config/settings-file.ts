@@ -1,9 +1,9 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { Fields } from "../../shared/json-fields.ts";
 import { limits } from "../../shared/limits.ts";
-import { paths } from "../../shared/paths.ts";
-import { isWindows } from "../../shared/platform.ts";
-import { isAbsentNow } from "../../shared/read-now.linux.ts";
+import { paths } from "../../shared/os/paths.ts";
+import { isWindows } from "../../shared/os/platform.ts";
+import { isAbsentNow } from "../../shared/os/read-now.linux.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { type IpamSection, parseSection } from "./section.ts";
 
 /**

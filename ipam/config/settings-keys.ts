@@ -1,5 +1,5 @@
-import { Fields } from "../../shared/json-fields.ts";
-import { paths } from "../../shared/paths.ts";
+import { paths } from "../../shared/os/paths.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { readTrusted } from "./settings-file.ts";
 import { type StrangeKey, strangeKeysIn } from "./strange-keys.ts";
 

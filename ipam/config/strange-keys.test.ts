@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
-import { Fields } from "../../shared/json-fields.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { ipamTerminal, usualIpam } from "../../test/support/ipam-terminal.ts";
 import { rangeKeys, routeKeys, sectionKeys, strangeKeys, strangeKeyText } from "./strange-keys.ts";
 

@@ -1,6 +1,6 @@
 import { CniError } from "../../shared/errors.ts";
-import { type Fields, isObject } from "../../shared/json-fields.ts";
-import { nearest } from "../../shared/near.ts";
+import { type Fields, isObject } from "../../shared/schema/json-fields.ts";
+import { nearest } from "../../shared/schema/near.ts";
 
 /** A key that nobody reads: host-local passes it over, and so does an ADD. */
 export interface StrangeKey {

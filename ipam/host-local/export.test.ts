@@ -6,6 +6,7 @@ import { configOf, ownerOf } from "../allocate/allocator-in-memory.ts";
 import type { Allocator } from "../allocator.ts";
 import { exportHostLocal } from "./export.ts";
 import { importHostLocal } from "./import.ts";
+import { takeOver } from "./take-over.ts";
 
 const config = configOf({ ranges: [[{ subnet: "10.0.0.0/24" }], [{ subnet: "fd00::/64" }]] });
 const silent = (): void => undefined;
@@ -79,7 +80,7 @@ describe("back to where the leases came from", () => {
       note: "mine",
     });
     using allocator = await there.open();
-    await allocator.takeOver("net", silent, config);
+    await takeOver(allocator, "net", silent, config);
     allocator.release(ownerOf("a"), "cooling");
     expect(add(allocator, "c")).toBe("10.0.0.8 fd00::2");
     const report = await exportHostLocal(allocator, { directory: there.directory, network: "net" });
@@ -131,13 +132,13 @@ test("only what has ranges to give from settles a network that host-local never 
   using there = hostLocalInScratch();
   rmSync(there.directory, { recursive: true });
   using allocator = await there.open();
-  await allocator.takeOver("net", silent);
+  await takeOver(allocator, "net", silent);
   mkdirSync(there.directory);
   there.write({ "10.0.0.2": "a\r\neth0" });
-  await allocator.takeOver("other", silent, config);
+  await takeOver(allocator, "other", silent, config);
   mkdirSync(`${there.dataDir}/other`);
   writeFileSync(`${there.dataDir}/other/10.0.0.3`, "b\r\neth0");
-  for (const network of ["net", "other"]) await allocator.takeOver(network, silent);
+  for (const network of ["net", "other"]) await takeOver(allocator, network, silent);
   expect(leasesOf(allocator)).toEqual(["10.0.0.2 a eth0"]);
 });
 
@@ -151,12 +152,12 @@ describe("after an export", () => {
     rmSync(`${there.directory}/10.0.0.2`);
     there.write({ "10.0.0.3": "next\r\neth0", "10.0.0.4": "c\r\neth0" });
     const lines: string[] = [];
-    await allocator.takeOver("net", (line) => lines.push(line), config);
+    await takeOver(allocator, "net", (line) => lines.push(line), config);
     expect(leasesOf(allocator)).toEqual(["10.0.0.3 next eth0", "10.0.0.4 c eth0", "fd00::2 a eth0", "fd00::3 b eth0"]);
     expect(lines[0]).toContain("2 taken over, 2 known already, 1 given up, which host-local has released");
     // Once: from now on the directory counts for nothing.
     there.write({ "10.0.0.5": "late\r\neth0" });
-    await allocator.takeOver("net", (line) => lines.push(line), config);
+    await takeOver(allocator, "net", (line) => lines.push(line), config);
     expect(lines).toHaveLength(1);
   });
 
@@ -167,12 +168,12 @@ describe("after an export", () => {
     const directory = `${there.dataDir}/out`;
     await exportHostLocal(allocator, { directory, network: "net" });
     rmSync(directory, { recursive: true });
-    await allocator.takeOver("net", silent, config);
+    await takeOver(allocator, "net", silent, config);
     expect(leasesOf(allocator)).toEqual(["10.0.0.2 a eth0", "fd00::2 a eth0"]);
     // As good as before: a directory that comes now is not looked at.
     mkdirSync(directory);
     writeFileSync(`${directory}/lock`, "");
-    await allocator.takeOver("net", silent, config);
+    await takeOver(allocator, "net", silent, config);
     expect(leasesOf(allocator)).toHaveLength(2);
   });
 });

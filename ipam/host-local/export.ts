@@ -2,7 +2,7 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { formatIp } from "../../shared/net/ip.ts";
-import { isWindows } from "../../shared/platform.ts";
+import { isWindows } from "../../shared/os/platform.ts";
 import type { Allocator } from "../allocator.ts";
 import type { Store } from "../store/store.ts";
 import { cursorsOf } from "./cursors.ts";

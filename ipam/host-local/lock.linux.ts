@@ -1,5 +1,5 @@
 import { closeSync, constants, openSync } from "node:fs";
-import type { LockFile } from "./lock.ts";
+import type { LockFile } from "../../shared/os/file-lock.ts";
 
 /** `flock(2)`, as Go's file mutex takes it. Neither through a link nor into a pipe that nobody writes to. */
 export async function openLockFile(path: string): Promise<LockFile> {

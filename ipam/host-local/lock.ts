@@ -1,18 +1,8 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { limits } from "../../shared/limits.ts";
-import { isWindows } from "../../shared/platform.ts";
+import { type LockFile, waitForLock } from "../../shared/os/file-lock.ts";
+import { isWindows } from "../../shared/os/platform.ts";
 import { lockName } from "./lease-file.ts";
-
-/** An open file that can be locked, as this system does it. */
-export interface LockFile {
-  /** Without waiting; `false` where another process has the lock. */
-  tryLock(): boolean;
-  /** Gives the lock up too. */
-  close(): void;
-}
-
-const firstPauseMs = 1;
-const longestPauseMs = 20;
 
 /**
  * The lock that every process of host-local holds while it looks at the directory or changes it. It is the
@@ -33,11 +23,7 @@ export class DirectoryLock implements Disposable {
     const path = `${directory}/${lockName}`;
     const file = await open(path);
     try {
-      const deadline = performance.now() + limits.hostLocalLockMs;
-      for (let pauseMs = firstPauseMs; !file.tryLock(); pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
-        if (performance.now() > deadline) throw heldByOthers(path);
-        await Bun.sleep(pauseMs);
-      }
+      if (!(await waitForLock(file, limits.hostLocalLockMs))) throw heldByOthers(path);
       return new DirectoryLock(file);
     } catch (caught) {
       file.close();
@@ -69,6 +55,6 @@ async function open(path: string): Promise<LockFile> {
 const heldByOthers = (path: string): CniError =>
   new CniError(
     CniCode.tryAgainLater,
-    `Cannot lock host-local's directory: other processes held "${path}" for ${limits.hostLocalLockMs} ms, wanted it to be free sooner`,
+    `Cannot lock host-local's directory: other processes held "${path}" for ${limits.hostLocalLockMs} ms`,
     { details: "host-local holds it for milliseconds; look for a process of it that is stopped" },
   );

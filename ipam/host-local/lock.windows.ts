@@ -1,5 +1,5 @@
-import { disposition, openLockableFile } from "../../shared/windows/lockable-file.windows.ts";
-import type { LockFile } from "./lock.ts";
+import type { LockFile } from "../../shared/os/file-lock.ts";
+import { disposition, openLockableFile } from "../../shared/os/lockable-file.windows.ts";
 
 /** Go's file mutex, which host-local uses, locks the first byte on Windows. */
 const firstByte = { first: 0, length: 1 };

@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { paths } from "../../shared/paths.ts";
+import { paths } from "../../shared/os/paths.ts";
 
 /**
  * The directory in which host-local keeps this network's leases, where it ever did: beside ours, or, where no

@@ -18,7 +18,7 @@ export type TakeOverRecord =
 const markOf = (network: string): string => `host-local ${network}`;
 
 /** Whether there is nothing to take over, at the price of one look-up: asked at every ADD. */
-export function isSettled(store: Store, network: string): boolean {
+export function isSettled(store: Pick<Store, "mark">, network: string): boolean {
   const value = store.mark(markOf(network));
   return value !== undefined && !value.startsWith("exported ");
 }

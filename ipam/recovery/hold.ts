@@ -1,7 +1,6 @@
-import type { Owner } from "../../shared/cni/types.ts";
+import type { Attachment, Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { formatIp, type Ip } from "../../shared/net/ip.ts";
-import type { Attachment } from "../allocator.ts";
 import type { Store } from "../store/store.ts";
 
 /**

@@ -16,9 +16,9 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { workSuffix } from "./mend.ts";
+import { rebuildDirectoryOf } from "../data-directory.ts";
+import { ExclusiveLock } from "./exclusive-lock.ts";
 import { copyDatabase, damageIn, makeReplacement } from "./replacement.ts";
-import { SoleUse } from "./sole-use.ts";
 import { removeWork, syncFile, syncNames } from "./work-directory.ts";
 
 /** In the place of SQLite's own words, as long as these: every process that opens the file is turned away. */
@@ -40,16 +40,16 @@ const firstBytes = 2048;
  * @throws {CniError} code 11 where others keep the database open, 101 where the file system refuses
  */
 export async function rebuildDatabase(path: string, log: (line: string) => void): Promise<void> {
-  using sole = await SoleUse.take(path);
-  if (!isStill(path, sole.fd)) return;
-  const work = path + workSuffix;
+  using lock = await ExclusiveLock.take(path);
+  if (!isStill(path, lock.fd)) return;
+  const work = rebuildDirectoryOf(path);
   try {
-    if (!isUnderway(sole.fd, work)) {
+    if (!isUnderway(lock.fd, work)) {
       if (!(await prepare(path, work, log))) return;
-      writeSync(sole.fd, underway, 0, underway.length, 0);
-      fsyncSync(sole.fd);
+      writeSync(lock.fd, underway, 0, underway.length, 0);
+      fsyncSync(lock.fd);
     }
-    finish(path, sole.fd, work);
+    finish(path, lock.fd, work);
   } catch (caught) {
     if (caught instanceof CniError) throw caught;
     const is = caught instanceof Error ? caught.message : String(caught);

@@ -44,7 +44,7 @@ export async function makeReplacement(
   (await SqliteStore.open(path, directory))[Symbol.dispose]();
   intoOneFile(path);
   const logIsSound = hasSoundLog(damaged);
-  mendHeader(damaged, path);
+  repairHeader(damaged, path);
   const found = salvage(damaged);
   const complete = found.complete && logIsSound;
   {
@@ -94,7 +94,7 @@ const fixedBytes = 24;
 const field = { changes: 24, pages: 28, freeList: 32, freePages: 36, validFor: 92 } as const;
 
 /** Lets SQLite open a file whose header was overwritten or that was cut off: it refuses the whole for either. */
-function mendHeader(path: string, model: string): void {
+function repairHeader(path: string, model: string): void {
   const wanted = headerOf(model);
   const pageBytes = wanted.getUint16(16);
   const pages = Math.max(1, Math.ceil(statSync(path).size / pageBytes));
@@ -102,12 +102,12 @@ function mendHeader(path: string, model: string): void {
   const header = headerOf(path);
   const isFixed = [...Array(fixedBytes / 4).keys()].every((i) => header.getUint32(4 * i) === wanted.getUint32(4 * i));
   if (isFixed && header.getUint32(field.pages) <= pages) return;
-  const mended = isFixed ? header : wanted;
-  mended.setUint32(field.pages, pages);
-  mended.setUint32(field.validFor, mended.getUint32(field.changes));
-  for (const at of [field.freeList, field.freePages]) mended.setUint32(at, 0);
+  const repaired = isFixed ? header : wanted;
+  repaired.setUint32(field.pages, pages);
+  repaired.setUint32(field.validFor, repaired.getUint32(field.changes));
+  for (const at of [field.freeList, field.freePages]) repaired.setUint32(at, 0);
   const fd = openSync(path, "r+");
-  writeSync(fd, mended, 0, headerBytes, 0);
+  writeSync(fd, repaired, 0, headerBytes, 0);
   closeSync(fd);
 }
 

@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, lstatSync, openSync, readdirSync, rmdirSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
-import { isWindows } from "../../shared/platform.ts";
+import { isWindows } from "../../shared/os/platform.ts";
 
 /**
  * Takes a directory of files away; that there is none is success. Bun's own recursive removal fails under Wine, where

@@ -1,5 +1,5 @@
 import { RpcChannel } from "../../shared/channel/rpc-channel.ts";
-import { paths } from "../../shared/paths.ts";
+import { paths } from "../../shared/os/paths.ts";
 import { healthService, ipamService } from "../../shared/proto/daemon-services.ts";
 import { ServingStatus } from "../../shared/proto/health-messages.ts";
 import type { FindingMessage, LeaseMessage, NetworkStats } from "../../shared/proto/ipam-messages.ts";

@@ -6,11 +6,10 @@ import {
   wrongIfname,
   wrongNetworkName,
 } from "../../shared/cni/names.ts";
-import type { Owner } from "../../shared/cni/types.ts";
+import type { Attachment, Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { show } from "../../shared/json-fields.ts";
 import type { CollectRequest, OwnerRequest } from "../../shared/proto/ipam-messages.ts";
-import type { Attachment } from "../allocator.ts";
+import { show } from "../../shared/schema/json-fields.ts";
 
 /** What of a request names things, checked before anything is done. Each throws a `CniError`, code 4 or 7, naming the field. */
 

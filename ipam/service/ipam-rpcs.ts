@@ -1,22 +1,30 @@
 import { podOf } from "../../shared/cni/args.ts";
 import { encodeResult } from "../../shared/cni/result.ts";
-import type { Owner } from "../../shared/cni/types.ts";
-import { parseVersion, supportedVersions } from "../../shared/cni/versions.ts";
+import type { Attachment, Owner } from "../../shared/cni/types.ts";
+import { latestVersion, parseVersion, supportedVersions } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { Fields } from "../../shared/json-fields.ts";
+import { formatCidr, formatIp } from "../../shared/net/ip.ts";
 import { ipamService } from "../../shared/proto/daemon-services.ts";
-import type { AllocateRequest, AllocateResponse, LeaseMessage } from "../../shared/proto/ipam-messages.ts";
+import type {
+  AllocateRequest,
+  AllocateResponse,
+  FindingMessage,
+  LeaseMessage,
+  NetworkStats,
+  RangeStats,
+} from "../../shared/proto/ipam-messages.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { type CallContext, type Rpc, rpc, streamingRpc } from "../../shared/server/handlers.ts";
-import type { Allocator, Attachment } from "../allocator.ts";
-import { parseIpamConfig } from "../config/ipam-config.ts";
+import type { Allocator } from "../allocator.ts";
+import { checkDatabase } from "../check/check-store.ts";
+import { type IpamRequest, parseAnyRanges, parseIpamConfig } from "../config/ipam-config.ts";
+import { readSettingsFile } from "../config/settings-file.ts";
+import { databaseIn } from "../data-directory.ts";
+import { takeOver } from "../host-local/take-over.ts";
 import type { Lease } from "../lease.ts";
 import { ipamResult, readDns } from "../result.ts";
 import { type Collected, gcAnswer } from "./gc-answer.ts";
 import { keptIn, networkIn, ownerIn } from "./ipam-request.ts";
-import { leaseMessage } from "./lease-message.ts";
-import { networkConf } from "./network-conf.ts";
-import { statsOf } from "./network-stats.ts";
-import { findingsIn } from "./store-findings.ts";
 
 /** What differs between the servers of the allocator: whether interfaces of theirs stand on the leases. */
 export interface IpamHost {
@@ -83,11 +91,36 @@ async function allocate(host: IpamHost, request: AllocateRequest, call: CallCont
   const { conf, settings } = await networkConf(host, given, owner.network);
   const config = parseIpamConfig({ conf, network: owner.network, version, args: request.args, ...settings });
   const dns = await readDns(config);
-  await host.allocator.takeOver(owner.network, (line) => call.log.info(line), config);
+  await takeOver(host.allocator, owner.network, (line) => call.log.info(line), config);
   if (call.signal.aborted) throw gone("allocate");
   const { leases } = host.allocator.allocate(owner, config, podOf(request.args));
   const text = encodeResult(await ipamResult(config, leases, dns), version);
   return { cniResult: new TextEncoder().encode(text), leases: leases.map(leaseMessage) };
+}
+
+/** A network's configuration, and what its settings file adds. */
+interface FoundConf {
+  readonly conf: Fields;
+  readonly settings: Pick<IpamRequest, "settings">;
+}
+
+/**
+ * The configuration of a call with an `ipam` section: its own, else the server's for this network, else what the
+ * network's settings file says.
+ * @throws {CniError} code 7 where there is none of them, 5 and 6 as `readSettingsFile`
+ */
+async function networkConf(host: IpamHost, given: Fields, network: string): Promise<FoundConf> {
+  const read = await readSettingsFile(host.dataDir, network);
+  const settings = read === undefined ? {} : { settings: read };
+  if (given.has("ipam")) return { conf: given, settings };
+  const ipam = host.sections.get(network) ?? (read === undefined ? undefined : {});
+  if (ipam !== undefined) return { conf: new Fields({ ...given.raw, ipam }), settings };
+  const known = [...host.sections.keys()].map((name) => `"${name}"`).join(", ") || "no network";
+  throw new CniError(
+    CniCode.invalidConfig,
+    `Cannot allocate for network "${network}": its configuration has no "ipam" section and the server no ranges for it, wanted one of the two`,
+    { details: `the server has ranges for ${known}` },
+  );
 }
 
 const gone = (action: string): CniError =>
@@ -99,4 +132,60 @@ async function* list(allocator: Allocator, network: string | undefined): AsyncGe
     // Other calls get their turn, also where the caller takes all as fast as it comes.
     await new Promise((resolve) => setImmediate(resolve));
   }
+}
+
+/** Numbers of one network or of all, by name: of those that have a lease, or ranges of the server's own. */
+export async function statsOf(host: IpamHost, network: string | undefined): Promise<readonly NetworkStats[]> {
+  const counts = new Map(host.allocator.counts().map((entry) => [entry.network, entry]));
+  const names = [...new Set([...counts.keys(), ...host.sections.keys()])].sort();
+  const wanted = names.filter((name) => network === undefined || name === network);
+  return Promise.all(
+    wanted.map(async (name) => {
+      const { allocated = 0, releasing = 0, cooling = 0 } = counts.get(name) ?? {};
+      return { network: name, allocated, releasing, cooling, ranges: await rangesOf(host, name) };
+    }),
+  );
+}
+
+async function rangesOf({ allocator, dataDir, sections }: IpamHost, network: string): Promise<readonly RangeStats[]> {
+  const settings = await readSettingsFile(dataDir, network);
+  const conf = new Fields({ name: network, ipam: sections.get(network) ?? {} });
+  const request = { conf, network, version: latestVersion, args: "" };
+  const config = parseAnyRanges(settings === undefined ? request : { ...request, settings });
+  return allocator.usage(network, config).map(({ range, total, used, cooling, free }) => ({
+    range,
+    total: String(total),
+    used,
+    cooling,
+    free: String(free),
+  }));
+}
+
+/** What `pipette ipam check` says of the host's database, without any ranges in mind. */
+async function findingsIn({ allocator, dataDir }: IpamHost): Promise<readonly FindingMessage[]> {
+  const context = { nowMs: Date.now(), bootId: allocator.bootId };
+  const report = await checkDatabase(databaseIn(dataDir), context);
+  return (report?.findings ?? []).map((finding) => ({
+    ...finding,
+    network: finding.network ?? "",
+    repairable: finding.repairable ?? false,
+  }));
+}
+
+/** A lease as the service answers it: what is absent is empty, or 0. */
+function leaseMessage(lease: Lease): LeaseMessage {
+  return {
+    network: lease.owner.network,
+    containerId: lease.owner.sandboxId,
+    ifname: lease.owner.ifname,
+    address: formatCidr(lease.address),
+    gateway: lease.gateway === undefined ? "" : formatIp(lease.gateway),
+    state: lease.state,
+    podNamespace: lease.pod?.namespace ?? "",
+    podName: lease.pod?.name ?? "",
+    podUid: lease.pod?.uid ?? "",
+    generation: lease.generation,
+    allocatedAtMs: lease.allocatedAtMs,
+    releasedAtMs: lease.releasedAtMs ?? 0,
+  };
 }

@@ -3,7 +3,7 @@ import type { Running } from "../../shared/server/daemon.ts";
 import { SocketServer } from "../../shared/server/socket-server.ts";
 import type { System } from "../../shared/server/system.ts";
 import type { Allocator } from "../allocator.ts";
-import { openSound } from "../recovery/open-sound.ts";
+import { openVerified } from "../recovery/open-verified.ts";
 import { StoreWatch } from "../recovery/store-watch.ts";
 import { type IpamHost, ipamRpcs } from "./ipam-rpcs.ts";
 
@@ -33,7 +33,7 @@ export async function startIpamServer(config: IpamServerConfig, logger: Logger, 
   const server = starting.use(SocketServer.claim(socket, ipamServerName, system));
   const watch = starting.use(new StoreWatch());
   const report = (line: string): void => logger.warn(line);
-  const allocator = starting.use(await openSound(dataDir, report, { onDamage: watch.onDamage }));
+  const allocator = starting.use(await openVerified(dataDir, report, { onDamage: watch.onDamage }));
   await watch.start(allocator.path, watchIntervalMs);
   await server.listen([ipamRpcs(aloneWith(allocator, config))], watchIntervalMs, logger);
   server.serving = true;

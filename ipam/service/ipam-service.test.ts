@@ -1,11 +1,11 @@
 import { writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { Fields } from "../../shared/json-fields.ts";
 import { createLogger } from "../../shared/log.ts";
 import { ipamService } from "../../shared/proto/daemon-services.ts";
 import { callUnary } from "../../shared/rpc/call.ts";
 import { GrpcCode } from "../../shared/rpc/rpc-error.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import type { Running } from "../../shared/server/daemon.ts";
 import { openSystem } from "../../shared/server/system.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";

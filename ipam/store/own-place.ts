@@ -1,7 +1,7 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { letsOthersIn, ownershipRule } from "../../shared/ownership.ts";
-import { isWindows } from "../../shared/platform.ts";
-import { ownershipNow } from "../../shared/read-now.linux.ts";
+import { letsOthersIn, ownershipRule } from "../../shared/os/ownership.ts";
+import { isWindows } from "../../shared/os/platform.ts";
+import { ownershipNow } from "../../shared/os/read-now.linux.ts";
 
 /**
  * Who can write to the leases, or put another file in their place, can give one pod's address to another.

@@ -1,7 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { limits } from "../../shared/limits.ts";
-import { isWindows } from "../../shared/platform.ts";
+import { isWindows } from "../../shared/os/platform.ts";
 import { requireOwnPlace } from "./own-place.ts";
 import { applicationId, migrations } from "./schema.ts";
 import { sqliteCode, storeError } from "./sqlite-errors.ts";
@@ -82,7 +82,7 @@ async function makeDirectory(directory: string, path: string): Promise<void> {
   // Once in the life of a node, so the other calls need not pay for these.
   const { mkdirSync } = await import("node:fs");
   try {
-    if (isWindows) (await import("../../shared/windows/directory.windows.ts")).makeAdministratorsDirectory(directory);
+    if (isWindows) (await import("../../shared/os/directory.windows.ts")).makeAdministratorsDirectory(directory);
     else mkdirSync(directory, { recursive: true, mode: 0o700 });
   } catch (cause) {
     const is = cause instanceof Error ? cause.message : String(cause);

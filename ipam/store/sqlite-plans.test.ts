@@ -1,6 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
-import { Fields } from "../../shared/json-fields.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
 import { Allocator } from "../allocator.ts";
 import { parseIpamConfig } from "../config/ipam-config.ts";

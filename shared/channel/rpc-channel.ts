@@ -6,8 +6,8 @@ import {
   type ServiceError,
 } from "@grpc/grpc-js";
 import { limits } from "../limits.ts";
+import { connectFailure, isForbidden } from "../os/rights.ts";
 import type { Method } from "../proto/services.ts";
-import { connectFailure, isForbidden } from "../rights.ts";
 import { GrpcCode, RpcError } from "../rpc/rpc-error.ts";
 import { ServerCredentials } from "./server-credentials.ts";
 

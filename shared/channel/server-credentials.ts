@@ -1,5 +1,5 @@
 import { ChannelCredentials } from "@grpc/grpc-js";
-import { isWindows } from "../platform.ts";
+import { isWindows } from "../os/platform.ts";
 
 type Connector = ReturnType<ChannelCredentials["_createSecureConnector"]>;
 
@@ -41,7 +41,7 @@ export class ServerCredentials extends ChannelCredentials {
 
   /** Without a turn of the event loop, in which what a server says could be lost. */
   async #look(): Promise<void> {
-    const { requireTrustedPipe, trustedServer, UntrustedPipe } = await import("../windows/pipe-trust.windows.ts");
+    const { requireTrustedPipe, trustedServer, UntrustedPipe } = await import("../os/pipe-trust.windows.ts");
     this.refused = undefined;
     try {
       requireTrustedPipe(this.#address);

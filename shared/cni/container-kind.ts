@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../errors.ts";
-import { show } from "../json-fields.ts";
+import { show } from "../schema/json-fields.ts";
 import { containerIdRule, wrongContainerId } from "./names.ts";
 
 /**

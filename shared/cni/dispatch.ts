@@ -1,7 +1,7 @@
 import { CniCode, CniError } from "../errors.ts";
-import { Fields, show } from "../json-fields.ts";
 import { limits } from "../limits.ts";
 import { printable } from "../printable.ts";
+import { Fields, show } from "../schema/json-fields.ts";
 import { type CniEnvironment, parseEnvironment, type Verb } from "./environment.ts";
 import { networkNameRule, wrongNetworkName } from "./names.ts";
 import { atLeast, type CniVersion, latestVersion, parseVersion, supportedVersions } from "./versions.ts";

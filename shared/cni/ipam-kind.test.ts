@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Fields } from "../json-fields.ts";
+import { Fields } from "../schema/json-fields.ts";
 import { ipamKind } from "./ipam-kind.ts";
 
 test.each([

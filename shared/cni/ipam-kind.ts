@@ -1,4 +1,4 @@
-import type { Fields } from "../json-fields.ts";
+import type { Fields } from "../schema/json-fields.ts";
 
 /**
  * Where the addresses of a configuration come from: the ranges of its `ipam` section (`own`), another IPAM

@@ -1,6 +1,6 @@
-import { show } from "../json-fields.ts";
 import { limits } from "../limits.ts";
-import { paths } from "../paths.ts";
+import { paths } from "../os/paths.ts";
+import { show } from "../schema/json-fields.ts";
 
 /**
  * Names that end up in paths, interface aliases and the data base. Each check answers what is

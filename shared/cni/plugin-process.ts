@@ -1,6 +1,6 @@
 import { CniCode, CniError } from "../errors.ts";
 import { limits } from "../limits.ts";
-import { isWindows } from "../platform.ts";
+import { isWindows } from "../os/platform.ts";
 import { encodeError, type PluginIo } from "./dispatch.ts";
 import { readStdin } from "./stdin.linux.ts";
 import { latestVersion } from "./versions.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { Fields } from "../json-fields.ts";
 import { parseCidr, parseIp } from "../net/ip.ts";
+import { Fields } from "../schema/json-fields.ts";
 import { encodeResult, parseResult } from "./result.ts";
 import type { CniResult } from "./types.ts";
 import { atLeast, type CniVersion, supportedVersions } from "./versions.ts";

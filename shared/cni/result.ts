@@ -1,6 +1,6 @@
 import { CniCode, CniError } from "../errors.ts";
-import { Fields } from "../json-fields.ts";
 import { type Cidr, formatCidr, formatIp, type Ip, parseCidr, parseIp } from "../net/ip.ts";
+import { Fields } from "../schema/json-fields.ts";
 import type { CniDns, CniInterface, CniIp, CniResult, CniRoute } from "./types.ts";
 import { atLeast, type CniVersion } from "./versions.ts";
 

@@ -1,4 +1,4 @@
-import { openReader } from "../read-now.linux.ts";
+import { openReader } from "../os/read-now.linux.ts";
 
 /** Most configurations are shorter. */
 const partBytes = 16 * 1024;

@@ -1,10 +1,5 @@
-import type { Fields } from "../json-fields.ts";
-
-/** What GC gets on stdin: the attachments that stand, by the names that the specification gives them. */
-export interface ValidAttachment {
-  readonly containerId: string;
-  readonly ifname: string;
-}
+import type { Fields } from "../schema/json-fields.ts";
+import type { Attachment } from "./types.ts";
 
 /** The specification's key, and the one that its library also writes, because its first text had it so. */
 const keys = ["cni.dev/valid-attachments", "cni.dev/attachments"] as const;
@@ -15,7 +10,7 @@ const keys = ["cni.dev/valid-attachments", "cni.dev/attachments"] as const;
  * reference library writes the list of a runtime that has nothing running.
  * @throws {CniError} code 7
  */
-export function validAttachments(conf: Fields): readonly ValidAttachment[] {
+export function validAttachments(conf: Fields): readonly Attachment[] {
   const key = keys.find((candidate) => Object.hasOwn(conf.raw, candidate));
   if (key === undefined) throw conf.wrong(keys[0], undefined, "the attachments to keep");
   return (conf.objects(key) ?? []).map((entry) => ({

@@ -1,5 +1,5 @@
-import { parseJson } from "../json.ts";
-import { isObject, show } from "../json-fields.ts";
+import { parseJson } from "../schema/json.ts";
+import { isObject, show } from "../schema/json-fields.ts";
 import type { ClusterAccess } from "./access.ts";
 import { ApiError, refusalOf } from "./api-error.ts";
 import { Connection } from "./connection.ts";

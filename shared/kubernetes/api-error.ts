@@ -1,6 +1,6 @@
 import { CniCode, CniError } from "../errors.ts";
-import { parseJson } from "../json.ts";
-import { isObject } from "../json-fields.ts";
+import { parseJson } from "../schema/json.ts";
+import { isObject } from "../schema/json-fields.ts";
 
 /** Of what the server says about a refusal. */
 const mostReasonChars = 300;

@@ -1,6 +1,6 @@
 import { delimiter } from "node:path";
-import { parseJson } from "../json.ts";
-import { isObject } from "../json-fields.ts";
+import { parseJson } from "../schema/json.ts";
+import { isObject } from "../schema/json-fields.ts";
 import { bearer, type Credentials, type TlsMaterial } from "./access.ts";
 import { pathFrom, wrong } from "./kubeconfig.ts";
 import { type ApiObject, listIn, mapIn, textIn } from "./resource.ts";

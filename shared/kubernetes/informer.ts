@@ -1,4 +1,4 @@
-import { pause } from "../async/pause.ts";
+import { pause } from "../async/abortable.ts";
 import type { Logger } from "../log.ts";
 import { type ApiClient, answerMs, isProtobuf } from "./api-client.ts";
 import { ApiError, isGone, refusalOf } from "./api-error.ts";

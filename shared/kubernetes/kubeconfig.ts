@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { delimiter, dirname, isAbsolute, join } from "node:path";
 import { parse } from "yaml";
 import { CniCode, CniError } from "../errors.ts";
-import { isObject } from "../json-fields.ts";
+import { isObject } from "../schema/json-fields.ts";
 import type { ApiObject } from "./resource.ts";
 
 /** A configuration of a few clusters is some kB; with certificates inline some 10. */

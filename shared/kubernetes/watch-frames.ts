@@ -1,4 +1,4 @@
-import { show } from "../json-fields.ts";
+import { show } from "../schema/json-fields.ts";
 import { parsedObject } from "./api-client.ts";
 import { decodeEnvelope, type FieldTable, Input } from "./protobuf.ts";
 import { type ApiObject, mapIn } from "./resource.ts";

@@ -1,5 +1,5 @@
 import { limits } from "../limits.ts";
-import { isWindows } from "../platform.ts";
+import { isWindows } from "../os/platform.ts";
 import type { Method } from "../proto/services.ts";
 import { exchangeAlone } from "./exchange-alone.linux.ts";
 import { H2Call } from "./h2-client.ts";

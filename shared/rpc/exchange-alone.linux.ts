@@ -1,5 +1,5 @@
-import { intAt, openLibrary } from "../native.linux.ts";
-import { connectFailure } from "../rights.ts";
+import { intAt, openLibrary } from "../os/native.linux.ts";
+import { connectFailure } from "../os/rights.ts";
 import type { H2Call } from "./h2-client.ts";
 import { GrpcCode, RpcError } from "./rpc-error.ts";
 

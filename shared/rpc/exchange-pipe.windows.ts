@@ -1,8 +1,8 @@
-import { connectFailure } from "../rights.ts";
-import { isPipeName, openPipes, type Pipes, pipeAccess } from "../windows/pipe.windows.ts";
-import { PipeStream } from "../windows/pipe-stream.windows.ts";
-import { trustedServer, whyNotTrusted } from "../windows/pipe-trust.windows.ts";
-import { winError } from "../windows/win32.windows.ts";
+import { isPipeName, openPipes, type Pipes, pipeAccess } from "../os/pipe.windows.ts";
+import { PipeStream } from "../os/pipe-stream.windows.ts";
+import { trustedServer, whyNotTrusted } from "../os/pipe-trust.windows.ts";
+import { connectFailure } from "../os/rights.ts";
+import { winError } from "../os/win32.windows.ts";
 import type { H2Call } from "./h2-client.ts";
 import { GrpcCode, RpcError } from "./rpc-error.ts";
 

@@ -1,5 +1,5 @@
 import { limits } from "../limits.ts";
-import { connectFailure } from "../rights.ts";
+import { connectFailure } from "../os/rights.ts";
 import type { H2Call } from "./h2-client.ts";
 import { isListening } from "./listening.ts";
 import { GrpcCode, RpcError } from "./rpc-error.ts";

@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { isWindows } from "../platform.ts";
+import { isWindows } from "../os/platform.ts";
 import { isListening, listeningPaths } from "./listening.ts";
 
 test("reads the kernel's table: listening sockets with a path, blanks in it included", () => {

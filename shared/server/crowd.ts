@@ -1,6 +1,6 @@
 import { limits } from "../limits.ts";
 import type { Logger } from "../log.ts";
-import { isWindows } from "../platform.ts";
+import { isWindows } from "../os/platform.ts";
 import { descriptorLimit } from "./descriptors.linux.ts";
 import type { RequestMemory } from "./http2/request-memory.ts";
 import type { ServedConnection } from "./served-connection.ts";

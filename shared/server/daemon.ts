@@ -1,6 +1,6 @@
 import { CniError } from "../errors.ts";
 import type { Logger } from "../log.ts";
-import { isWindows } from "../platform.ts";
+import { isWindows } from "../os/platform.ts";
 import type { System } from "./system.ts";
 
 /** What has been started, and serves. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { winError } from "../windows/win32.windows.ts";
+import { winError } from "../os/win32.windows.ts";
 import { PipePlace } from "./pipe-place.windows.ts";
 
 /** A pipe of which a crowd has every instance at every look. */

@@ -1,7 +1,7 @@
 import { CniCode, CniError } from "../errors.ts";
-import { administratorsOnly, isAdministratorsOnly, openDescriptors } from "../windows/descriptor.windows.ts";
-import { isPipeName, openPipes, type Pipes, pipeAccess } from "../windows/pipe.windows.ts";
-import { winError } from "../windows/win32.windows.ts";
+import { administratorsOnly, isAdministratorsOnly, openDescriptors } from "../os/descriptor.windows.ts";
+import { isPipeName, openPipes, type Pipes, pipeAccess } from "../os/pipe.windows.ts";
+import { winError } from "../os/win32.windows.ts";
 import type { SocketPlace } from "./system.ts";
 
 /** Instances come to be free within milliseconds, and looks are seconds apart: so often, and nobody served meanwhile. */

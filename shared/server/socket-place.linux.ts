@@ -2,7 +2,7 @@ import { lstatSync, mkdirSync, statSync, unlinkSync } from "node:fs";
 import { connect } from "node:net";
 import { dirname } from "node:path";
 import { CniCode, CniError } from "../errors.ts";
-import { letsOthersIn, ownershipRule } from "../ownership.ts";
+import { letsOthersIn, ownershipRule } from "../os/ownership.ts";
 import type { SocketPlace } from "./system.ts";
 
 /** Long enough for a listener that is there to accept; a frozen one's kernel accepts for it. */

@@ -1,5 +1,5 @@
 import { closeSync, constants, ftruncateSync, readSync, writeSync } from "node:fs";
-import { openOwnFile } from "../plain-file.ts";
+import { openOwnFile } from "../os/plain-file.ts";
 import { type Libc, openLibc } from "./libc.linux.ts";
 import { notifySystemd } from "./notify.linux.ts";
 import { UnixSocketPlace } from "./socket-place.linux.ts";

@@ -1,4 +1,4 @@
-import { isWindows } from "../platform.ts";
+import { isWindows } from "../os/platform.ts";
 
 export type LockAttempt =
   | { readonly t: "ours"; release(): void }

@@ -5,10 +5,10 @@ import {
   type Descriptors,
   isAdministratorsOnly,
   openDescriptors,
-} from "../windows/descriptor.windows.ts";
-import { disposition, openLockableFile } from "../windows/lockable-file.windows.ts";
-import { isPipeName, openPipes, pipeAccess } from "../windows/pipe.windows.ts";
-import { systemLibrary, wide, winError } from "../windows/win32.windows.ts";
+} from "../os/descriptor.windows.ts";
+import { disposition, openLockableFile } from "../os/lockable-file.windows.ts";
+import { isPipeName, openPipes, pipeAccess } from "../os/pipe.windows.ts";
+import { systemLibrary, wide, winError } from "../os/win32.windows.ts";
 import { PipePlace } from "./pipe-place.windows.ts";
 import type { LockAttempt, System } from "./system.ts";
 

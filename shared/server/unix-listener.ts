@@ -1,6 +1,6 @@
 import { existsSync, renameSync } from "node:fs";
 import { limits } from "../limits.ts";
-import { isWindows } from "../platform.ts";
+import { isWindows } from "../os/platform.ts";
 import type { ServedSocket } from "./served-connection.ts";
 import { socketIdentity } from "./socket-place.linux.ts";
 

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { didYouMean } from "../near.ts";
+import { didYouMean } from "../schema/near.ts";
 import type { AnyCommandLine, Command, OptionSpec } from "./command.ts";
 
 /** A command line that asks for the help, cannot be read, or fits. */

@@ -1,6 +1,6 @@
 import { CniError } from "../errors.ts";
-import { didYouMean } from "../near.ts";
-import { isDenial, isUnprivileged, whoMay } from "../rights.ts";
+import { isDenial, isUnprivileged, whoMay } from "../os/rights.ts";
+import { didYouMean } from "../schema/near.ts";
 import type { Command, CommandGroup } from "./command.ts";
 import { exitStatus } from "./exit-status.ts";
 import { helpOf } from "./help.ts";

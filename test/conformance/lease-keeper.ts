@@ -1,10 +1,10 @@
-import type { Attachment } from "../../ipam/mod.ts";
 import { Allocator, dataDirOf, ipamResult, parseIpamConfig } from "../../ipam/mod.ts";
 import { ipamKind } from "../../shared/cni/ipam-kind.ts";
 import { encodeResult } from "../../shared/cni/result.ts";
+import type { Attachment } from "../../shared/cni/types.ts";
 import { parseVersion } from "../../shared/cni/versions.ts";
 import { CniError } from "../../shared/errors.ts";
-import { Fields } from "../../shared/json-fields.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import type { Answer, Asked } from "./scripted-agent.ts";
 
 /**

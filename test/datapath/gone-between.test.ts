@@ -1,8 +1,8 @@
 import { execFileSync } from "node:child_process";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { ensureBridge, missingFromBridge } from "../../agent/datapath/bridge/gateway-bridge.ts";
-import { declaredMacs } from "../../agent/datapath/bridge/standing-pods.ts";
-import { addressesBehind, findHostLink, linkOrNone } from "../../agent/datapath/linux/host-links.ts";
+import { declaredMacs } from "../../agent/datapath/bridge/guarded-ports.ts";
+import { findHostLink, findLink, peerAddresses } from "../../agent/datapath/linux/host-links.ts";
 import { PodPairs } from "../../agent/datapath/linux/pod-pairs.ts";
 import type { Link, NetlinkSocket } from "../../agent/protocols/netlink/mod.ts";
 import { createLogger } from "../../shared/log.ts";
@@ -57,11 +57,11 @@ describeWith("what is gone between a look and the next", ["root"], () => {
 
   test("a namespace: nothing is known of what was in it", async () => {
     expect(pairs.podMac(host)).toBeDefined();
-    expect(addressesBehind(pairs.tools.socket, host)).toHaveLength(3);
+    expect(peerAddresses(pairs.tools.socket, host)).toHaveLength(3);
     await sandbox.removePod(pod);
-    await expect.poll(() => linkOrNone(pairs.tools.socket, { index: host.index })).toBeUndefined();
+    await expect.poll(() => findLink(pairs.tools.socket, { index: host.index })).toBeUndefined();
     // As an agent that saw the link before would ask: its peer's namespace is nobody's.
-    expect([pairs.podMac(host), addressesBehind(pairs.tools.socket, host)]).toEqual([undefined, undefined]);
+    expect([pairs.podMac(host), peerAddresses(pairs.tools.socket, host)]).toEqual([undefined, undefined]);
   });
 
   test("a bridge: no port has a MAC declared there, and it lacks its gateways", () => {

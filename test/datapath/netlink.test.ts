@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { linkGroup, retire } from "../../agent/datapath/linux/host-links.ts";
+import { linkGroup, takeOutOfService } from "../../agent/datapath/linux/host-links.ts";
 import {
   addRoute,
   createBridge,
@@ -81,15 +81,15 @@ describeWith("rtnetlink against the kernel", ["root"], () => {
     const before = socket.get(getLink({ name: "ptr1" }), readLink);
     expect(before).toMatchObject({ up: true, group: 0 });
     expect(before.master).not.toBe(0);
-    retire(socket, before);
+    takeOutOfService(socket, before);
     expect(socket.get(getLink({ name: "ptr1" }), readLink)).toMatchObject({
       up: false,
       master: 0,
-      group: linkGroup.leaving,
+      group: linkGroup.toDelete,
     });
     await sandbox.node("ip link del ptr1");
     // Gone is as good.
-    retire(socket, before);
+    takeOutOfService(socket, before);
   });
 
   test.each([

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "n
 import { verbs } from "../../cni/verbs.ts";
 import { Allocator, parseIpamConfig } from "../../ipam/mod.ts";
 import { runPlugin } from "../../shared/cni/dispatch.ts";
-import { Fields } from "../../shared/json-fields.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
 import { type Agent, type Asked, present } from "./agent-calls.ts";
 

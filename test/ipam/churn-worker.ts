@@ -1,7 +1,7 @@
 import { closeSync, openSync, unlinkSync } from "node:fs";
 import { Allocator, parseIpamConfig } from "../../ipam/mod.ts";
-import { Fields } from "../../shared/json-fields.ts";
 import { formatIp } from "../../shared/net/ip.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { random } from "../support/random.ts";
 
 /**

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { beforeAll, expect, test } from "vitest";
 import { Allocator, parseIpamConfig } from "../../ipam/mod.ts";
-import { Fields } from "../../shared/json-fields.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { compileExecutables, executables } from "../conformance/plugin.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
 import { ipamCall, mustSucceed } from "./ipam-call.ts";

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from
 import { DatabaseSync } from "node:sqlite";
 import { beforeAll, describe, expect, test } from "vitest";
 import { Allocator, parseIpamConfig } from "../../ipam/mod.ts";
-import { Fields } from "../../shared/json-fields.ts";
 import { formatCidr } from "../../shared/net/ip.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { leasesIn } from "../conformance/leases.ts";
 import { compileExecutables, scratch } from "../conformance/plugin.ts";
 import { brokenInvariants } from "../support/invariants.ts";
@@ -180,7 +180,7 @@ test("a database that another process has open is left alone, and the error name
   expect(status).toBe(1);
   expect(JSON.parse(stdout)).toMatchObject({
     code: 11,
-    msg: `Cannot rebuild the lease database "${path}": process ${process.pid} kept it open for 5000 ms, wanted nobody to use it`,
+    msg: `Cannot rebuild the lease database "${path}": process ${process.pid} kept it open for 5000 ms`,
   });
   expect(readdirSync(data.path).filter((name) => name.includes("damaged"))).toEqual([]);
   db.close();

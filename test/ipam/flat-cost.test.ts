@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { Allocator, type Lease, parseIpamConfig } from "../../ipam/mod.ts";
-import { Fields } from "../../shared/json-fields.ts";
 import { formatIp, parseCidr } from "../../shared/net/ip.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { type Filling, fillStore, standingId } from "../support/filled-store.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
 

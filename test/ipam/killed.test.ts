@@ -1,7 +1,7 @@
 import { cpSync, existsSync, readdirSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { beforeAll, expect, test } from "vitest";
-import { openSound } from "../../ipam/mod.ts";
+import { openVerified } from "../../ipam/mod.ts";
 import { leasesIn } from "../conformance/leases.ts";
 import { compileExecutables, scratch } from "../conformance/plugin.ts";
 import { callPlugin } from "../support/cni-call.ts";
@@ -106,7 +106,7 @@ describeWith("pipette-ipam killed in the middle", ["linux", "strace"], () => {
         if (look) expect([0, 2], at).toContain(await heldIn(dir));
         if (look) expect(brokenInvariants(`${dir}/leases.db`), at).toEqual([]);
         await callPlugin(callIn(dir));
-        if (scene.damaged === true) (await openSound(dir, () => undefined))[Symbol.dispose]();
+        if (scene.damaged === true) (await openVerified(dir, () => undefined))[Symbol.dispose]();
         expect(setAsideIn(dir), at).toHaveLength(scene.damaged === true ? 1 : 0);
         expect(await heldIn(dir), at).toBe(scene.held);
         expect(brokenInvariants(`${dir}/leases.db`), at).toEqual([]);

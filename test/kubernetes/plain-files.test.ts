@@ -8,7 +8,7 @@ import { describeWith } from "../support/requires.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
 import { ApiServer } from "./api-server.ts";
 
-const folder = new URL("../../conf/kubernetes", import.meta.url).pathname;
+const folder = new URL("../../conf/kubernetes/", import.meta.url).pathname;
 const [file, openvswitch, uninstall] = ["pipette.yaml", "pipette-openvswitch.yaml", "pipette-uninstall.yaml"].map(
   (name) => `${folder}${name}`,
 ) as [string, string, string];

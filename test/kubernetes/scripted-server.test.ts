@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ScriptedApiServer } from "../../agent/cluster/kubernetes/scripted-api-server.ts";
-import { isObject } from "../../shared/json-fields.ts";
+import { isObject } from "../../shared/schema/json-fields.ts";
 import { describeWith } from "../support/requires.ts";
 import { ApiServer } from "./api-server.ts";
 import { type Asked, type Ending, type Exchange, exchange } from "./raw-exchange.ts";

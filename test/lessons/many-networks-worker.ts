@@ -1,6 +1,6 @@
 import { Allocator, parseIpamConfig } from "../../ipam/mod.ts";
-import { Fields } from "../../shared/json-fields.ts";
 import { formatIp } from "../../shared/net/ip.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 
 /**
  * One process of `addresses.test.ts`: it gives containers addresses, opens the database anew now and then as plugins do, says

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { findHelm } from "../../build/helm.ts";
 import { chart, kubeVersion, plainFiles, render, template } from "../../build/manifests.ts";
-import { isObject } from "../../shared/json-fields.ts";
+import { isObject } from "../../shared/schema/json-fields.ts";
 import { version } from "../../shared/version.ts";
 import { describeWith } from "../support/requires.ts";
 import { scratchDir } from "../support/scratch-dir.ts";

@@ -123,8 +123,8 @@ describeWith("a switch that tells what others change in it", ["linux", "root", "
 
   test("a storm of others' changes, which the switch tells in part, costs a look or two", async () => {
     let looks = 0;
-    const watch: { hint(): void }[] = [];
-    const program = await start(() => watch[0]?.hint());
+    const watch: { trigger(): void }[] = [];
+    const program = await start(() => watch[0]?.trigger());
     const look = (): Promise<readonly string[]> => {
       looks++;
       return program.look(true);

@@ -74,7 +74,7 @@ export async function podPortsOf({ node }: SingleNode): Promise<readonly string[
 }
 
 /** As `ip` says them. */
-const passing = new Set([linkGroup.arriving, linkGroup.leaving].map(String));
+const passing = new Set([linkGroup.beingMade, linkGroup.toDelete].map(String));
 
 /** Names of the node's interfaces, sorted. What is in a group is coming or going: a deletion goes on behind DEL's back. */
 export async function linksOf({ node }: SingleNode): Promise<readonly string[]> {

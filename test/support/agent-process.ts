@@ -2,12 +2,12 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Allocator } from "../../ipam/mod.ts";
-import { isObject } from "../../shared/json-fields.ts";
+import { uptimeMs } from "../../shared/os/uptime.ts";
 import type { CniCmdResponse } from "../../shared/proto/cni-messages.ts";
 import type { StatusResponse } from "../../shared/proto/pipette-messages.ts";
 import { callTimes, cniService, type Method, nodeService } from "../../shared/proto/services.ts";
 import { callUnary } from "../../shared/rpc/call.ts";
-import { uptimeMs } from "../../shared/uptime.ts";
+import { isObject } from "../../shared/schema/json-fields.ts";
 import { innerProcess } from "./inner-process.ts";
 
 /** The bridge of every agent under test: each has a network namespace of its own. */

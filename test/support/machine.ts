@@ -1,5 +1,5 @@
 import { readdirSync, statSync } from "node:fs";
-import { linuxPaths } from "../../shared/paths.linux.ts";
+import { linuxPaths } from "../../shared/os/paths.linux.ts";
 
 /** Where an installed Pipette and the runtimes keep what is theirs: no test has any business there. */
 const places = [linuxPaths.dataDir, "/var/run/pipette", "/etc/pipette", linuxPaths.cniConfDir];

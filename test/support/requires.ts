@@ -1,7 +1,7 @@
 import { accessSync, constants } from "node:fs";
 import { describe, test } from "vitest";
 import { findHelm } from "../../build/helm.ts";
-import { isWindows } from "../../shared/platform.ts";
+import { isWindows } from "../../shared/os/platform.ts";
 import { whyNoKubernetes } from "../kubernetes/assets.ts";
 import { whyNoSchemas } from "../manifests/schemas.ts";
 import { whyNoEarlierRelease } from "../upgrade/earlier-release.ts";

@@ -45,7 +45,7 @@ const hostLocal = ["directory", "export", "import", "lock.linux"].map((name) => 
 
 /** A database that is damaged, or looks strange: loaded where that has been seen. */
 const recovery = [
-  ...["rebuild", "replacement", "sole-use.linux", "sole-use.windows", "work-directory"].map(
+  ...["rebuild", "replacement", "database-file.linux", "database-file.windows", "work-directory"].map(
     (name) => `ipam/recovery/${name}.ts`,
   ),
   "ipam/store/strange-files.ts",
@@ -54,15 +54,15 @@ const recovery = [
 /** What lives long or talks to people: nothing on the way of a plugin imports it, as a test of its own sees to. */
 const services = [
   ...["shared/server/", "shared/channel/", "shared/kubernetes/", "shared/terminal/"],
-  ...["ipam/service/", "ipam/cli/", "terminal.ts"],
+  ...["ipam/service/", "ipam/cli/", "cli.ts"],
 ];
 
 const bans: readonly Ban[] = [
   {
     pattern: /process\.platform/,
-    instead: "shared/platform.ts",
+    instead: "shared/os/platform.ts",
     within: ["main.ts", "cni/", "ipam/", "agent/", "shared/"],
-    except: ["shared/platform.ts"],
+    except: ["shared/os/platform.ts"],
   },
   { pattern: /process\.stdout\.write/, instead: "the PluginIo of the call (16 to 21 ms at the first use)" },
   {
@@ -83,9 +83,9 @@ const bans: readonly Ban[] = [
     within: execPath,
     // Loaded by await import() only.
     except: [
-      "shared/log-file.ts",
-      "shared/plain-file.ts",
-      "shared/windows/directory.windows.ts",
+      "shared/os/log-file.ts",
+      "shared/os/plain-file.ts",
+      "shared/os/directory.windows.ts",
       ...hostLocal,
       ...recovery,
       ...services,

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { isObject } from "../../shared/json-fields.ts";
+import { isObject } from "../../shared/schema/json-fields.ts";
 import { madeOnce } from "../support/made-once.ts";
 
 /** The last commit before faults and storms were gone through: what nodes may have that are upgraded to this one. */

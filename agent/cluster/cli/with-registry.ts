@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { createLogger } from "../../../shared/log.ts";
-import { paths } from "../../../shared/paths.ts";
+import { paths } from "../../../shared/os/paths.ts";
 import type { OptionSpec } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { printable } from "../../../shared/terminal/printable.ts";

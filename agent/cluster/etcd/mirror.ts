@@ -1,5 +1,5 @@
+import { pause } from "../../../shared/async/abortable.ts";
 import { LiveValue } from "../../../shared/async/live-value.ts";
-import { pause } from "../../../shared/async/pause.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import type { EtcdClient } from "../../protocols/etcd/etcd-client.ts";

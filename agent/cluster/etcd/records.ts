@@ -1,8 +1,8 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { Fields } from "../../../shared/json-fields.ts";
 import { type Cidr, firstOf, formatCidr, formatIp, type Ip, parseCidr } from "../../../shared/net/ip.ts";
 import { isNodeAddress, nodeAddressRule, parseNodeAddress } from "../../../shared/net/node-address.ts";
 import { interfaceMac, macRule } from "../../../shared/net/parse-mac.ts";
+import { Fields } from "../../../shared/schema/json-fields.ts";
 import type { ClusterNetwork } from "../../config/cluster-network.ts";
 import { nodeNameRule, wrongNodeName } from "../../config/node-name.ts";
 import { etcdLimits } from "../../protocols/etcd/etcd-limits.ts";

@@ -1,8 +1,8 @@
-import { isObject } from "../../../shared/json-fields.ts";
 import { type ApiObject, listIn, mapIn } from "../../../shared/kubernetes/mod.ts";
 import { type Cidr, type Family, type Ip, parseCidr } from "../../../shared/net/ip.ts";
 import { parseNodeAddress } from "../../../shared/net/node-address.ts";
 import { interfaceMac } from "../../../shared/net/parse-mac.ts";
+import { isObject } from "../../../shared/schema/json-fields.ts";
 import { wrongNodeName } from "../../config/node-name.ts";
 import { isPodSubnet } from "../../config/value-shapes.ts";
 import type { ListedNode, NodeState } from "../node-registry.ts";

@@ -1,8 +1,8 @@
 import { open } from "node:fs/promises";
 import { limits } from "../../../shared/limits.ts";
 import { createLogger, type Logger } from "../../../shared/log.ts";
-import { paths } from "../../../shared/paths.ts";
-import { isWindows } from "../../../shared/platform.ts";
+import { paths } from "../../../shared/os/paths.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
 import { printable } from "../../../shared/printable.ts";
 import { runDaemon, type Supervisor } from "../../../shared/server/daemon.ts";
 import { openSystem } from "../../../shared/server/system.ts";

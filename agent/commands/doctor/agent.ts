@@ -1,9 +1,9 @@
-import { isWindows } from "../../../shared/platform.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
+import { hasSystemd } from "../../../shared/os/systemd.ts";
 import type { RegistryTrouble } from "../../../shared/proto/pipette-messages.ts";
-import { hasSystemd } from "../../../shared/systemd.ts";
 import { version } from "../../../shared/version.ts";
 import { isMissingPlugin } from "../../conflist/listed-plugins.ts";
-import { isRulesProblem } from "../../datapath/linux/rules-problem.ts";
+import { isRulesProblem } from "../../datapath/linux/rule-keeper.ts";
 import type { Finding } from "./finding.ts";
 import { rulesMissing } from "./packet-rules.ts";
 import type { Sight } from "./sight.ts";

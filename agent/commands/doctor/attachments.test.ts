@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Lease } from "../../../ipam/mod.ts";
 import { type Ip, parseIp } from "../../../shared/net/ip.ts";
 import { version } from "../../../shared/version.ts";
-import { rulesProblem } from "../../datapath/linux/rules-problem.ts";
+import { rulesProblem } from "../../datapath/linux/rule-keeper.ts";
 import { addressFindings } from "./addresses.ts";
 import { agentFindings } from "./agent.ts";
 import { attachmentFindings } from "./attachments.ts";

@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { CniError } from "../../../shared/errors.ts";
 import { limits } from "../../../shared/limits.ts";
-import { paths } from "../../../shared/paths.ts";
+import { paths } from "../../../shared/os/paths.ts";
 import { defineCommand } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { printableLines } from "../../../shared/terminal/printable.ts";

@@ -1,7 +1,7 @@
 import { lstatSync, readdirSync, type Stats } from "node:fs";
 import { basename, join } from "node:path";
 import { limits } from "../../../shared/limits.ts";
-import { isWindows } from "../../../shared/platform.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import { type OpenSecret, openSecrets } from "../../config/secret-files.ts";
 import { conflistPath } from "../../conflist/conflist.ts";

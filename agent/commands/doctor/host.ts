@@ -1,9 +1,9 @@
 import { bitsOf, formatIp } from "../../../shared/net/ip.ts";
 import type { AgentConfig, NetworkConfig, OvsConfig } from "../../config/agent-config.ts";
 import { missingFromBridge } from "../../datapath/bridge/gateway-bridge.ts";
-import { familiesNotForwarded } from "../../datapath/linux/forwarding.ts";
 import { missingGateways } from "../../datapath/linux/gateway.ts";
-import { linkOrNone } from "../../datapath/linux/host-links.ts";
+import { findLink } from "../../datapath/linux/host-links.ts";
+import { familiesNotForwarded } from "../../datapath/linux/node-sysctls.ts";
 import { missingPacketRules } from "../../datapath/linux/packet-rules.ts";
 import { defaultMtu } from "../../datapath/linux/plan.ts";
 import { transportMtu } from "../../datapath/ovs/linux/transport.ts";
@@ -28,7 +28,7 @@ export function hostFindings(config: AgentConfig): readonly Finding[] {
 function gatewayProblems(config: AgentConfig, network: NetworkConfig, socket: NetlinkSocket): readonly string[] {
   if (config.dataPath === "bridge") return missingFromBridge(socket, network);
   const { gateway: name, mode } = config.ovs ?? { gateway: "", mode: "encap" };
-  const link = linkOrNone(socket, { name });
+  const link = findLink(socket, { name });
   if (link === undefined) return [`the gateway "${name}" is missing`];
   const missing = mode === "networkPolicyOnly" ? [] : missingGateways(socket, network.subnets, link);
   return [
@@ -87,5 +87,5 @@ function tunnelMtu({ nodeAddresses, uplink, mode, tunnel }: OvsConfig, socket: N
 function defaultRouteMtu(socket: NetlinkSocket): number | undefined {
   const route = socket.dump(listRoutes(4), readRoute).find(({ dst }) => dst.prefix === 0);
   const index = route?.hops[0]?.index;
-  return index === undefined ? undefined : linkOrNone(socket, { index })?.mtu;
+  return index === undefined ? undefined : findLink(socket, { index })?.mtu;
 }

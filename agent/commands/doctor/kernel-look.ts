@@ -1,5 +1,5 @@
-import { parseAlias } from "../../datapath/linux/alias.ts";
-import { addressesBehind, allLinks, linkGroup } from "../../datapath/linux/host-links.ts";
+import { linkGroup, listAllLinks, peerAddresses } from "../../datapath/linux/host-links.ts";
+import { parseAlias } from "../../datapath/linux/names.ts";
 import { Kernel } from "../../protocols/netlink/mod.ts";
 import type { HalfMade, SeenInterface } from "./sight.ts";
 
@@ -12,18 +12,18 @@ export function lookAtKernel(): {
   using socket = kernel.openSocket();
   const interfaces: SeenInterface[] = [];
   const halfMade: HalfMade[] = [];
-  for (const link of allLinks(socket)) {
+  for (const link of listAllLinks(socket)) {
     const { name, index, group } = link;
     const alias = parseAlias(link.alias);
-    if (group === linkGroup.arriving) halfMade.push({ name, index, state: "arriving" });
-    else if (group === linkGroup.leaving) halfMade.push({ name, index, state: "leaving" });
+    if (group === linkGroup.beingMade) halfMade.push({ name, index, state: "arriving" });
+    else if (group === linkGroup.toDelete) halfMade.push({ name, index, state: "leaving" });
     else if (alias !== undefined)
       interfaces.push({
         ...alias,
         hostIfname: name,
         index,
         mtu: link.mtu,
-        addresses: addressesBehind(socket, link)?.map(({ address }) => address.ip),
+        addresses: peerAddresses(socket, link)?.map(({ address }) => address.ip),
       });
   }
   return { interfaces, halfMade };

@@ -1,8 +1,8 @@
 import type { Owner } from "../../../shared/cni/types.ts";
 import { validAttachments } from "../../../shared/cni/valid-attachments.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { parseJson } from "../../../shared/json.ts";
-import { Fields, isObject } from "../../../shared/json-fields.ts";
+import { parseJson } from "../../../shared/schema/json.ts";
+import { Fields, isObject } from "../../../shared/schema/json-fields.ts";
 
 /** The runtime's own word on which pods there are. */
 export interface RuntimeList {

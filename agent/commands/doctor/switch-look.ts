@@ -1,4 +1,4 @@
-import { isWindows } from "../../../shared/platform.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
 import type { OvsConfig } from "../../config/agent-config.ts";
 import { Category, readCookie } from "../../datapath/ovs/pipeline/cookie.ts";
 import { tables } from "../../datapath/ovs/pipeline/tables.ts";

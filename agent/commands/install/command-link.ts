@@ -1,6 +1,6 @@
 import { lstat, readlink, stat, symlink, unlink } from "node:fs/promises";
 import { delimiter, join, resolve } from "node:path";
-import { isWindows } from "../../../shared/platform.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
 import { codeOf, failed, isMissing } from "./executable-file.ts";
 import type { Step } from "./step.ts";
 

@@ -1,7 +1,7 @@
 import { link, mkdir, open, readFile, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { isWindows } from "../../../shared/platform.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import { parseAgentConfig } from "../../config/parse-agent-config.ts";
 import { openFiles } from "../../config/read-config.ts";

@@ -1,7 +1,7 @@
 import { mkdir, open, stat, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { paths } from "../../../shared/paths.ts";
+import { paths } from "../../../shared/os/paths.ts";
 import { type ExecutableFile, ExecutableReader, failed, isMissing } from "./executable-file.ts";
 import { freeNameAside, linkBeside, nameBeside, placeFile, removeFile, syncDirectory } from "./place-file.ts";
 import type { Step } from "./step.ts";

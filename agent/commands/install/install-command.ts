@@ -1,7 +1,7 @@
 import { join, resolve } from "node:path";
 import { networkNameRule, wrongNetworkName } from "../../../shared/cni/names.ts";
-import { paths } from "../../../shared/paths.ts";
-import { isWindows } from "../../../shared/platform.ts";
+import { paths } from "../../../shared/os/paths.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
 import { type CommandLine, defineCommand } from "../../../shared/terminal/command.ts";
 import { foreignBefore } from "../../conflist/foreign-files.ts";
 import { planLink } from "./command-link.ts";

@@ -1,4 +1,4 @@
-import { paths } from "../../../shared/paths.ts";
+import { paths } from "../../../shared/os/paths.ts";
 import type { OptionSpec } from "../../../shared/terminal/command.ts";
 
 /** Options that both commands have. */

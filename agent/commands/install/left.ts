@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { isWindows } from "../../../shared/platform.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
 import { macAnnotation } from "../../cluster/kubernetes/node-object.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import { runProgram } from "../../platform/run-program.ts";
@@ -66,14 +66,14 @@ interface Standing {
 async function standing(names: readonly string[], networks: ReadonlySet<string>): Promise<Standing> {
   const { hasNodeRoutes } = await import("../../datapath/linux/node-routes.ts");
   const { Kernel } = await import("../../protocols/netlink/mod.ts");
-  const { allLinks, linkOrNone } = await import("../../datapath/linux/host-links.ts");
-  const { parseAlias } = await import("../../datapath/linux/alias.ts");
+  const { listAllLinks, findLink } = await import("../../datapath/linux/host-links.ts");
+  const { parseAlias } = await import("../../datapath/linux/names.ts");
   using kernel = new Kernel();
   using socket = kernel.openSocket();
-  const links = names.filter((name) => linkOrNone(socket, { name }) !== undefined);
+  const links = names.filter((name) => findLink(socket, { name }) !== undefined);
   const isOurs = ({ alias }: { readonly alias: string }): boolean =>
     networks.has(parseAlias(alias)?.owner.network ?? "");
-  const pods = allLinks(socket)
+  const pods = listAllLinks(socket)
     .filter(isOurs)
     .map(({ name }) => name);
   return { links, pods, routed: hasNodeRoutes(socket) };

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { link, lstat, open, rename, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { isWindows } from "../../../shared/platform.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
 import { codeOf, isMissing } from "./executable-file.ts";
 
 /** A virus scanner holds a file that it has just seen for some tenths of a second. */

@@ -1,5 +1,5 @@
-import { paths } from "../../../shared/paths.ts";
-import { isWindows } from "../../../shared/platform.ts";
+import { paths } from "../../../shared/os/paths.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { formatJson, printable } from "../../../shared/terminal/printable.ts";
 import { formatTable } from "../../../shared/terminal/table.ts";

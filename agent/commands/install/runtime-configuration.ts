@@ -1,5 +1,5 @@
 import { lstat, readFile } from "node:fs/promises";
-import { isObject } from "../../../shared/json-fields.ts";
+import { isObject } from "../../../shared/schema/json-fields.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import { chainOf, lackOf } from "../../conflist/chained-plugins.ts";
 import { conflistPath } from "../../conflist/conflist.ts";

@@ -1,4 +1,4 @@
-import { isWindows } from "../../../shared/platform.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
 import type { Step } from "./step.ts";
 
 /** What the service is to run. */

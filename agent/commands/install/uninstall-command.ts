@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { paths } from "../../../shared/paths.ts";
-import { isWindows } from "../../../shared/platform.ts";
+import { paths } from "../../../shared/os/paths.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
 import { type CommandLine, defineCommand } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";

@@ -1,9 +1,9 @@
 import { dlopen, FFIType, type Pointer, ptr } from "bun:ffi";
 import { existsSync } from "node:fs";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { openDescriptors } from "../../../shared/windows/descriptor.windows.ts";
-import { administratorsOnlyInside, makeAdministratorsDirectory } from "../../../shared/windows/directory.windows.ts";
-import { invalidHandle, systemLibrary, wide } from "../../../shared/windows/win32.windows.ts";
+import { openDescriptors } from "../../../shared/os/descriptor.windows.ts";
+import { administratorsOnlyInside, makeAdministratorsDirectory } from "../../../shared/os/directory.windows.ts";
+import { invalidHandle, systemLibrary, wide } from "../../../shared/os/win32.windows.ts";
 import type { Step } from "./step.ts";
 
 const symbols = {

@@ -1,7 +1,7 @@
 import { open } from "node:fs/promises";
 import { join } from "node:path";
-import { isObject } from "../../../shared/json-fields.ts";
 import { formatIp, type Ip, parseIp } from "../../../shared/net/ip.ts";
+import { isObject } from "../../../shared/schema/json-fields.ts";
 import { type NodeText, nodeOfText, nodeTextShape } from "../../cluster/node-text.ts";
 import { misfit } from "../../config/yaml-shape.ts";
 

@@ -1,6 +1,6 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { type Ip, parseIp } from "../../../shared/net/ip.ts";
-import { paths } from "../../../shared/paths.ts";
+import { paths } from "../../../shared/os/paths.ts";
 import { defineCommand, type OptionSpec } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { formatJson, printable, printableLines } from "../../../shared/terminal/printable.ts";

@@ -3,22 +3,22 @@ import { CniCode, CniError } from "../../../shared/errors.ts";
 import { type Cidr, formatCidr, type Ip } from "../../../shared/net/ip.ts";
 import type { Link } from "../../protocols/netlink/mod.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
-import { differs } from "../linux/compare.ts";
-import { crowdedKernel } from "../linux/connection-table.ts";
-import { forwardingProblems, turnOnForwarding } from "../linux/forwarding.ts";
-import { linkOrNone } from "../linux/host-links.ts";
+import { mismatch } from "../linux/compare.ts";
+import { kernelNearlyFull } from "../linux/conntrack-usage.ts";
+import { findLink } from "../linux/host-links.ts";
 import { interfaceError } from "../linux/kernel-errors.ts";
 import { removeNodeRoutes } from "../linux/node-routes.ts";
+import { forwardingProblems, ignoreRouters, routersAccepted, turnOnForwarding } from "../linux/node-sysctls.ts";
 import { type ForwardedNetwork, installPacketRules, missingPacketRules, packetTable } from "../linux/packet-rules.ts";
 import { planOf } from "../linux/plan.ts";
+import { openSandbox } from "../linux/pod-end.ts";
 import { type Attachment, PodPairs } from "../linux/pod-pairs.ts";
-import { openSandbox } from "../linux/sandbox.ts";
-import { hearNoRouters, routersHeard } from "../linux/sysctl.ts";
+
 import { watchNode } from "../linux/watch-node.ts";
 import { wire } from "../linux/wiring.ts";
-import { compareHostEnd } from "./compare.ts";
 import { ensureBridge, missingFromBridge } from "./gateway-bridge.ts";
 import { GuardedPorts } from "./guarded-ports.ts";
+import { compareHostEnd } from "./host-port.ts";
 import type { BridgeDataPathOptions, BridgeNetwork } from "./options.ts";
 import { OtherNodes } from "./other-nodes.ts";
 
@@ -79,7 +79,7 @@ class BridgeDataPath implements DataPath {
     const { socket } = this.#pairs.tools;
     try {
       const bridges = networks.map((network) => ensureBridge(socket, network).link);
-      this.#pairs.retireHalfMade(bridges.map(({ index }) => index));
+      this.#pairs.removeHalfMade(bridges.map(({ index }) => index));
       networks.forEach((network, i) => {
         const bridge = bridges[i];
         if (bridge !== undefined) this.#portsOf(network).restore(bridge);
@@ -101,7 +101,7 @@ class BridgeDataPath implements DataPath {
     const { tools } = this.#pairs;
     using namespace = openSandbox(tools.kernel, request.container.netns);
     try {
-      return await wire(tools, plan, namespace, this.#portsOf(network).sideOf(this.#bridgeFor(network)));
+      return await wire(tools, plan, namespace, this.#portsOf(network).hostPort(this.#bridgeFor(network)));
     } catch (caught) {
       throw interfaceError(action, caught);
     }
@@ -109,7 +109,7 @@ class BridgeDataPath implements DataPath {
 
   async detach(owner: Owner): Promise<void> {
     try {
-      this.#ports.get(owner.network)?.dismiss(owner, this.#pairs.retire(owner));
+      this.#ports.get(owner.network)?.dismiss(owner, this.#pairs.takeOutOfService(owner));
     } catch (caught) {
       throw interfaceError(`detach "${owner.ifname}" of sandbox "${owner.sandboxId}"`, caught);
     }
@@ -120,8 +120,8 @@ class BridgeDataPath implements DataPath {
     const network = this.#networkOf(owner, action);
     try {
       this.#pairs.check(owner, netns, prevResult, (host) => {
-        const bridge = linkOrNone(this.#pairs.tools.socket, { name: network.bridge });
-        if (bridge === undefined) throw differs(`the bridge "${network.bridge}"`, "missing", "on the node");
+        const bridge = findLink(this.#pairs.tools.socket, { name: network.bridge });
+        if (bridge === undefined) throw mismatch(`the bridge "${network.bridge}"`, "missing", "on the node");
         compareHostEnd(host, bridge);
         this.#portsOf(network).compare(bridge, host);
       });
@@ -162,9 +162,9 @@ class BridgeDataPath implements DataPath {
   }
 
   async shortcomings(): Promise<readonly string[]> {
-    const routers = [...this.#networks.values()].flatMap(({ bridge }) => routersHeard(bridge));
+    const routers = [...this.#networks.values()].flatMap(({ bridge }) => routersAccepted(bridge));
     const others = this.#others?.shortcomings() ?? [];
-    return [...(this.#unguarded === undefined ? [] : [this.#unguarded]), ...others, ...routers, ...crowdedKernel()];
+    return [...(this.#unguarded === undefined ? [] : [this.#unguarded]), ...others, ...routers, ...kernelNearlyFull()];
   }
 
   watch(look: () => Promise<void>): AsyncDisposable {
@@ -177,7 +177,7 @@ class BridgeDataPath implements DataPath {
       look: async () => {
         this.#others?.trigger();
         // Of these the kernel says nothing.
-        for (const { bridge } of this.#networks.values()) hearNoRouters(bridge);
+        for (const { bridge } of this.#networks.values()) ignoreRouters(bridge);
         await look();
       },
       logger,
@@ -220,7 +220,7 @@ class BridgeDataPath implements DataPath {
   /** For one more pod: nothing is looked at twice while the bridge stands; `problems` tells what else it lacks. */
   #bridgeFor(network: BridgeNetwork): Link {
     const { socket } = this.#pairs.tools;
-    const standing = linkOrNone(socket, { name: network.bridge });
+    const standing = findLink(socket, { name: network.bridge });
     if (standing?.kind === "bridge" && standing.up) return standing;
     const { link: bridge, created } = ensureBridge(socket, network);
     if (created) this.#portsOf(network).putBack(bridge);

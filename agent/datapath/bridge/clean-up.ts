@@ -12,7 +12,7 @@ import {
 } from "../../protocols/netlink/mod.ts";
 import { attempt } from "../clean-up-step.ts";
 import type { HostChange } from "../host-change.ts";
-import { addressesOn, allLinks, linkOrNone } from "../linux/host-links.ts";
+import { addressesOn, findLink, listAllLinks } from "../linux/host-links.ts";
 import { removeNodeRoutes } from "../linux/node-routes.ts";
 import { packetTable } from "../linux/packet-rules.ts";
 import { PodPairs } from "../linux/pod-pairs.ts";
@@ -38,7 +38,7 @@ export async function cleanUpBridges(networks: readonly Leaving[], logger: Logge
     changes.push(
       await attempt("pods", `interfaces of network "${name}"`, async () => {
         const owners = pairs.attachments((network) => network === name).map(({ alias }) => alias.owner);
-        for (const owner of owners) pairs.retire(owner);
+        for (const owner of owners) pairs.takeOutOfService(owner);
         await sweeper.sweep();
         return owners.length > 0;
       }),
@@ -55,9 +55,9 @@ export async function cleanUpBridges(networks: readonly Leaving[], logger: Logge
 
 /** Where others have put anything on it, all of it stays. @throws {CniError | NetlinkError} */
 function removeBridge(socket: NetlinkSocket, name: string): boolean {
-  const link = linkOrNone(socket, { name });
+  const link = findLink(socket, { name });
   if (link === undefined) return false;
-  const strange = link.kind === "bridge" ? strangersOn(socket, link) : [`it is of kind "${link.kind ?? "hardware"}"`];
+  const strange = link.kind === "bridge" ? foreignOn(socket, link) : [`it is of kind "${link.kind ?? "hardware"}"`];
   if (strange.length > 0)
     throw new CniError(
       CniCode.interfaceFailure,
@@ -67,8 +67,8 @@ function removeBridge(socket: NetlinkSocket, name: string): boolean {
 }
 
 /** Ports that are there still are no pods' of ours, and we give it none but gateways' addresses. */
-function strangersOn(socket: NetlinkSocket, bridge: Link): readonly string[] {
-  const ports = allLinks(socket).filter(({ master }) => master === bridge.index);
+function foreignOn(socket: NetlinkSocket, bridge: Link): readonly string[] {
+  const ports = listAllLinks(socket).filter(({ master }) => master === bridge.index);
   const addresses = (addressesOn(socket, bridge.index) ?? []).filter(({ address }) => !isOurs(address));
   return [
     ...ports.map((port) => `it has the port "${port.name}"`),

@@ -2,10 +2,10 @@ import { CniCode, CniError } from "../../../shared/errors.ts";
 import { formatCidr } from "../../../shared/net/ip.ts";
 import { createBridge, type Link, type NetlinkSocket, setLink } from "../../protocols/netlink/mod.ts";
 import { addGateway, missingGateways } from "../linux/gateway.ts";
-import { linkOrNone } from "../linux/host-links.ts";
+import { findLink } from "../linux/host-links.ts";
 import { gatewayMac } from "../linux/names.ts";
+import { ignoreRouters, skipAddressDetection } from "../linux/node-sysctls.ts";
 import { defaultMtu } from "../linux/plan.ts";
-import { hearNoRouters, useOwnAddressAtOnce } from "../linux/sysctl.ts";
 import type { BridgeNetwork } from "./options.ts";
 
 /**
@@ -15,13 +15,13 @@ import type { BridgeNetwork } from "./options.ts";
  */
 export function ensureBridge(socket: NetlinkSocket, network: BridgeNetwork): { readonly link: Link; created: boolean } {
   const { bridge: name, mtu } = network;
-  const standing = linkOrNone(socket, { name });
+  const standing = findLink(socket, { name });
   if (standing !== undefined && standing.kind !== "bridge") throw notABridge(name, standing);
   if (standing === undefined)
     socket.run(createBridge({ name, mac: gatewayMac(network.bridge, network.subnets), mtu: mtu ?? defaultMtu }));
   const link = standing ?? requireLink(socket, name);
-  hearNoRouters(name);
-  useOwnAddressAtOnce(name);
+  ignoreRouters(name);
+  skipAddressDetection(name);
   if (!link.up) socket.run(setLink(name, link.index, { up: true }));
   if (mtu !== undefined && link.mtu !== mtu) socket.run(setLink(name, link.index, { mtu }));
   for (const address of missingGateways(socket, network.subnets, link)) addGateway(socket, link, address);
@@ -29,7 +29,7 @@ export function ensureBridge(socket: NetlinkSocket, network: BridgeNetwork): { r
 }
 
 function requireLink(socket: NetlinkSocket, name: string): Link {
-  const link = linkOrNone(socket, { name });
+  const link = findLink(socket, { name });
   if (link !== undefined) return link;
   throw new CniError(CniCode.interfaceFailure, `Cannot use the bridge "${name}": somebody deleted it just now`);
 }
@@ -43,7 +43,7 @@ const notABridge = (name: string, link: Link): CniError =>
 /** What of the network's bridge is missing now, in sentences. */
 export function missingFromBridge(socket: NetlinkSocket, network: BridgeNetwork): readonly string[] {
   const { bridge: name } = network;
-  const link = linkOrNone(socket, { name });
+  const link = findLink(socket, { name });
   if (link === undefined) return [`the bridge "${name}" is missing`];
   if (link.kind !== "bridge") return [`the interface "${name}" is not a bridge`];
   const gateways = missingGateways(socket, network.subnets, link);

@@ -1,14 +1,16 @@
 import type { Owner } from "../../../shared/cni/types.ts";
-import { type Link, type NetlinkSocket, setLink } from "../../protocols/netlink/mod.ts";
-import { differs } from "../linux/compare.ts";
-import { linkGroup, linkOrNone } from "../linux/host-links.ts";
-import type { HostSide } from "../linux/host-side.ts";
+import { formatIp } from "../../../shared/net/ip.ts";
+import { formatMac } from "../../../shared/net/mac.ts";
+import { type Link, listPortMacs, type NetlinkSocket, readPortMac, setLink } from "../../protocols/netlink/mod.ts";
+import { gatewayAddress } from "../gateway-address.ts";
+import { mismatch } from "../linux/compare.ts";
+import { findLink, linkGroup, undefinedIfGone } from "../linux/host-links.ts";
+import type { HostPort } from "../linux/host-port.ts";
 import { interfaceError } from "../linux/kernel-errors.ts";
 import type { Attachment, PodPairs } from "../linux/pod-pairs.ts";
-import { bridgeSide, isPodPort, podPort } from "./bridge-side.ts";
+import { bridgePort, isPodPort, podPort } from "./host-port.ts";
 import type { BridgeDataPathOptions, BridgeNetwork } from "./options.ts";
-import { PortGuard } from "./port-guard.ts";
-import { declaredMacs, standingPods } from "./standing-pods.ts";
+import { type GuardedPod, PortGuard } from "./port-guard.ts";
 
 /** The ports of one network's pods: that they are on the bridge, and that only the pods' own frames come in there. */
 export class GuardedPorts {
@@ -27,7 +29,7 @@ export class GuardedPorts {
     const { socket } = pairs.tools;
     this.#network = network;
     this.#pairs = pairs;
-    this.#guard = new PortGuard(filters, network, (index) => linkOrNone(socket, { index }) !== undefined);
+    this.#guard = new PortGuard(filters, network, (index) => findLink(socket, { index }) !== undefined);
     this.#leasedTo = leasedTo;
   }
 
@@ -37,8 +39,8 @@ export class GuardedPorts {
   }
 
   /** What a pod's host end becomes a port of. */
-  sideOf(bridge: Link): HostSide {
-    return bridgeSide(bridge, this.#network.hairpin, this.#guard);
+  hostPort(bridge: Link): HostPort {
+    return bridgePort(bridge, this.#network.hairpin, this.#guard);
   }
 
   /**
@@ -69,7 +71,7 @@ export class GuardedPorts {
         setLink(name, index, { up: true }),
       ]);
       const refusal = refusals.find((one) => one !== undefined);
-      if (refusal === undefined || linkOrNone(socket, { index }) === undefined) continue;
+      if (refusal === undefined || findLink(socket, { index }) === undefined) continue;
       // The others shall have their network all the same; CHECK names this one.
       logger.error("cannot put a pod back on its bridge", { error: refusal.message });
     }
@@ -91,15 +93,19 @@ export class GuardedPorts {
   /** @throws {CniError} code 103 where what guards a port is not whole */
   compare(bridge: Link, { name, index }: Link): void {
     const pod = this.#guard.guardedAt(index);
-    if (pod === undefined) throw differs(`the packet rules about "${name}"`, "not whole", "as ADD made them");
+    if (pod === undefined) throw mismatch(`the packet rules about "${name}"`, "not whole", "as ADD made them");
     if (declaredMacs(this.#pairs, bridge).get(index) === pod.mac) return;
-    throw differs(`the pod's hardware address at the port "${name}"`, "missing", `"${pod.mac}" declared on the bridge`);
+    throw mismatch(
+      `the pod's hardware address at the port "${name}"`,
+      "missing",
+      `"${pod.mac}" declared on the bridge`,
+    );
   }
 
   /** What of packet rules and declared MACs is missing now, in sentences. @param attachments of this network */
   missing(attachments: readonly Attachment[]): readonly string[] {
     const missing = this.#guard.missing();
-    const bridge = linkOrNone(this.#pairs.tools.socket, { name: this.#network.bridge });
+    const bridge = findLink(this.#pairs.tools.socket, { name: this.#network.bridge });
     if (bridge === undefined) return missing;
     const declared = declaredMacs(this.#pairs, bridge);
     const guarded = attachments.filter(({ link: { index } }) => this.isGuarded(index));
@@ -121,8 +127,8 @@ export class GuardedPorts {
 
   /** One that has come or gone with its pod since the attachments were listed lacks nothing. */
   #stands({ index }: Link, isSo: (link: Link) => boolean = () => true): boolean {
-    const now = linkOrNone(this.#pairs.tools.socket, { index });
-    return now !== undefined && now.group === linkGroup.standing && isSo(now);
+    const now = findLink(this.#pairs.tools.socket, { index });
+    return now !== undefined && now.group === linkGroup.inService && isSo(now);
   }
 
   #attachments(): readonly Attachment[] {
@@ -143,3 +149,48 @@ export class GuardedPorts {
 
 const portsOf = ({ length }: readonly unknown[]): string =>
   length === 1 ? "1 pod's port is" : `${length} pods' ports are`;
+
+/** MACs that are declared on the bridge's ports, by the ports' indexes; none where the bridge has gone since. @throws {NetlinkError} */
+export function declaredMacs({ tools }: PodPairs, bridge: Link): ReadonlyMap<number, string> {
+  const entries = undefinedIfGone(() => tools.socket.dump(listPortMacs(bridge.index), readPortMac)) ?? [];
+  return new Map(entries.map(([port, mac]) => [port, formatMac(mac)]));
+}
+
+/**
+ * Who is behind each port that stands. What this agent knows counts first, then the lease, then what an earlier agent has
+ * left in the kernel: none of it can be changed by a pod. Only a pod that an earlier release has wired is asked itself.
+ * @throws {NetlinkError}
+ */
+function standingPods(
+  pairs: PodPairs,
+  guard: PortGuard,
+  network: BridgeNetwork,
+  bridge: Link,
+  leasedTo: BridgeDataPathOptions["leasedTo"],
+): readonly GuardedPod[] {
+  const admitted = guard.standing();
+  const declared = declaredMacs(pairs, bridge);
+  const known: GuardedPod[] = [];
+  const unknown: Omit<GuardedPod, "ips">[] = [];
+  for (const { alias, link } of pairs.attachments((name) => name === network.name)) {
+    const { owner, ownLease } = alias;
+    const port = link.index;
+    const before = guard.at(port) ?? admitted.get(port);
+    const mac = before?.mac ?? declared.get(port) ?? pairs.podMac(link);
+    // Nobody is behind it any more.
+    if (mac === undefined) continue;
+    const leased = ownLease ? leasedTo(owner) : [];
+    const ips = guard.at(port)?.ips ?? (leased.length > 0 ? leased : before?.ips);
+    if (ips === undefined) unknown.push({ owner, port, mac });
+    else known.push({ owner, port, mac, ips });
+  }
+  const gateways = network.subnets.map((subnet) => gatewayAddress(subnet).ip);
+  const taken = new Set([...known.flatMap(({ ips }) => ips), ...gateways].map(formatIp));
+  for (const pod of unknown) {
+    const own = pairs.addresses(pod.owner, network).map(({ ip }) => ip);
+    const ips = own.filter((ip) => !taken.has(formatIp(ip)));
+    for (const ip of ips) taken.add(formatIp(ip));
+    known.push({ ...pod, ips });
+  }
+  return known;
+}

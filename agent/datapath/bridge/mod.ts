@@ -6,5 +6,5 @@
  */
 export { createBridgeDataPath } from "./bridge-datapath.ts";
 export { cleanUpBridges } from "./clean-up.ts";
-export { bridgeClusterOf } from "./configured.ts";
 export type { BridgeNetwork } from "./options.ts";
+export { bridgeClusterOf } from "./options.ts";

@@ -1,6 +1,9 @@
 import type { Owner } from "../../../shared/cni/types.ts";
 import type { Logger } from "../../../shared/log.ts";
 import type { Cidr, Ip } from "../../../shared/net/ip.ts";
+import type { Cluster } from "../../cluster/cluster.ts";
+import { clusterNetworks } from "../../cluster/cluster-networks.ts";
+import type { AgentConfig } from "../../config/agent-config.ts";
 import type { BridgeCluster } from "./other-nodes.ts";
 
 /** One network on this node: a kernel bridge that carries the gateway addresses. */
@@ -26,4 +29,15 @@ export interface BridgeDataPathOptions {
   /** Addresses that the owner has by our own allocator; none where another IPAM plugin keeps them. */
   leasedTo(owner: Owner): readonly Ip[];
   readonly logger: Logger;
+}
+
+/** The registry gives this node a subnet of the first network alone. */
+export function bridgeClusterOf(config: AgentConfig, { linkAddresses, peers }: Cluster): BridgeCluster {
+  const networks = clusterNetworks(config);
+  return {
+    network: config.networks[0]?.name ?? "",
+    nodeAddresses: linkAddresses,
+    peers,
+    ...(networks === undefined ? {} : { networks }),
+  };
 }

@@ -1,5 +1,5 @@
 import type { Live } from "../../../shared/async/live-value.ts";
-import { Settler } from "../../../shared/async/settler.ts";
+import { ReconcileLoop } from "../../../shared/async/reconcile-loop.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { type Cidr, contains, formatCidr } from "../../../shared/net/ip.ts";
 import { addressOnLink } from "../../cluster/address-on-link.ts";
@@ -19,7 +19,7 @@ export interface BridgeCluster {
   readonly networks?: readonly Cidr[];
 }
 
-export interface OtherNodesOptions {
+interface OtherNodesOptions {
   readonly cluster: BridgeCluster;
   readonly socket: NetlinkSocket;
   /** Has packet rules follow where pods go under their own addresses. @throws {CniError} */
@@ -28,7 +28,7 @@ export interface OtherNodesOptions {
 }
 
 /** Nodes that are named in one sentence. */
-const mostNamed = 5;
+const maxNamed = 5;
 
 /**
  * What a bridge's pods and those of other nodes reach each other by, under their own addresses: routes over the link that
@@ -37,14 +37,18 @@ const mostNamed = 5;
  */
 export class OtherNodes implements AsyncDisposable {
   readonly #options: OtherNodesOptions;
-  readonly #settler: Settler;
+  readonly #reconciling: ReconcileLoop;
   #following: Disposable | undefined;
   /** Tried again until the kernel takes them. */
   #refused: readonly RefusedRoute[] = [];
 
   constructor(options: OtherNodesOptions) {
     this.#options = options;
-    this.#settler = new Settler("the way to other nodes", () => this.#settle(), options.logger);
+    this.#reconciling = new ReconcileLoop({
+      what: "the way to other nodes",
+      reconcile: () => this.#reconcile(),
+      logger: options.logger,
+    });
   }
 
   /** Where the pods of a network go under their own addresses, beside their own subnets. */
@@ -56,13 +60,13 @@ export class OtherNodes implements AsyncDisposable {
 
   /** Repeatable. @throws {CniError} 102 */
   async start(): Promise<void> {
-    await this.#settler.run();
-    this.#following ??= this.#options.cluster.peers.subscribe(() => this.#settler.trigger());
+    await this.#reconciling.run();
+    this.#following ??= this.#options.cluster.peers.subscribe(() => this.#reconciling.trigger());
   }
 
   /** Somebody may have taken routes away. */
   trigger(): void {
-    this.#settler.trigger();
+    this.#reconciling.trigger();
   }
 
   /** Which other nodes' pods are not reached, in sentences. @throws {NetlinkError} */
@@ -73,11 +77,11 @@ export class OtherNodes implements AsyncDisposable {
   /** Routes and rules stay. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#following?.[Symbol.dispose]();
-    await this.#settler[Symbol.asyncDispose]();
+    await this.#reconciling[Symbol.asyncDispose]();
   }
 
   /** @returns what is refused of it, which holds nothing else up */
-  async #settle(): Promise<string | undefined> {
+  async #reconcile(): Promise<string | undefined> {
     await this.#options.setRules();
     this.#refused = setNodeRoutes(this.#options.socket, this.#routes());
     const [first] = this.#refused;
@@ -109,10 +113,10 @@ export class OtherNodes implements AsyncDisposable {
     const lost = away.filter(({ subnets }) => !subnets.every(isKnown));
     if (lost.length === 0) return [];
     const named = lost
-      .slice(0, mostNamed)
+      .slice(0, maxNamed)
       .map(({ name, subnets }) => `"${name}" (${subnets.map(formatCidr).join(", ")})`)
       .join(", ");
-    const more = lost.length > mostNamed ? ` and ${lost.length - mostNamed} more nodes` : "";
+    const more = lost.length > maxNamed ? ` and ${lost.length - maxNamed} more nodes` : "";
     return [
       `Cannot set routes to the pods of ${named}${more}: this node shares no link with them, wanted nodes on one link, routes to these pods made here and on the routers between, or "dataPath: ovs" with "mode: hybrid"`,
     ];

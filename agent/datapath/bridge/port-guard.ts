@@ -12,8 +12,8 @@ import {
   type NetlinkSocket,
 } from "../../protocols/netlink/mod.ts";
 import { linkLocalOf } from "../link-local.ts";
-import { absentRuleset, presentElements } from "../linux/absent-rules.ts";
-import { sameOwner } from "../linux/alias.ts";
+import { sameOwner } from "../linux/names.ts";
+import { absentRuleset, presentElements } from "../linux/present-pods.ts";
 import { installRuleset, missingFromRuleset } from "../linux/rule-keeper.ts";
 import { elementName, lackingElements, putElements, standingElements, takeElements } from "../linux/set-elements.ts";
 import type { BridgeNetwork } from "./options.ts";

@@ -20,22 +20,25 @@ import {
   arpTarget,
   destinationClass4,
   destinationGroup,
+  dropTheRest,
   etherType,
   fragmentOffset4,
   is,
   isBetween,
   isNot,
+  type RuleMaker,
+  rulesOf,
   source4,
   source6,
   sourceMac,
+  Upper,
   upperDestinationPort,
   upperType,
 } from "./frame-fields.ts";
 import { ipv6Rules } from "./port-rules6.ts";
-import { dropTheRest, type RuleMaker, rulesOf, Upper } from "./rule-maker.ts";
 
 /** Sets of a bridge's table, whose elements are its pods. */
-export interface PortSets {
+interface PortSets {
   /** Indexes of pods' ports. A kernel gives none out again before it has counted to two billion. */
   readonly ports: PacketSet;
   /** Port, MAC and address, for all that a pod may call its own. */

@@ -10,6 +10,7 @@ import {
 } from "../../protocols/netlink/mod.ts";
 import {
   destination6,
+  dropTheRest,
   fragment6,
   icmp6,
   is,
@@ -18,12 +19,13 @@ import {
   isNot,
   length6,
   nextHeader,
+  type RuleMaker,
   source6,
   sourceMac,
+  Upper,
   upperDestinationPort,
   upperType,
 } from "./frame-fields.ts";
-import { dropTheRest, type RuleMaker, Upper } from "./rule-maker.ts";
 
 /** Types of ICMPv6. Errors and echo are below the first; from there on neighbours and routers talk (RFC 4443, 4861, 3810). */
 const Icmp6 = {

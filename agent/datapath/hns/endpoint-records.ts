@@ -1,8 +1,8 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Owner } from "../../../shared/cni/types.ts";
-import { parseJson } from "../../../shared/json.ts";
-import { isObject } from "../../../shared/json-fields.ts";
+import { parseJson } from "../../../shared/schema/json.ts";
+import { isObject } from "../../../shared/schema/json-fields.ts";
 import type { HcnDocument } from "../../protocols/hcn/mod.ts";
 
 /** What it takes to make an endpoint again that HNS has lost. */

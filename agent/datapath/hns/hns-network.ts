@@ -1,7 +1,7 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { isObject } from "../../../shared/json-fields.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { formatCidr } from "../../../shared/net/ip.ts";
+import { isObject } from "../../../shared/schema/json-fields.ts";
 import { type Hcn, HcnError, type HcnNetwork } from "../../protocols/hcn/mod.ts";
 import { switchedNetwork, transparentNetwork } from "./documents.ts";
 import type { HnsNetwork, NodeAdapter, NodeSide } from "./options.ts";

@@ -1,6 +1,6 @@
-import { isObject } from "../../../shared/json-fields.ts";
 import type { Ip } from "../../../shared/net/ip.ts";
 import { formatIp } from "../../../shared/net/ip.ts";
+import { isObject } from "../../../shared/schema/json-fields.ts";
 import type { Hcn, HcnEndpoint } from "../../protocols/hcn/mod.ts";
 import type { Attached } from "../datapath.ts";
 import type { EndpointRecord, MadeEndpoint } from "./endpoint-records.ts";

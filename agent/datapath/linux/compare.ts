@@ -6,7 +6,7 @@ import { gatewayOf } from "../gateway-of.ts";
 import type { PodEnd } from "./pod-end.ts";
 
 /** What CHECK found wrong first. */
-export const differs = (what: string, is: string, wanted: string): CniError =>
+export const mismatch = (what: string, is: string, wanted: string): CniError =>
   new CniError(CniCode.checkFailure, `Cannot confirm ${what}: it is ${is}, wanted ${wanted}`);
 
 /**
@@ -16,26 +16,27 @@ export const differs = (what: string, is: string, wanted: string): CniError =>
 export function comparePodEnd(pod: PodEnd, ifname: string, hostLink: Link, prevResult: CniResult): void {
   const what = `the sandbox's interface "${ifname}"`;
   const link = pod.link(ifname);
-  if (link === undefined) throw differs(what, "missing", "the other end of our pair");
-  if (link.index !== hostLink.peerIndex) throw differs(what, "another interface", "the other end of our pair");
-  if (!link.up) throw differs(what, "down", "up");
+  if (link === undefined) throw mismatch(what, "missing", "the other end of our pair");
+  if (link.index !== hostLink.peerIndex) throw mismatch(what, "another interface", "the other end of our pair");
+  if (!link.up) throw mismatch(what, "down", "up");
   const at = prevResult.interfaces.findIndex((entry) => entry.name === ifname && (entry.sandbox ?? "") !== "");
   const entry = prevResult.interfaces[at];
-  if (entry === undefined) throw differs(what, "not in prevResult", "an interface of it with a sandbox");
+  if (entry === undefined) throw mismatch(what, "not in prevResult", "an interface of it with a sandbox");
   const mac = entry.mac?.toLowerCase() ?? "";
-  if (mac !== "" && mac !== link.mac) throw differs(`the hardware address of "${ifname}"`, `"${link.mac}"`, `"${mac}"`);
+  if (mac !== "" && mac !== link.mac)
+    throw mismatch(`the hardware address of "${ifname}"`, `"${link.mac}"`, `"${mac}"`);
   if (entry.mtu !== undefined && entry.mtu !== 0 && entry.mtu !== link.mtu) {
-    throw differs(`the MTU of "${ifname}"`, String(link.mtu), String(entry.mtu));
+    throw mismatch(`the MTU of "${ifname}"`, String(link.mtu), String(entry.mtu));
   }
   const ips = prevResult.ips.filter((ip) => ip.interface === undefined || ip.interface === at);
   const standing = pod.addresses(link);
   for (const { address } of ips) {
     const found = standing.find((one) => sameIp(one.address.ip, address.ip));
     const address_ = `the address "${formatCidr(address)}" of "${ifname}"`;
-    if (found === undefined) throw differs(address_, "missing", "on the interface");
+    if (found === undefined) throw mismatch(address_, "missing", "on the interface");
     if (found.address.prefix !== address.prefix)
-      throw differs(address_, `/${found.address.prefix}`, `/${address.prefix}`);
-    if (!found.ready) throw differs(address_, "not usable yet", "usable");
+      throw mismatch(address_, `/${found.address.prefix}`, `/${address.prefix}`);
+    if (!found.ready) throw mismatch(address_, "not usable yet", "usable");
   }
   compareRoutes(pod.routes(), prevResult);
 }
@@ -51,6 +52,6 @@ function compareRoutes(standing: readonly Route[], prevResult: CniResult): void 
         (gateway === undefined || hops.some((hop) => hop.gateway !== undefined && sameIp(hop.gateway, gateway))),
     );
     const way = gateway === undefined ? "" : ` by way of "${formatIp(gateway)}"`;
-    if (!found) throw differs(`the route to "${formatCidr(route.dst)}"${way}`, "missing", "in the sandbox");
+    if (!found) throw mismatch(`the route to "${formatCidr(route.dst)}"${way}`, "missing", "in the sandbox");
   }
 }

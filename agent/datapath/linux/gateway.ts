@@ -10,7 +10,7 @@ import {
 } from "../../protocols/netlink/mod.ts";
 import { gatewayAddress } from "../gateway-address.ts";
 import { addressesOn } from "./host-links.ts";
-import { writeSysctl } from "./sysctl.ts";
+import { writeSysctl } from "./node-sysctls.ts";
 
 /** The gateway addresses of these blocks that the interface lacks: all, where it has gone since it was looked up. */
 export const missingGateways = (socket: NetlinkSocket, subnets: readonly Cidr[], { index }: Link): readonly Cidr[] =>

@@ -1,5 +1,7 @@
 import type { Owner } from "../../../shared/cni/types.ts";
+import type { Logger } from "../../../shared/log.ts";
 import {
+  deleteLinksOfGroup,
   Errno,
   getLink,
   isRefusal,
@@ -13,8 +15,7 @@ import {
   readLink,
   setLink,
 } from "../../protocols/netlink/mod.ts";
-import { parseAlias, sameOwner } from "./alias.ts";
-import { ownerAltName } from "./names.ts";
+import { ownerAltName, parseAlias, sameOwner } from "./names.ts";
 
 /**
  * Interface groups that say in which state an interface of ours is. They outlive the agent: what a killed one
@@ -22,11 +23,11 @@ import { ownerAltName } from "./names.ts";
  */
 export const linkGroup = {
   /** In service. */
-  standing: 0,
-  arriving: 0x70697001,
-  leaving: 0x70697002,
+  inService: 0,
+  beingMade: 0x70697001,
+  toDelete: 0x70697002,
   /** In service, and whoever forwards reads it beside the node's kernel, which is to hear nothing there. */
-  beside: 0x70697003,
+  onSwitch: 0x70697003,
 } as const;
 
 /**
@@ -34,7 +35,7 @@ export const linkGroup = {
  * moment ago may be: pods end, and people take interfaces away.
  * @param namespaceId of the namespace that is asked about, if it is another one; that may be gone as well
  */
-export function ifStillThere<T>(ask: () => T, namespaceId?: number): T | undefined {
+export function undefinedIfGone<T>(ask: () => T, namespaceId?: number): T | undefined {
   try {
     return ask();
   } catch (caught) {
@@ -46,21 +47,21 @@ export function ifStillThere<T>(ask: () => T, namespaceId?: number): T | undefin
 }
 
 /** @param namespaceId of the namespace that it is in, as a link names its other end's; absent: the socket's */
-export const linkOrNone = (socket: NetlinkSocket, key: LinkKey, namespaceId?: number): Link | undefined =>
-  ifStillThere(() => socket.get(getLink(key, namespaceId), readLink), namespaceId);
+export const findLink = (socket: NetlinkSocket, key: LinkKey, namespaceId?: number): Link | undefined =>
+  undefinedIfGone(() => socket.get(getLink(key, namespaceId), readLink), namespaceId);
 
-/** The addresses of an interface; `undefined` where it is gone. @param namespaceId as in `linkOrNone` */
+/** The addresses of an interface; `undefined` where it is gone. @param namespaceId as in `findLink` */
 export const addressesOn = (
   socket: NetlinkSocket,
   index: number,
   namespaceId?: number,
 ): readonly LinkAddress[] | undefined =>
-  ifStillThere(() => socket.dump(listAddresses(index, namespaceId), readAddress), namespaceId)?.filter(
+  undefinedIfGone(() => socket.dump(listAddresses(index, namespaceId), readAddress), namespaceId)?.filter(
     (one) => one.index === index,
   );
 
 /** Those of a pair's other end; `undefined` where that has gone. */
-export function addressesBehind(
+export function peerAddresses(
   socket: NetlinkSocket,
   { peerIndex, peerNamespaceId }: Pick<Link, "peerIndex" | "peerNamespaceId">,
 ): readonly LinkAddress[] | undefined {
@@ -70,7 +71,7 @@ export function addressesBehind(
 
 /** The host's end of the owner's pair by its second name, also one that is leaving. One look-up, however many there are. */
 export function findNamed(socket: NetlinkSocket, owner: Owner): Link | undefined {
-  const named = linkOrNone(socket, { altName: ownerAltName(owner) });
+  const named = findLink(socket, { altName: ownerAltName(owner) });
   return named !== undefined && isOf(named, owner) ? named : undefined;
 }
 
@@ -79,7 +80,7 @@ export function findNamed(socket: NetlinkSocket, owner: Owner): Link | undefined
  * there is no memory here that could be wrong.
  */
 export function findHostLink(socket: NetlinkSocket, owner: Owner): Link | undefined {
-  return findNamed(socket, owner) ?? allLinks(socket).find((link) => isOf(link, owner));
+  return findNamed(socket, owner) ?? listAllLinks(socket).find((link) => isOf(link, owner));
 }
 
 function isOf(link: Link, owner: Owner): boolean {
@@ -87,7 +88,7 @@ function isOf(link: Link, owner: Owner): boolean {
   return alias !== undefined && sameOwner(alias.owner, owner);
 }
 
-export function allLinks(socket: NetlinkSocket): Link[] {
+export function listAllLinks(socket: NetlinkSocket): Link[] {
   return socket.dump(listLinks(), readLink);
 }
 
@@ -96,8 +97,48 @@ export function allLinks(socket: NetlinkSocket): Link[] {
  * deletes. From then on nothing reaches the pod by its address. One that is gone already is no error.
  * @throws {NetlinkError}
  */
-export function retire(socket: NetlinkSocket, link: Link): void {
+export function takeOutOfService(socket: NetlinkSocket, link: Link): void {
   // Ports of Open vSwitch's kernel module are not left in this way, and go with the interface all the same.
   const place = link.isBridgePort ? { master: 0 } : {};
-  ifStillThere(() => socket.run(setLink(link.name, link.index, { up: false, ...place, group: linkGroup.leaving })));
+  undefinedIfGone(() => socket.run(setLink(link.name, link.index, { up: false, ...place, group: linkGroup.toDelete })));
+}
+
+/**
+ * Deletes the interfaces that were marked for it, all at once and behind the callers' backs.
+ *
+ * A deletion keeps its thread for about 15 ms, and 50 of them in one request keep it hardly longer. So it
+ * runs in the runtime's pool, at most one at a time; what is marked meanwhile goes with the next.
+ */
+export class Sweeper {
+  readonly #socket: NetlinkSocket;
+  readonly #group: number;
+  readonly #logger: Logger;
+  #running: Promise<void> = Promise.resolve();
+  #next: Promise<void> | undefined;
+
+  /** `socket` is for this sweeper alone. */
+  constructor(socket: NetlinkSocket, group: number, logger: Logger) {
+    this.#socket = socket;
+    this.#group = group;
+    this.#logger = logger;
+  }
+
+  /** Resolves when all that was marked before this call is gone. Never rejects: what the kernel refuses is logged and tried with the next. */
+  sweep(): Promise<void> {
+    this.#next ??= this.#running.then(() => {
+      this.#running = this.#next ?? Promise.resolve();
+      this.#next = undefined;
+      return this.#deleteGroup();
+    });
+    return this.#next;
+  }
+
+  async #deleteGroup(): Promise<void> {
+    try {
+      await this.#socket.post(deleteLinksOfGroup(this.#group));
+    } catch (caught) {
+      if (isRefusal(caught, Errno.ENODEV)) return;
+      this.#logger.error("cannot delete detached interfaces", { error: String(caught) });
+    }
+  }
 }

@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 import { limits } from "../../../shared/limits.ts";
 import { hostIfname } from "../owner-names.ts";
-import { aliasBytes, formatAlias, longestAlias, parseAlias } from "./alias.ts";
-import { hostMac, ownerAltName, podMac } from "./names.ts";
+import { aliasBytes, formatAlias, hostMac, longestAlias, ownerAltName, parseAlias, podMac } from "./names.ts";
 
 const owner = { network: "pods", sandboxId: "3f2a91bc77", ifname: "eth0" };
 const pod = (name: string, namespace = "default") => ({ namespace, name, uid: "" });

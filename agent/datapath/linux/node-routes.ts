@@ -10,7 +10,7 @@ import {
   readRoute,
 } from "../../protocols/netlink/mod.ts";
 import type { NodeRoute, RefusedRoute } from "../node-route.ts";
-import { type Refusals, runEach, throwFirst } from "./each-message.ts";
+import { type Refusals, runEach, throwFirst } from "./kernel-errors.ts";
 
 /** Marks routes as ours (rtm_protocol): none of those that /etc/iproute2/rt_protos names. */
 export const routeProtocol = 0x70;

@@ -83,8 +83,8 @@ test("keeps packets to exempt blocks as they are, each block once, since nftable
 });
 
 test("hides what means nothing elsewhere in any case", () => {
-  const hidden = [parseIp("169.254.0.253")!, parseIp("fc01::aabb:ccdd:eeff")!];
-  const rules = packetRules({ ...network, masquerade: false, exempt: [parseCidr("0.0.0.0/0")!], hidden });
+  const nodeLocal = [parseIp("169.254.0.253")!, parseIp("fc01::aabb:ccdd:eeff")!];
+  const rules = packetRules({ ...network, masquerade: false, exempt: [parseCidr("0.0.0.0/0")!], nodeLocal });
   expect(rules).toContain('    ip saddr 169.254.0.253 oifname != "br-pods" masquerade;');
   expect(rules).toContain('    ip6 saddr fc01::aabb:ccdd:eeff oifname != "br-pods" masquerade;');
   expect(rules).not.toContain("10.1.2.0/24");

@@ -9,10 +9,19 @@ import {
   type NetlinkSocket,
   readRuleCount,
 } from "../../protocols/netlink/mod.ts";
-import { type GuardedNetwork, loopbackRules, tunnelRules, unforwardedRules } from "./guard-rules.ts";
-import { type MasqueradedNetwork, masqueradeRules, projectsOf, unhiddenRules } from "./masquerade.ts";
-import { projectRules } from "./project-rules.ts";
-import { rulesProblem } from "./rules-problem.ts";
+import {
+  type GuardedNetwork,
+  loopbackRules,
+  type MasqueradedNetwork,
+  masqueradeRules,
+  projectRules,
+  projectsOf,
+  tunnelRules,
+  unforwardedRules,
+  unmasqueradedRules,
+} from "./packet-chains.ts";
+
+import { rulesProblem } from "./rule-keeper.ts";
 
 /** A network whose pods' packets the node's kernel forwards. */
 export type ForwardedNetwork = MasqueradedNetwork & GuardedNetwork;
@@ -35,7 +44,7 @@ function chainsOf(network: ForwardedNetwork): readonly Chain[] {
     { name: "postrouting", hook: "type nat hook postrouting priority srcnat", rules: masqueradeRules(network) },
     { name: "projects", hook: "type nat hook postrouting priority srcnat - 10", ...projectRules(projectsOf(network)) },
     // What is left of pods' addresses behind all translations, ours and others'.
-    { name: "unhidden", hook: "type filter hook postrouting priority srcnat + 10", rules: unhiddenRules(network) },
+    { name: "unhidden", hook: "type filter hook postrouting priority srcnat + 10", rules: unmasqueradedRules(network) },
     { name: "unforwarded", hook: "type filter hook forward priority filter", rules: unforwardedRules(network) },
     { name: "loopback", hook: "type filter hook prerouting priority raw", rules: loopbackRules(network) },
     { name: "tunnel-input", hook: "type filter hook input priority filter", rules: tunnel },

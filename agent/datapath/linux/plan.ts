@@ -4,8 +4,7 @@ import { type Cidr, contains, type Ip } from "../../../shared/net/ip.ts";
 import { parseMac } from "../../../shared/net/mac.ts";
 import type { AttachRequest } from "../datapath.ts";
 import { hostIfname } from "../owner-names.ts";
-import { formatAlias } from "./alias.ts";
-import { hostMac, ownerAltName, podMac } from "./names.ts";
+import { formatAlias, hostMac, ownerAltName, podMac } from "./names.ts";
 
 /** A network of pods, as far as their pairs are about it. */
 export interface PodNetwork {

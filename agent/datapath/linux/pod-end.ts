@@ -1,3 +1,4 @@
+import { unreachable } from "../../../shared/assert.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import {
   addAddress,
@@ -17,8 +18,36 @@ import {
   setLink,
 } from "../../protocols/netlink/mod.ts";
 import { gatewayOf } from "../gateway-of.ts";
-import { addressesOn, linkOrNone } from "./host-links.ts";
+import { addressesOn, findLink } from "./host-links.ts";
 import type { Plan } from "./plan.ts";
+
+/**
+ * Opens a sandbox's network namespace; the caller disposes it.
+ * @throws {CniError} code 4 where the path is missing, something else, or the node's own namespace
+ */
+export function openSandbox(kernel: Kernel, path: string): NetworkNamespace {
+  const opened = kernel.namespaceAt(path);
+  switch (opened.t) {
+    case "open":
+      return opened.namespace;
+    case "missing":
+      throw wrong(path, "does not exist");
+    case "other":
+      throw wrong(path, "is not a network namespace");
+    case "own":
+      throw wrong(path, "is the network namespace of the node itself");
+    case "refused":
+      throw wrong(path, `cannot be opened (${opened.reason})`);
+    default:
+      return unreachable(opened);
+  }
+}
+
+const wrong = (path: string, is: string): CniError =>
+  new CniError(
+    CniCode.invalidEnvironment,
+    `Cannot enter the sandbox: CNI_NETNS "${path}" ${is}, wanted the network namespace of a sandbox`,
+  );
 
 const loopbackIndex = 1;
 
@@ -36,7 +65,7 @@ export class PodEnd implements Disposable {
 
   /** The sandbox's interface of that name, if it has one. */
   link(ifname: string): Link | undefined {
-    return linkOrNone(this.#socket, { name: ifname });
+    return findLink(this.#socket, { name: ifname });
   }
 
   /** None where the pod has taken the interface away since it was looked up. */
@@ -54,7 +83,7 @@ export class PodEnd implements Disposable {
    * @throws {NetlinkError | CniError}
    */
   configure(link: Link, plan: Plan): void {
-    this.#hearNoRouters(link.name);
+    this.#ignoreRouters(link.name);
     const first = this.#apply(link, plan);
     if (first === undefined) return;
     // Runtimes hand over namespaces with IPv6 turned off (net.ipv6.conf.default), also where the pod gets such an address.
@@ -101,7 +130,7 @@ export class PodEnd implements Disposable {
   }
 
   /** Its addresses and routes are those that it is given, whoever says other things on its link. */
-  #hearNoRouters(ifname: string): void {
+  #ignoreRouters(ifname: string): void {
     for (const name of ["accept_ra", "accept_redirects"]) {
       try {
         this.#kernel.writeSysctlIn(this.#namespace, `/proc/sys/net/ipv6/conf/${ifname}/${name}`, "0");

@@ -2,13 +2,20 @@ import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import type { Logger } from "../../../shared/log.ts";
 import type { Cidr } from "../../../shared/net/ip.ts";
 import { Kernel, type Link, type NetlinkSocket } from "../../protocols/netlink/mod.ts";
-import { type Alias, parseAlias } from "./alias.ts";
-import { comparePodEnd, differs } from "./compare.ts";
-import { addressesBehind, allLinks, findHostLink, linkGroup, linkOrNone, retire } from "./host-links.ts";
+import { comparePodEnd, mismatch } from "./compare.ts";
+import {
+  findHostLink,
+  findLink,
+  linkGroup,
+  listAllLinks,
+  peerAddresses,
+  Sweeper,
+  takeOutOfService,
+} from "./host-links.ts";
+import { type Alias, parseAlias } from "./names.ts";
 import { isOfNetwork, type PodNetwork } from "./plan.ts";
-import { PodEnd } from "./pod-end.ts";
-import { openSandbox } from "./sandbox.ts";
-import { Sweeper } from "./sweeper.ts";
+import { openSandbox, PodEnd } from "./pod-end.ts";
+
 import { leadsInto, type WiringTools } from "./wiring.ts";
 
 export interface Attachment {
@@ -29,15 +36,15 @@ export class PodPairs implements AsyncDisposable {
   constructor(logger: Logger) {
     const kernel = this.#resources.use(new Kernel());
     this.#socket = this.#resources.use(kernel.openSocket());
-    const sweeper = new Sweeper(this.#resources.use(kernel.openSocket()), linkGroup.leaving, logger);
+    const sweeper = new Sweeper(this.#resources.use(kernel.openSocket()), linkGroup.toDelete, logger);
     this.tools = { kernel, socket: this.#socket, sweeper, logger };
   }
 
   /** Host's ends of the wanted networks that are in service or should be. */
   attachments(isWanted: (network: string) => boolean): readonly Attachment[] {
     const found: Attachment[] = [];
-    for (const link of allLinks(this.#socket)) {
-      const alias = link.group === linkGroup.leaving ? undefined : parseAlias(link.alias);
+    for (const link of listAllLinks(this.#socket)) {
+      const alias = link.group === linkGroup.toDelete ? undefined : parseAlias(link.alias);
       if (alias !== undefined && isWanted(alias.owner.network)) found.push({ alias, link });
     }
     return found;
@@ -46,14 +53,14 @@ export class PodPairs implements AsyncDisposable {
   /** The network's addresses that stand in the owner's sandbox. */
   addresses(owner: Owner, network: PodNetwork): readonly Cidr[] {
     const host = findHostLink(this.#socket, owner);
-    const standing = host === undefined ? [] : (addressesBehind(this.#socket, host) ?? []);
+    const standing = host === undefined ? [] : (peerAddresses(this.#socket, host) ?? []);
     return standing.flatMap(({ address }) => (isOfNetwork(network, address.ip) ? [address] : []));
   }
 
   /** The hardware address of the pod's end; `undefined` where it is gone. */
   podMac({ peerIndex, peerNamespaceId }: Link): string | undefined {
     if (peerIndex === undefined || peerNamespaceId === undefined) return undefined;
-    return linkOrNone(this.#socket, { index: peerIndex }, peerNamespaceId)?.mac;
+    return findLink(this.#socket, { index: peerIndex }, peerNamespaceId)?.mac;
   }
 
   /**
@@ -64,22 +71,22 @@ export class PodPairs implements AsyncDisposable {
   check(owner: Owner, netns: string, prevResult: CniResult, compareHost: (host: Link) => void): void {
     using namespace = openSandbox(this.tools.kernel, netns);
     const host = findHostLink(this.#socket, owner);
-    if (host === undefined || host.group === linkGroup.leaving) {
-      throw differs(`the attachment of "${owner.ifname}"`, "missing on the node", "an interface of ours");
+    if (host === undefined || host.group === linkGroup.toDelete) {
+      throw mismatch(`the attachment of "${owner.ifname}"`, "missing on the node", "an interface of ours");
     }
     compareHost(host);
     if (!leadsInto(this.#socket, host, namespace)) {
-      throw differs(`the other end of "${host.name}"`, "in another namespace", `in "${netns}"`);
+      throw mismatch(`the other end of "${host.name}"`, "in another namespace", `in "${netns}"`);
     }
     using pod = new PodEnd(this.tools.kernel, namespace);
     comparePodEnd(pod, owner.ifname, host, prevResult);
   }
 
   /** Takes an owner's pair out of service, and has it deleted behind the caller's back. Answers the host's end, if there was one. */
-  retire(owner: Owner): Link | undefined {
+  takeOutOfService(owner: Owner): Link | undefined {
     const link = findHostLink(this.#socket, owner);
     if (link === undefined) return undefined;
-    retire(this.#socket, link);
+    takeOutOfService(this.#socket, link);
     void this.tools.sweeper.sweep();
     return link;
   }
@@ -88,10 +95,10 @@ export class PodPairs implements AsyncDisposable {
    * Takes what a killed agent was about to make out of service: pairs without owner.
    * @param bridges indexes of ours
    */
-  retireHalfMade(bridges: readonly number[]): void {
-    for (const link of allLinks(this.#socket)) {
+  removeHalfMade(bridges: readonly number[]): void {
+    for (const link of listAllLinks(this.#socket)) {
       const isOurs = link.master === 0 || bridges.includes(link.master);
-      if (link.group === linkGroup.arriving && isOurs) retire(this.#socket, link);
+      if (link.group === linkGroup.beingMade && isOurs) takeOutOfService(this.#socket, link);
     }
   }
 

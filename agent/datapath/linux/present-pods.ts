@@ -1,10 +1,95 @@
 import { ownerKey } from "../../../shared/cni/owner-key.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
-import { type Ip, sameIp } from "../../../shared/net/ip.ts";
-import { type Element, Errno, isRefusal, type NetlinkSocket } from "../../protocols/netlink/mod.ts";
-import { absentRuleset, presentElements, type Routed } from "./absent-rules.ts";
-import { installRuleset, missingFromRuleset } from "./rule-keeper.ts";
+import { bitsOf, type Cidr, firstOf, formatCidr, type Ip, ipOf, lastOf, sameIp } from "../../../shared/net/ip.ts";
+import {
+  compare,
+  counter,
+  type Element,
+  Errno,
+  type Expression,
+  elementOf,
+  ipBytes,
+  isRefusal,
+  masked,
+  type NetlinkSocket,
+  networkFamily,
+  notAmong,
+  outputInterfaceName,
+  type PacketSet,
+  payload,
+  type Rule,
+  rejectAsAbsent,
+  type Table,
+} from "../../protocols/netlink/mod.ts";
+import { packetTable } from "./packet-rules.ts";
+import { installRuleset, missingFromRuleset, type Ruleset } from "./rule-keeper.ts";
 import { putElements, takeElements } from "./set-elements.ts";
+
+/** A network whose pods the node is the router of. */
+export interface Routed {
+  /** Interface that leads to its pods. */
+  readonly bridge: string;
+  readonly subnets: readonly Cidr[];
+}
+
+/** Addresses that a pod has now. */
+interface AbsentSets {
+  readonly pods4: PacketSet;
+  readonly pods6: PacketSet;
+}
+
+const families = {
+  4: { number: 2, set: "pods4", destination: payload("network", 16, 4) },
+  6: { number: 10, set: "pods6", destination: payload("network", 24, 16) },
+} as const;
+
+/** NF_INET_FORWARD and NF_INET_LOCAL_OUT: what comes from pods and from outside, and what programs of the node send. */
+const hooks = new Map([
+  ["absent-forward", { number: 2, priority: 0 }],
+  ["absent-output", { number: 3, priority: 0 }],
+] as const);
+
+/**
+ * The node sends nothing to addresses of its pods' subnets that no pod has: it would have to ask for each of them, and a
+ * pod or anybody else who names many would fill its table of neighbours. Who sent it is told, as when nobody had answered.
+ *
+ * It lies in the table of the masquerade rules, which an earlier release makes anew at its start: that one would not say
+ * which pods there are.
+ */
+export function absentRuleset(network: Routed): { readonly ruleset: Ruleset; readonly sets: AbsentSets } {
+  const table: Table = { family: "inet", name: packetTable(network) };
+  const sets: AbsentSets = {
+    pods4: { table, name: families[4].set, key: ["ipv4"] },
+    pods6: { table, name: families[6].set, key: ["ipv6"] },
+  };
+  const rules = [...hooks.keys()].flatMap((chain) =>
+    network.subnets.map((subnet): Rule => {
+      const expressions = [...toNobody(network.bridge, subnet), counter, rejectAsAbsent];
+      return { table, chain, expressions, comment: `no pod of ${formatCidr(subnet)}` };
+    }),
+  );
+  return { sets, ruleset: { table, sets: [sets.pods4, sets.pods6], hooks, rules } };
+}
+
+function toNobody(bridge: string, subnet: Cidr): readonly Expression[] {
+  const { number, set, destination } = families[subnet.ip.family];
+  const bits = bitsOf(subnet.ip.family);
+  const mask = ipOf(subnet.ip.family, ((1n << BigInt(subnet.prefix)) - 1n) << BigInt(bits - subnet.prefix));
+  const name = new Uint8Array(outputInterfaceName.bytes);
+  new TextEncoder().encodeInto(bridge, name);
+  // Everybody has the address that broadcasts go to.
+  const notToAll = subnet.ip.family === 4 ? compare(destination, "neq", ipBytes(lastOf(subnet))) : [];
+  return [
+    ...compare(networkFamily, "eq", Uint8Array.of(number)),
+    ...compare(outputInterfaceName, "eq", name),
+    ...compare(masked(destination, ipBytes(mask)), "eq", ipBytes(firstOf(subnet))),
+    ...notToAll,
+    ...notAmong(set, destination),
+  ];
+}
+
+export const presentElements = ({ pods4, pods6 }: AbsentSets, ips: readonly Ip[]): readonly Element[] =>
+  ips.map((ip) => elementOf(ip.family === 4 ? pods4 : pods6, ipBytes(ip)));
 
 interface PresentPod {
   readonly owner: Owner;

@@ -13,8 +13,22 @@ import {
   readRuleCount,
   type Table,
 } from "../../protocols/netlink/mod.ts";
-import { podRulesProblem } from "./rules-problem.ts";
 import { elementName, putElements, standingElements, takeElements, unlessMissing } from "./set-elements.ts";
+
+const stand = " packet rules stand in the table ";
+const ofPods = "packet rules about pods";
+
+/** `0 of 2 packet rules stand in the table "pipette-pipette0"`: by the agent as by who looks from outside. */
+export const rulesProblem = (found: number, wanted: number, table: string): string =>
+  `${found} of ${wanted}${stand}"${table}"`;
+
+/** Of those that look into sets of pods, whose elements the agent alone knows. @param elements how many are missing; absent: rules are */
+const podRulesProblem = (table: string, elements?: number): string =>
+  elements === undefined
+    ? `the ${ofPods} are not all there in the table "${table}"`
+    : `the ${ofPods} lack ${elements} elements in the table "${table}"`;
+
+export const isRulesProblem = (sentence: string): boolean => sentence.includes(stand) || sentence.includes(ofPods);
 
 /** Packet rules that stay as they are, and sets that they look into, whose elements come and go. */
 export interface Ruleset {

@@ -15,7 +15,7 @@ import {
 type ElementMessage = (elements: readonly [Element, ...Element[]]) => Message;
 
 /** Elements of one request to the kernel: some 20 kB. */
-const mostAtOnce = 200;
+const maxPerRequest = 200;
 
 export const elementName = ({ set, key }: Element): string => `${set.table.family} ${set.name} ${key.toHex()}`;
 
@@ -26,13 +26,13 @@ export const elementName = ({ set, key }: Element): string => `${set.table.famil
  * @throws {NetlinkError}
  */
 export function putElements(socket: NetlinkSocket, elements: readonly Element[]): void {
-  inParts(socket, elements, addElements);
+  inRequests(socket, elements, addElements);
 }
 
 /** Takes elements out of their sets. Those that are gone, with or without their sets, are no error. @throws {NetlinkError} */
 export function takeElements(socket: NetlinkSocket, elements: readonly Element[]): void {
   try {
-    inParts(socket, elements, deleteElements);
+    inRequests(socket, elements, deleteElements);
   } catch (caught) {
     if (!isRefusal(caught, Errno.ENOENT)) throw caught;
     // The kernel takes none of a transaction out where one is missing.
@@ -62,9 +62,9 @@ export function unlessMissing<T>(otherwise: T, ask: () => T): T {
   }
 }
 
-function inParts(socket: NetlinkSocket, elements: readonly Element[], message: ElementMessage): void {
-  for (let at = 0; at < elements.length; at += mostAtOnce)
-    socket.transact(inSets(elements.slice(at, at + mostAtOnce), message));
+function inRequests(socket: NetlinkSocket, elements: readonly Element[], message: ElementMessage): void {
+  for (let at = 0; at < elements.length; at += maxPerRequest)
+    socket.transact(inSets(elements.slice(at, at + maxPerRequest), message));
 }
 
 /** One message for each set. */

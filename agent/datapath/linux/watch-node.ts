@@ -1,9 +1,10 @@
-import { LookSoon } from "../../../shared/async/look-soon.ts";
+import { ReconcileLoop } from "../../../shared/async/reconcile-loop.ts";
 import type { Logger } from "../../../shared/log.ts";
-import { NetlinkError } from "../../protocols/netlink/mod.ts";
-import { KernelChanges, type KernelChangesOptions } from "./kernel-changes.ts";
+import { type Change, type Kernel, NetlinkError, readChange } from "../../protocols/netlink/mod.ts";
+import { linkGroup } from "./host-links.ts";
+import { routeProtocol } from "./node-routes.ts";
 
-export interface WatchNodeOptions extends Omit<KernelChangesOptions, "hint"> {
+interface WatchNodeOptions extends Omit<KernelChangesOptions, "onChange"> {
   look(): Promise<void>;
   readonly logger: Logger;
 }
@@ -14,13 +15,101 @@ const everyMs = 60_000;
 /** Looks at the node's own network when the kernel says that something has changed, and every minute. */
 export function watchNode(options: WatchNodeOptions): AsyncDisposable {
   const { look, logger } = options;
+  const reconcile = async (): Promise<undefined> => void (await look());
   const stack = new AsyncDisposableStack();
-  const soon = stack.use(new LookSoon({ look, what: "the node's network", logger, everyMs }));
+  const loop = stack.use(new ReconcileLoop({ what: "the node's network", reconcile, logger, everyMs, isDamped: true }));
   try {
-    stack.use(new KernelChanges({ ...options, hint: () => soon.hint() }));
+    stack.use(new KernelChanges({ ...options, onChange: () => loop.trigger() }));
   } catch (caught) {
     if (!(caught instanceof NetlinkError)) throw caught;
     logger.warn("changes on the node are seen within a minute only", { error: caught.message });
   }
   return stack;
+}
+
+interface KernelChangesOptions {
+  readonly kernel: Kernel;
+  /** Tables of packet rules that are ours. */
+  readonly tables: readonly string[];
+  /** Whether an interface is a pod's port on a bridge of ours. */
+  isPort(index: number): boolean;
+  /** Somebody may have taken something away. */
+  onChange(): void;
+  readonly logger: Logger;
+}
+
+/** The kernel keeps what it says until then: one look at it costs some microseconds. */
+const pollMs = 250;
+
+/**
+ * Hears what the kernel says of this node's own interfaces, addresses, routes, forwarding and packet rules, and gives a
+ * hint where it was somebody else who took something away. Pods' namespaces are not heard.
+ *
+ * It reads the sockets from time to time, in place of being woken by each message: a pod that comes and goes makes some
+ * twenty. Where so much happens that the kernel has no room for it, that is a hint.
+ */
+class KernelChanges implements Disposable {
+  readonly #options: KernelChangesOptions;
+  readonly #resources = new DisposableStack();
+  /** Interfaces that are down: the routes over one that comes up again have gone. */
+  readonly #down = new Set<number>();
+  #saidWhy = false;
+
+  /** @throws {NetlinkError} where the kernel does not let it listen */
+  constructor(options: KernelChangesOptions) {
+    const { kernel } = options;
+    this.#options = options;
+    using opened = new DisposableStack();
+    const sockets = [opened.use(kernel.openLinkChanges()), opened.use(kernel.openPacketFilterChanges())];
+    this.#resources.use(opened.move());
+    const timer = setInterval(() => {
+      for (const socket of sockets) this.#read(socket);
+    }, pollMs);
+    this.#resources.defer(() => clearInterval(timer));
+  }
+
+  [Symbol.dispose](): void {
+    this.#resources.dispose();
+  }
+
+  #read(socket: ReturnType<Kernel["openLinkChanges"]>): void {
+    const { kernel, onChange, logger } = this.#options;
+    let matters = false;
+    try {
+      const missed = socket.drain((message) => {
+        if (kernel.isOwn(message)) return;
+        const change = readChange(message);
+        // Each is looked at: what is down has to be known.
+        if (change !== undefined && this.#matters(change)) matters = true;
+      });
+      if (missed || matters) onChange();
+    } catch (caught) {
+      // What is looked at every now and then is seen all the same.
+      if (!this.#saidWhy) logger.error("changes on the node are not heard at once", { error: String(caught) });
+      this.#saidWhy = true;
+    }
+  }
+
+  #matters(change: Change): boolean {
+    const { tables, isPort } = this.#options;
+    switch (change.t) {
+      case "packet-rules":
+        return tables.includes(change.table);
+      case "route-gone":
+        return change.protocol === routeProtocol;
+      case "address-gone":
+      case "forwarding-off":
+        return true;
+      case "link": {
+        const { index, is } = change;
+        if (is === "left") return isPort(index);
+        if (is === "up") return this.#down.delete(index);
+        // An interface of ours that comes or goes.
+        if (change.group() === linkGroup.beingMade || change.group() === linkGroup.toDelete) return false;
+        const wasDown = is === "gone" ? this.#down.delete(index) : this.#down.has(index);
+        if (is === "down") this.#down.add(index);
+        return is === "gone" || !wasDown;
+      }
+    }
+  }
 }

@@ -19,12 +19,11 @@ import {
   setIpv4Options,
   setLink,
 } from "../../protocols/netlink/mod.ts";
-import { findHostLink, findNamed, linkGroup, linkOrNone, retire } from "./host-links.ts";
-import type { HostSide } from "./host-side.ts";
+import { findHostLink, findLink, findNamed, linkGroup, type Sweeper, takeOutOfService } from "./host-links.ts";
+import type { HostPort } from "./host-port.ts";
+import { isolateHostEnd } from "./node-sysctls.ts";
 import { isOfNetwork, type Plan, resultOf } from "./plan.ts";
 import { PodEnd } from "./pod-end.ts";
-import type { Sweeper } from "./sweeper.ts";
-import { hearNobody } from "./sysctl.ts";
 
 export interface WiringTools {
   readonly kernel: Kernel;
@@ -39,7 +38,7 @@ export async function wire(
   tools: WiringTools,
   plan: Plan,
   namespace: NetworkNamespace,
-  side: HostSide,
+  side: HostPort,
 ): Promise<CniResult> {
   const named = await reusable(tools, plan, namespace, side, findNamed(tools.socket, plan.owner));
   if (named !== undefined) return complete(tools, plan, namespace, named, side);
@@ -60,13 +59,13 @@ async function finish(
   plan: Plan,
   namespace: NetworkNamespace,
   made: Link,
-  side: HostSide,
+  side: HostPort,
 ): Promise<CniResult> {
   try {
-    hearNobody(made.name);
+    isolateHostEnd(made.name);
     runAll(tools.socket, [
       // Before the group: what stands in one has all that its members have.
-      ...(side.group === linkGroup.beside ? [setIpv4Options(made.name, made.index, { hearsNobody: true })] : []),
+      ...(side.group === linkGroup.onSwitch ? [setIpv4Options(made.name, made.index, { hearsNobody: true })] : []),
       setLink(made.name, made.index, { alias: plan.alias, group: side.group }),
       addAltName(made.name, made.index, plan.altName),
     ]);
@@ -84,11 +83,11 @@ async function reusable(
   tools: WiringTools,
   plan: Plan,
   namespace: NetworkNamespace,
-  side: HostSide,
+  side: HostPort,
   link: Link | undefined,
 ): Promise<Link | undefined> {
   if (link === undefined) return undefined;
-  if (link.group === linkGroup.leaving) {
+  if (link.group === linkGroup.toDelete) {
     await tools.sweeper.sweep();
     return undefined;
   }
@@ -114,9 +113,9 @@ function isStale({ kernel }: WiringTools, plan: Plan, namespace: NetworkNamespac
     .some(({ address }) => isOfNetwork(plan.network, address.ip) && !wanted.has(formatCidr(address)));
 }
 
-async function remove({ socket, sweeper }: WiringTools, plan: Plan, side: HostSide, link: Link): Promise<void> {
+async function remove({ socket, sweeper }: WiringTools, plan: Plan, side: HostPort, link: Link): Promise<void> {
   await side.disconnect?.(plan);
-  retire(socket, link);
+  takeOutOfService(socket, link);
   side.guard?.dismiss(link);
   await sweeper.sweep();
 }
@@ -130,10 +129,10 @@ async function create(
   tools: WiringTools,
   plan: Plan,
   namespace: NetworkNamespace,
-  { master }: HostSide,
+  { master }: HostPort,
 ): Promise<Link | undefined> {
   const pair = createVeth({
-    host: { name: plan.hostIfname, mac: plan.hostMac, master, group: linkGroup.arriving },
+    host: { name: plan.hostIfname, mac: plan.hostMac, master, group: linkGroup.beingMade },
     pod: { name: plan.owner.ifname, mac: plan.podMac, namespaceFd: namespace.fd },
     mtu: plan.mtu,
   });
@@ -148,13 +147,13 @@ async function create(
     await tools.sweeper.sweep();
     if (taken()) return undefined;
   }
-  const link = linkOrNone(tools.socket, { name: plan.hostIfname });
+  const link = findLink(tools.socket, { name: plan.hostIfname });
   if (link !== undefined) return link;
   throw new CniError(CniCode.interfaceFailure, `Cannot use "${plan.hostIfname}": somebody deleted it just now`);
 }
 
 function nameTaken({ socket, kernel }: WiringTools, plan: Plan, namespace: NetworkNamespace): CniError {
-  const host = linkOrNone(socket, { name: plan.hostIfname });
+  const host = findLink(socket, { name: plan.hostIfname });
   using pod = new PodEnd(kernel, namespace);
   const [place, name] = host === undefined ? ["sandbox", plan.owner.ifname] : ["node", plan.hostIfname];
   const holder = host ?? pod.link(name);
@@ -171,12 +170,12 @@ function complete(
   plan: Plan,
   namespace: NetworkNamespace,
   link: Link,
-  side: HostSide,
+  side: HostPort,
 ): Promise<CniResult> {
   const { socket } = tools;
   const { alias, altName } = plan;
   if (link.alias !== alias) socket.run(setLink(link.name, link.index, { alias }));
-  const named = linkOrNone(socket, { altName });
+  const named = findLink(socket, { altName });
   if (named === undefined) socket.run(addAltName(link.name, link.index, altName));
   return configure(tools, plan, namespace, link, side);
 }
@@ -186,7 +185,7 @@ async function configure(
   plan: Plan,
   namespace: NetworkNamespace,
   host: Link,
-  side: HostSide,
+  side: HostPort,
 ): Promise<CniResult> {
   using pod = new PodEnd(kernel, namespace);
   const { ifname } = plan.owner;
@@ -196,7 +195,7 @@ async function configure(
   }
   const standingMac = side.guard?.macOf(host) ?? before.mac;
   const mac = plan.macRequested ? plan.podMac : (parseMac(standingMac) ?? plan.podMac);
-  putInPlace(socket, plan, side, host, formatMac(mac));
+  attachPort(socket, plan, side, host, formatMac(mac));
   const connecting = side.connect?.(host, plan, formatMac(mac));
   try {
     if (!side.finishesChecksums) pod.sendWholeChecksums(ifname);
@@ -224,7 +223,7 @@ async function configure(
 }
 
 /** Makes a host's end a port that is up, and through which nothing comes that is not the pod's. */
-function putInPlace(socket: NetlinkSocket, plan: Plan, side: HostSide, host: Link, podMac: string): void {
+function attachPort(socket: NetlinkSocket, plan: Plan, side: HostPort, host: Link, podMac: string): void {
   const { name, index, master, up } = host;
   side.guard?.admit(host, plan, podMac);
   runAll(socket, [
@@ -238,7 +237,7 @@ function putInPlace(socket: NetlinkSocket, plan: Plan, side: HostSide, host: Lin
  * Lets frames through from now on, so that the announcement that follows is not lost, and makes the node itself
  * forget under which hardware addresses it knew these addresses, entries that somebody made by hand included.
  */
-function openPort(socket: NetlinkSocket, plan: Plan, { gateway }: HostSide, host: Link): void {
+function openPort(socket: NetlinkSocket, plan: Plan, { gateway }: HostPort, host: Link): void {
   socket.settleCarrier(host.name);
   const messages = plan.ipam.ips.map(({ address }) => forgetNeighbour(gateway.name, gateway.index, address.ip));
   // ENOENT: it knew none.

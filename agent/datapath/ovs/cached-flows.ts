@@ -1,4 +1,4 @@
-import { LookSoon } from "../../../shared/async/look-soon.ts";
+import { ReconcileLoop } from "../../../shared/async/reconcile-loop.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { parseAddress } from "../../protocols/ovsdb/mod.ts";
 import { controlPlaces, openControl } from "../../protocols/switch-control/mod.ts";
@@ -11,29 +11,34 @@ import { controlPlaces, openControl } from "../../protocols/switch-control/mod.t
  * goes; the next packets have it made anew.
  */
 export class CachedFlows implements AsyncDisposable {
-  readonly #soon: LookSoon;
+  readonly #loop: ReconcileLoop;
   #isOnceMore = false;
 
   /** @param database beside whose socket the switch has the one for commands; nothing is done for one without */
   constructor(database: string, logger: Logger) {
-    const look = async (): Promise<void> => {
+    const reconcile = async (): Promise<undefined> => {
       if (this.#isOnceMore) {
         this.#isOnceMore = false;
-        this.#soon.hint();
+        this.#loop.trigger();
       }
       await forget(database);
     };
-    this.#soon = new LookSoon({ look, what: "what the switch has cached of its flows", logger });
+    this.#loop = new ReconcileLoop({
+      what: "what the switch has cached of its flows",
+      reconcile,
+      logger,
+      isDamped: true,
+    });
   }
 
   /** At once, and a second later: the switch passes over what it is just about to put right, and lags behind by less. */
   forget(): void {
     this.#isOnceMore = true;
-    this.#soon.hint();
+    this.#loop.trigger();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#soon[Symbol.asyncDispose]();
+    await this.#loop[Symbol.asyncDispose]();
   }
 }
 

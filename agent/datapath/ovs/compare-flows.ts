@@ -1,6 +1,6 @@
-import { isWindows } from "../../../shared/platform.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
 import { type Flow, flowText, OpenFlowClient, parseAddress } from "../../protocols/openflow/mod.ts";
-import { differs } from "../linux/compare.ts";
+import { mismatch } from "../linux/compare.ts";
 
 /** Looks at the switch itself for flows that it should have. @throws {CniError} 103 naming the first one missing */
 export async function compareFlows(management: string, wanted: readonly Flow[]): Promise<void> {
@@ -9,7 +9,7 @@ export async function compareFlows(management: string, wanted: readonly Flow[]):
   wanted.forEach((flow, i) => {
     const standing = answers[i] ?? [];
     if (standing.some((one) => textOf(one.flow) === textOf(flow))) return;
-    throw differs(`the flow "${textOf(flow)}"`, "missing or another", "in the switch");
+    throw mismatch(`the flow "${textOf(flow)}"`, "missing or another", "in the switch");
   });
 }
 

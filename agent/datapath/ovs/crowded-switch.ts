@@ -1,7 +1,7 @@
 import type { SwitchKind } from "../../config/overlay-options.ts";
 import { parseAddress } from "../../protocols/ovsdb/mod.ts";
 import { controlPlaces, openControl } from "../../protocols/switch-control/mod.ts";
-import { crowded } from "../linux/connection-table.ts";
+import { nearlyFull } from "../linux/conntrack-usage.ts";
 
 /** What ovs-vswitchd calls the data path of all its bridges in user space. */
 const dataPath = "netdev@ovs-netdev";
@@ -18,5 +18,5 @@ export async function crowdedSwitch(kind: SwitchKind, database: string): Promise
   if (places.length === 0) return [];
   using control = await openControl(places, action);
   const ask = async (what: string): Promise<number> => Number(await control.ask(`dpctl/${what}`, [dataPath], action));
-  return crowded("the switch (dpctl/ct-set-maxconns)", await ask("ct-get-nconns"), await ask("ct-get-maxconns"));
+  return nearlyFull("the switch (dpctl/ct-set-maxconns)", await ask("ct-get-nconns"), await ask("ct-get-maxconns"));
 }

@@ -1,4 +1,4 @@
-import { LookSoon } from "../../../shared/async/look-soon.ts";
+import { ReconcileLoop } from "../../../shared/async/reconcile-loop.ts";
 import type { Logger } from "../../../shared/log.ts";
 
 export interface FlowWatchOptions {
@@ -12,13 +12,13 @@ export interface FlowWatchOptions {
 const defaultEveryMs = 60_000;
 
 /**
- * Looks at the switch at a hint, and again and again: not every switch says so when somebody else deletes or changes a
+ * Looks at the switch when triggered, and again and again: not every switch says so when somebody else deletes or changes a
  * flow, and the pod behind it would be without its network until the agent's next start.
  */
-export function watchFlows({ look, logger, everyMs = defaultEveryMs }: FlowWatchOptions): LookSoon {
-  const lookAndTell = async (): Promise<void> => {
+export function watchFlows({ look, logger, everyMs = defaultEveryMs }: FlowWatchOptions): ReconcileLoop {
+  const lookAndTell = async (): Promise<undefined> => {
     const found = await look();
     if (found.length > 0) logger.warn("somebody else has changed the switch; it is as it should be again", { found });
   };
-  return new LookSoon({ look: lookAndTell, what: "the switch", logger, everyMs });
+  return new ReconcileLoop({ what: "the switch", reconcile: lookAndTell, logger, everyMs, isDamped: true });
 }

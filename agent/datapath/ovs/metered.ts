@@ -1,4 +1,4 @@
-import { isWindows } from "../../../shared/platform.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
 import { OpenFlowClient, parseAddress, Version } from "../../protocols/openflow/mod.ts";
 import { lastPodNumber } from "./port-numbers.ts";
 

@@ -1,4 +1,4 @@
-import { Settler } from "../../../shared/async/settler.ts";
+import { ReconcileLoop } from "../../../shared/async/reconcile-loop.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
 import { CniError } from "../../../shared/errors.ts";
 import type { Cidr } from "../../../shared/net/ip.ts";
@@ -33,7 +33,7 @@ type Options = Pick<
  */
 export class Outward implements AsyncDisposable {
   readonly #options: Options;
-  readonly #settler: Settler;
+  readonly #reconciling: ReconcileLoop;
   /** Absent where the node has no subnets of its own. */
   readonly #present: PresentPods | undefined;
   #following: Disposable | undefined;
@@ -47,7 +47,11 @@ export class Outward implements AsyncDisposable {
     this.#options = options;
     const { gateway: bridge, podSubnets: subnets } = options;
     this.#present = subnets.length === 0 ? undefined : new PresentPods(filters, { bridge, subnets });
-    this.#settler = new Settler("the way out of the node", () => this.#install(), options.logger);
+    this.#reconciling = new ReconcileLoop({
+      what: "the way out of the node",
+      reconcile: () => this.#install(),
+      logger: options.logger,
+    });
   }
 
   /** Before `start`: pods that stand already. */
@@ -59,8 +63,8 @@ export class Outward implements AsyncDisposable {
   async start(): Promise<void> {
     // Whoever starts again wants what somebody has taken away.
     this.#installed = undefined;
-    await this.#settler.run();
-    this.#following ??= this.#options.peers.subscribe(() => this.#settler.trigger());
+    await this.#reconciling.run();
+    this.#following ??= this.#options.peers.subscribe(() => this.#reconciling.trigger());
   }
 
   /** Before the pod is connected. @throws {CniError} 102 */
@@ -91,7 +95,7 @@ export class Outward implements AsyncDisposable {
   /** The rules stay. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#following?.[Symbol.dispose]();
-    await this.#settler[Symbol.asyncDispose]();
+    await this.#reconciling[Symbol.asyncDispose]();
   }
 
   async #install(): Promise<undefined> {
@@ -103,9 +107,9 @@ export class Outward implements AsyncDisposable {
     const text = exempt.map(formatCidr).join();
     if (text === this.#installed) return undefined;
     // The node itself is behind the virtual host where a service sends it to a host outside.
-    const hidden = services === undefined ? [] : virtualHosts(serviceCidrs);
+    const nodeLocal = services === undefined ? [] : virtualHosts(serviceCidrs);
     const multitenant = this.#options.tenants !== undefined;
-    this.#network = { bridge: gateway, subnets, masquerade, exempt, hidden, multitenant, ...tunnel };
+    this.#network = { bridge: gateway, subnets, masquerade, exempt, nodeLocal, multitenant, ...tunnel };
     this.#shortcoming = await installPacketRules([this.#network]);
     // They have gone with the table. Until they are back the node asks for anybody; pods are not cut off.
     this.#orUnguarded("install the packet rules about absent pods", () => this.#present?.install());

@@ -4,15 +4,15 @@ import { CniCode, CniError } from "../../../shared/errors.ts";
 import { type Cidr, formatCidr, type Ip } from "../../../shared/net/ip.ts";
 import type { Link } from "../../protocols/netlink/mod.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
-import { crowdedKernel } from "../linux/connection-table.ts";
-import { forwardingProblems } from "../linux/forwarding.ts";
+import { kernelNearlyFull } from "../linux/conntrack-usage.ts";
 import { missingGateways } from "../linux/gateway.ts";
-import { linkOrNone } from "../linux/host-links.ts";
+import { findLink } from "../linux/host-links.ts";
 import { interfaceError } from "../linux/kernel-errors.ts";
+import { forwardingProblems } from "../linux/node-sysctls.ts";
 import { packetTable } from "../linux/packet-rules.ts";
 import { type PodNetwork, planOf } from "../linux/plan.ts";
+import { openSandbox } from "../linux/pod-end.ts";
 import { type Attachment, PodPairs } from "../linux/pod-pairs.ts";
-import { openSandbox } from "../linux/sandbox.ts";
 import { watchNode } from "../linux/watch-node.ts";
 import { wire } from "../linux/wiring.ts";
 import { comparePort } from "./compare-port.ts";
@@ -107,7 +107,7 @@ class OvsDataPath implements DataPath {
   async detach(owner: Owner): Promise<void> {
     try {
       await this.#pods.disconnectPod(owner);
-      this.#pairs.retire(owner);
+      this.#pairs.takeOutOfService(owner);
     } catch (caught) {
       throw interfaceError(`detach "${owner.ifname}" of sandbox "${owner.sandboxId}"`, caught);
     }
@@ -158,7 +158,7 @@ class OvsDataPath implements DataPath {
   }
 
   async shortcomings(): Promise<readonly string[]> {
-    return [...this.#outward.shortcomings(), ...(await this.#node.shortcomings()), ...crowdedKernel()];
+    return [...this.#outward.shortcomings(), ...(await this.#node.shortcomings()), ...kernelNearlyFull()];
   }
 
   watch(look: () => Promise<void>): AsyncDisposable {
@@ -181,7 +181,7 @@ class OvsDataPath implements DataPath {
 
   /** What an earlier agent has left. No call is served yet: pods neither come nor go meanwhile. */
   async #takeOver(): Promise<void> {
-    this.#pairs.retireHalfMade([]);
+    this.#pairs.removeHalfMade([]);
     const attachments = this.#attachments();
     await this.#node.start((pod) => attachments.some((attachment) => standsBehind(attachment, pod)));
     this.#outward.restore(this.#node.wanted);
@@ -211,7 +211,7 @@ class OvsDataPath implements DataPath {
   #hostProblems(): string[] {
     const { gateway, podSubnets, mode } = this.#options;
     const { socket } = this.#pairs.tools;
-    const link = linkOrNone(socket, { name: gateway });
+    const link = findLink(socket, { name: gateway });
     if (link === undefined) return [`the gateway "${gateway}" is missing`];
     const missing = mode === "networkPolicyOnly" ? [] : missingGateways(socket, podSubnets, link);
     return [
@@ -234,7 +234,7 @@ class OvsDataPath implements DataPath {
 
   #gateway(action: string): Link {
     const { gateway } = this.#options;
-    const link = linkOrNone(this.#pairs.tools.socket, { name: gateway });
+    const link = findLink(this.#pairs.tools.socket, { name: gateway });
     if (link !== undefined) return link;
     const is = `the gateway "${gateway}" is missing, wanted ovs-vswitchd to have made it`;
     throw new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}`);

@@ -1,5 +1,4 @@
-import type { LookSoon } from "../../../shared/async/look-soon.ts";
-import { Settler } from "../../../shared/async/settler.ts";
+import { ReconcileLoop } from "../../../shared/async/reconcile-loop.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
 import { CniError } from "../../../shared/errors.ts";
 import { sameIp } from "../../../shared/net/ip.ts";
@@ -53,7 +52,7 @@ export class OvsNode implements OverlayNode {
   readonly #db: SwitchDatabase;
   readonly #ports: PodPorts;
   readonly #peers = new PeerParts();
-  readonly #settler: Settler;
+  readonly #reconciling: ReconcileLoop;
   readonly #vnids: Followed<ReadonlyMap<string, number>> | undefined;
   readonly #meters: MeterSupport;
   readonly #presence: SwitchPresence;
@@ -62,7 +61,7 @@ export class OvsNode implements OverlayNode {
   #neighbours: TunnelNeighbours | undefined;
   #running: Running | undefined;
   /** From the end of the first start on: what earlier agents have put there is not looked for. */
-  #watch: LookSoon | undefined;
+  #watch: ReconcileLoop | undefined;
   /** The gateway's device: another one has no addresses and no routes. */
   #device: number | undefined;
   /** The last set-up of it has failed, or is under way. */
@@ -81,7 +80,9 @@ export class OvsNode implements OverlayNode {
     this.#ports = new PodPorts({ db: this.#db, bridge, presence: this.#presence, logger });
     this.#vnids = tenants === undefined ? undefined : this.#resources.use(tenants.follow());
     this.#cached = options.kind === "netdev" ? this.#resources.use(new CachedFlows(database, logger)) : undefined;
-    this.#settler = this.#resources.use(new Settler("the switch", () => this.#settle(), logger));
+    this.#reconciling = this.#resources.use(
+      new ReconcileLoop({ what: "the switch", reconcile: () => this.#settle(), logger }),
+    );
   }
 
   async pods(): Promise<readonly ConnectedPod[]> {
@@ -128,13 +129,13 @@ export class OvsNode implements OverlayNode {
   async disconnectPod(owner: Owner): Promise<void> {
     const isGone = await this.#ports.disconnect(owner);
     if (this.#options.mode === "networkPolicyOnly") this.#isHostBehind = true;
-    if (!isGone || this.#isHostBehind) this.#settler.trigger();
+    if (!isGone || this.#isHostBehind) this.#reconciling.trigger();
   }
 
   /** Somebody may have changed the node's own network: the gateway, routes. */
   lookAtHost(): void {
     this.#isHostBehind = true;
-    this.#settler.trigger();
+    this.#reconciling.trigger();
   }
 
   problems(): readonly string[] {
@@ -191,7 +192,7 @@ export class OvsNode implements OverlayNode {
       await OpenFlowProgram.start({
         management,
         rounds: roundsOf(this.#db, bridge),
-        onOthers: () => this.#watch?.hint(),
+        onOthers: () => this.#watch?.trigger(),
         onUnwatched: (error) => logger.warn("changes of flows by others are seen within a minute only", { error }),
         onStatus: (status) => {
           if (status.connected) logger.info("the switch has everything");
@@ -199,7 +200,7 @@ export class OvsNode implements OverlayNode {
           if (status.connected) this.#neighbours?.forget();
           if (status.connected) this.#cached?.forget();
           this.#presence.tell(status.connected, () => this.#isAway);
-          this.#settler.trigger();
+          this.#reconciling.trigger();
         },
       }),
     );
@@ -226,7 +227,7 @@ export class OvsNode implements OverlayNode {
     this.#cached?.forget();
     const look = async (): Promise<readonly string[]> => {
       // One is no reason to leave the other; the settling says what is wrong with the addresses.
-      await this.#keepAddresses().catch(() => this.#settler.trigger());
+      await this.#keepAddresses().catch(() => this.#reconciling.trigger());
       return this.#mendFlows(program);
     };
     this.#watch = this.#resources.use(watchFlows({ look, logger }));
@@ -238,7 +239,7 @@ export class OvsNode implements OverlayNode {
     await this.#db.ready(databaseMs);
     await this.#dropLostGateway();
     this.#device = undefined;
-    await this.#settler.run();
+    await this.#reconciling.run();
     const found = this.#running === undefined ? [] : await this.#mendFlows(this.#running.program);
     if (found.length > 0) this.#options.logger.warn("the switch was put right", { found });
   }
@@ -259,7 +260,7 @@ export class OvsNode implements OverlayNode {
   }
 
   #follow(): void {
-    const trigger = (): void => this.#settler.trigger();
+    const trigger = (): void => this.#reconciling.trigger();
     this.#resources.use(this.#options.peers.subscribe(trigger));
     if (this.#vnids !== undefined) this.#resources.use(this.#vnids.subscribe(trigger));
     const { bridge, gateway, tunnel, uplink = gateway } = this.#options;

@@ -1,7 +1,7 @@
 import type { SwitchKind } from "../../config/overlay-options.ts";
 import type { Link } from "../../protocols/netlink/mod.ts";
 import { linkGroup } from "../linux/host-links.ts";
-import type { HostSide } from "../linux/host-side.ts";
+import type { HostPort } from "../linux/host-port.ts";
 import type { OverlayNode } from "./options.ts";
 
 /** A host's end becomes a port of Open vSwitch once it is named, while the pod's end is set up. */
@@ -10,14 +10,14 @@ export function ovsSide(
   bridge: string,
   kind: SwitchKind,
   gateway: Pick<Link, "name" | "index">,
-): HostSide {
+): HostPort {
   return {
     bridge: { name: bridge },
     gateway,
     master: 0,
     // ovs-vswitchd passes on what it reads: a packet without its checksum is dropped by connection tracking.
     finishesChecksums: kind === "system",
-    group: kind === "system" ? linkGroup.standing : linkGroup.beside,
+    group: kind === "system" ? linkGroup.inService : linkGroup.onSwitch,
     portOptions: () => [],
     connect: ({ name, index }, { owner, request, ipam }, mac) =>
       node.connectPod({

@@ -1,6 +1,6 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { isWindows } from "../../../shared/platform.ts";
-import { hasSystemd } from "../../../shared/systemd.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
+import { hasSystemd } from "../../../shared/os/systemd.ts";
 import { OpenFlowError } from "../../protocols/openflow/mod.ts";
 import { OvsdbCode, OvsdbError } from "../../protocols/ovsdb/mod.ts";
 

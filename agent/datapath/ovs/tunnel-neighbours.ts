@@ -1,4 +1,4 @@
-import { pause } from "../../../shared/async/pause.ts";
+import { pause } from "../../../shared/async/abortable.ts";
 import { formatIp, type Ip } from "../../../shared/net/ip.ts";
 import { parseMac } from "../../../shared/net/mac.ts";
 import { type OpenFlowRequest, output, packetOut, setField } from "../../protocols/openflow/mod.ts";

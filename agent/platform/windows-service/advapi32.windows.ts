@@ -1,5 +1,5 @@
 import { dlopen } from "bun:ffi";
-import { systemLibrary } from "../../../shared/windows/win32.windows.ts";
+import { systemLibrary } from "../../../shared/os/win32.windows.ts";
 
 /** Arguments as winsvc.h has them; every handle and string is a pointer. */
 const advapi32 = {

@@ -1,8 +1,8 @@
 import { dlopen, JSCallback, type Pointer, ptr } from "bun:ffi";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { limits } from "../../../shared/limits.ts";
+import { systemLibrary, wide } from "../../../shared/os/win32.windows.ts";
 import type { Supervisor } from "../../../shared/server/daemon.ts";
-import { systemLibrary, wide } from "../../../shared/windows/win32.windows.ts";
 import { encodeServiceStatus, type ServiceStatus, serviceControl, serviceState } from "./service-status.ts";
 
 /** This process as a service of Windows: what it says to the service control manager, and hears from it. */

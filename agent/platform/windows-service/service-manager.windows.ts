@@ -1,5 +1,5 @@
 import { type Pointer, ptr } from "bun:ffi";
-import { wide } from "../../../shared/windows/win32.windows.ts";
+import { wide } from "../../../shared/os/win32.windows.ts";
 import { type Advapi32, openAdvapi32 } from "./advapi32.windows.ts";
 import { ServiceManagerError, serviceError } from "./service-errors.ts";
 import { serviceControl } from "./service-status.ts";

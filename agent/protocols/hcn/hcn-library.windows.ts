@@ -1,5 +1,5 @@
 import { dlopen, type FFIFunction } from "bun:ffi";
-import { systemLibrary, wide } from "../../../shared/windows/win32.windows.ts";
+import { systemLibrary, wide } from "../../../shared/os/win32.windows.ts";
 import type { CallMarks } from "./call-marks.ts";
 import { isDocument } from "./documents.ts";
 import { guidBytes } from "./guid.ts";

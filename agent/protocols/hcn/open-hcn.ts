@@ -21,7 +21,7 @@ export interface HcnOptions {
 }
 
 /** Where `build/bundle.ts` puts it in the executable for Windows. */
-const windowsThread = "./agent/hcn/hcn-worker.windows.ts";
+const windowsThread = "./agent/protocols/hcn/hcn-worker.windows.ts";
 
 /** Opens nothing yet: threads start, and libraries are loaded, with the first call. */
 export function openHcn(options: HcnOptions = {}): Hcn {

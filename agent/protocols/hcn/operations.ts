@@ -1,4 +1,4 @@
-import { parseJson } from "../../../shared/json.ts";
+import { parseJson } from "../../../shared/schema/json.ts";
 import { isDocument, readEndpoint, readNamespace } from "./documents.ts";
 import { noGuid, parseGuid } from "./guid.ts";
 import type { HcnDocument, HcnModify } from "./hcn.ts";

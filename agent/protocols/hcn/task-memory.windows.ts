@@ -1,5 +1,5 @@
 import { dlopen, type Pointer, toArrayBuffer } from "bun:ffi";
-import { systemLibrary } from "../../../shared/windows/win32.windows.ts";
+import { systemLibrary } from "../../../shared/os/win32.windows.ts";
 
 /** Room for one address that a function writes: of a text, or of an object. */
 export class Answer {

@@ -1,5 +1,5 @@
 import { connect as connectSocket } from "node:net";
-import { isWindows } from "../../../shared/platform.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
 import { isPipe, type OpenFlowAddress } from "./address.ts";
 
 /** Bytes out. What comes in goes to the listener. */
@@ -43,7 +43,7 @@ export const connectTransport: Connect = (address, listener) => {
  */
 export async function requireTrusted(address: OpenFlowAddress): Promise<void> {
   if (!isWindows || !isPipe(address)) return;
-  const { requireTrustedPipe } = await import("../../../shared/windows/pipe-trust.windows.ts");
+  const { requireTrustedPipe } = await import("../../../shared/os/pipe-trust.windows.ts");
   requireTrustedPipe(address.path);
 }
 

@@ -1,6 +1,6 @@
 import { isIPv6 } from "node:net";
-import { show } from "../../../shared/json-fields.ts";
-import { isWindows } from "../../../shared/platform.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
+import { show } from "../../../shared/schema/json-fields.ts";
 import { OvsdbCode, OvsdbError } from "./ovsdb-error.ts";
 
 /** Where a database listens. */

@@ -1,5 +1,5 @@
-import { isWindows } from "../../../shared/platform.ts";
-import { isDenial, whoMay } from "../../../shared/rights.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
+import { isDenial, whoMay } from "../../../shared/os/rights.ts";
 import type { OvsdbAddress } from "./address.ts";
 
 /** A connection that stands: bytes in and out. */
@@ -26,7 +26,7 @@ export type OpenStream = (address: OvsdbAddress, events: StreamEvents, timeoutMs
  */
 export const openStream: OpenStream = async (address, events, timeoutMs) => {
   if (isWindows && address.t === "pipe") {
-    const { requireTrustedPipe } = await import("../../../shared/windows/pipe-trust.windows.ts");
+    const { requireTrustedPipe } = await import("../../../shared/os/pipe-trust.windows.ts");
     requireTrustedPipe(address.name);
   }
   let over = false;

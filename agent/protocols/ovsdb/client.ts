@@ -1,4 +1,4 @@
-import { pause } from "../../../shared/async/pause.ts";
+import { pause } from "../../../shared/async/abortable.ts";
 import { type OvsdbAddress, parseAddress } from "./address.ts";
 import { type OpenStream, openStream } from "./byte-stream.ts";
 import { Connection } from "./connection.ts";

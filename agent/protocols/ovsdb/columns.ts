@@ -1,4 +1,4 @@
-import { show } from "../../../shared/json-fields.ts";
+import { show } from "../../../shared/schema/json-fields.ts";
 import { OvsdbCode, OvsdbError } from "./ovsdb-error.ts";
 import {
   type Atom,

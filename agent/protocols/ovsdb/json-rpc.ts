@@ -1,5 +1,5 @@
 import { assert } from "../../../shared/assert.ts";
-import { isObject, show } from "../../../shared/json-fields.ts";
+import { isObject, show } from "../../../shared/schema/json-fields.ts";
 import { JsonSplitter } from "./json-splitter.ts";
 import { ovsdbLimits } from "./ovsdb-limits.ts";
 import { MalformedValue } from "./values.ts";

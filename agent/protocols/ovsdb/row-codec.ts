@@ -1,4 +1,4 @@
-import { isObject, show } from "../../../shared/json-fields.ts";
+import { isObject, show } from "../../../shared/schema/json-fields.ts";
 import { decodeValue, defaultValue, encodeValue, type Value } from "./columns.ts";
 import { OvsdbCode, OvsdbError } from "./ovsdb-error.ts";
 import { columnType, type TableName } from "./tables.ts";

@@ -1,4 +1,4 @@
-import { isObject, show } from "../../../shared/json-fields.ts";
+import { isObject, show } from "../../../shared/schema/json-fields.ts";
 import type { ColumnType } from "./columns.ts";
 import { tables } from "./tables.ts";
 

@@ -1,4 +1,4 @@
-import { isObject, show } from "../../../shared/json-fields.ts";
+import { isObject, show } from "../../../shared/schema/json-fields.ts";
 import { changedValue } from "./columns.ts";
 import { type AnyRow, decodePresent, decodeRow } from "./row-codec.ts";
 import { columnType, type TableName } from "./tables.ts";

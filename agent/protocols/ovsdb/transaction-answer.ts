@@ -1,4 +1,4 @@
-import { isObject, show } from "../../../shared/json-fields.ts";
+import { isObject, show } from "../../../shared/schema/json-fields.ts";
 import { codeOf, OvsdbCode, OvsdbError } from "./ovsdb-error.ts";
 import { decodeRow } from "./row-codec.ts";
 import { type ExpectedResult, type Transaction, TransactionOutcome } from "./transaction.ts";

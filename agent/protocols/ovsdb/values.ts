@@ -1,4 +1,4 @@
-import { isObject, show } from "../../../shared/json-fields.ts";
+import { isObject, show } from "../../../shared/schema/json-fields.ts";
 import { OvsdbCode, OvsdbError } from "./ovsdb-error.ts";
 
 /** The identity of a row, as `550e8400-e29b-41d4-a716-446655440000`. Made by `parseUuid`, or read from the server. */

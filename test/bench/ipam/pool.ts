@@ -1,7 +1,7 @@
 import { parseIpamConfig } from "../../../ipam/config/ipam-config.ts";
 import type { IpamConfig } from "../../../ipam/mod.ts";
-import { Fields } from "../../../shared/json-fields.ts";
 import { parseCidr } from "../../../shared/net/ip.ts";
+import { Fields } from "../../../shared/schema/json-fields.ts";
 import { type Filling, fillStore } from "../../support/filled-store.ts";
 
 export const network = "bench";

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { ownerOf } from "../../../ipam/allocate/allocator-in-memory.ts";
 import { Allocator } from "../../../ipam/allocator.ts";
 import { parseIpamConfig } from "../../../ipam/config/ipam-config.ts";
-import { mending } from "../../../ipam/recovery/mend.ts";
-import { openSound } from "../../../ipam/recovery/open-sound.ts";
-import { Fields } from "../../../shared/json-fields.ts";
+import { openVerified } from "../../../ipam/recovery/open-verified.ts";
+import { repairing } from "../../../ipam/recovery/repair.ts";
 import { formatIp } from "../../../shared/net/ip.ts";
+import { Fields } from "../../../shared/schema/json-fields.ts";
 import type { Opened, Target } from "../engine/target.ts";
 import { requireCniError, requireHarmless } from "./words.ts";
 
@@ -57,9 +57,9 @@ function requireSense(allocator: Allocator): void {
 
 /** As a plugin has it: what damage it meets is mended, and then it serves. */
 async function use(directory: string): Promise<void> {
-  await mending(
+  await repairing(
     () => directory,
-    (line) => requireHarmless(line, "a line about the mending"),
+    (line) => requireHarmless(line, "a line about the repairing"),
     async () => {
       using allocator = await Allocator.open(directory);
       allocator.find(ownerOf("pod-1"));
@@ -95,7 +95,7 @@ async function openDatabases(): Promise<Opened> {
       await refusable(() => use(directory));
       // As an agent has it: every page is looked at first, and then nothing may be wrong any more.
       await refusable(async () => {
-        using allocator = await openSound(directory, (line) => requireHarmless(line, "a line about the mending"));
+        using allocator = await openVerified(directory, (line) => requireHarmless(line, "a line about the repairing"));
         allocator.allocate(ownerOf("newer"), config);
         requireSense(allocator);
       });

@@ -5,7 +5,7 @@ import { allocatorInMemory, ownerOf } from "../../../ipam/allocate/allocator-in-
 import { parseIpamConfig } from "../../../ipam/config/ipam-config.ts";
 import { importHostLocal } from "../../../ipam/host-local/import.ts";
 import { describeImport } from "../../../ipam/host-local/report.ts";
-import { Fields, isObject } from "../../../shared/json-fields.ts";
+import { Fields, isObject } from "../../../shared/schema/json-fields.ts";
 import type { Opened, Target } from "../engine/target.ts";
 import { jsonMutator } from "../mutate/json.ts";
 import { jsonOf, requireCniError, requireHarmless } from "./words.ts";

@@ -9,8 +9,8 @@ import { type CniRequest, type PluginIo, runPlugin, type VerbTable } from "../..
 import { encodeResult, parseResult } from "../../../shared/cni/result.ts";
 import { validAttachments } from "../../../shared/cni/valid-attachments.ts";
 import { type CniVersion, parseVersion, supportedVersions } from "../../../shared/cni/versions.ts";
-import { Fields, isObject } from "../../../shared/json-fields.ts";
 import { redactArgs, redactConf } from "../../../shared/log.ts";
+import { Fields, isObject } from "../../../shared/schema/json-fields.ts";
 import type { Target } from "../engine/target.ts";
 import { jsonMutator } from "../mutate/json.ts";
 import { requireSchema } from "./schema.ts";

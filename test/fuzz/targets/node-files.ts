@@ -14,8 +14,8 @@ import { HostRecord, hostRecords, savedAdapter } from "../../../agent/datapath/h
 import { readServices } from "../../../agent/datapath/ovs/services/service-file-shape.ts";
 import { parseAnyRanges } from "../../../ipam/config/ipam-config.ts";
 import { readSettingsFile } from "../../../ipam/config/settings-file.ts";
-import { Fields } from "../../../shared/json-fields.ts";
 import { createLogger } from "../../../shared/log.ts";
+import { Fields } from "../../../shared/schema/json-fields.ts";
 import type { Opened, Target } from "../engine/target.ts";
 import { jsonMutator, treeMutator } from "../mutate/json.ts";
 import { refusable, requireCniError, requireHarmless, textOf } from "./words.ts";

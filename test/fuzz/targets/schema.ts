@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import { isObject } from "../../../shared/json-fields.ts";
+import { isObject } from "../../../shared/schema/json-fields.ts";
 
 const text = readFileSync(new URL("../../../conf/ipam.schema.json", import.meta.url), "utf8");
 const schema: unknown = JSON.parse(text);

@@ -1,4 +1,4 @@
-import { isObject } from "../../../shared/json-fields.ts";
+import { isObject } from "../../../shared/schema/json-fields.ts";
 import { hresult, Refusal } from "./refusal.ts";
 
 /** A document of HNS as it stands in the store: V2, with what only V1 knows under `V1`. */

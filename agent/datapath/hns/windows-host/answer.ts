@@ -1,5 +1,5 @@
-import { parseJson } from "../../../../shared/json.ts";
-import { isObject } from "../../../../shared/json-fields.ts";
+import { parseJson } from "../../../../shared/schema/json.ts";
+import { isObject } from "../../../../shared/schema/json-fields.ts";
 import type { Row } from "./script.ts";
 
 /** What a command said: the rows of each listing under the place of its statement, or what failed, and where. */

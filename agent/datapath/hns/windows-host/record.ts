@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { CniCode, CniError } from "../../../../shared/errors.ts";
-import { Fields, isObject } from "../../../../shared/json-fields.ts";
+import { Fields, isObject } from "../../../../shared/schema/json-fields.ts";
 import { writeAtomically } from "../../../platform/atomic-file.ts";
 import { sameName } from "./tables.ts";
 

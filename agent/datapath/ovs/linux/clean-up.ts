@@ -1,7 +1,7 @@
 import type { Logger } from "../../../../shared/log.ts";
 import { attempt } from "../../clean-up-step.ts";
 import type { HostChange } from "../../host-change.ts";
-import { linkOrNone } from "../../linux/host-links.ts";
+import { findLink } from "../../linux/host-links.ts";
 import { removeNodeRoutes } from "../../linux/node-routes.ts";
 import { packetTable, removePacketRules } from "../../linux/packet-rules.ts";
 import { PodPairs } from "../../linux/pod-pairs.ts";
@@ -39,7 +39,7 @@ export async function cleanUpOvs(leavings: Leavings): Promise<readonly HostChang
   return [
     await attempt("pods", `interfaces of network "${network}"`, async () => {
       const owners = pairs.attachments((name) => name === network).map(({ alias }) => alias.owner);
-      for (const owner of owners) pairs.retire(owner);
+      for (const owner of owners) pairs.takeOutOfService(owner);
       await pairs.tools.sweeper.sweep();
       return owners.length > 0;
     }),
@@ -63,7 +63,7 @@ async function giveBack(leavings: Leavings, { tools: { socket } }: PodPairs): Pr
   using db = openDatabase(database);
   await db.ready(patienceMs);
   const uplink = uplinkOf(db.view, bridge);
-  const [from, to] = [linkOrNone(socket, { name: bridge }), linkOrNone(socket, { name: uplink ?? "" })];
+  const [from, to] = [findLink(socket, { name: bridge }), findLink(socket, { name: uplink ?? "" })];
   if (uplink === undefined || from === undefined || to === undefined) return isFound;
   moveAddresses(socket, from, to);
   new UplinkNotes(dataDir).forget();

@@ -9,7 +9,7 @@ import {
   type NetlinkSocket,
   readNeighbour,
 } from "../../../protocols/netlink/mod.ts";
-import { runEach, throwFirst } from "../../linux/each-message.ts";
+import { runEach, throwFirst } from "../../linux/kernel-errors.ts";
 import type { NodeRoute } from "../../node-route.ts";
 import { virtualMac } from "../pipeline/registers.ts";
 

@@ -24,10 +24,10 @@ import {
   setLink,
   type Table,
 } from "../../../protocols/netlink/mod.ts";
-import { linkGroup, linkOrNone } from "../../linux/host-links.ts";
+import { findLink, linkGroup } from "../../linux/host-links.ts";
+import { readSysctl } from "../../linux/node-sysctls.ts";
 import { installRuleset, missingFromRuleset, type Ruleset } from "../../linux/rule-keeper.ts";
 import { standingElements, unlessMissing } from "../../linux/set-elements.ts";
-import { readSysctl } from "../../linux/sysctl.ts";
 
 /**
  * Open vSwitch in user space reads a copy of what comes in by an interface; the node's kernel has the other one. It would
@@ -82,7 +82,7 @@ export class KernelBeside {
 
   /** What is not as it should be, in sentences; `install` puts it right. @throws {NetlinkError} */
   missing(ports: readonly Link[]): readonly string[] {
-    const heard = ports.filter(({ group }) => group !== linkGroup.beside);
+    const heard = ports.filter(({ group }) => group !== linkGroup.onSwitch);
     return [
       ...this.#wanted().flatMap(({ ruleset, wanted }) => missingFromRuleset(this.#filters, ruleset, wanted)),
       ...(this.#read ?? [])
@@ -104,7 +104,7 @@ export class KernelBeside {
 /** Has the kernel make nothing of what comes in by a host's end, also while somebody has taken the rules away: a wrong answer to ARP would outlive that. */
 const besideSwitch = ({ name, index }: Pick<Link, "name" | "index">): readonly Message[] => [
   setIpv4Options(name, index, { hearsNobody: true }),
-  setLink(name, index, { group: linkGroup.beside }),
+  setLink(name, index, { group: linkGroup.onSwitch }),
 ];
 
 /** As if there never had been such a switch; nothing where there was none. @throws {NetlinkError} */
@@ -127,7 +127,7 @@ const namesIn = (filters: NetlinkSocket, set: PacketSet): readonly string[] =>
 
 /** An interface may have gone meanwhile. */
 function answerForOwnAlone(socket: NetlinkSocket, name: string, isOn: boolean): void {
-  const link = linkOrNone(socket, { name });
+  const link = findLink(socket, { name });
   if (link !== undefined) socket.run(setIpv4Options(name, link.index, { answersForOwnAlone: isOn }));
 }
 
@@ -157,7 +157,7 @@ function rulesets(gateway: string): {
     comment,
   });
   const pods = (table: Table): readonly Rule[] =>
-    [linkGroup.arriving, linkGroup.beside].map((group) =>
+    [linkGroup.beingMade, linkGroup.onSwitch].map((group) =>
       dropped(table, "pods' ports", compare(inputInterfaceGroup, "eq", nativeBytes(group))),
     );
   const family = (number: number): readonly Expression[] => compare(networkFamily, "eq", Uint8Array.of(number));

@@ -2,12 +2,12 @@ import { CniCode, CniError } from "../../../../shared/errors.ts";
 import type { Logger } from "../../../../shared/log.ts";
 import { formatCidr } from "../../../../shared/net/ip.ts";
 import { Kernel, type Link, type NetlinkSocket, removeAddress, setLink } from "../../../protocols/netlink/mod.ts";
-import { turnOnForwarding } from "../../linux/forwarding.ts";
 import { addGateway, addressesOf, missingFrom } from "../../linux/gateway.ts";
-import { linkOrNone } from "../../linux/host-links.ts";
+import { findLink } from "../../linux/host-links.ts";
 import { interfaceError } from "../../linux/kernel-errors.ts";
 import { setNodeRoutes } from "../../linux/node-routes.ts";
-import { hearNoRouters, useOwnAddressAtOnce, writeSysctl } from "../../linux/sysctl.ts";
+import { ignoreRouters, skipAddressDetection, turnOnForwarding, writeSysctl } from "../../linux/node-sysctls.ts";
+
 import type { NodeRoute, RefusedRoute } from "../../node-route.ts";
 import type { Gateway, HostNetwork } from "../host-network.ts";
 import { declareNeighbours } from "./declared-neighbours.ts";
@@ -41,7 +41,7 @@ export class LinuxHost implements HostNetwork {
   }
 
   hasInterface(name: string): Promise<boolean> {
-    return inKernel(`look for the interface "${name}"`, () => linkOrNone(this.#socket, { name }) !== undefined);
+    return inKernel(`look for the interface "${name}"`, () => findLink(this.#socket, { name }) !== undefined);
   }
 
   useGateway({ name, addresses, mtu }: Gateway): Promise<void> {
@@ -50,8 +50,8 @@ export class LinuxHost implements HostNetwork {
       // The node asks for pods by the gateway's address, the only one that the switch lets it ask by.
       for (const key of ["arp_ignore", "arp_announce"])
         writeSysctl(`/proc/sys/net/ipv4/conf/${name}/${key}`, "1", `set up the gateway "${name}"`);
-      hearNoRouters(name);
-      useOwnAddressAtOnce(name);
+      ignoreRouters(name);
+      skipAddressDetection(name);
       if (!link.up || link.mtu !== mtu) this.#socket.run(setLink(name, link.index, { up: true, mtu }));
       const standing = addressesOf(this.#socket, link).filter((address) => !isLinkLocal(address));
       // Of other subnets that the node has had; where it has none, addresses are another plugin's.
@@ -101,7 +101,7 @@ export class LinuxHost implements HostNetwork {
   }
 
   #require(name: string): Link {
-    const link = linkOrNone(this.#socket, { name });
+    const link = findLink(this.#socket, { name });
     if (link !== undefined) return link;
     throw new CniError(CniCode.interfaceFailure, `Cannot use the interface "${name}": it is missing, wanted it there`);
   }

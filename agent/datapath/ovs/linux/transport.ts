@@ -1,7 +1,7 @@
 import type { Cidr } from "../../../../shared/net/ip.ts";
 import { sameIp } from "../../../../shared/net/ip.ts";
 import { listAddresses, type NetlinkSocket, readAddress } from "../../../protocols/netlink/mod.ts";
-import { linkOrNone } from "../../linux/host-links.ts";
+import { findLink } from "../../linux/host-links.ts";
 import { defaultMtu } from "../../linux/plan.ts";
 
 /**
@@ -13,8 +13,8 @@ export function transportMtu(
   uplink: string | undefined,
   nodeAddresses: readonly Cidr[],
 ): number {
-  if (uplink !== undefined) return linkOrNone(socket, { name: uplink })?.mtu ?? defaultMtu;
+  if (uplink !== undefined) return findLink(socket, { name: uplink })?.mtu ?? defaultMtu;
   const standing = socket.dump(listAddresses(0), readAddress);
   const holder = standing.find(({ address }) => nodeAddresses.some(({ ip }) => sameIp(ip, address.ip)));
-  return (holder && linkOrNone(socket, { index: holder.index })?.mtu) ?? defaultMtu;
+  return (holder && findLink(socket, { index: holder.index })?.mtu) ?? defaultMtu;
 }

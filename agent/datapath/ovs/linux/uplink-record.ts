@@ -1,9 +1,9 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { readBootId } from "../../../../ipam/mod.ts";
-import { parseJson } from "../../../../shared/json.ts";
 import { type Cidr, formatCidr, parseCidr } from "../../../../shared/net/ip.ts";
-import { readSmallFile } from "../../../../shared/plain-file.ts";
+import { readSmallFile } from "../../../../shared/os/plain-file.ts";
+import { parseJson } from "../../../../shared/schema/json.ts";
 import { misfit, type Shape } from "../../../config/yaml-shape.ts";
 import { writeAtomically } from "../../../platform/atomic-file.ts";
 import {
@@ -16,7 +16,7 @@ import {
   type WholeRoute,
 } from "../../../protocols/netlink/mod.ts";
 import { addGateway, addressesOf } from "../../linux/gateway.ts";
-import { linkOrNone } from "../../linux/host-links.ts";
+import { findLink } from "../../linux/host-links.ts";
 import { isLinkLocal, routesBy } from "./uplink.ts";
 
 /** The node's own addresses and routes, as they were on the bridge. */
@@ -130,7 +130,7 @@ export class UplinkNotes {
    */
   restore(socket: NetlinkSocket, uplink: string, bridge: string): readonly Cidr[] {
     const record = this.#read();
-    const [link, standing] = [linkOrNone(socket, { name: uplink }), linkOrNone(socket, { name: bridge })];
+    const [link, standing] = [findLink(socket, { name: uplink }), findLink(socket, { name: bridge })];
     if (record === undefined || link === undefined) return [];
     if (record.uplink !== uplink || record.bootId !== readBootId() || record.bridgeIndex === standing?.index) return [];
     const present = [link, standing].flatMap((one) => (one === undefined ? [] : addressesOf(socket, one)));

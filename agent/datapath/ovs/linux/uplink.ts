@@ -16,7 +16,7 @@ import {
   waysOf,
 } from "../../../protocols/netlink/mod.ts";
 import { addGateway, addressesOf } from "../../linux/gateway.ts";
-import { useOwnAddressAtOnce } from "../../linux/sysctl.ts";
+import { skipAddressDetection } from "../../linux/node-sysctls.ts";
 
 const linkLocal = parseCidr("fe80::/10");
 
@@ -39,7 +39,7 @@ export function moveAddresses(socket: NetlinkSocket, from: Link, to: Link): void
   const addresses = addressesOf(socket, from).filter((address) => !isLinkLocal(address));
   const routes = routesBy(socket, from);
   for (const route of routes) requireSingle(route, from);
-  if (addresses.some(({ ip }) => ip.family === 6)) useOwnAddressAtOnce(to.name);
+  if (addresses.some(({ ip }) => ip.family === 6)) skipAddressDetection(to.name);
   if (!to.up) socket.run(setLink(to.name, to.index, { up: true }));
   for (const address of addresses) addGateway(socket, to, address);
   // Those that gateways are reached by come before those by way of gateways.

@@ -1,6 +1,6 @@
 import type { Family } from "../../../../shared/net/ip.ts";
 import { bits, type Flow, load, type MatchBuilder, match, move } from "../../../protocols/openflow/mod.ts";
-import type { TunnelPackets } from "../../linux/guard-rules.ts";
+import type { TunnelPackets } from "../../linux/packet-chains.ts";
 import { Priority, sendTo, step } from "./build.ts";
 import type { PipelineContext, Tunnel } from "./context.ts";
 import { familiesOf } from "./families.ts";

@@ -1,5 +1,5 @@
-import { pause } from "../../../../shared/async/pause.ts";
-import { isWindows } from "../../../../shared/platform.ts";
+import { pause } from "../../../../shared/async/abortable.ts";
+import { isWindows } from "../../../../shared/os/platform.ts";
 import { type ConnectionEvent, OpenFlowClient, parseAddress } from "../../../protocols/openflow/mod.ts";
 import type { ProgramBounds } from "./bounds.ts";
 

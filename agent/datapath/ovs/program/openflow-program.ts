@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
-import { isWindows } from "../../../../shared/platform.ts";
+import { isWindows } from "../../../../shared/os/platform.ts";
 import {
   type OpenFlowClient,
   OpenFlowError,

@@ -1,5 +1,5 @@
 import type { Logger } from "../../../../shared/log.ts";
-import { isWindows } from "../../../../shared/platform.ts";
+import { isWindows } from "../../../../shared/os/platform.ts";
 import { flushConnections, OpenFlowClient, type OpenFlowError, parseAddress } from "../../../protocols/openflow/mod.ts";
 import { zones } from "../pipeline/registers.ts";
 import type { GoneEndpoint } from "./service-changes.ts";

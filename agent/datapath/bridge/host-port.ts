@@ -1,0 +1,46 @@
+import { parseMac } from "../../../shared/net/mac.ts";
+import { addPortMac, type Link, type Message, setPodPort } from "../../protocols/netlink/mod.ts";
+import { mismatch } from "../linux/compare.ts";
+import { linkGroup } from "../linux/host-links.ts";
+import type { HostPort } from "../linux/host-port.ts";
+import type { PortGuard } from "./port-guard.ts";
+
+/** What makes a host's end a pod's port, beside that it is one. */
+export function podPort({ name, index }: Link, mac: string, hairpin: boolean): readonly Message[] {
+  const bytes = parseMac(mac);
+  // The MAC first: from then on the bridge neither learns it nor looks for it anywhere else.
+  return [...(bytes === undefined ? [] : [addPortMac(name, index, bytes)]), setPodPort(name, index, { hairpin })];
+}
+
+/** A host's end is made a port of the bridge with its creation: one request of the kernel does it all. */
+export function bridgePort(bridge: Link, hairpin: boolean, guard: PortGuard): HostPort {
+  return {
+    bridge: { name: bridge.name, mac: bridge.mac },
+    gateway: bridge,
+    master: bridge.index,
+    finishesChecksums: true,
+    group: linkGroup.inService,
+    portOptions: (host, podMac) => podPort(host, podMac, hairpin),
+    guard: {
+      macOf: ({ index }) => guard.at(index)?.mac,
+      admit: ({ index }, { owner, ipam }, mac) => {
+        guard.admit({ owner, port: index, mac, ips: ipam.ips.map(({ address }) => address.ip) }, bridge);
+      },
+      dismiss: ({ index }) => guard.dismiss(index),
+    },
+  };
+}
+
+/** Whether `podPort` has been said to a host's end; the MACs that are declared are the bridge's to tell. */
+export const isPodPort = (host: Link, bridge: Link, hairpin: boolean): boolean =>
+  host.master === bridge.index && host.hairpin === hairpin && !host.learning;
+
+/** The host's end: up and a port of the bridge. */
+export function compareHostEnd(link: Link, bridge: Link): void {
+  const what = `the node's interface "${link.name}"`;
+  if (!link.up) throw mismatch(what, "down", "up");
+  if (link.master !== bridge.index) {
+    const is = link.master === 0 ? "no bridge port" : `a port of interface ${link.master}`;
+    throw mismatch(what, is, `a port of the bridge "${bridge.name}"`);
+  }
+}

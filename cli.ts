@@ -1,0 +1,120 @@
+import { supportedVersions } from "./shared/cni/versions.ts";
+import { type CommandGroup, defineCommand, defineGroup } from "./shared/terminal/command.ts";
+import { completionCommand } from "./shared/terminal/completion/completion-command.ts";
+import { exitStatus } from "./shared/terminal/exit-status.ts";
+import { helpOf } from "./shared/terminal/help.ts";
+import { runCommand } from "./shared/terminal/run-command.ts";
+import type { TerminalIo } from "./shared/terminal/terminal-io.ts";
+import { version } from "./shared/version.ts";
+
+const about = (name: string, what: string): string =>
+  `${name} ${version}: ${what}\nCNI protocol versions supported: ${supportedVersions.join(", ")}\n`;
+
+const versionCommand = defineCommand({
+  action: "say the version",
+  about: "Shows Pipette's version and the CNI versions that it speaks.",
+  options: {
+    licenses: { help: "the licences of Pipette, and of all that is in this executable" },
+  },
+  run: async ({ options }, io) => {
+    if (!options.licenses) {
+      io.stdout(about("pipette", "CNI plugin and node agent"));
+      return exitStatus.done;
+    }
+    const { licences } = await import("./shared/licences.ts");
+    if (licences === undefined) {
+      io.stderr('Cannot show the licences: these are sources, wanted an executable of "npm run build"\n');
+      return exitStatus.failed;
+    }
+    io.stdout(`${licences}\n`);
+    return exitStatus.done;
+  },
+});
+
+/** The faces at a terminal, each imported when it is asked for. */
+const pipette: CommandGroup = defineGroup({
+  about: "Started by a container runtime (with CNI_COMMAND in the environment) it is a CNI plugin.",
+  entries: [
+    {
+      name: "agent",
+      summary: "run the node agent, or only check its configuration",
+      load: async () => (await import("./agent/commands/mod.ts")).agentCommand,
+    },
+    {
+      name: "status",
+      summary: "what the agent says: networks, problems, calls",
+      load: async () => (await import("./agent/commands/mod.ts")).statusCommand,
+    },
+    {
+      name: "doctor",
+      summary: "what disagrees on this node, what to do about it, and the repair",
+      load: async () => (await import("./agent/commands/doctor/mod.ts")).doctorCommand,
+    },
+    {
+      name: "trace",
+      summary: "a packet's way from pod to pod through Open vSwitch, in words",
+      load: async () => (await import("./agent/commands/trace/mod.ts")).traceCommand,
+    },
+    {
+      name: "ipam",
+      summary: "the addresses of this node: look, change, check, serve",
+      load: async () => (await import("./ipam/mod.ts")).loadIpamCommands(),
+    },
+    {
+      name: "nodes",
+      summary: "the nodes of the cluster: look, register, release",
+      load: async () => (await import("./agent/cluster/cli/commands.ts")).nodesCommands,
+    },
+    {
+      name: "tenants",
+      summary: "projects of the cluster, and who reaches whom",
+      load: async () => (await import("./agent/cluster/cli/commands.ts")).tenantsCommands,
+    },
+    {
+      name: "install",
+      summary: "put Pipette on this node, or upgrade it",
+      load: async () => (await import("./agent/commands/install/mod.ts")).installCommand,
+    },
+    {
+      name: "uninstall",
+      summary: "take Pipette off this node",
+      load: async () => (await import("./agent/commands/install/mod.ts")).uninstallCommand,
+    },
+    {
+      name: "completion",
+      summary: "a completion script for bash, zsh or PowerShell",
+      load: async () => completionCommand("pipette", () => pipette),
+    },
+    {
+      name: "version",
+      summary: "Pipette's version and the CNI versions that it speaks",
+      load: async () => versionCommand,
+    },
+  ],
+});
+
+/** @returns exit status: one of `exitStatus` */
+export async function runTerminal(isIpam: boolean, args: readonly string[]): Promise<number> {
+  const io = processTerminal();
+  if (args.length > 0) return runCommand("pipette", pipette, args[0] === "--version" ? ["version"] : args, io);
+  // What the specification's library says when a plugin is started by hand.
+  if (isIpam) io.stderr(about("pipette-ipam", "CNI IPAM plugin"));
+  else io.stderr(`${about("pipette", "CNI plugin and node agent")}\n${helpOf("pipette", pipette)}`);
+  return exitStatus.done;
+}
+
+function processTerminal(): TerminalIo {
+  const { stdout, stderr } = process;
+  // Whoever reads only the beginning (`| head`) has what it wanted.
+  stdout.on("error", (error: Error & { code?: string }) =>
+    process.exit(error.code === "EPIPE" ? 0 : exitStatus.failed),
+  );
+  return {
+    stdout: (text) => void stdout.write(text),
+    stderr: (text) => void stderr.write(text),
+    stdin: () => Bun.stdin.bytes(),
+    env: process.env,
+    ...(stdout.isTTY ? { columns: stdout.columns } : {}),
+    stderrIsTerminal: stderr.isTTY,
+  };
+}

@@ -1,0 +1,59 @@
+import { dlopen, type Pointer, ptr, read } from "bun:ffi";
+import { closeSync, constants, openSync } from "node:fs";
+import { type DatabaseFile, lockBytes } from "./database-file.ts";
+
+const symbols = {
+  fcntl: { args: ["i32", "i32", "ptr"], returns: "i32" },
+  __errno_location: { args: [], returns: "ptr" },
+} as const;
+
+/**
+ * Locks of the open file, not of the process (fcntl(2), "Open file description locks"): these stay when another
+ * descriptor of the same file is closed, and they and SQLite's own keep each other out all the same.
+ */
+const getLock = 36;
+const setLock = 37;
+const writeLock = 1;
+const unlocked = 2;
+const again = 11;
+const mayNot = 13;
+const interrupted = 4;
+
+/** `struct flock` with offsets of 64 bits: type, whence, start, length, pid. */
+const lockSize = 32;
+const at = { type: 0, start: 8, length: 16, pid: 24 } as const;
+
+/** Neither through a link nor into a pipe that nobody writes to. */
+export function openDatabaseFile(path: string): DatabaseFile {
+  const { O_RDWR, O_NOFOLLOW, O_NONBLOCK } = constants;
+  const { fcntl, __errno_location } = dlopen("libc.so.6", symbols).symbols;
+  const errno = (): number => read.i32(__errno_location() as Pointer, 0);
+  const fd = openSync(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+  const asked = (): DataView => {
+    // An array of its own buffer stays where it is, so that its address holds.
+    const lock = new DataView(new ArrayBuffer(lockSize));
+    lock.setInt16(at.type, writeLock, true);
+    lock.setBigInt64(at.start, BigInt(lockBytes.first), true);
+    lock.setBigInt64(at.length, BigInt(lockBytes.length), true);
+    return lock;
+  };
+  return {
+    fd,
+    tryLock() {
+      for (;;) {
+        if (fcntl(fd, setLock, ptr(asked())) === 0) return true;
+        const error = errno();
+        if (error === again || error === mayNot) return false;
+        if (error !== interrupted) throw new Error(`fcntl answers errno ${error}`);
+      }
+    },
+    holder() {
+      const lock = asked();
+      if (fcntl(fd, getLock, ptr(lock)) !== 0 || lock.getInt16(at.type, true) === unlocked) return undefined;
+      const pid = lock.getInt32(at.pid, true);
+      // A lock like ours belongs to no one process.
+      return pid > 0 ? pid : undefined;
+    },
+    close: () => closeSync(fd),
+  };
+}

@@ -1,0 +1,69 @@
+import { CniCode, CniError } from "../../shared/errors.ts";
+import { limits } from "../../shared/limits.ts";
+import { waitForLock } from "../../shared/os/file-lock.ts";
+import { isWindows } from "../../shared/os/platform.ts";
+import type { DatabaseFile } from "./database-file.ts";
+
+/**
+ * The only process that has a database open, and the only one that can come to: others wait meanwhile, as they do for
+ * each other. It is the kernel's, and ends with the process.
+ *
+ * Not to be had by a process that has the database open itself, and to be asked for by none: on Linux closing the
+ * file would cost its own connection its locks.
+ */
+export class ExclusiveLock implements Disposable {
+  readonly #file: DatabaseFile;
+  #closed = false;
+
+  private constructor(file: DatabaseFile) {
+    this.#file = file;
+  }
+
+  /** @throws {CniError} code 11 where others keep the database open too long, 101 where the file cannot be opened */
+  static async take(path: string): Promise<ExclusiveLock> {
+    const file = await open(path);
+    try {
+      if (!(await waitForLock(file, limits.storeLockMs))) throw heldByOthers(path, file.holder());
+      return new ExclusiveLock(file);
+    } catch (caught) {
+      file.close();
+      throw caught;
+    }
+  }
+
+  /** For reading and writing. */
+  get fd(): number {
+    return this.#file.fd;
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#file.close();
+  }
+}
+
+async function open(path: string): Promise<DatabaseFile> {
+  const { openDatabaseFile } = await (isWindows
+    ? import("./database-file.windows.ts")
+    : import("./database-file.linux.ts"));
+  try {
+    return openDatabaseFile(path);
+  } catch (cause) {
+    const is = cause instanceof Error ? cause.message : String(cause);
+    throw new CniError(
+      CniCode.ipamFailure,
+      `Cannot rebuild the lease database "${path}": it cannot be opened (${is}), wanted a file that this process may read and write`,
+      { cause },
+    );
+  }
+}
+
+function heldByOthers(path: string, holder: number | undefined): CniError {
+  const who = holder === undefined ? "another process" : `process ${holder}`;
+  return new CniError(
+    CniCode.tryAgainLater,
+    `Cannot rebuild the lease database "${path}": ${who} kept it open for ${limits.storeLockMs} ms`,
+    { details: "If that is the agent, restart it: it rebuilds the database at its start" },
+  );
+}

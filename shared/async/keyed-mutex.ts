@@ -1,0 +1,123 @@
+import { CniCode, CniError } from "../errors.ts";
+
+export interface WaitOptions {
+  /** For the messages: `ADD of "<sandbox>"`. */
+  readonly what: string;
+  /** Ends the wait when the caller has gone; what has begun runs to its end. */
+  readonly signal?: AbortSignal;
+  /** Bound of the wait; absent: as long as it takes. */
+  readonly timeoutMs?: number;
+}
+
+interface Waiter {
+  readonly begin: () => void;
+  readonly drop: (error: CniError) => void;
+}
+
+/**
+ * One lock per key: what is asked for one container happens one after the other, in the order in
+ * which it was asked; different containers do not wait for each other. A waiter whose caller has
+ * gone, or whose time is up, leaves without any effect.
+ */
+export class KeyedMutex {
+  readonly #waiting = new Map<string, Waiter[]>();
+  readonly #longestQueue: number;
+  #running = 0;
+  #whenIdle: (() => void)[] = [];
+
+  constructor(longestQueue: number) {
+    this.#longestQueue = longestQueue;
+  }
+
+  /** How many works run now. */
+  get running(): number {
+    return this.#running;
+  }
+
+  /**
+   * Runs `work` when the key is free.
+   * @throws {CniError} code 11 where the wait ended without it: the caller has gone, the time is up, the queue is full
+   */
+  async run<T>(key: string, options: WaitOptions, work: () => Promise<T>): Promise<T> {
+    await this.#enter(key, options);
+    this.#running++;
+    try {
+      // The caller may have gone between the start signal and now.
+      if (options.signal?.aborted === true) throw gone(options.what);
+      return await work();
+    } finally {
+      this.#running--;
+      this.#leave(key);
+    }
+  }
+
+  /** Whether somebody holds the key, or waits for it. */
+  isBusy(key: string): boolean {
+    return this.#waiting.has(key);
+  }
+
+  /** Resolves when nothing runs and nothing waits. */
+  idle(): Promise<void> {
+    if (this.#waiting.size === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#whenIdle.push(resolve));
+  }
+
+  #enter(key: string, options: WaitOptions): Promise<void> {
+    if (options.signal?.aborted === true) return Promise.reject(gone(options.what));
+    const queue = this.#waiting.get(key);
+    if (queue === undefined) {
+      this.#waiting.set(key, []);
+      return Promise.resolve();
+    }
+    if (queue.length >= this.#longestQueue) {
+      const problem = `${queue.length} calls wait for the same container, wanted at most ${this.#longestQueue}`;
+      return Promise.reject(new CniError(CniCode.tryAgainLater, `Cannot begin ${options.what}: ${problem}`));
+    }
+    return this.#wait(queue, options);
+  }
+
+  #wait(queue: Waiter[], { what, signal, timeoutMs }: WaitOptions): Promise<void> {
+    // Made here and not when the time is up, so that its stack names the caller.
+    const late = new CniError(
+      CniCode.tryAgainLater,
+      `Cannot begin ${what}: an earlier call for the same container still runs after ${timeoutMs} ms, wanted it done`,
+    );
+    return new Promise<void>((resolve, reject) => {
+      const settle = (): void => {
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", onAbort);
+      };
+      const waiter: Waiter = {
+        begin: () => {
+          settle();
+          resolve();
+        },
+        drop: (error) => {
+          settle();
+          queue.splice(queue.indexOf(waiter), 1);
+          reject(error);
+        },
+      };
+      const onAbort = (): void => waiter.drop(gone(what));
+      const timer = timeoutMs === undefined ? undefined : setTimeout(() => waiter.drop(late), timeoutMs);
+      signal?.addEventListener("abort", onAbort, { once: true });
+      queue.push(waiter);
+    });
+  }
+
+  #leave(key: string): void {
+    const next = this.#waiting.get(key)?.shift();
+    if (next !== undefined) {
+      next.begin();
+      return;
+    }
+    this.#waiting.delete(key);
+    if (this.#waiting.size > 0) return;
+    const idle = this.#whenIdle;
+    this.#whenIdle = [];
+    for (const resolve of idle) resolve();
+  }
+}
+
+const gone = (what: string): CniError =>
+  new CniError(CniCode.tryAgainLater, `Cannot begin ${what}: its caller has gone, wanted it to wait for the answer`);

@@ -1,0 +1,160 @@
+import { CniCode, CniError } from "../errors.ts";
+import { brief, printable } from "../printable.ts";
+import { parseJson } from "./json.ts";
+
+/**
+ * Typed access to one JSON object that came from outside.
+ *
+ * Keys match in any case, as Go's decoder does it: containerd sends `HostPort`, podman `hostPort`.
+ * `null` counts as absent. Every error names the field by its whole path, the value, and what was wanted.
+ */
+export class Fields {
+  /** Path of this object in the document, `""` for the document itself. */
+  readonly path: string;
+  /** The object as it was parsed, for passing it on unchanged. */
+  readonly raw: Readonly<Record<string, unknown>>;
+  readonly #what: string;
+  readonly #code: number;
+
+  constructor(
+    raw: Readonly<Record<string, unknown>>,
+    path = "",
+    what = "network configuration",
+    code: number = CniCode.invalidConfig,
+  ) {
+    this.raw = raw;
+    this.path = path;
+    this.#what = what;
+    this.#code = code;
+  }
+
+  /** Reads a whole document: valid JSON (else code 6) that holds an object (else this reader's code). */
+  static parse(text: string, what = "network configuration", code: number = CniCode.invalidConfig): Fields {
+    let value: unknown;
+    try {
+      value = parseJson(text);
+    } catch (cause) {
+      const reason = text.trim() === "" ? "it is empty" : reasonOf(cause);
+      throw new CniError(CniCode.decode, `Cannot read the ${what}: ${reason}, wanted one JSON object`, { cause });
+    }
+    if (!isObject(value))
+      throw new CniError(CniCode.decode, `Cannot read the ${what}: it is ${kindOf(value)}, wanted one JSON object`);
+    return new Fields(value, "", what, code);
+  }
+
+  /** The value of `key` in any case; an exact match wins over others. `null` becomes `undefined`. */
+  get(key: string): unknown {
+    const exact = Object.hasOwn(this.raw, key) ? this.raw[key] : undefined;
+    if (exact !== undefined) return exact ?? undefined;
+    const lower = key.toLowerCase();
+    for (const name of Object.keys(this.raw)) {
+      if (name.toLowerCase() === lower) return this.raw[name] ?? undefined;
+    }
+    return undefined;
+  }
+
+  has(key: string): boolean {
+    return this.get(key) !== undefined;
+  }
+
+  string(key: string): string | undefined {
+    const value = this.get(key);
+    if (value === undefined || typeof value === "string") return value;
+    throw this.wrong(key, value, "a string");
+  }
+
+  boolean(key: string): boolean | undefined {
+    const value = this.get(key);
+    if (value === undefined || typeof value === "boolean") return value;
+    throw this.wrong(key, value, "true or false");
+  }
+
+  integer(key: string, least: number, most: number): number | undefined {
+    const value = this.get(key);
+    if (value === undefined) return undefined;
+    if (typeof value === "number" && Number.isInteger(value) && value >= least && value <= most) return value;
+    throw this.wrong(key, value, `a whole number from ${least} to ${most}`);
+  }
+
+  object(key: string): Fields | undefined {
+    const value = this.get(key);
+    if (value === undefined) return undefined;
+    if (!isObject(value)) throw this.wrong(key, value, "an object");
+    return this.at(value, this.pathOf(key));
+  }
+
+  /** Each element goes through `read` with its own path, `key[0]`, for the error. */
+  array<T>(key: string, read: (value: unknown, path: string) => T): T[] | undefined {
+    const value = this.get(key);
+    if (value === undefined) return undefined;
+    if (!Array.isArray(value)) throw this.wrong(key, value, "an array");
+    return value.map((element, i) => read(element, `${this.pathOf(key)}[${i}]`));
+  }
+
+  strings(key: string): string[] | undefined {
+    return this.array(key, (value, path) => {
+      if (typeof value !== "string") throw this.wrongAt(path, value, "a string");
+      return value;
+    });
+  }
+
+  objects(key: string): Fields[] | undefined {
+    return this.array(key, (value, path) => {
+      if (!isObject(value)) throw this.wrongAt(path, value, "an object");
+      return this.at(value, path);
+    });
+  }
+
+  /** Another object of the same document. */
+  at(raw: Readonly<Record<string, unknown>>, path: string): Fields {
+    return new Fields(raw, path, this.#what, this.#code);
+  }
+
+  pathOf(key: string): string {
+    return this.path === "" ? key : `${this.path}.${key}`;
+  }
+
+  /** The error for a key of this object whose value will not do. */
+  wrong(key: string, value: unknown, wanted: string): CniError {
+    return this.wrongAt(this.pathOf(key), value, wanted);
+  }
+
+  wrongAt(path: string, value: unknown, wanted: string): CniError {
+    // What is inside of a value has keys of its own, and one of them may be a secret's.
+    const holds = typeof value === "object" && value !== null && Object.keys(value).length > 0;
+    const is = holds ? kindOf(value) : show(value);
+    return this.refused(path, value === undefined ? "missing" : is, wanted);
+  }
+
+  /** As `wrongAt`, where the value itself says too little. */
+  refused(path: string, is: string, wanted: string): CniError {
+    return new CniError(this.#code, `Cannot read the ${this.#what}: "${path}" is ${is}, wanted ${wanted}`);
+  }
+}
+
+/** Of a text that is no JSON any word may be a secret: the parser's reason ends before it cites one. */
+function reasonOf(cause: unknown): string {
+  const text = cause instanceof Error ? cause.message : String(cause);
+  const quote = text.indexOf('"');
+  return quote < 0 ? text : text.slice(0, quote).trimEnd();
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "an array";
+  return typeof value === "object" ? "an object" : `a ${typeof value}`;
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** A value for an error message: JSON, cut short so that hostile input does not fill the log, and harmless to show. */
+export function show(value: unknown): string {
+  return brief(printable(jsonOf(value)), 80);
+}
+
+function jsonOf(value: unknown): string {
+  // A text's beginning tells as much as all of it.
+  return JSON.stringify(typeof value === "string" ? value.slice(0, 80) : value) ?? String(value);
+}
