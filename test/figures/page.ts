@@ -1,10 +1,11 @@
-import type { FuzzRun, Run, SoakRun, StormRun } from "./runs.ts";
+import type { FuzzRun, KillRun, Run, SoakRun, StormRun } from "./runs.ts";
 
 /** The page of all runs that are kept; `docs/reliability-figures.md`. */
 export function figuresPage(runs: readonly Run[]): string {
   const soaks = runs.filter((run) => run.of === "soak");
   const storms = runs.filter((run) => run.of === "storm");
   const fuzzed = runs.filter((run) => run.of === "fuzz");
+  const kills = runs.filter((run) => run.of === "kill");
   return `# Figures of reliability
 
 What long runs came to. [reliability.md](reliability.md) says what each of them does. "npm run figures" makes this page
@@ -25,6 +26,12 @@ ${table(["date", "storm", "who", "took", "verb", "p50", "p99", "max", "wrong"], 
 ## Fuzzing
 
 ${table(["date", "boundary", "seed", "inputs", "branches reached", "defects"], fuzzed.map(fuzzRow))}
+
+## Kills
+
+At each step of a call, with \`PIPETTE_KILL=all\`; nothing was lost at any of them. Some steps are met only now and then.
+
+${table(["date", "what", "steps tried", "of"], kills.map(killRow))}
 `;
 }
 
@@ -58,3 +65,5 @@ function stormRows({ date, storm, who, seconds, wrong, verbs }: StormRun): reado
 const fuzzRow = ({ date, boundary, seed, inputs, branches, defects }: FuzzRun): readonly string[] => [
   ...[date, boundary, String(seed), count(inputs), count(branches), count(defects)],
 ];
+
+const killRow = ({ date, what, tried, steps }: KillRun): readonly string[] => [date, what, count(tried), count(steps)];

@@ -1,5 +1,5 @@
 /** What one long run came to, as `runs.jsonl` keeps it: a line each. */
-export type Run = SoakRun | StormRun | FuzzRun;
+export type Run = SoakRun | StormRun | FuzzRun | KillRun;
 
 interface When {
   /** The day on which it ended: YYYY-MM-DD. */
@@ -46,6 +46,15 @@ export interface FuzzRun extends When {
   readonly inputs: number;
   readonly branches?: number;
   readonly defects: number;
+}
+
+/** Kills at every step of a call (`PIPETTE_KILL=all`), noted by hand. */
+export interface KillRun extends When {
+  readonly of: "kill";
+  /** Who, in which call, and how. */
+  readonly what: string;
+  readonly tried: number;
+  readonly steps: number;
 }
 
 /** A line that `npm run soak`, `bench:storms` or `fuzz` has appended to the file of its `--json`. */
