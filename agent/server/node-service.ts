@@ -146,7 +146,7 @@ function removeStale(parts: AgentParts, owner: Owner, attachedThen: number | und
 
 /**
  * Why the node as a whole has no network for a pod: for these STATUS fails, its kubelet calls the node not ready, and
- * what lasts ends with all of its pods evicted (docs/operations.md, "What STATUS fails for").
+ * what lasts ends with all of its pods evicted (docs/troubleshooting.md, "What STATUS fails for").
  */
 export async function outages(
   parts: AgentParts,
