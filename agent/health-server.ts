@@ -1,4 +1,5 @@
 import { CniCode, CniError } from "../shared/errors.ts";
+import { reasonOf } from "../shared/reason.ts";
 
 /** Whoever answers for the node. */
 export interface Answerable {
@@ -35,7 +36,7 @@ export class HealthServer implements AsyncDisposable {
         fetch: (request) => this.#answer(new URL(request.url).pathname),
       });
     } catch (caught) {
-      const is = caught instanceof Error && "code" in caught ? String(caught.code) : String(caught);
+      const is = caught instanceof Error && "code" in caught ? String(caught.code) : reasonOf(caught);
       throw new CniError(
         CniCode.io,
         `Cannot answer probes: port ${port} of 127.0.0.1 cannot be had (${is}), wanted it free, or another with --health-port`,

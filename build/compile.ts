@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { linkSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { reasonOf } from "../shared/reason.ts";
 import { compileExecutable, type Executable } from "./bundle.ts";
 import { licencesInExecutable } from "./release/licences.ts";
 
@@ -80,7 +81,7 @@ async function bundle(target: Target, outfile: string): Promise<boolean> {
     await compileExecutable({ entry: join(root, "main.ts"), base: target.base, outfile, licences });
     return true;
   } catch (caught) {
-    const said = caught instanceof AggregateError ? caught.errors.map(String).join("\n") : String(caught);
+    const said = caught instanceof AggregateError ? caught.errors.map(String).join("\n") : reasonOf(caught);
     console.error(said);
     console.error(
       /download|extract/i.test(said)

@@ -4,6 +4,7 @@ import { CniCode, CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
 import { paths } from "../shared/os/paths.ts";
 import { isWindows } from "../shared/os/platform.ts";
+import { reasonOf } from "../shared/reason.ts";
 import { parseJson } from "../shared/schema/json.ts";
 import { isObject, show } from "../shared/schema/json-fields.ts";
 
@@ -49,7 +50,7 @@ function start(file: string, request: CniRequest, verb: Verb, what: string): Chi
     const stdin = new TextEncoder().encode(request.stdin);
     return Bun.spawn([file], { env, stdin, stdout: "pipe", stderr: "pipe" });
   } catch (cause) {
-    const is = cause instanceof Error ? cause.message : String(cause);
+    const is = reasonOf(cause);
     throw new CniError(CniCode.io, `${what}: "${file}" does not start, wanted an executable`, { cause, details: is });
   }
 }

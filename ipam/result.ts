@@ -1,6 +1,7 @@
 import type { CniDns, CniResult } from "../shared/cni/types.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
+import { reasonOf } from "../shared/reason.ts";
 import type { IpamConfig } from "./config/ipam-config.ts";
 import type { Lease } from "./lease.ts";
 
@@ -19,7 +20,7 @@ async function readText(path: string): Promise<string> {
   try {
     return readSmallFile(path, limits.resolvConfBytes);
   } catch (cause) {
-    const is = cause instanceof Error ? cause.message : String(cause);
+    const is = reasonOf(cause);
     const wanted = "a readable file in resolv.conf format";
     throw new CniError(CniCode.io, `Cannot read "ipam.resolvConf" "${path}": ${is}, wanted ${wanted}`, { cause });
   }

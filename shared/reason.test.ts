@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { CniError } from "./errors.ts";
-import { reasonOf } from "./reason.ts";
+import { reasonOf, traceOf } from "./reason.ts";
 
 const endless: { self?: unknown } = {};
 endless.self = endless;
@@ -23,4 +23,12 @@ test.each<[unknown, string]>([
 
 test("is what an internal error says", () => {
   expect(CniError.from({ code: 14, details: "no connection" }, "ask").message).toBe("Cannot ask: no connection");
+});
+
+test("a trace has the place where an error comes from, and of anything else its reason", () => {
+  const error = new Error("it broke");
+  expect(traceOf(error)).toBe(error.stack);
+  error.stack = "";
+  expect(traceOf(error)).toBe("it broke");
+  expect(traceOf({ code: "EPIPE" })).toBe("EPIPE");
 });

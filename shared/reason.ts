@@ -19,3 +19,6 @@ function field(of: object, key: string): string {
   const value: unknown = Reflect.get(of, key);
   return typeof value === "string" || typeof value === "number" ? String(value) : "";
 }
+
+/** The same with the place it was thrown at, where that is known: for logs and crashes. */
+export const traceOf = (caught: unknown): string => (caught instanceof Error && caught.stack) || reasonOf(caught);

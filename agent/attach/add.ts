@@ -4,6 +4,7 @@ import type { CniResult, Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { limits } from "../../shared/limits.ts";
 import { uptimeMs } from "../../shared/os/uptime.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
 import { requireNetwork } from "../config/network-sections.ts";
 import type { AgentParts } from "../reconcile/agent-parts.ts";
@@ -106,7 +107,7 @@ async function takeBack(
       parts.leftover.set(ownerKey(owner), owner);
       call.log.error("a failed ADD could not be undone, the janitor goes on with it", {
         ...ownerFields(owner),
-        error: caught instanceof Error ? caught.message : String(caught),
+        error: reasonOf(caught),
       });
     }
   }

@@ -1,6 +1,7 @@
 import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
 import type { AgentParts } from "../reconcile/agent-parts.ts";
 import { detachAndEnd } from "../reconcile/departed.ts";
@@ -25,7 +26,7 @@ export async function runDel(parts: AgentParts, request: CmdRequest, call: CallC
       if (parts.allocator.releasing(owner).length === 0) throw caught;
       call.log.error("unwiring failed, the janitor goes on with it", {
         ...ownerFields(owner),
-        error: caught instanceof Error ? caught.message : String(caught),
+        error: reasonOf(caught),
       });
     }
   });

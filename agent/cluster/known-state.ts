@@ -3,6 +3,7 @@ import { pause } from "../../shared/async/abortable.ts";
 import { CniError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { readSmallFile } from "../../shared/os/plain-file.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import { parseJson } from "../../shared/schema/json.ts";
 import { misfit, type Shape } from "../config/yaml-shape.ts";
 import { writeAtomically, writeAtomicallySlowly } from "../platform/atomic-file.ts";
@@ -163,9 +164,7 @@ export class KnownStateFile implements AsyncDisposable {
       value = parseJson(readSmallFile(this.#path, mostBytes));
     } catch (caught) {
       if (!(caught instanceof Error && "code" in caught && caught.code === "ENOENT"))
-        this.#say(
-          `what was known of the other nodes is of no use: ${caught instanceof Error ? caught.message : caught}`,
-        );
+        this.#say(`what was known of the other nodes is of no use: ${reasonOf(caught)}`);
       return undefined;
     }
     const fault = misfit(value, fileShape, "ignored");

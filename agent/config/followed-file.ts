@@ -3,6 +3,7 @@ import { open, stat } from "node:fs/promises";
 import { pause } from "../../shared/async/abortable.ts";
 import { type Live, LiveValue } from "../../shared/async/live-value.ts";
 import type { Logger } from "../../shared/log.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import { openToOthers } from "./own-files.ts";
 
 /** What a text says, or every fault of it as a sentence with its line. */
@@ -101,7 +102,7 @@ export class FollowedFile<T> implements Live<T>, AsyncDisposable {
       return mark;
     } catch (caught) {
       this.#read = undefined;
-      this.#say([`"${path}" cannot be read: ${Error.isError(caught) ? caught.message : caught}`]);
+      this.#say([`"${path}" cannot be read: ${reasonOf(caught)}`]);
       return undefined;
     }
   }

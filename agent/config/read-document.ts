@@ -1,4 +1,5 @@
 import { brief, printable } from "../../shared/printable.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import { parseJson } from "../../shared/schema/json.ts";
 import { type ReadYaml, readYaml } from "./read-yaml.ts";
 import { misfit, type Shape, type Shaped, type ShapeProblem } from "./yaml-shape.ts";
@@ -32,7 +33,7 @@ function readJson(
   try {
     value = parseJson(text);
   } catch (caught) {
-    const is = Error.isError(caught) ? caught.message : "no JSON";
+    const is = reasonOf(caught);
     return { t: "wrong", is: brief(printable(is), mostQuotedChars) };
   }
   const fault = misfit(value, shape);

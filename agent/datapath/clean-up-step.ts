@@ -1,3 +1,4 @@
+import { reasonOf } from "../../shared/reason.ts";
 import type { HostChange } from "./host-change.ts";
 
 /**
@@ -8,6 +9,6 @@ export async function attempt(step: string, what: string, work: () => boolean | 
   try {
     return { step, what, did: (await work()) ? "undone" : "was gone" };
   } catch (caught) {
-    return { step, what, did: "failed", problem: caught instanceof Error ? caught.message : String(caught) };
+    return { step, what, did: "failed", problem: reasonOf(caught) };
   }
 }

@@ -4,6 +4,7 @@ import { dirname } from "node:path";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { readSmallFile } from "../../shared/os/plain-file.ts";
 import { isWindows } from "../../shared/os/platform.ts";
+import { reasonOf } from "../../shared/reason.ts";
 
 /** What is written here is at most what is known of ten thousand nodes; what is longer is another text. */
 const mostBytes = 16 * 1024 * 1024;
@@ -99,7 +100,7 @@ function openNew(temporary: string): number {
 }
 
 function cannotWrite(path: string, cause: unknown): CniError {
-  const reason = cause instanceof Error ? cause.message : String(cause);
+  const reason = reasonOf(cause);
   return new CniError(CniCode.io, `Cannot write "${path}": ${reason}, wanted a directory that can be written`, {
     cause,
   });

@@ -1,5 +1,6 @@
 import { limits } from "../../shared/limits.ts";
 import { isWindows } from "../../shared/os/platform.ts";
+import { reasonOf } from "../../shared/reason.ts";
 
 export interface ProgramOptions {
   /** Then it is killed. */
@@ -48,7 +49,7 @@ export async function runProgram(
     try {
       child = spawn(file, args, options);
     } catch (caught) {
-      const code = caught instanceof Error && "code" in caught ? String(caught.code) : String(caught);
+      const code = caught instanceof Error && "code" in caught ? String(caught.code) : reasonOf(caught);
       if (code === "ENOENT") return { ...none, failure: `"${file}" is not installed`, isAbsent: true };
       if (left === 0 || !passing.has(code))
         return { ...none, failure: `the system could not start its process (${code})` };

@@ -1,6 +1,7 @@
 import { ofAnotherBoot } from "../../ipam/mod.ts";
 import { ownerFields, ownerKey, sameOwner } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { departedOwners, finishDeparted } from "./departed.ts";
 import { missingOf, remakeMissing } from "./missing.ts";
@@ -146,7 +147,7 @@ export class Janitor {
       );
       for (const gone of vanished) await this.#attempt(gone.owner, () => endVanished(this.#parts, gone));
     } catch (caught) {
-      this.#parts.logger.error("the janitor could not look at the store", { error: String(caught) });
+      this.#parts.logger.error("the janitor could not look at the store", { error: reasonOf(caught) });
     }
   }
 
@@ -177,7 +178,7 @@ export class Janitor {
       this.#broken = nothingBroken;
       if (left.size === 0) clearTimeout(this.#mendAgain);
     } catch (caught) {
-      logger.error("the data path could not be repaired", { error: String(caught) });
+      logger.error("the data path could not be repaired", { error: reasonOf(caught) });
     }
   }
 
@@ -216,7 +217,7 @@ export class Janitor {
       this.#failures.set(key, { times, notBeforeMs: performance.now() + pauseMs });
       this.#parts.logger.error("tidying up failed and is tried again", {
         ...ownerFields(owner),
-        error: caught instanceof Error ? caught.message : String(caught),
+        error: reasonOf(caught),
         times,
         pauseMs,
       });

@@ -1,6 +1,7 @@
 import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
 import { limits } from "../../shared/limits.ts";
 import { formatCidr } from "../../shared/net/ip.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { detachAndEnd, finishDeparted } from "./departed.ts";
 import { planReconcile, type ReconcilePlan } from "./reconcile-plan.ts";
@@ -31,7 +32,7 @@ export async function reconcile(parts: AgentParts): Promise<ReconcilePlan> {
     ...plan.orphans.map((attached) => () => removeOrphan(parts, attached.owner)),
   ];
   await inBatches(jobs, (caught) => {
-    parts.logger.error("tidying up failed, the janitor goes on with it", { error: String(caught) });
+    parts.logger.error("tidying up failed, the janitor goes on with it", { error: reasonOf(caught) });
   });
   return plan;
 }

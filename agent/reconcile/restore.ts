@@ -2,6 +2,7 @@ import { parseIpamConfig } from "../../ipam/mod.ts";
 import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
 import { type Cidr, formatCidr } from "../../shared/net/ip.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
 import { ipamSection } from "../config/network-sections.ts";
@@ -71,7 +72,7 @@ async function addressesOf({ dataPath, logger }: Parts, owner: Attached["owner"]
   try {
     return await dataPath.addresses(owner);
   } catch (caught) {
-    logger.error("the addresses of an interface cannot be read", { ...ownerFields(owner), error: String(caught) });
+    logger.error("the addresses of an interface cannot be read", { ...ownerFields(owner), error: reasonOf(caught) });
     return [];
   }
 }

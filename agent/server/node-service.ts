@@ -8,6 +8,7 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import { uptimeMs } from "../../shared/os/uptime.ts";
 import type { GcRequest, NodeProblem, RegistryTrouble } from "../../shared/proto/pipette-messages.ts";
 import { nodeService } from "../../shared/proto/services.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import { Fields, show } from "../../shared/schema/json-fields.ts";
 import { type CallContext, type Rpc, rpc } from "../../shared/server/handlers.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
@@ -119,7 +120,7 @@ export async function collect(parts: AgentParts, request: GcRequest, call: CallC
     try {
       if (await work()) removed.push(owner);
     } catch (caught) {
-      const text = caught instanceof Error ? caught.message : String(caught);
+      const text = reasonOf(caught);
       failures.set(ownerKey(owner), `${owner.sandboxId} ${owner.ifname}: ${text}`);
       call.log.error("GC could not take an attachment away", { ...ownerFields(owner), error: text });
     }

@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { reasonOf } from "../../shared/reason.ts";
 import { type Platform, platforms } from "./executables.ts";
 
 /** What `npm run image` and `npm run package` are told. */
@@ -14,7 +15,7 @@ export function wishOf(args: readonly string[]): Wish {
   try {
     return parseWish(args);
   } catch (caught) {
-    console.error(caught instanceof Error ? caught.message : caught);
+    console.error(reasonOf(caught));
     process.exit(2);
   }
 }

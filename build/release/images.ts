@@ -1,5 +1,6 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { reasonOf } from "../../shared/reason.ts";
 import { type TarEntry, tar } from "../archive/tar.ts";
 import { type DebianPackage, DebianPackages } from "../image/debian-files.ts";
 import { linuxImage, nftables } from "../image/linux-image.ts";
@@ -96,7 +97,7 @@ export function openVswitchFor(architecture: Architecture, debian: DebianPackage
     const made = openVswitchImage(architecture, packages, about(image, version, packages));
     return { layout: "openvswitch", image: made, debian: { image, architecture, packages } };
   } catch (caught) {
-    const reason = caught instanceof Error ? caught.message : String(caught);
+    const reason = reasonOf(caught);
     return `There is no image "${image}" for ${architecture}: ${reason}`;
   }
 }

@@ -1,4 +1,5 @@
 import { isWindows } from "../../shared/os/platform.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import { generationMark } from "../allocate/marks.ts";
 import type { Lease } from "../lease.ts";
 import { missingSince } from "../recovery/hold.ts";
@@ -37,7 +38,7 @@ export async function checkDatabase(path: string, options: CheckOptions): Promis
     return { leases: damaged ? 0 : snapshot.countLeases(), findings };
   } catch (caught) {
     if (!isDamage(caught)) throw caught;
-    const text = caught instanceof Error ? caught.message : String(caught);
+    const text = reasonOf(caught);
     return { leases: 0, findings: [damageFinding(path, text)] };
   }
 }
@@ -62,7 +63,7 @@ export async function checkStore(snapshot: StoreSnapshot, options: CheckOptions)
     );
   } catch (caught) {
     if (!isDamage(caught)) throw caught;
-    findings.push(damageFinding(snapshot.path, caught instanceof Error ? caught.message : String(caught)));
+    findings.push(damageFinding(snapshot.path, reasonOf(caught)));
   }
   return findings.sort((a, b) => severities.indexOf(a.severity) - severities.indexOf(b.severity));
 }

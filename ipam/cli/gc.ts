@@ -1,6 +1,7 @@
 import type { Attachment } from "../../shared/cni/types.ts";
 import { validAttachments } from "../../shared/cni/valid-attachments.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import { parseJson } from "../../shared/schema/json.ts";
 import { faultPlace } from "../../shared/schema/json-fault.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
@@ -67,7 +68,7 @@ function attachmentsIn(text: string): readonly Attachment[] {
   try {
     value = parseJson(text);
   } catch (cause) {
-    const is = `${cause instanceof Error ? cause.message : String(cause)}${faultPlace(text)}`;
+    const is = `${reasonOf(cause)}${faultPlace(text)}`;
     throw new CniError(CniCode.decode, `Cannot read the ${what}: ${is}, wanted a JSON array or object`, { cause });
   }
   const object = Array.isArray(value) ? { "cni.dev/valid-attachments": value } : value;

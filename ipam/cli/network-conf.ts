@@ -3,6 +3,7 @@ import { networkNameRule, wrongNetworkName } from "../../shared/cni/names.ts";
 import { type CniVersion, parseVersion, supportedVersions } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { limits } from "../../shared/limits.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import { withFaultPlace } from "../../shared/schema/json-fault.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
 import type { TerminalIo } from "../../shared/terminal/terminal-io.ts";
@@ -75,7 +76,7 @@ export async function readInput(file: string, what: string, io: TerminalIo): Pro
             .slice(0, most + 1)
             .bytes();
   } catch (cause) {
-    throw unreadable(file, what, cause instanceof Error ? cause.message : String(cause), "a readable file", cause);
+    throw unreadable(file, what, reasonOf(cause), "a readable file", cause);
   }
   if (bytes.length > most) throw unreadable(file, what, `it is longer than ${most} bytes`, "less");
   return new TextDecoder().decode(bytes);

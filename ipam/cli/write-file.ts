@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { lstat, open, rename, unlink } from "node:fs/promises";
 import { CniCode, CniError } from "../../shared/errors.ts";
+import { reasonOf } from "../../shared/reason.ts";
 
 /**
  * Puts a file in place as a whole or not at all, for its owner alone. What stands there must be a file: root follows
@@ -22,6 +23,6 @@ export async function writeFileWhole(path: string, text: string): Promise<void> 
     await rename(temporary, path);
   } catch (cause) {
     await unlink(temporary).catch(() => undefined);
-    throw cannot(cause instanceof Error ? cause.message : String(cause), "a directory that can be written", cause);
+    throw cannot(reasonOf(cause), "a directory that can be written", cause);
   }
 }

@@ -3,6 +3,7 @@ import { limits } from "../../shared/limits.ts";
 import { paths } from "../../shared/os/paths.ts";
 import { isWindows } from "../../shared/os/platform.ts";
 import { isAbsentNow } from "../../shared/os/read-now.linux.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
 import { type IpamSection, parseSection } from "./section.ts";
 
@@ -43,7 +44,7 @@ export async function readTrusted(path: string): Promise<Uint8Array | undefined>
   } catch (caught) {
     if (caught instanceof CniError) throw caught;
     if (isAbsent(caught)) return undefined;
-    throw unreadable(path, textOf(caught), "a readable file, or none", caught);
+    throw unreadable(path, reasonOf(caught), "a readable file, or none", caught);
   } finally {
     if (file !== undefined) closeSync(file);
   }
@@ -62,8 +63,6 @@ function isAbsent(caught: unknown): boolean {
   const code = (caught as { code?: unknown }).code;
   return code === "ENOENT" || code === "ENOTDIR";
 }
-
-const textOf = (caught: unknown): string => (caught instanceof Error ? caught.message : String(caught));
 
 const unreadable = (path: string, is: string, wanted: string, cause?: unknown): CniError =>
   new CniError(CniCode.io, `Cannot read the settings file "${path}": ${is}, wanted ${wanted}`, { cause });

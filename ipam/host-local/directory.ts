@@ -2,6 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readdirSync, readSync } from
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { limits } from "../../shared/limits.ts";
 import { formatIp, type Ip, parseIp } from "../../shared/net/ip.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import { addressOfName, type Holder, lockName, parseHolder, rangeSetOfCursor } from "./lease-file.ts";
 
 /** An address that a host-local directory keeps out of use. */
@@ -61,7 +62,7 @@ export function namesIn(directory: string): readonly string[] {
   try {
     return readdirSync(directory).sort();
   } catch (cause) {
-    const is = cause instanceof Error ? cause.message : String(cause);
+    const is = reasonOf(cause);
     throw new CniError(
       CniCode.io,
       `Cannot read host-local's directory "${directory}": ${is}, wanted a directory that this process may read`,
@@ -145,7 +146,7 @@ function readSmallFile(path: string): SmallFile {
   } catch (caught) {
     const code = (caught as { code?: unknown }).code;
     if (code === "ELOOP") return failed("it is a symbolic link, wanted a file");
-    return failed(`it cannot be opened (${caught instanceof Error ? caught.message : String(caught)})`);
+    return failed(`it cannot be opened (${reasonOf(caught)})`);
   }
   try {
     const stat = fstatSync(fd);
@@ -158,7 +159,7 @@ function readSmallFile(path: string): SmallFile {
       );
     return { text: new TextDecoder().decode(buffer.subarray(0, length)), sinceMs: Math.round(stat.mtimeMs) };
   } catch (caught) {
-    return failed(`it cannot be read (${caught instanceof Error ? caught.message : String(caught)})`);
+    return failed(`it cannot be read (${reasonOf(caught)})`);
   } finally {
     closeSync(fd);
   }

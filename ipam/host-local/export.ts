@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { formatIp } from "../../shared/net/ip.ts";
 import { isWindows } from "../../shared/os/platform.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import type { Allocator } from "../allocator.ts";
 import type { Store } from "../store/store.ts";
 import { cursorsOf } from "./cursors.ts";
@@ -156,7 +157,7 @@ function guarded(path: string, write: () => void): void {
   try {
     write();
   } catch (cause) {
-    const is = cause instanceof Error ? cause.message : String(cause);
+    const is = reasonOf(cause);
     throw new CniError(
       CniCode.io,
       `Cannot export leases: "${path}" cannot be written (${is}), wanted a place to write to`,

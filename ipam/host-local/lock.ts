@@ -2,6 +2,7 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import { limits } from "../../shared/limits.ts";
 import { type LockFile, waitForLock } from "../../shared/os/file-lock.ts";
 import { isWindows } from "../../shared/os/platform.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import { lockName } from "./lease-file.ts";
 
 /**
@@ -43,7 +44,7 @@ async function open(path: string): Promise<LockFile> {
   try {
     return await openLockFile(path);
   } catch (cause) {
-    const is = cause instanceof Error ? cause.message : String(cause);
+    const is = reasonOf(cause);
     throw new CniError(
       CniCode.io,
       `Cannot lock host-local's directory: "${path}" cannot be opened (${is}), wanted a file that this process may read and write`,

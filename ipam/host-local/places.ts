@@ -1,5 +1,6 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { paths } from "../../shared/os/paths.ts";
+import { reasonOf } from "../../shared/reason.ts";
 
 /**
  * The directory in which host-local keeps this network's leases, where it ever did: beside ours, or, where no
@@ -22,7 +23,7 @@ export async function directoryAt(path: string): Promise<string | undefined> {
   } catch (cause) {
     const code = (cause as { code?: unknown }).code;
     if (code === "ENOENT" || code === "ENOTDIR") return undefined;
-    const is = cause instanceof Error ? cause.message : String(cause);
+    const is = reasonOf(cause);
     throw new CniError(
       CniCode.io,
       `Cannot look for leases of host-local: "${path}" cannot be reached (${is}), wanted a directory that this process may read, or none`,

@@ -2,6 +2,7 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import { limits } from "../../shared/limits.ts";
 import { waitForLock } from "../../shared/os/file-lock.ts";
 import { isWindows } from "../../shared/os/platform.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import type { DatabaseFile } from "./database-file.ts";
 
 /**
@@ -50,7 +51,7 @@ async function open(path: string): Promise<DatabaseFile> {
   try {
     return openDatabaseFile(path);
   } catch (cause) {
-    const is = cause instanceof Error ? cause.message : String(cause);
+    const is = reasonOf(cause);
     throw new CniError(
       CniCode.ipamFailure,
       `Cannot rebuild the lease database "${path}": it cannot be opened (${is}), wanted a file that this process may read and write`,

@@ -16,6 +16,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { CniCode, CniError } from "../../shared/errors.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import { rebuildDirectoryOf } from "../data-directory.ts";
 import { ExclusiveLock } from "./exclusive-lock.ts";
 import { copyDatabase, damageIn, makeReplacement } from "./replacement.ts";
@@ -52,7 +53,7 @@ export async function rebuildDatabase(path: string, log: (line: string) => void)
     finish(path, lock.fd, work);
   } catch (caught) {
     if (caught instanceof CniError) throw caught;
-    const is = caught instanceof Error ? caught.message : String(caught);
+    const is = reasonOf(caught);
     throw new CniError(
       CniCode.ipamFailure,
       `Cannot rebuild the lease database "${path}": ${is}, wanted a file system that can be written and has room for it twice`,

@@ -1,6 +1,7 @@
 import { closeSync, copyFileSync, existsSync, openSync, readSync, statSync, truncateSync, writeSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { limits } from "../../shared/limits.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import { generationMark } from "../allocate/marks.ts";
 import { SqliteStore } from "../store/sqlite-store.ts";
 import { refuseBrokenLog, refuseEmptied } from "../store/strange-files.ts";
@@ -26,7 +27,7 @@ export function damageIn(path: string): string | undefined {
       db.close();
     }
   } catch (caught) {
-    return caught instanceof Error ? caught.message : String(caught);
+    return reasonOf(caught);
   }
 }
 

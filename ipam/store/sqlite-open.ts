@@ -2,6 +2,7 @@ import { DatabaseSync } from "node:sqlite";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { limits } from "../../shared/limits.ts";
 import { isWindows } from "../../shared/os/platform.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import { requireOwnPlace } from "./own-place.ts";
 import { applicationId, migrations } from "./schema.ts";
 import { sqliteCode, storeError } from "./sqlite-errors.ts";
@@ -85,7 +86,7 @@ async function makeDirectory(directory: string, path: string): Promise<void> {
     if (isWindows) (await import("../../shared/os/directory.windows.ts")).makeAdministratorsDirectory(directory);
     else mkdirSync(directory, { recursive: true, mode: 0o700 });
   } catch (cause) {
-    const is = cause instanceof Error ? cause.message : String(cause);
+    const is = reasonOf(cause);
     throw new CniError(
       CniCode.ipamFailure,
       `Cannot create the lease database "${path}": its directory cannot be made (${is}), wanted a place to write to`,

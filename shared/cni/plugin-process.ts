@@ -1,6 +1,7 @@
 import { CniCode, CniError } from "../errors.ts";
 import { limits } from "../limits.ts";
 import { isWindows } from "../os/platform.ts";
+import { reasonOf } from "../reason.ts";
 import { encodeError, type PluginIo } from "./dispatch.ts";
 import { readStdin } from "./stdin.linux.ts";
 import { latestVersion } from "./versions.ts";
@@ -57,6 +58,6 @@ function processIo(): PluginIo {
 }
 
 function ioFailure(action: string, cause: unknown, wanted: string): CniError {
-  const is = cause instanceof Error ? cause.message : String(cause);
+  const is = reasonOf(cause);
   return new CniError(CniCode.io, `Cannot ${action}: ${is}, wanted ${wanted}`, { cause });
 }

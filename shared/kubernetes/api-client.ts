@@ -7,7 +7,7 @@ import { Patience } from "./patience.ts";
 import { decodeEnvelope, type FieldTable } from "./protobuf.ts";
 import type { ApiObject } from "./resource.ts";
 import type { ApiAnswer, ApiRequest, Transport } from "./transport.ts";
-import { reasonOf } from "./transport-errors.ts";
+import { transportReason } from "./transport-errors.ts";
 
 export interface ApiClientOptions {
   /** For HTTPS_PROXY and its like. */
@@ -145,7 +145,7 @@ export class ApiClient implements AsyncDisposable {
 
   #errorOf(action: string, caught: unknown): ApiError {
     if (caught instanceof ApiError) return caught;
-    return new ApiError({ action, is: reasonOf(caught, this.server), cause: caught });
+    return new ApiError({ action, is: transportReason(caught, this.server), cause: caught });
   }
 }
 

@@ -1,4 +1,5 @@
 import { CniCode, CniError } from "../errors.ts";
+import { reasonOf } from "../reason.ts";
 import { parseJson } from "../schema/json.ts";
 import { isObject } from "../schema/json-fields.ts";
 
@@ -37,7 +38,7 @@ export class ApiError extends CniError {
   /** The only way in for what was caught on the way: a refusal stays as it is. */
   static override from(caught: unknown, action = "ask the API server"): ApiError {
     if (caught instanceof ApiError) return caught;
-    return new ApiError({ action, is: Error.isError(caught) ? caught.message : String(caught), cause: caught });
+    return new ApiError({ action, is: reasonOf(caught), cause: caught });
   }
 }
 

@@ -1,5 +1,6 @@
 import { pause } from "../async/abortable.ts";
 import type { Logger } from "../log.ts";
+import { traceOf } from "../reason.ts";
 import { type ApiClient, answerMs, isProtobuf } from "./api-client.ts";
 import { ApiError, isGone, refusalOf } from "./api-error.ts";
 import { BackOff, type BackOffTimes } from "./back-off.ts";
@@ -229,7 +230,7 @@ export class Informer<T> implements AsyncDisposable {
     try {
       how(handler);
     } catch (caught) {
-      const error = Error.isError(caught) ? (caught.stack ?? caught.message) : String(caught);
+      const error = traceOf(caught);
       this.#options.logger.error(`what follows the ${this.#what} of Kubernetes has failed`, { error });
     }
   }

@@ -1,5 +1,7 @@
+import { reasonOf } from "../reason.ts";
+
 /** What `node:net`, `node:tls`, `node:http2` and `fetch` throw, as the middle of a sentence. They quote no header. */
-export function reasonOf(caught: unknown, server: string): string {
+export function transportReason(caught: unknown, server: string): string {
   const { code, message } = (caught ?? {}) as { readonly code?: unknown; readonly message?: unknown };
   switch (code) {
     case "ECONNREFUSED":
@@ -21,6 +23,6 @@ export function reasonOf(caught: unknown, server: string): string {
     case "UNABLE_TO_GET_ISSUER_CERT_LOCALLY":
       return `the certificate of ${server} is not trusted (${message}), wanted one that the given CA signed`;
     default:
-      return typeof message === "string" ? message : String(caught);
+      return reasonOf(caught);
   }
 }

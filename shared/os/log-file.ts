@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
 import { limits } from "../limits.ts";
+import { reasonOf } from "../reason.ts";
 import { openOwnFile } from "./plain-file.ts";
 
 /**
@@ -12,7 +13,7 @@ export function appendToLog(file: string, line: string, mostBytes: number = limi
     if (append(file, line) >= mostBytes) rotate(file, mostBytes);
     return undefined;
   } catch (caught) {
-    const is = caught instanceof Error ? caught.message : String(caught);
+    const is = reasonOf(caught);
     return `Cannot write the log "${file}": ${is}, wanted a file that can be appended to`;
   }
 }

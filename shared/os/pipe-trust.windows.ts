@@ -1,3 +1,4 @@
+import { reasonOf } from "../reason.ts";
 import { type Account, accountOfProcess } from "./account.windows.ts";
 import { isPipeName, openPipes, pipeAccess } from "./pipe.windows.ts";
 import { winError } from "./win32.windows.ts";
@@ -26,7 +27,7 @@ export function whyNotTrusted(pid: number | undefined): string | undefined {
   try {
     account = accountOfProcess(pid);
   } catch (caught) {
-    const is = caught instanceof Error ? caught.message : String(caught);
+    const is = reasonOf(caught);
     return `process ${pid}, which serves the pipe, cannot be looked at (${is})`;
   }
   if (account === undefined) throw new Error(`process ${pid}, which served the pipe, has ended`);

@@ -1,6 +1,7 @@
 import { limits } from "../limits.ts";
 import { isWindows } from "../os/platform.ts";
 import type { Method } from "../proto/services.ts";
+import { reasonOf } from "../reason.ts";
 import { exchangeAlone } from "./exchange-alone.linux.ts";
 import { H2Call } from "./h2-client.ts";
 import type { Header } from "./hpack.ts";
@@ -62,7 +63,7 @@ function decodeResponse<Req, Res>(method: Method<Req, Res>, message: Uint8Array,
   try {
     return method.response.decode(message);
   } catch (cause) {
-    const is = cause instanceof Error ? cause.message : String(cause);
+    const is = reasonOf(cause);
     throw new RpcError(GrpcCode.internal, `${what}: the answer cannot be read: ${is}`, { cause });
   }
 }

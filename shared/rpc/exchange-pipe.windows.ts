@@ -3,6 +3,7 @@ import { PipeStream } from "../os/pipe-stream.windows.ts";
 import { trustedServer, whyNotTrusted } from "../os/pipe-trust.windows.ts";
 import { connectFailure } from "../os/rights.ts";
 import { winError } from "../os/win32.windows.ts";
+import { reasonOf } from "../reason.ts";
 import type { H2Call } from "./h2-client.ts";
 import { GrpcCode, RpcError } from "./rpc-error.ts";
 
@@ -88,7 +89,7 @@ function requireAdministrator(pid: number | undefined, what: string): void {
   try {
     is = whyNotTrusted(pid);
   } catch (caught) {
-    throw refusal(GrpcCode.unavailable, caught instanceof Error ? caught.message : String(caught), "an agent");
+    throw refusal(GrpcCode.unavailable, reasonOf(caught), "an agent");
   }
   if (is !== undefined) throw refusal(GrpcCode.unauthenticated, is, trustedServer);
 }

@@ -1,5 +1,6 @@
 import { limits } from "../limits.ts";
 import { connectFailure } from "../os/rights.ts";
+import { reasonOf } from "../reason.ts";
 import type { H2Call } from "./h2-client.ts";
 import { isListening } from "./listening.ts";
 import { GrpcCode, RpcError } from "./rpc-error.ts";
@@ -76,7 +77,7 @@ const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 
 /** Throws what the failure to connect means, and returns where another attempt may do better. */
 async function refuse(caught: unknown, address: string, what: string): Promise<void> {
-  const code = caught instanceof Error && "code" in caught ? String(caught.code) : String(caught);
+  const code = caught instanceof Error && "code" in caught ? String(caught.code) : reasonOf(caught);
   const crowded = code === "ECONNREFUSED" || code === "EAGAIN" || code === "EBUSY";
   if (crowded && (await isListening(address))) return;
   const nobody = crowded || code === "ENOENT";

@@ -1,5 +1,6 @@
 import { CniCode, CniError } from "../errors.ts";
 import { brief, printable } from "../printable.ts";
+import { reasonOf } from "../reason.ts";
 import { parseJson } from "./json.ts";
 
 /**
@@ -34,7 +35,7 @@ export class Fields {
     try {
       value = parseJson(text);
     } catch (cause) {
-      const reason = text.trim() === "" ? "it is empty" : reasonOf(cause);
+      const reason = text.trim() === "" ? "it is empty" : withoutQuote(reasonOf(cause));
       throw new CniError(CniCode.decode, `Cannot read the ${what}: ${reason}, wanted one JSON object`, { cause });
     }
     if (!isObject(value))
@@ -133,8 +134,7 @@ export class Fields {
 }
 
 /** Of a text that is no JSON any word may be a secret: the parser's reason ends before it cites one. */
-function reasonOf(cause: unknown): string {
-  const text = cause instanceof Error ? cause.message : String(cause);
+function withoutQuote(text: string): string {
   const quote = text.indexOf('"');
   return quote < 0 ? text : text.slice(0, quote).trimEnd();
 }

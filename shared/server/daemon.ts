@@ -1,6 +1,7 @@
 import { CniError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { isWindows } from "../os/platform.ts";
+import { traceOf } from "../reason.ts";
 import type { System } from "./system.ts";
 
 /** What has been started, and serves. */
@@ -40,7 +41,7 @@ export async function runDaemon(context: DaemonContext, start: () => Promise<Run
   const { who, logger, supervisor, restartWanted } = context;
   // Whatever nobody waited for leaves a state that nobody knows: the supervisor starts it anew.
   const onFault = (caught: unknown): void => {
-    logger.error(`${who} ends after a fault of its own`, { error: describe(caught) });
+    logger.error(`${who} ends after a fault of its own`, { error: traceOf(caught) });
     process.exit(1);
   };
   process.on("uncaughtException", onFault);
@@ -81,6 +82,3 @@ function tell({ env, system, logger }: DaemonContext, state: string): void {
   const problem = system.notify(env, state);
   if (problem !== undefined) logger.warn(problem);
 }
-
-const describe = (caught: unknown): string =>
-  caught instanceof Error ? (caught.stack ?? caught.message) : String(caught);

@@ -1,4 +1,5 @@
 import { CniCode, CniError } from "../errors.ts";
+import { reasonOf } from "../reason.ts";
 import type { LockAttempt, System } from "./system.ts";
 
 /** Keeps a second process of ours away from what the first one holds, for as long as it lives: `System.tryLock`. */
@@ -36,7 +37,7 @@ function tryLock(path: string, what: string, system: System): LockAttempt {
   try {
     return system.tryLock(path);
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = reasonOf(cause);
     throw new CniError(CniCode.io, `Cannot lock ${what}: ${reason}, wanted a lock that can be taken`, { cause });
   }
 }

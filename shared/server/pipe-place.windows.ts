@@ -2,6 +2,7 @@ import { CniCode, CniError } from "../errors.ts";
 import { administratorsOnly, isAdministratorsOnly, openDescriptors } from "../os/descriptor.windows.ts";
 import { isPipeName, openPipes, type Pipes, pipeAccess } from "../os/pipe.windows.ts";
 import { winError } from "../os/win32.windows.ts";
+import { reasonOf } from "../reason.ts";
 import type { SocketPlace } from "./system.ts";
 
 /** Instances come to be free within milliseconds, and looks are seconds apart: so often, and nobody served meanwhile. */
@@ -68,7 +69,7 @@ export class PipePlace implements SocketPlace {
       const access = openDescriptors().accessOf(attempt.handle);
       return isAdministratorsOnly(access) ? undefined : `has the descriptor "${access}"`;
     } catch (caught) {
-      return `has a descriptor that cannot be read (${caught instanceof Error ? caught.message : String(caught)})`;
+      return `has a descriptor that cannot be read (${reasonOf(caught)})`;
     } finally {
       this.#pipes.close(attempt.handle);
     }
@@ -81,7 +82,7 @@ export class PipePlace implements SocketPlace {
       openDescriptors().setAccess(handle, administratorsOnly);
       access = openDescriptors().accessOf(handle);
     } catch (cause) {
-      const is = cause instanceof Error ? cause.message : String(cause);
+      const is = reasonOf(cause);
       throw this.#refusal(`its descriptor cannot be set (${is})`, `"${administratorsOnly}"`);
     }
     if (!isAdministratorsOnly(access)) throw this.#refusal(`its descriptor is "${access}"`, `"${administratorsOnly}"`);

@@ -3,6 +3,7 @@ import { connect } from "node:net";
 import { dirname } from "node:path";
 import { CniCode, CniError } from "../errors.ts";
 import { letsOthersIn, ownershipRule } from "../os/ownership.ts";
+import { reasonOf } from "../reason.ts";
 import type { SocketPlace } from "./system.ts";
 
 /** Long enough for a listener that is there to accept; a frozen one's kernel accepts for it. */
@@ -47,7 +48,7 @@ function makeSocketDirectory(socket: string): void {
     mkdirSync(directory, { recursive: true, mode: 0o750 });
     is = letsOthersIn(statSync(directory));
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = reasonOf(cause);
     throw new CniError(
       CniCode.io,
       `Cannot make the directory of socket "${socket}": ${reason}, wanted it to be there`,

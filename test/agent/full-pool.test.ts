@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { executables } from "../conformance/plugin.ts";
-import { addPod } from "../lessons/node-pods.ts";
-import { exactly } from "../storms/exact-pool.ts";
-import { BridgeNode } from "../stress/bridge-node.ts";
-import type { StressPod } from "../stress/stress-node.ts";
+import { addPod } from "../faults/lessons/node-pods.ts";
+import { BridgeNode } from "../faults/node/bridge-node.ts";
+import type { StressPod } from "../faults/node/stress-node.ts";
+import { exactly } from "../faults/storms/exact-pool.ts";
 import { startCommand } from "../support/cni-call.ts";
 import { describeWith } from "../support/requires.ts";
 

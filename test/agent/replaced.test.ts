@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { BridgeNode } from "../stress/bridge-node.ts";
-import type { StressOutcome, StressPod } from "../stress/stress-node.ts";
+import { BridgeNode } from "../faults/node/bridge-node.ts";
+import type { StressOutcome, StressPod } from "../faults/node/stress-node.ts";
 import { networkName } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
 

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { executables } from "../conformance/plugin.ts";
-import { ConfigurationList, configurationFor } from "../stress/runtime-call.ts";
-import { sampled } from "../stress/steps.ts";
+import { ConfigurationList, configurationFor } from "../faults/node/runtime-call.ts";
+import { sampled } from "../faults/steps.ts";
 import { callPlugin } from "../support/cni-call.ts";
 import { random } from "../support/random.ts";
 import { describeWith } from "../support/requires.ts";

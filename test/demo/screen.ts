@@ -1,3 +1,5 @@
+import { reasonOf } from "../../shared/reason.ts";
+
 const color = process.stdout.isTTY === true && process.env["NO_COLOR"] === undefined;
 const paint = (code: number, text: string): string => (color ? `\u001b[${code}m${text}\u001b[0m` : text);
 
@@ -6,7 +8,7 @@ export class StepFailed extends Error {
   override readonly name = "StepFailed";
   readonly step: string;
   constructor(step: string, cause: unknown) {
-    super(cause instanceof Error ? cause.message : String(cause), { cause });
+    super(reasonOf(cause), { cause });
     this.step = step;
   }
 }

@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { KillPoint } from "../ipam/kill-points.ts";
-import type { BridgeNode, BridgeNodeOptions } from "../stress/bridge-node.ts";
-import { addressesOf } from "../stress/runtime-call.ts";
-import { injecting, pointsOf, sampled, Watched } from "../stress/steps.ts";
-import type { StressOutcome, StressPod } from "../stress/stress-node.ts";
 import { random } from "../support/random.ts";
 import { describeWith, type Need } from "../support/requires.ts";
 import { seed } from "../support/seed.ts";
+import type { BridgeNode, BridgeNodeOptions } from "./node/bridge-node.ts";
+import { addressesOf } from "./node/runtime-call.ts";
+import type { StressOutcome, StressPod } from "./node/stress-node.ts";
+import { injecting, pointsOf, sampled, Watched } from "./steps.ts";
 
 /** So many steps of each kind in a run of all tests, where a frozen agent costs seconds; with PIPETTE_KILL=all every one. */
 const all = process.env["PIPETTE_KILL"] === "all" ? Number.POSITIVE_INFINITY : 0;

@@ -1,5 +1,5 @@
-import { OvsNode } from "../stress/ovs-node.ts";
 import { describeAgentAtSteps } from "./agent-at-steps.ts";
+import { OvsNode } from "./node/ovs-node.ts";
 
 describeAgentAtSteps({
   on: "Open vSwitch",

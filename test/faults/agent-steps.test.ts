@@ -1,4 +1,4 @@
-import { BridgeNode } from "../stress/bridge-node.ts";
 import { describeAgentAtSteps } from "./agent-at-steps.ts";
+import { BridgeNode } from "./node/bridge-node.ts";
 
 describeAgentAtSteps({ on: "a kernel bridge", needs: [], start: (options) => BridgeNode.start(options) });

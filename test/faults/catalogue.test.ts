@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { BridgeNode } from "../stress/bridge-node.ts";
-import type { Fault } from "../stress/fault.ts";
-import { faults } from "../stress/faults/index.ts";
-import { Workload } from "../stress/workload.ts";
 import { random } from "../support/random.ts";
 import { describeWith } from "../support/requires.ts";
 import { seed } from "../support/seed.ts";
+import { faults } from "./kinds/index.ts";
+import { BridgeNode } from "./node/bridge-node.ts";
+import type { Fault } from "./workload/fault.ts";
+import { Workload } from "./workload/workload.ts";
 
 /** With `all`, each of them both with load and without; else the seed says which. */
 const all = process.env["PIPETTE_FAULTS"] === "all";

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { BridgeNode } from "../stress/bridge-node.ts";
-import { addressesOf } from "../stress/runtime-call.ts";
-import { dayMs, type SteppedClock } from "../stress/stepped-clock.ts";
-import type { StressPod } from "../stress/stress-node.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
+import { BridgeNode } from "./node/bridge-node.ts";
+import { addressesOf } from "./node/runtime-call.ts";
+import { dayMs, type SteppedClock } from "./node/stepped-clock.ts";
+import type { StressPod } from "./node/stress-node.ts";
 
 /** Long enough for a busy machine, short enough to wait for. */
 const timeoutMs = 1_500;

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { BridgeNode } from "../stress/bridge-node.ts";
-import { addressesOf, outcomeOf } from "../stress/runtime-call.ts";
-import type { StressPod } from "../stress/stress-node.ts";
 import { describeWith } from "../support/requires.ts";
+import { BridgeNode } from "./node/bridge-node.ts";
+import { addressesOf, outcomeOf } from "./node/runtime-call.ts";
+import type { StressPod } from "./node/stress-node.ts";
 
 /** What the catalogue's faults of the disk leave out: they strike an agent that runs. Here it is down, or starts. */
 describeWith("faults: the disk, while the agent is down and at its start", ["root", "nft", "strace"], () => {

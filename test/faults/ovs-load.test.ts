@@ -1,13 +1,13 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import type { Fault } from "../stress/fault.ts";
-import { etcdFaults } from "../stress/faults/etcd.ts";
-import { faults } from "../stress/faults/index.ts";
-import { ovsFaults } from "../stress/faults/ovs.ts";
-import { OvsNode } from "../stress/ovs-node.ts";
-import { Workload } from "../stress/workload.ts";
 import { random } from "../support/random.ts";
 import { describeWith } from "../support/requires.ts";
 import { seed } from "../support/seed.ts";
+import { etcdFaults } from "./kinds/etcd.ts";
+import { faults } from "./kinds/index.ts";
+import { ovsFaults } from "./kinds/ovs.ts";
+import { OvsNode } from "./node/ovs-node.ts";
+import type { Fault } from "./workload/fault.ts";
+import { Workload } from "./workload/workload.ts";
 
 /** How long each lasts: by default one that is short enough for a call to be under way from its start to its end. */
 const lastsMs = Number(process.env["PIPETTE_FAULT_MS"] ?? 700);

@@ -1,14 +1,14 @@
 import { readFileSync, rmSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { KillPoint } from "../ipam/kill-points.ts";
-import { BridgeNode } from "../stress/bridge-node.ts";
-import { addressesOf, outcomeOf } from "../stress/runtime-call.ts";
-import { injecting, namesIn, pointsOf, sampled } from "../stress/steps.ts";
-import type { StressOutcome, StressPod, StressVerb } from "../stress/stress-node.ts";
 import { eventually } from "../support/agent-process.ts";
 import { random } from "../support/random.ts";
 import { describeWith } from "../support/requires.ts";
 import { seed } from "../support/seed.ts";
+import { BridgeNode } from "./node/bridge-node.ts";
+import { addressesOf, outcomeOf } from "./node/runtime-call.ts";
+import type { StressOutcome, StressPod, StressVerb } from "./node/stress-node.ts";
+import { injecting, namesIn, pointsOf, sampled } from "./steps.ts";
 
 /** So many calls of the system for each verb in a run of all tests; with PIPETTE_KILL=all every one. */
 const most = process.env["PIPETTE_KILL"] === "all" ? Number.POSITIVE_INFINITY : 6;

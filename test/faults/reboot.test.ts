@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { BridgeNode } from "../stress/bridge-node.ts";
-import { boot } from "../stress/faults/node.ts";
-import { addressesOf } from "../stress/runtime-call.ts";
-import type { StressPod } from "../stress/stress-node.ts";
 import { describeWith } from "../support/requires.ts";
+import { boot } from "./kinds/node.ts";
+import { BridgeNode } from "./node/bridge-node.ts";
+import { addressesOf } from "./node/runtime-call.ts";
+import type { StressPod } from "./node/stress-node.ts";
 
 /** What 10.92.7.0/29 has beside its gateway. */
 const addresses = 5;

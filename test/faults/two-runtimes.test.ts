@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { BridgeNode } from "../stress/bridge-node.ts";
-import { addressesOf } from "../stress/runtime-call.ts";
-import type { StressPod } from "../stress/stress-node.ts";
 import { describeWith } from "../support/requires.ts";
+import { BridgeNode } from "./node/bridge-node.ts";
+import { addressesOf } from "./node/runtime-call.ts";
+import type { StressPod } from "./node/stress-node.ts";
 
 /** A runtime that shares its node with another one: it knows its own pods alone. */
 class Runtime {

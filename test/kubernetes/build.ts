@@ -2,6 +2,7 @@ import { existsSync, globSync, mkdirSync, mkdtempSync, readdirSync, renameSync, 
 import { basename, join } from "node:path";
 import { ExecaError, execa } from "execa";
 import { openLockFile } from "../../ipam/host-local/lock.linux.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import {
   builtDirectory,
   cacheDirectory,
@@ -29,9 +30,7 @@ else if (!existsSync(builtDirectory)) await buildOnce().catch(giveUp);
 function giveUp(caught: unknown): never {
   // The compiler's last words say whether it is the network, the disk or the module.
   const [reason, last] =
-    caught instanceof ExecaError
-      ? [caught.shortMessage, String(caught.stderr).slice(-1000)]
-      : [caught instanceof Error ? caught.message : String(caught), ""];
+    caught instanceof ExecaError ? [caught.shortMessage, String(caught.stderr).slice(-1000)] : [reasonOf(caught), ""];
   say(`Cannot build Kubernetes: ${reason}\n${last}`.trim());
   process.exit(1);
 }

@@ -1,4 +1,5 @@
-import { type ClientOptions, OpenFlowClient } from "../../agent/protocols/openflow/mod.ts";
+import type { ClientOptions } from "../../agent/protocols/openflow/client.ts";
+import { OpenFlowClient } from "../../agent/protocols/openflow/mod.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { OpenVswitch } from "./open-vswitch.ts";
 

@@ -4,12 +4,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { readError } from "../../agent/protocols/openflow/error-message.ts";
 import {
   addFlow,
-  addGroup,
   addMeter,
   bits,
-  conjunction,
-  deleteAllGroups,
-  deleteAllMeters,
   deleteFlow,
   deleteFlows,
   type Flow,
@@ -19,19 +15,24 @@ import {
   load,
   match,
   meter,
-  modifyFlow,
-  modifyFlows,
   type OpenFlowClient,
   OpenFlowError,
   output,
   resubmit,
   toGroup,
-  Version,
 } from "../../agent/protocols/openflow/mod.ts";
 import { writeMessage } from "../../agent/protocols/openflow/request.ts";
 import { WireReader } from "../../agent/protocols/openflow/wire-reader.ts";
 import { WireWriter } from "../../agent/protocols/openflow/wire-writer.ts";
 import { parseCidr } from "../../shared/net/ip.ts";
+import {
+  addGroup,
+  conjunction,
+  deleteAllGroups,
+  deleteAllMeters,
+  modifyFlow,
+  modifyFlows,
+} from "../support/openflow-requests.ts";
 import { describeWith } from "../support/requires.ts";
 import { OpenFlowBridge } from "./openflow-bridge.ts";
 import { namedMeter, pipelineFlows } from "./pipeline-flows.ts";
@@ -43,9 +44,9 @@ const texts = pipelineFlows.map(([, text]) => text).sort();
 const texted = async (client: OpenFlowClient): Promise<string[]> =>
   (await client.flows()).map((found) => flowText(found.flow)).sort();
 
-function messageOf(given: Flow, version: Version): Uint8Array {
+function messageOf(given: Flow): Uint8Array {
   const writer = new WireWriter();
-  writeMessage(writer, addFlow(given), 1, version);
+  writeMessage(writer, addFlow(given), 1);
   return writer.done();
 }
 
@@ -66,15 +67,13 @@ describeWith("flows on a real Open vSwitch", ["linux", "root", "openvswitch"], (
     await client.do(addGroup(group(namedGroup, "select", [{ actions: [resubmit(11)] }])));
   });
 
-  test.each([Version.v13, Version.v15])("ofp-print reads each as what it says, in version %i", async (version) => {
+  test("ofp-print reads each as what it says", async () => {
     for (const [given, text] of pipelineFlows) {
       const [matched = "", actions] = text.split(/(?:^| )actions=/);
-      const printed = await bridge.print(messageOf(given, version));
+      const printed = await bridge.print(messageOf(given));
       expect(printed, text).not.toContain("error");
       if (given.match.fields.length > 0) expect(printed, text).toContain(matched.replace(/^.*, /, ""));
-      // In 1.3 a load of consecutive bits keeps its older name.
-      if (version === Version.v15)
-        expect(printed.trim(), text).toMatch(new RegExp(`actions=${RegExp.escape(actions ?? "")}$`));
+      expect(printed.trim(), text).toMatch(new RegExp(`actions=${RegExp.escape(actions ?? "")}$`));
     }
   });
 
@@ -82,15 +81,6 @@ describeWith("flows on a real Open vSwitch", ["linux", "root", "openvswitch"], (
     await client.bundle(flows.map(addFlow));
     expect(await bridge.dumpFlows()).toEqual(texts);
     expect(await texted(client)).toEqual(texts);
-  });
-
-  test("the same through 1.3, whose bundles are an extension", async () => {
-    using older = await bridge.connect({ versions: [Version.v13] });
-    // 1.3 has no importance.
-    await older.bundle(flows.map((given) => addFlow({ ...given, importance: 0 })));
-    const wanted = texts.map((text) => text.replace("importance=4, ", "")).sort();
-    expect(await bridge.dumpFlows()).toEqual(wanted);
-    expect(await texted(older)).toEqual(wanted);
   });
 
   test("ovs-ofctl takes our words, and makes the same flows of them", async () => {
@@ -152,15 +142,6 @@ describeWith("flows on a real Open vSwitch", ["linux", "root", "openvswitch"], (
       expect(await client.flows()).toHaveLength(3);
     });
 
-    test("in 1.3 too", async () => {
-      using older = await bridge.connect({ versions: [Version.v13] });
-      await expect(older.bundle([...good, badTable].map(addFlow))).rejects.toMatchObject({ kind: "refused" });
-      await expect(older.bundle([...good, toNowhere].map(addFlow))).rejects.toMatchObject({
-        refusal: { name: "OFPBAC_BAD_OUT_GROUP" },
-      });
-      expect(await older.flows()).toEqual([]);
-    });
-
     test("one by one, the good ones stay and each refusal says whose it is", async () => {
       const refusals = await client.run([good[0]!, badTable, good[1]!, toNowhere].map(addFlow));
       expect(refusals.map(({ refusal }) => refusal?.name)).toEqual(["OFPFMFC_BAD_TABLE_ID", "OFPBAC_BAD_OUT_GROUP"]);
@@ -190,41 +171,38 @@ describeWith("flows on a real Open vSwitch", ["linux", "root", "openvswitch"], (
     ]);
   });
 
-  test.each([Version.v13, Version.v15])(
-    "errors have the names that ofp-parse gives them, in version %i",
-    async (version) => {
-      const errors: (readonly [type: number, code: number, vendor?: number])[] = [];
-      for (let type = 0; type <= 17; type++) for (let code = 0; code <= 20; code++) errors.push([type, code]);
-      for (let code = 0; code < 50; code++) errors.push([0xffff, code, 0x2320]);
-      for (const from of [2300, 2360, 2370, 2600, 2640, 4250]) {
-        for (let code = from; code < from + 20; code++) errors.push([0xffff, code, 0x4f4e4600]);
-      }
-      const bodies = errors.map(([type, code, vendor]) => {
-        const writer = new WireWriter().u16(type).u16(code);
-        if (vendor !== undefined) writer.u32(vendor);
-        return writer.zeros(8).done();
-      });
-      const file = join(bridge.vswitch.directory, "errors");
-      const header = (body: Uint8Array) =>
-        new WireWriter()
-          .u8(version)
-          .u8(1)
-          .u16(8 + body.length)
-          .u32(1)
-          .bytes(body)
-          .done();
-      writeFileSync(file, Buffer.concat(bodies.map(header)));
-      const printed = (await bridge.vswitch.run("ovs-ofctl", "ofp-parse", file)).matchAll(/^OFPT_ERROR [^:]*: (\S+)/gm);
-      const theirs = Array.from(printed, ([, name = ""]) => name);
-      expect(theirs).toHaveLength(errors.length);
-      const ours = bodies.map((body) => readError(new WireReader(body, "an error")).name);
-      const wrong = errors
-        .map((error, i) => ({ error, our: ours[i] ?? "", their: theirs[i] ?? "" }))
-        .filter(({ our, their }) => our !== their && /^(OFP|NX)/.test(their));
-      expect(wrong).toEqual([]);
-      expect(theirs.filter((name) => /^(OFP|NX)/.test(name)).length).toBeGreaterThan(100);
-    },
-  );
+  test("errors have the names that ofp-parse gives them", async () => {
+    const errors: (readonly [type: number, code: number, vendor?: number])[] = [];
+    for (let type = 0; type <= 17; type++) for (let code = 0; code <= 20; code++) errors.push([type, code]);
+    for (let code = 0; code < 50; code++) errors.push([0xffff, code, 0x2320]);
+    for (const from of [2300, 2360, 2370, 2600, 2640, 4250]) {
+      for (let code = from; code < from + 20; code++) errors.push([0xffff, code, 0x4f4e4600]);
+    }
+    const bodies = errors.map(([type, code, vendor]) => {
+      const writer = new WireWriter().u16(type).u16(code);
+      if (vendor !== undefined) writer.u32(vendor);
+      return writer.zeros(8).done();
+    });
+    const file = join(bridge.vswitch.directory, "errors");
+    const header = (body: Uint8Array) =>
+      new WireWriter()
+        .u8(6)
+        .u8(1)
+        .u16(8 + body.length)
+        .u32(1)
+        .bytes(body)
+        .done();
+    writeFileSync(file, Buffer.concat(bodies.map(header)));
+    const printed = (await bridge.vswitch.run("ovs-ofctl", "ofp-parse", file)).matchAll(/^OFPT_ERROR [^:]*: (\S+)/gm);
+    const theirs = Array.from(printed, ([, name = ""]) => name);
+    expect(theirs).toHaveLength(errors.length);
+    const ours = bodies.map((body) => readError(new WireReader(body, "an error")).name);
+    const wrong = errors
+      .map((error, i) => ({ error, our: ours[i] ?? "", their: theirs[i] ?? "" }))
+      .filter(({ our, their }) => our !== their && /^(OFP|NX)/.test(their));
+    expect(wrong).toEqual([]);
+    expect(theirs.filter((name) => /^(OFP|NX)/.test(name)).length).toBeGreaterThan(100);
+  });
 
   test("five thousand flows come back in many parts, joined", async () => {
     const many = Array.from({ length: 5000 }, (_, i) =>

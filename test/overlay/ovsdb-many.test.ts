@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openStream } from "../../agent/protocols/ovsdb/byte-stream.ts";
 import { insertBridge, OvsdbClient, Transaction, transactAndApply } from "../../agent/protocols/ovsdb/mod.ts";
+import { openStream } from "../../agent/protocols/ovsdb/transport.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
+import { waitUntil } from "../support/ovsdb.ts";
 import { describeWith } from "../support/requires.ts";
 import { OpenVswitch } from "./open-vswitch.ts";
 import { addByVsctl, addDirectly, measurePace, pacedColumns, timed } from "./ovsdb-pace.ts";
@@ -105,7 +106,7 @@ describeWith("many ports in the database of Open vSwitch", ["root", "openvswitch
     );
     const late = { timeoutMs: 10_000, action: "see the change" };
     for (const each of [client, pieces, whole]) {
-      await each.waitUntil((view) => view.named("Interface", "m8") === undefined || undefined, late);
+      await waitUntil(each, (view) => view.named("Interface", "m8") === undefined || undefined, late);
       expect(each.view.named("Interface", "m7")?.external_ids).toEqual(
         new Map([
           ["late", "1"],
@@ -138,7 +139,7 @@ describeWith("many ports in the database of Open vSwitch", ["root", "openvswitch
     });
     const names = Array.from({ length: 20 }, (_, i) => `v${i}`);
     await addByVsctl(ovs, names);
-    await client.waitUntil((view) => names.every((name) => view.named("Interface", name)?.ofport) || undefined, {
+    await waitUntil(client, (view) => names.every((name) => view.named("Interface", name)?.ofport) || undefined, {
       timeoutMs: 10_000,
       action: "see the ports",
     });

@@ -1,17 +1,18 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { OvsdbState } from "../../agent/protocols/ovsdb/client.ts";
 import {
   insertBridge,
   insertPort,
   type Monitored,
   OvsdbClient,
   OvsdbError,
-  type OvsdbState,
   type RowChange,
   Transaction,
   transactAndApply,
   waitForOfport,
 } from "../../agent/protocols/ovsdb/mod.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
+import { roundTrip, waitUntil } from "../support/ovsdb.ts";
 import { describeWith } from "../support/requires.ts";
 import { OpenVswitch } from "./open-vswitch.ts";
 
@@ -112,7 +113,7 @@ describeWith("the client of the database through restarts", ["root", "openvswitc
       ]),
     );
     await ovs.startDatabase();
-    await client.waitUntil((view) => view.named("Interface", "born"), { timeoutMs: 10_000, action: "see it" });
+    await waitUntil(client, (view) => view.named("Interface", "born"), { timeoutMs: 10_000, action: "see it" });
     expect(changes.map(({ table, before, after }) => `${table} ${before?.["name"]} ${after?.["name"]}`).sort()).toEqual(
       ["Bridge br-int br-int", "Interface gw0 gw0", "Interface undefined born"],
     );
@@ -126,7 +127,7 @@ describeWith("the client of the database through restarts", ["root", "openvswitc
     watching.onState((state) => state.t === "pausing" && reasons.push(state.reason));
     await watching.ready();
     await ovs.stop("ovsdb-server", "SIGSTOP");
-    const asked = watching.echo(5000).catch((error: unknown) => error);
+    const asked = roundTrip(watching, 5000).catch((error: unknown) => error);
     for (let i = 0; i < 400 && reasons.length === 0; i++) await Bun.sleep(5);
     expect(reasons[0]).toBe("the server has said nothing for 200 ms");
     expect(await asked).toMatchObject({ code: "disconnected", mayHaveHappened: true });

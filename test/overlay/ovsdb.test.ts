@@ -4,21 +4,20 @@ import {
   insertBridge,
   insertPort,
   type Monitored,
-  type NewPort,
   OvsdbClient,
   OvsdbCode,
   OvsdbError,
   removeBridge,
   removePorts,
-  requireBridge,
-  schemaDifferences,
   Transaction,
   transactAndApply,
   waitForOfport,
 } from "../../agent/protocols/ovsdb/mod.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
+import { roundTrip, waitUntil } from "../support/ovsdb.ts";
 import { describeWith } from "../support/requires.ts";
 import { OpenVswitch } from "./open-vswitch.ts";
+import { schemaDifferences } from "./schema-differences.ts";
 
 const monitored = {
   Open_vSwitch: ["cur_cfg", "next_cfg", "bridges", "ovs_version"],
@@ -27,6 +26,7 @@ const monitored = {
   Interface: ["name", "type", "ofport", "error", "mac_in_use", "mtu", "external_ids"],
 } as const satisfies Monitored;
 type Client = OvsdbClient<typeof monitored>;
+type NewPort = Parameters<typeof insertPort>[2];
 
 async function failureOf(promise: Promise<unknown>): Promise<OvsdbError> {
   const caught = await promise.then(
@@ -76,7 +76,9 @@ describeWith("the database of Open vSwitch", ["root", "openvswitch"], () => {
   test("has the tables and columns that we think it has", async () => {
     const file = JSON.parse(readFileSync("/usr/share/openvswitch/vswitch.ovsschema", "utf8"));
     expect(schemaDifferences(file)).toEqual([]);
-    expect(schemaDifferences(await client.getSchema())).toEqual([]);
+    expect(
+      schemaDifferences(JSON.parse(await ovs.run("ovsdb-client", "get-schema", `unix:${ovs.socket}`, "Open_vSwitch"))),
+    ).toEqual([]);
     // It would see one.
     delete file.tables.Controller;
     delete file.tables.Port.columns.tag;
@@ -92,9 +94,8 @@ describeWith("the database of Open vSwitch", ["root", "openvswitch"], () => {
     ]);
   });
 
-  test("lists itself, and hears echoes", async () => {
-    expect(await client.listDatabases()).toEqual(["Open_vSwitch", "_Server"]);
-    await client.echo();
+  test("answers", async () => {
+    await roundTrip(client);
   });
 
   test("a bridge and its ports are as ovs-vsctl reads them", async () => {
@@ -207,12 +208,12 @@ describeWith("the database of Open vSwitch", ["root", "openvswitch"], () => {
       "external_ids",
       "x",
     );
-    await client.waitUntil((view) => view.named("Interface", "ext0")?.external_ids.get("z"), {
+    await waitUntil(client, (view) => view.named("Interface", "ext0")?.external_ids.get("z"), {
       timeoutMs: 10_000,
       action: "see the change",
     });
     expect(client.view.named("Interface", "ext0")?.external_ids).toEqual(new Map([["z", "1"]]));
-    const gone = client.waitUntil((view) => view.named("Port", "ext0") === undefined || undefined, {
+    const gone = waitUntil(client, (view) => view.named("Port", "ext0") === undefined || undefined, {
       timeoutMs: 10_000,
       action: "see it go",
     });
@@ -239,7 +240,7 @@ describeWith("the database of Open vSwitch", ["root", "openvswitch"], () => {
         message: expect.stringMatching(/operation 0 \(wait Bridge\) is answered "timed out"/),
       });
       const outside = new Transaction("ask for port 70000");
-      requireBridge(outside, "br-int");
+      outside.comment("port 70000");
       outside.update("Interface", [["name", "==", "gw0"]], { ofport_request: 70_000 });
       expect(await failureOf(client.transact(outside))).toMatchObject({
         code: OvsdbCode.constraintViolation,
@@ -263,7 +264,7 @@ describeWith("the database of Open vSwitch", ["root", "openvswitch"], () => {
       transaction.insert("Manager", { target: "ptcp:6640" });
       transaction.mutate("Bridge", [["name", "==", "br-late"]], [["external_ids", "insert", { late: "yes" }]]);
       expect(await failureOf(client.transact(transaction, 50))).toMatchObject({ code: OvsdbCode.late });
-      await client.echo();
+      await roundTrip(client);
       await ovs.vsctl("--no-wait", "add-br", "br-late");
       expect(await ovs.vsctl("get", "Bridge", "br-late", "external_ids")).toBe("{}");
       await ovs.vsctl("--no-wait", "del-br", "br-late");

@@ -1,24 +1,20 @@
 import {
   bits,
-  controller,
-  decTtl,
   type Flow,
   flow,
   load,
   match,
   move,
-  note,
   output,
   outputTo,
   Port,
-  popVlan,
-  pushVlan,
   resubmit,
   setField,
   throughMeter,
   whole,
 } from "../../agent/protocols/openflow/mod.ts";
 import { parseCidr, parseIp } from "../../shared/net/ip.ts";
+import { controller, decTtl, note, popVlan, pushVlan } from "../support/openflow-requests.ts";
 
 import { serviceFlows, trackingFlows } from "./service-flows.ts";
 

@@ -9,14 +9,12 @@ import { hairpinPart, noServicePart, servicePart } from "../../agent/datapath/ov
 import type { Part } from "../../agent/datapath/ovs/switch-program.ts";
 import {
   addFlow,
-  addGroup,
   deleteFlows,
   deleteGroup,
   type Flow,
   flow,
   group,
   match,
-  modifyFlows,
   type OpenFlowClient,
   output,
   setConfig,
@@ -24,6 +22,7 @@ import {
 import { createLogger } from "../../shared/log.ts";
 import { parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { eventually } from "../support/agent-process.ts";
+import { addGroup, modifyFlows } from "../support/openflow-requests.ts";
 import { describeWith } from "../support/requires.ts";
 import { OpenFlowBridge } from "./openflow-bridge.ts";
 

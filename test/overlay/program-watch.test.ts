@@ -9,16 +9,12 @@ import { OpenFlowProgram } from "../../agent/datapath/ovs/program/mod.ts";
 import type { Part } from "../../agent/datapath/ovs/switch-program.ts";
 import {
   addFlow,
-  addGroup,
   addMeter,
   deleteFlow,
   deleteFlows,
-  deleteMeter,
   type Flow,
   flow,
   group,
-  modifyFlows,
-  modifyGroup,
   modifyMeter,
   type OpenFlowClient,
   type OpenFlowRequest,
@@ -28,6 +24,7 @@ import {
 } from "../../agent/protocols/openflow/mod.ts";
 import { createLogger } from "../../shared/log.ts";
 import { eventually } from "../support/agent-process.ts";
+import { addGroup, deleteMeter, modifyFlows, modifyGroup } from "../support/openflow-requests.ts";
 import { describeWith } from "../support/requires.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
 import { OpenFlowBridge } from "./openflow-bridge.ts";
@@ -141,20 +138,5 @@ describeWith("a switch that tells what others change in it", ["linux", "root", "
     expect(looks).toBeLessThan(4);
     expect(await bridge.vswitch.switchControl("coverage/show")).toMatch(/ofmonitor_pause.*total: [1-9]/);
     expect(await program.look(false)).toEqual([]);
-  });
-
-  test("a switch that does not know how leaves it, and that is said once", async () => {
-    await bridge.vswitch.vsctl("set", "Bridge", "br-int", "protocols=OpenFlow13");
-    const metered = part.flows.slice(0, 1);
-    const rounds = { loadRound: async () => undefined, saveRound: async () => undefined };
-    const management = `unix:${bridge.vswitch.management("br-int")}`;
-    const onUnwatched = (reason: string): void => void unwatched.push(reason);
-    const program = open.use(await OpenFlowProgram.start({ management, rounds, onUnwatched }));
-    await program.set(new Map([["pod", { ...part, flows: metered }]]));
-    await bridge.vswitch.stop("ovs-vswitchd", "SIGKILL");
-    await bridge.vswitch.startSwitch();
-    await eventually(async () => program.status.connected, "the switch to have everything again");
-    await program.finishRound();
-    expect(unwatched).toEqual(["Cannot watch the flows: the switch speaks OpenFlow 1.3, wanted 1.5"]);
   });
 });

@@ -1,8 +1,6 @@
 import {
   bits,
-  conjunction,
   ct,
-  ctClear,
   type Flow,
   flow,
   learn,
@@ -17,6 +15,7 @@ import {
   whole,
 } from "../../agent/protocols/openflow/mod.ts";
 import { parseCidr, parseIp } from "../../shared/net/ip.ts";
+import { conjunction, ctClear } from "../support/openflow-requests.ts";
 
 const ip = (text: string) => parseIp(text)!;
 const cidr = (text: string) => parseCidr(text)!;

@@ -8,15 +8,9 @@ import { baseFlows, peerFlows, podFlows } from "../../agent/datapath/ovs/pipelin
 import { formatIdentity, roleIds } from "../../agent/datapath/ovs/port-identity.ts";
 import type { Service } from "../../agent/datapath/ovs/services/service.ts";
 import { servicePart } from "../../agent/datapath/ovs/services/service-flows.ts";
-import {
-  addFlow,
-  addGroup,
-  deleteAllGroups,
-  deleteFlows,
-  type Flow,
-  type OpenFlowClient,
-} from "../../agent/protocols/openflow/mod.ts";
+import { addFlow, deleteFlows, type Flow, type OpenFlowClient } from "../../agent/protocols/openflow/mod.ts";
 import { type Cidr, type Ip, parseCidr, parseIp } from "../../shared/net/ip.ts";
+import { addGroup, deleteAllGroups } from "../support/openflow-requests.ts";
 import { runAt, type TerminalRun } from "../support/terminal-run.ts";
 import { OpenFlowBridge } from "./openflow-bridge.ts";
 

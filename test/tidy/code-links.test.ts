@@ -38,6 +38,17 @@ test("names that documents link to stand in the files that the links lead to", (
   expect(sources("docs/code-tour.md").flatMap(codeLinks).length).toBeGreaterThan(20);
 });
 
+test("files and folders that documents name are there", () => {
+  const known = sources(".").map(({ path }) => path);
+  const isThere = (path: string): boolean => known.some((one) => one === path || one.startsWith(`${path}/`));
+  const missing = sources("*.md").flatMap(({ path, text }) =>
+    [...text.matchAll(/`((?:agent|build|cni|conf|docs|ipam|shared|test)(?:\/[a-z0-9_.-]+)+)\/?`/g)]
+      .filter(([, named = ""]) => !isThere(named))
+      .map(([, named]) => `${path} names ${named}`),
+  );
+  expect(missing).toEqual([]);
+});
+
 test("the rule sees functions, classes, members and types", () => {
   const code = source(
     "a/b.ts",

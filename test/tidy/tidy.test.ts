@@ -97,6 +97,16 @@ const bans: readonly Ban[] = [
     within: ["main.ts", "cni/", "shared/"],
     except: services,
   },
+  {
+    pattern: /(instanceof Error|Error\.isError\(\w+\)) \? \(?\w+\.(message|stack \?\? \w+\.message)\b/,
+    instead: "reasonOf or traceOf of shared/reason.ts",
+  },
+  {
+    pattern: /\bString\((caught|cause|error)\)|: (caught|cause|error)\}/,
+    instead: "reasonOf or traceOf of shared/reason.ts",
+    within: ["main.ts", "cni/", "ipam/", "agent/", "shared/"],
+    except: ["shared/reason.ts"],
+  },
   { pattern: /^export \* /m, instead: "exports by name" },
   {
     pattern: /^export default /m,
@@ -246,6 +256,14 @@ describe("the repository's own rules", () => {
     const page = sources("docs/dependencies.md")[0]?.text ?? "";
     const listed = [...page.matchAll(/^\| `([^`]+)` \|/gm)].map((match) => match[1]);
     expect(listed.sort()).toEqual(wanted.sort());
+  });
+
+  test("every folder of test/ stands in test/README.md, and no other", () => {
+    const folders = new Set(typescript.flatMap(({ path }) => /^test\/([^/]+)\//.exec(path)?.[1] ?? []));
+    const listed = [...(sources("test/README.md")[0]?.text ?? "").matchAll(/^\| `([^`]+)` \|/gm)].map(
+      ([, name]) => name,
+    );
+    expect(listed.sort()).toEqual([...folders].sort());
   });
 
   test("the lock file names no download address", () => {

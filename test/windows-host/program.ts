@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { openHostRunner } from "../../agent/datapath/hns/windows-host/powershell.windows.ts";
 import type { Statement } from "../../agent/datapath/hns/windows-host/script.ts";
+import { reasonOf } from "../../shared/reason.ts";
 
 /**
  * Compiled for Windows: runs the statements in the file of the first argument, with the deadline of the second, and
@@ -12,6 +13,6 @@ try {
   const answer = await openHostRunner(Number(deadlineMs)).run("try it", statements);
   writeFileSync(1, JSON.stringify([...answer]));
 } catch (caught) {
-  writeFileSync(2, caught instanceof Error ? caught.message : String(caught));
+  writeFileSync(2, reasonOf(caught));
   process.exitCode = 1;
 }

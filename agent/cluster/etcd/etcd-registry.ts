@@ -1,5 +1,6 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { type Cidr, parseCidr } from "../../../shared/net/ip.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import type { ClusterNetwork } from "../../config/cluster-network.ts";
 import { parseEndpoints } from "../../protocols/etcd/endpoint.ts";
 import { EtcdClient, retried } from "../../protocols/etcd/etcd-client.ts";
@@ -93,7 +94,7 @@ class EtcdRegistry implements EtcdNodeRegistry {
         return readNode(name, value);
       } catch (caught) {
         // One record that nobody can read must not keep the others away.
-        this.#options.logger?.warn("A record in the registry is left out", { node: name, reason: String(caught) });
+        this.#options.logger?.warn("A record in the registry is left out", { node: name, reason: reasonOf(caught) });
         return undefined;
       }
     });

@@ -3,6 +3,7 @@ import { open } from "node:fs/promises";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { formatIp } from "../../../shared/net/ip.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { FollowedFile } from "../../config/followed-file.ts";
 import { openToOthers } from "../../config/own-files.ts";
 import { FollowedPart } from "../followed-part.ts";
@@ -138,7 +139,7 @@ async function textOf(path: string, action: string): Promise<string> {
     if (found.size > mostNodeFileBytes) throw new Error(`it has ${found.size} bytes, more than ${mostNodeFileBytes}`);
     return await file.readFile("utf8");
   } catch (cause) {
-    const is = Error.isError(cause) ? cause.message : String(cause);
+    const is = reasonOf(cause);
     throw new CniError(CniCode.tryAgainLater, `Cannot ${action}: "${path}" cannot be read: ${is}, wanted a file`, {
       cause,
     });

@@ -4,6 +4,7 @@ import { createLogger, type Logger } from "../../../shared/log.ts";
 import { paths } from "../../../shared/os/paths.ts";
 import { isWindows } from "../../../shared/os/platform.ts";
 import { printable } from "../../../shared/printable.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { runDaemon, type Supervisor } from "../../../shared/server/daemon.ts";
 import { openSystem } from "../../../shared/server/system.ts";
 import { defineCommand } from "../../../shared/terminal/command.ts";
@@ -161,6 +162,6 @@ async function warmUp(logger: Logger): Promise<void> {
     const buffer = new Uint8Array(1024 * 1024);
     while ((await file.read(buffer, 0, buffer.length)).bytesRead > 0);
   } catch (caught) {
-    logger.debug("the executable could not be read ahead", { error: String(caught) });
+    logger.debug("the executable could not be read ahead", { error: reasonOf(caught) });
   }
 }

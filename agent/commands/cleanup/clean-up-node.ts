@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { reasonOf } from "../../../shared/reason.ts";
 import { InstanceLock } from "../../../shared/server/instance-lock.ts";
 import type { System } from "../../../shared/server/system.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
@@ -81,7 +82,7 @@ async function removeEndpoints(hcn: Hcn, dataDir: string): Promise<readonly Host
       records.remove(endpoint.id);
     }
   } catch (caught) {
-    changes.push({ step: "hns endpoint", what: "endpoints on record", did: "failed", problem: messageOf(caught) });
+    changes.push({ step: "hns endpoint", what: "endpoints on record", did: "failed", problem: reasonOf(caught) });
   }
   return changes;
 }
@@ -100,7 +101,7 @@ async function removeNetwork(hcn: Hcn, name: string): Promise<readonly HostChang
     if (!(await hcn.networks()).some(isNamed)) return [...changes, { step: "hns network", what, did: "undone" }];
     throw new Error(`Cannot delete the ${what}: HNS lists it still, wanted it gone`);
   } catch (caught) {
-    return [...changes, { step: "hns network", what, did: "failed", problem: messageOf(caught) }];
+    return [...changes, { step: "hns network", what, did: "failed", problem: reasonOf(caught) }];
   }
 }
 
@@ -110,5 +111,3 @@ async function removeEndpoint(hcn: Hcn, endpoint: HcnEndpoint): Promise<HostChan
   const addresses = endpoint.addresses.map(({ address }) => address).join(", ");
   return { step: "hns endpoint", what: `"${endpoint.name}" ${addresses}`, did: "undone" };
 }
-
-const messageOf = (caught: unknown): string => (caught instanceof Error ? caught.message : String(caught));

@@ -2,6 +2,7 @@ import { loadCheck, readBootId } from "../../../ipam/mod.ts";
 import { CniError } from "../../../shared/errors.ts";
 import { limits } from "../../../shared/limits.ts";
 import { nodeService } from "../../../shared/proto/services.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { callUnary } from "../../../shared/rpc/call.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import type { Finding } from "./finding.ts";
@@ -76,7 +77,7 @@ async function askAgent(socket: string): Promise<SeenAgent> {
     const status = await callUnary(socket, nodeService.status, { network: "" }, { timeoutMs: limits.statusTimeoutMs });
     return { t: "answers", status };
   } catch (caught) {
-    return { t: "away", reason: caught instanceof Error ? caught.message : String(caught) };
+    return { t: "away", reason: reasonOf(caught) };
   }
 }
 

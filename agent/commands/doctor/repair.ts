@@ -3,6 +3,7 @@ import { loadCheck } from "../../../ipam/mod.ts";
 import { limits } from "../../../shared/limits.ts";
 import type { MendRequest } from "../../../shared/proto/pipette-messages.ts";
 import { nodeService } from "../../../shared/proto/services.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { callUnary } from "../../../shared/rpc/call.ts";
 import { GrpcCode, RpcError } from "../../../shared/rpc/rpc-error.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
@@ -26,7 +27,7 @@ export async function repair(config: AgentConfig, findings: readonly Finding[]):
     try {
       outcomes.push({ what, done: (await carryOut(config, wanted)) || "nothing was to be done any more" });
     } catch (caught) {
-      outcomes.push({ what, error: caught instanceof Error ? caught.message : String(caught) });
+      outcomes.push({ what, error: reasonOf(caught) });
     }
   }
   return outcomes;

@@ -1,6 +1,7 @@
 import type { Owner } from "../../../shared/cni/types.ts";
 import { validAttachments } from "../../../shared/cni/valid-attachments.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { parseJson } from "../../../shared/schema/json.ts";
 import { Fields, isObject } from "../../../shared/schema/json-fields.ts";
 
@@ -43,7 +44,7 @@ function jsonOf(text: string): unknown {
   try {
     return parseJson(text);
   } catch (cause) {
-    throw unreadable(cause instanceof Error ? cause.message : String(cause), CniCode.decode);
+    throw unreadable(reasonOf(cause), CniCode.decode);
   }
 }
 

@@ -1,5 +1,6 @@
 import { loadCheck, readBootId } from "../../../ipam/mod.ts";
 import { createLogger } from "../../../shared/log.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { nodesByAgent } from "../../cluster/ask-agent.ts";
 import { listNodes, type NodeListing } from "../../cluster/listing.ts";
 import { openRegistry } from "../../cluster/open-registry.ts";
@@ -63,7 +64,7 @@ async function registryFindings({ nodes, socket }: AgentConfig): Promise<readonl
       ...excessRights.map(excessRight),
     ];
   } catch (caught) {
-    return [unreachable(nodes.name, `${asked}; ${caught instanceof Error ? caught.message : String(caught)}`)];
+    return [unreachable(nodes.name, `${asked}; ${reasonOf(caught)}`)];
   }
 }
 

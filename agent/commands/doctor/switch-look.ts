@@ -1,4 +1,5 @@
 import { isWindows } from "../../../shared/os/platform.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import type { OvsConfig } from "../../config/agent-config.ts";
 import { Category, readCookie } from "../../datapath/ovs/pipeline/cookie.ts";
 import { tables } from "../../datapath/ovs/pipeline/tables.ts";
@@ -56,7 +57,7 @@ const unreachable = (what: string, address: string, caught: unknown, daemon: str
   severity: "error",
   code: "switch-unreachable",
   what: `${what} at "${address}" does not answer`,
-  why: `No pod can be connected (${caught instanceof Error ? caught.message : String(caught)})`,
+  why: `No pod can be connected (${reasonOf(caught)})`,
   todo: `see that ${daemon} runs, and that section "ovs" of agent.yaml names its address`,
   evidence: address,
 });

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { type FileHandle, lstat, open } from "node:fs/promises";
 import { CniCode, CniError } from "../../../shared/errors.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 
 /**
  * Stands in every executable of ours, because this file is part of it: so an executable can be told from another
@@ -93,7 +94,7 @@ export const codeOf = (caught: unknown): string =>
 
 /** @param action "write" */
 export function failed(action: string, path: string, caught: unknown): CniError {
-  const is = caught instanceof Error ? caught.message : String(caught);
+  const is = reasonOf(caught);
   return new CniError(CniCode.io, `Cannot ${action} "${path}": ${is}, wanted the rights and the room for it`, {
     cause: caught,
   });

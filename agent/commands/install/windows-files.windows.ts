@@ -4,6 +4,7 @@ import { CniCode, CniError } from "../../../shared/errors.ts";
 import { openDescriptors } from "../../../shared/os/descriptor.windows.ts";
 import { administratorsOnlyInside, makeAdministratorsDirectory } from "../../../shared/os/directory.windows.ts";
 import { invalidHandle, systemLibrary, wide } from "../../../shared/os/win32.windows.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import type { Step } from "./step.ts";
 
 const symbols = {
@@ -81,7 +82,7 @@ function withOpen<T>(path: string, use: (handle: number) => T): T {
   try {
     return use(Number(handle));
   } catch (caught) {
-    throw caught instanceof CniError ? caught : cannotProtect(path, String(caught), "it to succeed");
+    throw caught instanceof CniError ? caught : cannotProtect(path, reasonOf(caught), "it to succeed");
   } finally {
     kernel.CloseHandle(handle);
   }

@@ -8,6 +8,7 @@ import { ipamService } from "../../../shared/proto/daemon-services.ts";
 import type { LeaseMessage } from "../../../shared/proto/ipam-messages.ts";
 import type { NodeInterface, StatusResponse } from "../../../shared/proto/pipette-messages.ts";
 import { nodeService } from "../../../shared/proto/services.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { GrpcCode, RpcError } from "../../../shared/rpc/rpc-error.ts";
 import { defineCommand } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
@@ -65,7 +66,7 @@ async function ask(socket: string, readiness: boolean): Promise<NodeReport> {
     return { status, interfaces, leases, database: errors.map(({ what, todo }) => `${what}; ${todo}`) };
   } catch (caught) {
     // What the agent says of itself is worth more now than ever.
-    return { status, interfaces, leases: [], database: [caught instanceof Error ? caught.message : String(caught)] };
+    return { status, interfaces, leases: [], database: [reasonOf(caught)] };
   }
 }
 
@@ -79,7 +80,8 @@ function isWell({ status, database }: NodeReport, readiness: boolean): boolean {
 }
 
 function explain(caught: unknown, socket: string): string {
-  const { grpcCode, message } = caught instanceof RpcError ? caught : { grpcCode: undefined, message: String(caught) };
+  const { grpcCode, message } =
+    caught instanceof RpcError ? caught : { grpcCode: undefined, message: reasonOf(caught) };
   if (grpcCode === GrpcCode.unauthenticated) return message;
   if (grpcCode === GrpcCode.permissionDenied)
     return `Cannot reach the agent: this user may not connect to "${socket}" (EACCES), wanted ${whoMay}`;

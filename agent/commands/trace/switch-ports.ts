@@ -1,6 +1,7 @@
 import { podTitle } from "../../../shared/cni/pod-name.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Ip } from "../../../shared/net/ip.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { type PortRole, parseIdentity, roleOf } from "../../datapath/ovs/port-identity.ts";
 import { bridgeNamed, interfaceNamed, openDatabase, portsOf } from "../../datapath/ovs/switch-database.ts";
 
@@ -30,7 +31,7 @@ export async function readPorts(database: string, bridge: string): Promise<reado
   try {
     await client.ready(timeoutMs);
   } catch (caught) {
-    const is = caught instanceof Error ? caught.message : String(caught);
+    const is = reasonOf(caught);
     throw new CniError(CniCode.tryAgainLater, is.replace("use the database", action), { cause: caught });
   }
   const { view } = client;

@@ -2,6 +2,7 @@ import type { Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { formatIp } from "../../../shared/net/ip.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { type Hcn, type HcnDocument, type HcnEndpoint, HcnError } from "../../protocols/hcn/mod.ts";
 import type { Container } from "../datapath.ts";
 import { type EndpointPlan, endpointDocument } from "./documents.ts";
@@ -204,7 +205,7 @@ async function leaveNamespace({ hcn, logger }: WiringTools, endpoint: HcnEndpoin
     logger.warn("an endpoint could not leave its namespace before its deletion", {
       id: endpoint.id,
       namespace: endpoint.namespaceId,
-      error: String(caught),
+      error: reasonOf(caught),
     });
   }
 }

@@ -2,6 +2,7 @@ import { containerKind } from "../../../shared/cni/container-kind.ts";
 import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { type Cidr, contains, type Ip, parseIp } from "../../../shared/net/ip.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { type HcnEndpoint, HcnError } from "../../protocols/hcn/mod.ts";
 import type { Attached, AttachRequest, DataPath, Missing, Problem } from "../datapath.ts";
 import { hostIfname } from "../owner-names.ts";
@@ -28,7 +29,7 @@ export function createHnsDataPath(options: HnsDataPathOptions): DataPath {
   try {
     return new HnsDataPath(options, EndpointRecords.open(directory));
   } catch (cause) {
-    const is = cause instanceof Error ? cause.message : String(cause);
+    const is = reasonOf(cause);
     throw new CniError(CniCode.io, `Cannot read "${directory}": ${is}, wanted a directory of our own`, { cause });
   }
 }

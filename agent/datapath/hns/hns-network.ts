@@ -1,6 +1,7 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { formatCidr } from "../../../shared/net/ip.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { isObject } from "../../../shared/schema/json-fields.ts";
 import { type Hcn, HcnError, type HcnNetwork } from "../../protocols/hcn/mod.ts";
 import { switchedNetwork, transparentNetwork } from "./documents.ts";
@@ -32,7 +33,7 @@ export async function ensureNetwork(tools: Tools, network: HnsNetwork): Promise<
   } catch (caught) {
     tools.logger.error("the node could not be set up around the new HNS network, which is deleted again", {
       network: network.name,
-      error: caught instanceof Error ? caught.message : String(caught),
+      error: reasonOf(caught),
     });
     await tools.hcn.deleteNetwork(made.id);
     await tools.node.handBack(network);

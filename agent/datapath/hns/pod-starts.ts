@@ -1,6 +1,7 @@
 import type { Owner } from "../../../shared/cni/types.ts";
 import { limits } from "../../../shared/limits.ts";
 import type { Logger } from "../../../shared/log.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import type { PodPort } from "../ovs/options.ts";
 import { ownerParts } from "../owner-names.ts";
 
@@ -86,7 +87,7 @@ export class PodStarts implements Disposable {
         await this.#connecting.done;
       }
     } catch (caught) {
-      this.#options.logger.warn("pods' adapters could not be looked for", { error: String(caught) });
+      this.#options.logger.warn("pods' adapters could not be looked for", { error: reasonOf(caught) });
     }
     this.#looking = false;
     this.#schedule();
@@ -100,7 +101,7 @@ export class PodStarts implements Disposable {
       if (this.#waiting.get(key)?.pod === pod) this.#waiting.delete(key);
       logger.info("a pod's adapter has come", { port: pod.port, ms: Math.round(performance.now() - sinceMs) });
     } catch (caught) {
-      logger.warn("a pod's adapter could not be connected yet", { port: pod.port, error: String(caught) });
+      logger.warn("a pod's adapter could not be connected yet", { port: pod.port, error: reasonOf(caught) });
     }
   }
 

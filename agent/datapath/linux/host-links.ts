@@ -1,5 +1,6 @@
 import type { Owner } from "../../../shared/cni/types.ts";
 import type { Logger } from "../../../shared/log.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import {
   deleteLinksOfGroup,
   Errno,
@@ -138,7 +139,7 @@ export class Sweeper {
       await this.#socket.post(deleteLinksOfGroup(this.#group));
     } catch (caught) {
       if (isRefusal(caught, Errno.ENODEV)) return;
-      this.#logger.error("cannot delete detached interfaces", { error: String(caught) });
+      this.#logger.error("cannot delete detached interfaces", { error: reasonOf(caught) });
     }
   }
 }

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Cidr } from "../../../shared/net/ip.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { sysctlPath } from "../../protocols/netlink/mod.ts";
 
 /** Of `/proc/sys`, in this process's network namespace. */
@@ -18,7 +19,7 @@ export function writeSysctl(path: string, value: string, action: string): void {
   try {
     writeFileSync(sysctlPath(path), value);
   } catch (cause) {
-    const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
+    const code = cause instanceof Error && "code" in cause ? String(cause.code) : reasonOf(cause);
     throw new CniError(
       CniCode.interfaceFailure,
       `Cannot ${action}: "${path}" is "${readSysctl(path) ?? "missing"}" and cannot be written (${code}), wanted "${value}"`,

@@ -1,5 +1,6 @@
 import { unreachable } from "../../../shared/assert.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import {
   addAddress,
   addRoute,
@@ -148,7 +149,7 @@ export class PodEnd implements Disposable {
       } catch (cause) {
         throw new CniError(
           CniCode.interfaceFailure,
-          `Cannot turn on IPv6 for "${name}" in "${this.#namespace.path}": ${cause instanceof Error ? cause.message : String(cause)}, wanted a writable /proc/sys`,
+          `Cannot turn on IPv6 for "${name}" in "${this.#namespace.path}": ${reasonOf(cause)}, wanted a writable /proc/sys`,
           { cause },
         );
       }

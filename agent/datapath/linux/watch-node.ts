@@ -1,5 +1,6 @@
 import { ReconcileLoop } from "../../../shared/async/reconcile-loop.ts";
 import type { Logger } from "../../../shared/log.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { type Change, type Kernel, NetlinkError, readChange } from "../../protocols/netlink/mod.ts";
 import { linkGroup } from "./host-links.ts";
 import { routeProtocol } from "./node-routes.ts";
@@ -85,7 +86,7 @@ class KernelChanges implements Disposable {
       if (missed || matters) onChange();
     } catch (caught) {
       // What is looked at every now and then is seen all the same.
-      if (!this.#saidWhy) logger.error("changes on the node are not heard at once", { error: String(caught) });
+      if (!this.#saidWhy) logger.error("changes on the node are not heard at once", { error: reasonOf(caught) });
       this.#saidWhy = true;
     }
   }

@@ -3,6 +3,7 @@ import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { formatCidr } from "../../../shared/net/ip.ts";
 import { formatMac, parseMac } from "../../../shared/net/mac.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import {
   addAltName,
   createVeth,
@@ -72,7 +73,7 @@ async function finish(
     return await configure(tools, plan, namespace, made, side);
   } catch (caught) {
     await remove(tools, plan, side, made).catch((error: unknown) => {
-      tools.logger.error("cannot undo a failed attach", { interface: made.name, error: String(error) });
+      tools.logger.error("cannot undo a failed attach", { interface: made.name, error: reasonOf(error) });
     });
     throw caught;
   }

@@ -1,5 +1,5 @@
 import { isWindows } from "../../../shared/os/platform.ts";
-import { OpenFlowClient, parseAddress, Version } from "../../protocols/openflow/mod.ts";
+import { OpenFlowClient, parseAddress } from "../../protocols/openflow/mod.ts";
 import { lastPodNumber } from "./port-numbers.ts";
 
 /** Whether a switch can have a meter for each pod's port, of its number: that on Windows has none, nor have kernels before 4.18. */
@@ -22,6 +22,5 @@ export class MeterSupport {
 /** @throws {OpenFlowError} */
 async function ask(management: string): Promise<boolean> {
   using client = await OpenFlowClient.connect(parseAddress(management, isWindows));
-  // Earlier versions meter packets before any other action of a flow.
-  return client.version === Version.v15 && (await client.mostMeters()) >= lastPodNumber;
+  return (await client.maxMeters()) >= lastPodNumber;
 }

@@ -2,6 +2,7 @@ import { sameOwner } from "../../../shared/cni/owner-key.ts";
 import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { type Cidr, formatCidr, type Ip } from "../../../shared/net/ip.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import type { Link } from "../../protocols/netlink/mod.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
 import { kernelNearlyFull } from "../linux/conntrack-usage.ts";
@@ -203,7 +204,7 @@ class OvsDataPath implements DataPath {
         logger.warn("a pod's port was missing and is made again", { interface: link.name });
       } catch (caught) {
         // The others shall have their network all the same; CHECK names this one.
-        logger.error("cannot make a pod's port again", { interface: link.name, error: String(caught) });
+        logger.error("cannot make a pod's port again", { interface: link.name, error: reasonOf(caught) });
       }
     }
   }

@@ -2,6 +2,7 @@ import { ReconcileLoop } from "../../../shared/async/reconcile-loop.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
 import { CniError } from "../../../shared/errors.ts";
 import { sameIp } from "../../../shared/net/ip.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import type { Followed } from "../../cluster/node-registry.ts";
 import { type RefusedRoute, refusedRoute } from "../node-route.ts";
 import { within } from "./bounded.ts";
@@ -207,7 +208,7 @@ export class OvsNode implements OverlayNode {
     const parts = new Map([[basePartKey, basePart(context)], ...this.#ports.adopt(context, keep)]);
     await program.set(parts);
     await this.#peers.tell(program, context, this.#nodes).catch((error: unknown) => {
-      logger.warn("not every other node is reached", { error: Error.isError(error) ? error.message : String(error) });
+      logger.warn("not every other node is reached", { error: reasonOf(error) });
     });
     this.#running = { context, program };
     this.#ports.follow(context, (changes) => program.set(changes));

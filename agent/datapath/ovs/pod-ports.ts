@@ -2,6 +2,7 @@ import { ownerFields, ownerKey } from "../../../shared/cni/owner-key.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Logger } from "../../../shared/log.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { waitForOfport } from "../../protocols/ovsdb/mod.ts";
 import { allOf, within } from "./bounded.ts";
 import type { ConnectedPod } from "./options.ts";
@@ -219,7 +220,7 @@ export class PodPorts {
   /** The pod's interface goes all the same, so that nothing reaches it. */
   #tellLate(what: string, owners: readonly Owner[], caught: unknown): false {
     const containers = owners.map(({ sandboxId }) => sandboxId);
-    this.#logger.warn(what, { containers, error: caught instanceof Error ? caught.message : String(caught) });
+    this.#logger.warn(what, { containers, error: reasonOf(caught) });
     return false;
   }
 

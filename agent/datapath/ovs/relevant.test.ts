@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { RowChange } from "../../protocols/ovsdb/mod.ts";
-import { parseUuid } from "../../protocols/ovsdb/values.ts";
+import { parseUuid } from "../../protocols/ovsdb/mod.ts";
 import { isRelevant } from "./relevant.ts";
 
 const uuid = parseUuid("550e8400-e29b-41d4-a716-446655440000")!;

@@ -1,4 +1,5 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { removeBridge, removePorts, Transaction } from "../../protocols/ovsdb/mod.ts";
 import type { HostChange } from "../host-change.ts";
 import { roleOf } from "./port-identity.ts";
@@ -32,6 +33,6 @@ export async function removeOverlay(database: string, bridge: string): Promise<r
     const names = others.map(({ name }) => `"${name}"`).join(", ");
     throw new CniError(CniCode.interfaceFailure, `Cannot remove the ${what}: it has ports ${names}, wanted ours alone`);
   } catch (caught) {
-    return [{ step, what, did: "failed", problem: caught instanceof Error ? caught.message : String(caught) }];
+    return [{ step, what, did: "failed", problem: reasonOf(caught) }];
   }
 }

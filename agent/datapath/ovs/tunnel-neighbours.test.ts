@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { type Ip, parseIp } from "../../../shared/net/ip.ts";
-import { Version } from "../../protocols/openflow/constants.ts";
 import type { OpenFlowRequest } from "../../protocols/openflow/mod.ts";
 import { writeMessage } from "../../protocols/openflow/request.ts";
 import { WireWriter } from "../../protocols/openflow/wire-writer.ts";
@@ -68,7 +67,7 @@ test("asks for all again when the switch has forgotten them, and for nobody who 
 
 test("says by the tunnel's address which of them", () => {
   const writer = new WireWriter();
-  for (const request of posted[0] ?? []) writeMessage(writer, request, 1, Version.v15);
+  for (const request of posted[0] ?? []) writeMessage(writer, request, 1);
   const bytes = Buffer.from(writer.done());
   expect(bytes.includes(Buffer.from([192, 0, 2, 1]))).toBe(true);
   expect(bytes.includes(Buffer.from([192, 0, 2, 2]))).toBe(false);

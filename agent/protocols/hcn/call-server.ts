@@ -1,4 +1,5 @@
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
+import { traceOf } from "../../../shared/reason.ts";
 import { CallMarks } from "./call-marks.ts";
 import { NativeError, type NativeHcn } from "./native.ts";
 import { HcnOperations } from "./operations.ts";
@@ -22,7 +23,7 @@ function outcomeOf(operations: HcnOperations, task: HcnTask): HcnOutcome {
     return { t: "done", value: perform(operations, task) };
   } catch (caught) {
     if (caught instanceof NativeError) return { t: "failed", failure: caught.failure };
-    const reason = caught instanceof Error ? (caught.stack ?? caught.message) : String(caught);
+    const reason = traceOf(caught);
     return { t: "failed", failure: { call: "", reason } };
   }
 }

@@ -1,4 +1,5 @@
 import { Worker } from "node:worker_threads";
+import { reasonOf } from "../../../shared/reason.ts";
 import { CallMarks } from "./call-marks.ts";
 import { HcnError } from "./hcn-error.ts";
 import type { HcnOutcome, HcnTask } from "./thread-messages.ts";
@@ -116,7 +117,7 @@ export class CallThreads implements AsyncDisposable {
     try {
       worker = new Worker(this.#options.file, { workerData: marks.memory });
     } catch (caught) {
-      const is = caught instanceof Error ? caught.message : String(caught);
+      const is = reasonOf(caught);
       fail(new HcnError({ action, call: "", reason: `there is no thread for it (${is}), wanted one` }));
       return undefined;
     }
@@ -125,7 +126,7 @@ export class CallThreads implements AsyncDisposable {
     // A thread keeps no process alive: while a call is waited for, its timer does.
     worker.unref();
     worker.on("message", (outcome: HcnOutcome) => this.#returned(thread, outcome));
-    worker.on("error", (error) => this.#died(thread, error instanceof Error ? error.message : String(error)));
+    worker.on("error", (error) => this.#died(thread, reasonOf(error)));
     worker.on("exit", () => this.#died(thread, "it has ended"));
     return thread;
   }

@@ -1,5 +1,6 @@
 import { dlopen, type FFIFunction } from "bun:ffi";
 import { systemLibrary, wide } from "../../../shared/os/win32.windows.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import type { CallMarks } from "./call-marks.ts";
 import { isDocument } from "./documents.ts";
 import { guidBytes } from "./guid.ts";
@@ -158,7 +159,7 @@ function openFunctions(
   try {
     return dlopen(systemLibrary(library), symbols).symbols as unknown as Readonly<Record<string, NativeFunction>>;
   } catch (caught) {
-    const is = caught instanceof Error ? caught.message : String(caught);
+    const is = reasonOf(caught);
     const reason = `"${systemLibrary(library)}" cannot be used (${is}), wanted the feature Containers of Windows Server 2019 or later`;
     throw new NativeError({ call: "", reason });
   }

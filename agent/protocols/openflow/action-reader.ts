@@ -1,7 +1,6 @@
-import { type Action, reasonAction } from "./action.ts";
-import { ActionType, ControllerProperty, NiciraAction, noTable, onfCopyField } from "./action-writer.ts";
-import { bounds } from "./bounds.ts";
-import { type Nat, readNat } from "./conntrack.ts";
+import { type Action, type Nat, reasonAction } from "./action.ts";
+import { ActionType, ControllerProperty, NiciraAction, noTable } from "./action-writer.ts";
+import { readNat } from "./conntrack.ts";
 import { port32, Vendor, wholePacket } from "./constants.ts";
 import type { Bits, Field } from "./fields.ts";
 import { readLearn } from "./learn.ts";
@@ -9,6 +8,8 @@ import { readFieldName, readOxm, UnknownFieldName } from "./match-wire.ts";
 import type { WireReader } from "./wire-reader.ts";
 
 const smallestAction = 8;
+/** How often actions may hold actions: ct within clone is two, and nobody needs four. */
+const maxDepth = 4;
 
 /** Actions to the end of `reader`; one that is not known is kept as it came. @throws {MalformedMessage} */
 export function readActions(reader: WireReader): readonly Action[] {
@@ -44,7 +45,7 @@ function readKnown(type: number, body: WireReader, depth: number): Action | unde
     case ActionType.SET_FIELD:
       return readSetField(body);
     case ActionType.COPY_FIELD:
-      return readMove(body, 2);
+      return readMove(body);
     case ActionType.PUSH_VLAN:
       return { t: "push-vlan", type: body.u16() };
     case ActionType.POP_VLAN:
@@ -59,24 +60,13 @@ function readKnown(type: number, body: WireReader, depth: number): Action | unde
 }
 
 function readExperimenter(body: WireReader, depth: number): Action | undefined {
-  const vendor = body.u32();
-  if (vendor === Vendor.NICIRA) return readNicira(body, depth);
-  return vendor === Vendor.ONF && body.u16() === onfCopyField ? readMove(body.skip(2), 2) : undefined;
-}
-
-function readNicira(body: WireReader, depth: number): Action | undefined {
+  if (body.u32() !== Vendor.NICIRA) return undefined;
   const subtype = body.u16();
   switch (subtype) {
     case NiciraAction.RESUBMIT:
     case NiciraAction.RESUBMIT_TABLE:
     case NiciraAction.RESUBMIT_TABLE_CT:
       return readResubmit(body, subtype);
-    case NiciraAction.REG_MOVE:
-      return readMove(body, 0);
-    case NiciraAction.REG_LOAD:
-      return readLoad(body);
-    case NiciraAction.REG_LOAD2:
-      return readSetField(body);
     case NiciraAction.NOTE:
       return { t: "note", bytes: body.rest() };
     case NiciraAction.OUTPUT_REG:
@@ -114,18 +104,10 @@ function readSetField(body: WireReader): Action {
   return { t: "set-field", ...oxm };
 }
 
-/** NXAST_REG_LOAD: some bits, at most 64. */
-function readLoad(body: WireReader): Action {
-  const { field, from, count } = readRange(body, body.u16());
-  const shift = BigInt(from);
-  const mask = ((1n << BigInt(count)) - 1n) << shift;
-  return { t: "set-field", field, value: (body.u64() << shift) & mask, mask };
-}
-
-function readMove(body: WireReader, padding: number): Action {
+function readMove(body: WireReader): Action {
   const count = body.u16();
   const [from, to] = [body.u16(), body.u16()];
-  body.skip(padding);
+  body.skip(2);
   const source = bitsIn(body, readFieldName(body), from, count);
   const destination = bitsIn(body, readFieldName(body), to, count);
   return { t: "move", source, destination };
@@ -160,7 +142,7 @@ function readConnection(body: WireReader, depth: number): Action {
 
 /** What stands within "ct": actions, and "nat", which stands nowhere else. */
 function* readNested(body: WireReader, depth: number): Generator<Action | { readonly t: "nat"; readonly nat: Nat }> {
-  if (depth + 1 >= bounds.actionDepth) throw body.malformed(`actions lie ${depth} deep within actions`);
+  if (depth + 1 >= maxDepth) throw body.malformed(`actions lie ${depth} deep within actions`);
   while (body.left > 0) {
     const nat = readNatAction(body);
     yield nat === undefined ? readAction(body, depth + 1) : { t: "nat", nat };

@@ -1,11 +1,10 @@
-import { type Action, type ActionOf, type Controller, reasonAction } from "./action.ts";
-import { type Connection, writeNat } from "./conntrack.ts";
-import { port16, Vendor, Version, wholePacket } from "./constants.ts";
+import { type Action, type ActionOf, type Connection, type Controller, reasonAction } from "./action.ts";
+import { writeNat } from "./conntrack.ts";
+import { port16, Vendor, wholePacket } from "./constants.ts";
 import { type Bits, headerOf } from "./fields.ts";
 import { writeLearn } from "./learn.ts";
 import { writeOxm } from "./match-wire.ts";
-import { OpenFlowError } from "./openflow-error.ts";
-import type { WireWriter } from "./wire-writer.ts";
+import { type WireWriter, writeProperty } from "./wire-writer.ts";
 
 /** OFPAT_* (OpenFlow 1.5.1, 7.2.6). */
 export const ActionType = {
@@ -23,13 +22,10 @@ export const ActionType = {
 /** NXAST_* (nicira-ext.h; Open vSwitch, lib/ofp-actions.c). */
 export const NiciraAction = {
   RESUBMIT: 1,
-  REG_MOVE: 6,
-  REG_LOAD: 7,
   NOTE: 8,
   RESUBMIT_TABLE: 14,
   OUTPUT_REG: 15,
   LEARN: 16,
-  REG_LOAD2: 33,
   CONJUNCTION: 34,
   CT: 35,
   NAT: 36,
@@ -38,9 +34,6 @@ export const NiciraAction = {
   LEARN2: 45,
   RESUBMIT_TABLE_CT: 44,
 } as const;
-
-/** ONF's extension of 1.3, under which Open vSwitch answers a move there. */
-export const onfCopyField = 3200;
 
 /** NXAC2PT_*: what CONTROLLER2 may say. */
 export const ControllerProperty = {
@@ -55,30 +48,22 @@ export const ControllerProperty = {
 /** NXAST_CT's word for "no table". */
 export const noTable = 0xff;
 
-export function writeActions(writer: WireWriter, actions: readonly Action[], version: Version): void {
-  for (const action of actions) writeAction(writer, action, version);
+export function writeActions(writer: WireWriter, actions: readonly Action[]): void {
+  for (const action of actions) writeAction(writer, action);
 }
 
-/** @throws {OpenFlowError} where `version` cannot say it */
-function writeAction(writer: WireWriter, action: Action, version: Version): WireWriter {
+function writeAction(writer: WireWriter, action: Action): WireWriter {
   switch (action.t) {
     case "output":
       return standard(writer, ActionType.OUTPUT, () => writer.u32(action.port).u16(action.maxLength).zeros(6));
     case "group":
       return standard(writer, ActionType.GROUP, () => writer.u32(action.group));
     case "meter":
-      if (version < Version.v15) {
-        throw new OpenFlowError(
-          "unsupported",
-          "write an action",
-          "OpenFlow 1.3 has meters in front of all actions only",
-        );
-      }
       return standard(writer, ActionType.METER, () => writer.u32(action.meter));
     case "set-field":
-      return writeSetField(writer, action, version);
+      return standard(writer, ActionType.SET_FIELD, () => writeOxm(writer, action.field, action.value, action.mask));
     case "move":
-      return writeMove(writer, action, version);
+      return writeMove(writer, action);
     case "push-vlan":
       return standard(writer, ActionType.PUSH_VLAN, () => writer.u16(action.type));
     case "pop-vlan":
@@ -88,7 +73,7 @@ function writeAction(writer: WireWriter, action: Action, version: Version): Wire
     case "unknown":
       return writer.bytes(action.bytes);
     default:
-      return writeExtension(writer, action, version);
+      return writeExtension(writer, action);
   }
 }
 
@@ -96,7 +81,7 @@ type Extension = ActionOf<
   "output-field" | "resubmit" | "ct-clear" | "conjunction" | "note" | "controller" | "ct" | "learn"
 >;
 
-function writeExtension(writer: WireWriter, action: Extension, version: Version): WireWriter {
+function writeExtension(writer: WireWriter, action: Extension): WireWriter {
   switch (action.t) {
     case "output-field":
       return nicira(writer, NiciraAction.OUTPUT_REG, () => {
@@ -126,30 +111,18 @@ function writeExtension(writer: WireWriter, action: Extension, version: Version)
     case "controller":
       return writeController(writer, action);
     case "ct":
-      return writeConnection(writer, action, version);
+      return writeConnection(writer, action);
   }
 }
 
-function writeSetField(writer: WireWriter, action: ActionOf<"set-field">, version: Version): WireWriter {
-  const oxm = (): void => writeOxm(writer, action.field, action.value, action.mask);
-  if (version >= Version.v15 || action.mask === action.field.ones) {
-    return standard(writer, ActionType.SET_FIELD, oxm);
-  }
-  // Before 1.5, SET_FIELD takes no mask.
-  return nicira(writer, NiciraAction.REG_LOAD2, oxm);
-}
-
-function writeMove(writer: WireWriter, { source, destination }: ActionOf<"move">, version: Version): WireWriter {
-  const body = (): void => {
-    writer.u16(source.count).u16(source.from).u16(destination.from);
-    if (version >= Version.v15) writer.zeros(2);
+function writeMove(writer: WireWriter, { source, destination }: ActionOf<"move">): WireWriter {
+  return standard(writer, ActionType.COPY_FIELD, () => {
+    writer.u16(source.count).u16(source.from).u16(destination.from).zeros(2);
     writer.u32(headerOf(source.field)).u32(headerOf(destination.field));
-  };
-  if (version >= Version.v15) return standard(writer, ActionType.COPY_FIELD, body);
-  return nicira(writer, NiciraAction.REG_MOVE, body);
+  });
 }
 
-function writeConnection(writer: WireWriter, action: Connection, version: Version): WireWriter {
+function writeConnection(writer: WireWriter, action: Connection): WireWriter {
   const { zone } = action;
   return nicira(writer, NiciraAction.CT, () => {
     writer.u16((action.commit ? 1 : 0) | (action.force ? 2 : 0));
@@ -161,20 +134,14 @@ function writeConnection(writer: WireWriter, action: Connection, version: Versio
       .u16(action.alg);
     const { nat } = action;
     if (nat !== undefined) nicira(writer, NiciraAction.NAT, () => writeNat(writer, nat));
-    writeActions(writer, action.exec, version);
+    writeActions(writer, action.exec);
   });
 }
 
 function writeController(writer: WireWriter, action: Controller): WireWriter {
   return nicira(writer, NiciraAction.CONTROLLER2, () => {
     writer.zeros(6);
-    const property = (type: number, body: () => void): void => {
-      const start = writer.length;
-      writer.u16(type).u16(0);
-      body();
-      writer.setU16(start + 2, writer.length - start);
-      writer.pad(start);
-    };
+    const property = (type: number, body: () => void): void => writeProperty(writer, type, body);
     if (action.maxLength !== wholePacket) {
       property(ControllerProperty.MAX_LEN, () => writer.u16(action.maxLength));
     }

@@ -1,4 +1,4 @@
-import type { Connection } from "./conntrack.ts";
+import type { Ip } from "../../../shared/net/ip.ts";
 import { Port, wholePacket } from "./constants.ts";
 import { type Bits, type Field, type FieldName, fieldOf } from "./fields.ts";
 import type { Learn } from "./learn.ts";
@@ -33,6 +33,37 @@ export interface Controller {
   /** The packet waits until the controller resumes it. */
   readonly pause: boolean;
   readonly meter: number | undefined;
+}
+
+/** Translation of addresses of a connection (nicira-ext.h, NXAST_NAT). */
+export interface Nat {
+  /** `existing`: as the connection has it, and nothing new. */
+  readonly side: "src" | "dst" | "existing";
+  readonly from?: Ip;
+  /** The last address of a range; absent: `from` alone. */
+  readonly to?: Ip;
+  /** The lowest port, and the highest where it is a range. */
+  readonly port?: number;
+  readonly lastPort?: number;
+  readonly persistent?: boolean;
+  readonly choice?: "hash" | "random";
+}
+
+/** The connection tracker (nicira-ext.h, NXAST_CT). */
+export interface Connection {
+  readonly t: "ct";
+  readonly commit: boolean;
+  /** Takes the place of an entry in the other direction. */
+  readonly force: boolean;
+  /** The zone, or the bits that hold it; 0 is the default zone. */
+  readonly zone: number | Bits;
+  /** Where the packet goes on, tracked; absent: what follows sees it untracked. */
+  readonly table: number | undefined;
+  /** The port of a protocol with an assistant (21 for FTP), 0 none. */
+  readonly alg: number;
+  readonly nat: Nat | undefined;
+  /** Sets ct_mark and ct_label of what is committed: set-field and move. */
+  readonly exec: readonly Action[];
 }
 
 /** What is done to a packet. */
@@ -131,33 +162,5 @@ export function resubmit(table: number | undefined, port?: number): Action {
   return { t: "resubmit", port: port === undefined ? undefined : portIn(port), table, tracked: false };
 }
 
-export const decTtl: Action = { t: "dec-ttl" };
-export const ctClear: Action = { t: "ct-clear" };
-export const popVlan: Action = { t: "pop-vlan" };
-export const pushVlan = (type = 0x8100): Action => ({ t: "push-vlan", type });
-export const note = (bytes: Uint8Array): Action => ({ t: "note", bytes });
-
-/** @throws {InvalidFlow} */
-export function conjunction(id: number, clause: number, clauses: number): Action {
-  if (clauses < 2 || clauses > 64 || clause < 1 || clause > clauses) {
-    throw new InvalidFlow("a conjunction", `it is part ${clause} of ${clauses}, wanted 1 to n of 2 to 64`);
-  }
-  return { t: "conjunction", id, clause, clauses };
-}
-
 /** OFPR_ACTION: because an action said so. */
 export const reasonAction = 1;
-
-/** To the controller; what is not said has the switch's default. */
-export function controller(options: Partial<Omit<Controller, "t">> = {}): Action {
-  return {
-    t: "controller",
-    maxLength: wholePacket,
-    controllerId: 0,
-    reason: reasonAction,
-    userData: new Uint8Array(0),
-    pause: false,
-    meter: undefined,
-    ...options,
-  };
-}

@@ -1,8 +1,8 @@
-import { MessageType, OnfMessage, Vendor, Version } from "./constants.ts";
+import { MessageType } from "./constants.ts";
 import { refusedBy } from "./error-message.ts";
 import { batchAction, type Exchange, keep, unexpected } from "./exchange.ts";
 import { BundleControl, type Message } from "./message.ts";
-import { InvalidFlow, type OpenFlowError } from "./openflow-error.ts";
+import { InvalidFlow, OpenFlowError } from "./openflow-error.ts";
 import type { Request } from "./request.ts";
 import type { WireWriter } from "./wire-writer.ts";
 
@@ -12,36 +12,32 @@ const flags = 3;
 /** Open vSwitch takes these into a bundle. */
 const bundled: readonly number[] = [MessageType.FLOW_MOD, MessageType.GROUP_MOD, MessageType.PACKET_OUT];
 
-/** @throws {InvalidFlow} for a request that no bundle takes */
+/** A bundle's messages: the switch answers "too many" on its own much later. */
+const maxBundleMessages = 100_000;
+
+/** @throws {InvalidFlow} for a request that no bundle takes @throws {OpenFlowError} where they are too many */
 export function checkBundled(requests: readonly Request[]): void {
   const other = requests.find(({ type }) => !bundled.includes(type));
   if (other !== undefined)
     throw new InvalidFlow("a bundle", `"${other.action}" is not for bundles, wanted flows and groups`);
+  if (requests.length > maxBundleMessages) {
+    const is = `${requests.length} are given, wanted ${maxBundleMessages} at the most`;
+    throw new OpenFlowError("full", "make changes in a bundle", is);
+  }
 }
-
-function writeHead(writer: WireWriter, version: Version, subtype: number): void {
-  if (version < Version.v15) writer.u32(Vendor.ONF).u32(subtype);
-}
-
-/** Before 1.4, bundles are an extension of ONF. */
-const typeOf = (type: number, version: Version): number => (version < Version.v15 ? MessageType.EXPERIMENTER : type);
 
 /** OFPT_BUNDLE_CONTROL (OpenFlow 1.5.1, 7.3.9). */
-export function bundleControl(bundle: number, control: number, version: Version): Request {
+export function bundleControl(bundle: number, control: number): Request {
   return {
     action: `do ${control} with bundle ${bundle}`,
-    type: typeOf(MessageType.BUNDLE_CONTROL, version),
-    body: (writer) => {
-      writeHead(writer, version, OnfMessage.BUNDLE_CONTROL);
-      writer.u32(bundle).u16(control).u16(flags);
-    },
+    type: MessageType.BUNDLE_CONTROL,
+    body: (writer) => void writer.u32(bundle).u16(control).u16(flags),
   };
 }
 
 /** OFPT_BUNDLE_ADD_MESSAGE: what the message is in stands in front of it; its header is written by `inner`. */
 export function bundleAdd(
   bundle: number,
-  version: Version,
   request: Request,
   inner: (writer: WireWriter, request: Request) => void,
 ): Request {
@@ -49,9 +45,8 @@ export function bundleAdd(
     get action() {
       return request.action;
     },
-    type: typeOf(MessageType.BUNDLE_ADD_MESSAGE, version),
+    type: MessageType.BUNDLE_ADD_MESSAGE,
     body: (writer) => {
-      writeHead(writer, version, OnfMessage.BUNDLE_ADD_MESSAGE);
       writer.u32(bundle).u16(0).u16(flags);
       inner(writer, request);
     },

@@ -1,14 +1,14 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { features, hello, message } from "../../../test/fakes/openflow/scripted-switch.ts";
 import { scratchDir } from "../../../test/support/scratch-dir.ts";
 import { type ClientOptions, OpenFlowClient } from "./client.ts";
 import type { ConnectionEvent } from "./connection.ts";
 import { MessageType } from "./constants.ts";
 import { flow } from "./flow.ts";
-import { addFlow } from "./flow-mod.ts";
-import { type Frame, FrameReader } from "./frame-reader.ts";
+import { addFlow } from "./flow-wire.ts";
+import { type Frame, FrameReader } from "./message.ts";
 import { addMeter, meter } from "./meter.ts";
-import { features, hello, message } from "./scripted-switch.ts";
 
 /** What a switch answers to one message; nothing is said to one that is left out. */
 type Script = (frame: Frame) => Uint8Array | undefined;
@@ -158,21 +158,24 @@ describe("a client of a scripted switch", () => {
 
   test("events come in order, with what is broken among them", async () => {
     const events: ConnectionEvent[] = [];
-    const port =
-      "00000007 0048 0000 020000000001 0000 70370000000000000000000000000000 00000000 00000000 0000 0020 00000000";
-    const status = (reason: number) =>
-      message(MessageType.PORT_STATUS, 0, `0${reason} 00000000000000 ${port} ${"00000000".repeat(6)}`);
+    const forwarded = (type: number) => message(MessageType.REQUESTFORWARD, 0, message(type, 7));
+    const broken = message(MessageType.REQUESTFORWARD, 0, "06");
     await listen((frame) =>
       frame.type === MessageType.BARRIER_REQUEST
-        ? Buffer.concat([status(0), status(9), status(1), message(MessageType.BARRIER_REPLY, frame.xid)])
+        ? Buffer.concat([
+            forwarded(MessageType.GROUP_MOD),
+            broken,
+            forwarded(MessageType.METER_MOD),
+            message(MessageType.BARRIER_REPLY, frame.xid),
+          ])
         : polite(frame),
     );
     using client = await connect({ onEvent: (event) => events.push(event) });
     await client.run([]);
     expect(events).toMatchObject([
-      { t: "port-status", change: "add", port: { number: 7, name: "p7", mac: "02:00:00:00:00:01", hasLink: true } },
+      { t: "request-forwarded", changed: "group" },
       { t: "unreadable" },
-      { t: "port-status", change: "delete" },
+      { t: "request-forwarded", changed: "meter" },
     ]);
   });
 });

@@ -1,26 +1,26 @@
-import type { OpenFlowAddress } from "./address.ts";
-import { bounds } from "./bounds.ts";
+import { reasonOf } from "../../../shared/reason.ts";
+import { type OpenFlowAddress, addressText, type Connect, connectTransport, requireTrusted, type Transport } from "./transport.ts";
 import { checkBundled } from "./bundle.ts";
 import { type ConnectionEvent, OpenFlowConnection } from "./connection.ts";
-import { MessageType, type Version } from "./constants.ts";
+import { MessageType } from "./constants.ts";
 import { BatchExchange, MultipartExchange, SingleExchange } from "./exchange.ts";
-import type { Features } from "./features.ts";
-import type { FlowFilter } from "./flow-mod.ts";
+import type { Features } from "./message.ts";
+import { type FlowFilter, flowsRequest, type InstalledFlow } from "./flow-wire.ts";
 import { watchFlowsRequest } from "./flow-monitor.ts";
-import { flowsRequest, type InstalledFlow } from "./flow-stats.ts";
 import { groupsRequest, type OpenFlowGroup } from "./group.ts";
-import { type GroupCounters, groupCountersRequest } from "./group-stats.ts";
-import { metersRequest, mostMetersRequest, type OpenFlowMeter } from "./meter.ts";
-import { type MultipartRequest, multipartMessage } from "./multipart.ts";
+import { metersRequest, type OpenFlowMeter, maxMetersRequest } from "./meter.ts";
+import { type MultipartRequest, multipartMessage, type Request } from "./request.ts";
 import { OpenFlowError } from "./openflow-error.ts";
-import { type OpenFlowPort, portsRequest } from "./port.ts";
-import type { Request } from "./request.ts";
-import { addressText, type Connect, connectTransport, requireTrusted, type Transport } from "./transport.ts";
+
+/** A switch on the same machine answers within milliseconds, and within seconds where the machine is overloaded. */
+const requestTimeoutMs = 10_000;
+/** Connecting and HELLO: as above. */
+const connectTimeoutMs = 5_000;
+/** Silence after which an echo is asked for; it ends the connection when it is not answered in `requestTimeoutMs`. */
+const idleTimeoutMs = 15_000;
 
 export interface ClientOptions {
-  /** Absent: 1.5, and 1.3 where the switch has no 1.5. */
-  readonly versions?: readonly Version[];
-  /** What the switch tells of by itself, in order; not before it was asked to (`setAsync`, `watchFlows`). */
+  /** What the switch tells of by itself, in order; not before it was asked to (`forwardRequests`, `watchFlows`). */
   onEvent?(event: ConnectionEvent): void;
   readonly connectMs?: number;
   readonly requestMs?: number;
@@ -56,14 +56,10 @@ export class OpenFlowClient implements Disposable {
     try {
       await requireTrusted(address);
     } catch (caught) {
-      throw new OpenFlowError(
-        "lost",
-        `connect to "${addressText(address)}"`,
-        Error.isError(caught) ? caught.message : "",
-      );
+      throw new OpenFlowError("lost", `connect to "${addressText(address)}"`, reasonOf(caught));
     }
     const client = new OpenFlowClient(address, options);
-    const limit = options.connectMs ?? bounds.connectMs;
+    const limit = options.connectMs ?? connectTimeoutMs;
     const timer = setTimeout(
       () => client.#close(new OpenFlowError("late", client.#connecting, `nothing came for ${limit} ms, wanted HELLO`)),
       limit,
@@ -81,13 +77,12 @@ export class OpenFlowClient implements Disposable {
   private constructor(address: OpenFlowAddress, options: ClientOptions) {
     this.#connecting = `connect to "${addressText(address)}"`;
     this.#options = {
-      requestMs: options.requestMs ?? bounds.requestMs,
-      idleMs: options.idleMs ?? bounds.idleMs,
+      requestMs: options.requestMs ?? requestTimeoutMs,
+      idleMs: options.idleMs ?? idleTimeoutMs,
     };
     this.closed = this.#ended.promise;
     this.#opened.promise.catch(() => undefined);
     this.#connection = new OpenFlowConnection({
-      ...(options.versions && { versions: options.versions }),
       onEvent: (event) => {
         try {
           options.onEvent?.(event);
@@ -112,12 +107,10 @@ export class OpenFlowClient implements Disposable {
     });
   }
 
-  get version(): Version {
-    return this.#open().version;
-  }
-
   get features(): Features {
-    return this.#open().features;
+    const { state } = this.#connection;
+    if (state.t === "open") return state.features;
+    throw state.t === "closed" ? state.error : new OpenFlowError("lost", this.#connecting, "it is not open yet");
   }
 
   /** Carries out requests in order, each for itself, and answers when all are done, with those that were refused. @throws {OpenFlowError} */
@@ -139,10 +132,6 @@ export class OpenFlowClient implements Disposable {
    */
   async bundle(requests: readonly Request[], timeoutMs?: number): Promise<void> {
     checkBundled(requests);
-    if (requests.length > bounds.bundleMessages) {
-      const is = `${requests.length} are given, wanted ${bounds.bundleMessages} at the most`;
-      throw new OpenFlowError("full", "make changes in a bundle", is);
-    }
     return this.#ask<void>(timeoutMs, (waiting, deadline) => this.#connection.startBundle(requests, deadline, waiting));
   }
 
@@ -154,7 +143,7 @@ export class OpenFlowClient implements Disposable {
   /** Asks for a list. @throws {OpenFlowError} */
   async list<T>(request: MultipartRequest<T>, timeoutMs?: number): Promise<readonly T[]> {
     return this.#ask<readonly T[]>(timeoutMs, (waiting, deadline) => {
-      const exchange = new MultipartExchange<T>(request, this.version, waiting);
+      const exchange = new MultipartExchange<T>(request, waiting);
       this.#connection.start(exchange, [multipartMessage(request)], deadline);
     });
   }
@@ -172,21 +161,13 @@ export class OpenFlowClient implements Disposable {
     return this.list(groupsRequest());
   }
 
-  groupCounters(group?: number): Promise<readonly GroupCounters[]> {
-    return this.list(groupCountersRequest(group));
-  }
-
   async meters(): Promise<readonly OpenFlowMeter[]> {
     return (await this.list(metersRequest())).filter((meter) => meter !== undefined);
   }
 
-  async mostMeters(): Promise<number> {
-    const [most = 0] = await this.list(mostMetersRequest());
-    return most;
-  }
-
-  ports(): Promise<readonly OpenFlowPort[]> {
-    return this.list(portsRequest());
+  async maxMeters(): Promise<number> {
+    const [max = 0] = await this.list(maxMetersRequest());
+    return max;
   }
 
   /** Whether the switch answers. @throws {OpenFlowError} */
@@ -208,12 +189,6 @@ export class OpenFlowClient implements Disposable {
 
   [Symbol.dispose](): void {
     this.#close(new OpenFlowError("lost", "go on with the switch", "the connection was closed from this side"));
-  }
-
-  #open(): { readonly version: Version; readonly features: Features } {
-    const { state } = this.#connection;
-    if (state.t === "open") return state;
-    throw state.t === "closed" ? state.error : new OpenFlowError("lost", this.#connecting, "it is not open yet");
   }
 
   #ask<T>(

@@ -1,16 +1,22 @@
 import { describe, expect, test } from "vitest";
+import {
+  type Ending,
+  ending,
+  features,
+  hello,
+  message,
+  refusal,
+  ScriptedSwitch,
+} from "../../../test/fakes/openflow/scripted-switch.ts";
 import { output } from "./action.ts";
-import { bounds } from "./bounds.ts";
-import { MessageType, Version } from "./constants.ts";
-import { BatchExchange, MultipartExchange, SingleExchange } from "./exchange.ts";
+import { maxPendingRequests } from "./connection.ts";
+import { MessageType } from "./constants.ts";
+import { BatchExchange, errorsKept, MultipartExchange, SingleExchange } from "./exchange.ts";
 import { flow } from "./flow.ts";
-import { addFlow } from "./flow-mod.ts";
-import { flowsRequest } from "./flow-stats.ts";
 import { flowText } from "./flow-text.ts";
-import { MultipartAnswer, multipartMessage } from "./multipart.ts";
+import { addFlow, flowsRequest } from "./flow-wire.ts";
 import type { OpenFlowError } from "./openflow-error.ts";
-import type { Request } from "./request.ts";
-import { type Ending, ending, features, hello, message, refusal, ScriptedSwitch } from "./scripted-switch.ts";
+import { MultipartAnswer, multipartMessage, type Request } from "./request.ts";
 
 const barrier: Request = { action: "wait", type: MessageType.BARRIER_REQUEST, body: () => undefined };
 const flows = [1, 2, 3].map((priority) => flow({ priority, actions: [output(priority)] }));
@@ -32,7 +38,7 @@ function bundle(script: ScriptedSwitch, deadline = 1000): Ending<true> {
 function list(script: ScriptedSwitch): Ending<unknown[]> {
   const end = ending<unknown[]>();
   const request = flowsRequest();
-  script.connection.start(new MultipartExchange(request, Version.v15, end), [multipartMessage(request)], 1000);
+  script.connection.start(new MultipartExchange(request, end), [multipartMessage(request)], 1000);
   return end;
 }
 
@@ -46,7 +52,6 @@ describe.each([1, 3, 7, Number.POSITIVE_INFINITY])("with %d bytes at a time", (c
     const script = ScriptedSwitch.opened(cut);
     expect(script.connection.state).toMatchObject({
       t: "open",
-      version: 6,
       features: { datapathId: 0x26e00d5a764fn, tables: 254 },
     });
   });
@@ -223,8 +228,8 @@ test("what is broken inside is told to who waits, or is an event, and the connec
   script.say(message(MessageType.MULTIPART_REPLY, xid, "0001 0000 00000000 0030 0000"));
   expect(end.error).toMatchObject({ kind: "malformed", message: expect.stringContaining('Cannot list the flows ""') });
   script.say(
-    message(MessageType.PORT_STATUS, 0, "0900"),
-    message(MessageType.PACKET_IN, 0, "00"),
+    message(MessageType.REQUESTFORWARD, 0, "0900"),
+    message(MessageType.BUNDLE_CONTROL, 0, "00"),
     message(99, 0, "0102"),
   );
   expect(script.events.map(({ t }) => t)).toEqual(["unreadable", "unreadable"]);
@@ -253,14 +258,14 @@ test("an answer of another kind is none", () => {
 test("parts that together are too long end the answer", () => {
   const answer = new MultipartAnswer(flowsRequest(), 100);
   const part = Buffer.from(`0001 0001 00000000 ${listed}`.replaceAll(" ", ""), "hex");
-  expect(answer.push(part, Version.v15)).toBe(false);
-  expect(answer.push(part, Version.v15)).toBe(false);
-  expect(() => answer.push(part, Version.v15)).toThrow("it is longer than 100 bytes");
+  expect(answer.push(part)).toBe(false);
+  expect(answer.push(part)).toBe(false);
+  expect(() => answer.push(part)).toThrow("it is longer than 100 bytes");
 });
 
 describe("before it is open", () => {
   test.each([
-    ["neither of ours", hello(1 << 5), "unsupported", "the switch speaks others up to 6, wanted 6 or 4"],
+    ["others than ours", hello((1 << 5) | (1 << 4)), "unsupported", "the switch speaks others up to 6, wanted 6"],
     ["an old one without a bitmap", message(MessageType.HELLO, 0, "", 1), "unsupported", "up to 1"],
     ["a refusal", refusal(0, 0, 0, new TextEncoder().encode("too new")), "refused", "OFPHFC_INCOMPATIBLE (too new)"],
     ["no HELLO", features(1), "malformed", "type 6 came first, wanted HELLO"],
@@ -280,16 +285,16 @@ describe("before it is open", () => {
     });
   });
 
-  test("a HELLO without a bitmap says the highest of all below", () => {
+  test.each([6, 7])("a HELLO without a bitmap says the highest of all below, here %i", (highest) => {
     const script = new ScriptedSwitch();
-    script.say(message(MessageType.HELLO, 0, "", 4));
-    expect(script.connection.state).toMatchObject({ t: "features", version: 4 });
+    script.say(message(MessageType.HELLO, 0, "", highest));
+    expect(script.connection.state).toEqual({ t: "features" });
   });
 
   test("unknown elements of HELLO are left out", () => {
     const script = new ScriptedSwitch();
-    script.say(message(MessageType.HELLO, 0, "0009 0006 ffff 0000 0001 0008 00000010"));
-    expect(script.connection.state).toMatchObject({ t: "features", version: 4 });
+    script.say(message(MessageType.HELLO, 0, "0009 0006 ffff 0000 0001 0008 00000040"));
+    expect(script.connection.state).toEqual({ t: "features" });
   });
 
   test("nothing can be asked, and echo is answered", () => {
@@ -329,7 +334,7 @@ test("what waits is bounded, and a request that cannot be said leaves nothing be
   expect(() =>
     run(
       script,
-      Array.from({ length: bounds.pendingRequests }, () => barrier),
+      Array.from({ length: maxPendingRequests }, () => barrier),
     ),
   ).toThrow("requests wait already");
   // One that asks and does not read ends.
@@ -340,7 +345,7 @@ test("what waits is bounded, and a request that cannot be said leaves nothing be
 
 test("what was answered waits no more", () => {
   const script = ScriptedSwitch.opened();
-  const many = Array.from({ length: 0.6 * bounds.pendingRequests }, () => barrier);
+  const many = Array.from({ length: 0.6 * maxPendingRequests }, () => barrier);
   for (let round = 0; round < 3; round++) {
     const end = run(script, many);
     script.say(message(MessageType.BARRIER_REPLY, script.heard().at(-1)?.xid ?? 0));
@@ -368,5 +373,5 @@ test("of many refusals the first are kept", () => {
     ...sent.slice(0, 50).map(({ xid }) => refusal(xid, 5, 2)),
     message(MessageType.BARRIER_REPLY, sent[50]?.xid ?? 0),
   );
-  expect(end.value).toHaveLength(bounds.errorsKept);
+  expect(end.value).toHaveLength(errorsKept);
 });

@@ -1,21 +1,22 @@
-import { bounds } from "./bounds.ts";
 import { BundleExchange, bundleAdd, bundleControl } from "./bundle.ts";
-import { headerBytes, MessageType, Version } from "./constants.ts";
+import { headerBytes, MessageType, wireVersion } from "./constants.ts";
 import { type ErrorMessage, readError, refusedBy, typeOfCause } from "./error-message.ts";
 import type { Exchange } from "./exchange.ts";
-import type { Features } from "./features.ts";
-import { type FlowUpdate, readFlowUpdates } from "./flow-monitor.ts";
-import { type Frame, FrameReader } from "./frame-reader.ts";
-import { agreeOnVersion, writeHello } from "./hello.ts";
-import { BundleControl, isEvent, type Message, type OpenFlowEvent, readMessage } from "./message.ts";
+import { type FlowUpdate, type RequestForwarded, readFlowUpdates } from "./flow-monitor.ts";
+import { BundleControl, type Features, type Frame, FrameReader, type Message, readMessage } from "./message.ts";
 import { MalformedMessage, OpenFlowError } from "./openflow-error.ts";
-import { type Request, writeMessage } from "./request.ts";
+import { type Request, speaksOurVersion, writeHello, writeMessage } from "./request.ts";
 import { WireReader } from "./wire-reader.ts";
 import { WireWriter } from "./wire-writer.ts";
 
+/** Handed to the socket and not yet taken by the switch: ten thousand flows are 2 MB. Beyond, requests are refused. */
+const maxUnsentBytes = 64 * 1024 * 1024;
+/** Requests without an answer yet; a bundle counts each of its messages. */
+export const maxPendingRequests = 200_000;
+
 /** What comes without having been asked for. */
 export type ConnectionEvent =
-  | OpenFlowEvent
+  | RequestForwarded
   | FlowUpdate
   /** To a message that nobody waits for: `cause` is its type. */
   | { readonly t: "refused"; readonly error: ErrorMessage; readonly cause: number | undefined }
@@ -23,9 +24,7 @@ export type ConnectionEvent =
   | { readonly t: "unreadable"; readonly error: MalformedMessage };
 
 export interface ConnectionOptions {
-  /** Absent: 1.5 and 1.3. */
-  readonly versions?: readonly Version[];
-  /** That may wait to be sent. Absent: `bounds.unsentBytes`. */
+  /** That may wait to be sent. Absent: `maxUnsentBytes`. */
   readonly unsentBytes?: number;
   /** The number of the first request; the highest is followed by 1. Absent: 1. */
   readonly firstXid?: number;
@@ -34,17 +33,12 @@ export interface ConnectionOptions {
   wake(): void;
 }
 
-export interface Opened {
-  readonly version: Version;
-  readonly features: Features;
-}
-
 export type ConnectionState =
   /** Ours is sent, theirs is to come. */
   | { readonly t: "hello" }
   /** The version is agreed on, the switch has been asked what it is. */
-  | { readonly t: "features"; readonly version: Version }
-  | ({ readonly t: "open" } & Opened)
+  | { readonly t: "features" }
+  | { readonly t: "open"; readonly features: Features }
   | { readonly t: "closed"; readonly error: OpenFlowError };
 
 interface Running {
@@ -61,7 +55,6 @@ interface Running {
  */
 export class OpenFlowConnection {
   readonly #options: ConnectionOptions;
-  readonly #versions: readonly Version[];
   readonly #unsentBytes: number;
   readonly #reader = new FrameReader();
   readonly #running = new Set<Running>();
@@ -74,10 +67,9 @@ export class OpenFlowConnection {
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
-    this.#versions = options.versions ?? [Version.v15, Version.v13];
     this.#lastXid = (options.firstXid ?? 1) - 1;
-    this.#unsentBytes = options.unsentBytes ?? bounds.unsentBytes;
-    this.#out.bytes(writeHello(this.#versions));
+    this.#unsentBytes = options.unsentBytes ?? maxUnsentBytes;
+    this.#out.bytes(writeHello());
   }
 
   get state(): ConnectionState {
@@ -124,11 +116,11 @@ export class OpenFlowConnection {
     deadline: number,
     waiting: { resolve(): void; reject(reason: OpenFlowError): void },
   ): void {
-    const { version } = this.#opened(`send a bundle of ${requests.length}`);
+    this.#requireOpen(`send a bundle of ${requests.length}`);
     this.#lastBundle = (this.#lastBundle + 1) >>> 0;
     const bundle = this.#lastBundle;
     let sent = requests.length + 2;
-    const control = (kind: number): Request => bundleControl(bundle, kind, version);
+    const control = (kind: number): Request => bundleControl(bundle, kind);
     const exchange: BundleExchange = new BundleExchange(
       requests,
       (kind) => {
@@ -139,7 +131,7 @@ export class OpenFlowConnection {
     const messages = [
       control(BundleControl.OPEN_REQUEST),
       ...requests.map((request) =>
-        bundleAdd(bundle, version, request, (writer, inner) => writeMessage(writer, inner, this.#lastXid, version)),
+        bundleAdd(bundle, request, (writer, inner) => writeMessage(writer, inner, this.#lastXid)),
       ),
       control(BundleControl.CLOSE_REQUEST),
     ];
@@ -178,8 +170,8 @@ export class OpenFlowConnection {
 
   #onFrame(frame: Frame): void {
     if (this.#state.t === "hello") this.#onHello(frame);
-    else if (this.#state.t === "features") this.#onFeatures(frame, this.#state.version);
-    else if (this.#state.t === "open") this.#onMessage(frame, this.#state.version);
+    else if (this.#state.t === "features") this.#onFeatures(frame);
+    else if (this.#state.t === "open") this.#onMessage(frame);
   }
 
   #onHello(frame: Frame): void {
@@ -191,37 +183,36 @@ export class OpenFlowConnection {
     if (frame.type !== MessageType.HELLO) {
       throw new MalformedMessage("an OpenFlow message", `type ${frame.type} came first, wanted HELLO`);
     }
-    const version = agreeOnVersion(frame.version, body, this.#versions);
-    if (version === undefined) {
-      const is = `the switch speaks others up to ${frame.version}, wanted ${this.#versions.join(" or ")}`;
+    if (!speaksOurVersion(frame.version, body)) {
+      const is = `the switch speaks others up to ${frame.version}, wanted ${wireVersion}`;
       this.close(new OpenFlowError("unsupported", "agree on a version of OpenFlow", is));
       return;
     }
-    this.#state = { t: "features", version };
-    this.#write({ action: "ask for the features", type: MessageType.FEATURES_REQUEST, body: () => undefined }, version);
+    this.#state = { t: "features" };
+    this.#write({ action: "ask for the features", type: MessageType.FEATURES_REQUEST, body: () => undefined });
     this.#options.wake();
   }
 
-  #onFeatures(frame: Frame, version: Version): void {
-    const message = this.#read(frame, version);
+  #onFeatures(frame: Frame): void {
+    const message = this.#read(frame);
     if (message?.t === "features") {
       const { t: _, ...features } = message;
-      this.#state = { t: "open", version, features };
+      this.#state = { t: "open", features };
       this.#options.wake();
-    } else if (message?.t === "echo-request") this.#echo(frame, version, message.data);
+    } else if (message?.t === "echo-request") this.#echo(frame, message.data);
     else if (message?.t === "error") this.close(refusedBy(message, "ask for the features"));
   }
 
-  #onMessage(frame: Frame, version: Version): void {
+  #onMessage(frame: Frame): void {
     const running = this.#find(frame.xid);
-    const message = this.#read(frame, version, running?.exchange);
+    const message = this.#read(frame, running?.exchange);
     if (message === undefined) return;
     if (message.t === "hello" || message.t === "other") return;
     if (message.t === "echo-request") {
-      this.#echo(frame, version, message.data);
+      this.#echo(frame, message.data);
       return;
     }
-    if (isEvent(message)) {
+    if (message.t === "request-forwarded") {
       this.#options.onEvent(message);
       return;
     }
@@ -243,12 +234,12 @@ export class OpenFlowConnection {
   }
 
   /** `undefined` where its inside is broken: whoever waits for it is told, and the connection goes on. */
-  #read(frame: Frame, version: Version, exchange?: Exchange): Message | undefined {
-    if (frame.version !== version && frame.type !== MessageType.HELLO) {
-      throw new MalformedMessage("an OpenFlow message", `its version is ${frame.version}, wanted ${version}`);
+  #read(frame: Frame, exchange?: Exchange): Message | undefined {
+    if (frame.version !== wireVersion && frame.type !== MessageType.HELLO) {
+      throw new MalformedMessage("an OpenFlow message", `its version is ${frame.version}, wanted ${wireVersion}`);
     }
     try {
-      return readMessage(frame, version);
+      return readMessage(frame);
     } catch (caught) {
       if (!(caught instanceof MalformedMessage)) throw caught;
       if (exchange === undefined) this.#options.onEvent({ t: "unreadable", error: caught });
@@ -260,21 +251,21 @@ export class OpenFlowConnection {
     }
   }
 
-  #echo(frame: Frame, version: Version, data: Uint8Array): void {
+  #echo(frame: Frame, data: Uint8Array): void {
     if (this.waiting > this.#unsentBytes) {
       this.close(new OpenFlowError("full", "answer the switch's echo", "it does not read what it is sent"));
       return;
     }
     const reply = { action: "answer an echo", type: MessageType.ECHO_REPLY };
-    writeMessage(this.#out, { ...reply, body: (writer) => void writer.bytes(data) }, frame.xid, version);
+    writeMessage(this.#out, { ...reply, body: (writer) => void writer.bytes(data) }, frame.xid);
     this.#options.wake();
   }
 
   #send(exchange: Exchange | undefined, requests: readonly Request[], offset: number): void {
     const action = exchange?.action ?? requests[0]?.action ?? "send";
-    const { version } = this.#opened(action);
+    this.#requireOpen(action);
     const count = requests.length;
-    if (this.waiting > this.#unsentBytes || this.#pending + count > bounds.pendingRequests) {
+    if (this.waiting > this.#unsentBytes || this.#pending + count > maxPendingRequests) {
       const is = `${this.waiting} bytes and ${this.#pending} requests wait already, wanted the switch to answer`;
       throw new OpenFlowError("full", action, is);
     }
@@ -283,7 +274,7 @@ export class OpenFlowConnection {
     const first = this.#lastXid + 1;
     const start = this.#out.length;
     try {
-      for (const request of requests) this.#write(request, version);
+      for (const request of requests) this.#write(request);
     } catch (caught) {
       // All or none of them.
       this.#out.cut(start);
@@ -296,13 +287,13 @@ export class OpenFlowConnection {
     this.#options.wake();
   }
 
-  #write(request: Request, version: Version): void {
+  #write(request: Request): void {
     this.#lastXid++;
-    writeMessage(this.#out, request, this.#lastXid, version);
+    writeMessage(this.#out, request, this.#lastXid);
   }
 
-  #opened(action: string): Opened {
-    if (this.#state.t === "open") return this.#state;
+  #requireOpen(action: string): void {
+    if (this.#state.t === "open") return;
     const is =
       this.#state.t === "closed" ? `the connection ended (${this.#state.error.message})` : "it is not open yet";
     throw new OpenFlowError("lost", action, is);

@@ -1,40 +1,8 @@
 import { formatIp, type Ip, ipOf } from "../../../shared/net/ip.ts";
-import type { Action } from "./action.ts";
-import type { Bits } from "./fields.ts";
+import type { Connection, Nat } from "./action.ts";
 import { InvalidFlow } from "./openflow-error.ts";
 import type { WireReader } from "./wire-reader.ts";
 import type { WireWriter } from "./wire-writer.ts";
-
-/** Translation of addresses of a connection (nicira-ext.h, NXAST_NAT). */
-export interface Nat {
-  /** `existing`: as the connection has it, and nothing new. */
-  readonly side: "src" | "dst" | "existing";
-  readonly from?: Ip;
-  /** The last address of a range; absent: `from` alone. */
-  readonly to?: Ip;
-  /** The lowest port, and the highest where it is a range. */
-  readonly port?: number;
-  readonly lastPort?: number;
-  readonly persistent?: boolean;
-  readonly choice?: "hash" | "random";
-}
-
-/** The connection tracker (nicira-ext.h, NXAST_CT). */
-export interface Connection {
-  readonly t: "ct";
-  readonly commit: boolean;
-  /** Takes the place of an entry in the other direction. */
-  readonly force: boolean;
-  /** The zone, or the bits that hold it; 0 is the default zone. */
-  readonly zone: number | Bits;
-  /** Where the packet goes on, tracked; absent: what follows sees it untracked. */
-  readonly table: number | undefined;
-  /** The port of a protocol with an assistant (21 for FTP), 0 none. */
-  readonly alg: number;
-  readonly nat: Nat | undefined;
-  /** Sets ct_mark and ct_label of what is committed: set-field and move. */
-  readonly exec: readonly Action[];
-}
 
 /** @throws {InvalidFlow} */
 export function ct(options: Partial<Omit<Connection, "t">>): Connection {

@@ -1,13 +1,11 @@
 /**
- * Numbers of the wire: openflow.h of OpenFlow 1.3.5 and 1.5.1, and nicira-ext.h for the Nicira extensions. Names as
- * there, without their prefix.
+ * Numbers of the wire: openflow.h of OpenFlow 1.5.1, and nicira-ext.h for the Nicira extensions. Names as there,
+ * without their prefix.
  */
 
-/** The versions that are spoken, by their number on the wire (`ofp_header.version`). */
-export const Version = { v13: 4, v15: 6 } as const;
-export type Version = (typeof Version)[keyof typeof Version];
+/** OpenFlow 1.5 by its number on the wire (`ofp_header.version`). */
+export const wireVersion = 6;
 
-/** The same numbers in 1.3 and 1.5, but for the bundle messages, which 1.3 knows as an extension only. */
 export const MessageType = {
   HELLO: 0,
   ERROR: 1,
@@ -17,9 +15,6 @@ export const MessageType = {
   FEATURES_REQUEST: 5,
   FEATURES_REPLY: 6,
   SET_CONFIG: 9,
-  PACKET_IN: 10,
-  FLOW_REMOVED: 11,
-  PORT_STATUS: 12,
   PACKET_OUT: 13,
   FLOW_MOD: 14,
   GROUP_MOD: 15,
@@ -35,13 +30,10 @@ export const MessageType = {
 } as const;
 
 export const MultipartType = {
-  FLOW: 1,
-  AGGREGATE: 2,
-  GROUP: 6,
+  FLOW_DESC: 1,
   GROUP_DESC: 7,
-  METER_CONFIG: 10,
+  METER_DESC: 10,
   METER_FEATURES: 11,
-  PORT_DESC: 13,
   FLOW_MONITOR: 16,
 } as const;
 
@@ -50,12 +42,6 @@ export const multipartMore = 1;
 
 /** Experimenter ids. */
 export const Vendor = { NICIRA: 0x00002320, ONF: 0x4f4e4600, NETRONOME: 0x0000154d } as const;
-
-/** Subtypes of Nicira's messages (nicira-ext.h). */
-export const NiciraMessage = { SET_PACKET_IN_FORMAT: 16, RESUME: 28, PACKET_IN2: 30, CT_FLUSH: 32 } as const;
-
-/** Subtypes of ONF's extension 230, bundles for 1.3. */
-export const OnfMessage = { BUNDLE_CONTROL: 2300, BUNDLE_ADD_MESSAGE: 2301 } as const;
 
 /** Reserved port numbers, and "any" where a request filters (OpenFlow 1.5.1, 7.2.1). */
 export const Port = {

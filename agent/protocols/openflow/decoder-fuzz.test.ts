@@ -1,29 +1,21 @@
 import { expect, test } from "vitest";
+import { ScriptedSwitch } from "../../../test/fakes/openflow/scripted-switch.ts";
 import { pipelineFlows } from "../../../test/overlay/pipeline-flows.ts";
 import { random } from "../../../test/support/random.ts";
-import { actionsText } from "./action-text.ts";
-import { MessageType, NiciraMessage, Vendor, Version } from "./constants.ts";
-import { addFlow } from "./flow-mod.ts";
+import { MessageType, Vendor } from "./constants.ts";
 import { watchFlowsRequest } from "./flow-monitor.ts";
-import { flowsRequest } from "./flow-stats.ts";
-import { flowText } from "./flow-text.ts";
-import { FrameReader } from "./frame-reader.ts";
+import { actionsText, flowText, groupText } from "./flow-text.ts";
+import { addFlow, flowsRequest } from "./flow-wire.ts";
 import { groupsRequest } from "./group.ts";
-import { groupCountersRequest } from "./group-stats.ts";
-import { groupText } from "./group-text.ts";
-import { readMessage } from "./message.ts";
+import { FrameReader, readMessage } from "./message.ts";
 import { metersRequest } from "./meter.ts";
-import { MultipartAnswer, type MultipartRequest } from "./multipart.ts";
 import { MalformedMessage } from "./openflow-error.ts";
-import { portsRequest } from "./port.ts";
-import { writeMessage } from "./request.ts";
-import { ScriptedSwitch } from "./scripted-switch.ts";
+import { MultipartAnswer, type MultipartRequest, writeMessage } from "./request.ts";
 import { WireWriter } from "./wire-writer.ts";
 
 /** Rounds of each kind; PIPETTE_FUZZ_ROUNDS asks for more, PIPETTE_SEED for others. */
 const rounds = Number(process.env["PIPETTE_FUZZ_ROUNDS"] ?? 4000);
 const seed = Number(process.env["PIPETTE_SEED"] ?? 1);
-const versions = [Version.v13, Version.v15];
 
 /** Runs `read`, which may refuse the bytes in our words and in no others. */
 function survives(read: () => void, bytes: Uint8Array): boolean {
@@ -39,17 +31,15 @@ function survives(read: () => void, bytes: Uint8Array): boolean {
 const requests: readonly MultipartRequest<unknown>[] = [
   flowsRequest(),
   groupsRequest(),
-  groupCountersRequest(),
   metersRequest(),
-  portsRequest(),
   watchFlowsRequest(),
 ];
 
-/** A list of flows in each version's layout, from the instructions and matches that `addFlow` writes. */
-function flowLists(version: Version): Uint8Array[] {
+/** Lists of one flow each, from the instructions and matches that `addFlow` writes. */
+function flowLists(): Uint8Array[] {
   return pipelineFlows.map(([given]) => {
     const message = new WireWriter();
-    writeMessage(message, addFlow(given), 1, version);
+    writeMessage(message, addFlow(given), 1);
     const rest = message.done().subarray(48);
     const matchBytes = Math.ceil(((rest[2] ?? 0) * 256 + (rest[3] ?? 0)) / 8) * 8;
     const writer = new WireWriter()
@@ -57,38 +47,33 @@ function flowLists(version: Version): Uint8Array[] {
       .u16(0)
       .zeros(4);
     const start = writer.length;
-    if (version === Version.v15) {
-      writer.u16(0).zeros(2).u8(given.table).zeros(1).u16(given.priority).u16(given.idleTimeout).u16(given.hardTimeout);
-      writer.u16(0).u16(given.importance).u64(given.cookie).bytes(rest.subarray(0, matchBytes)).u32(4).zeros(4);
-    } else {
-      writer.u16(0).u8(given.table).zeros(9).u16(given.priority).u16(given.idleTimeout).u16(given.hardTimeout);
-      writer.u16(0).u16(given.importance).zeros(2).u64(given.cookie).zeros(16).bytes(rest.subarray(0, matchBytes));
-    }
+    writer.u16(0).zeros(2).u8(given.table).zeros(1).u16(given.priority).u16(given.idleTimeout).u16(given.hardTimeout);
+    writer.u16(0).u16(given.importance).u64(given.cookie).bytes(rest.subarray(0, matchBytes)).u32(4).zeros(4);
     writer.bytes(rest.subarray(matchBytes)).setU16(start, writer.length - start);
     return writer.done();
   });
 }
 
-function readList(request: MultipartRequest<unknown>, bytes: Uint8Array, version: Version): unknown[] {
+function readList(request: MultipartRequest<unknown>, bytes: Uint8Array): unknown[] {
   const answer = new MultipartAnswer(request);
-  answer.push(bytes, version);
+  answer.push(bytes);
   return answer.entries;
 }
 
 /** What is read can also be printed and written again. */
-function useFlows(bytes: Uint8Array, version: Version): void {
+function useFlows(bytes: Uint8Array): void {
   const answer = new MultipartAnswer(flowsRequest());
-  answer.push(bytes, version);
+  answer.push(bytes);
   for (const { flow } of answer.entries) {
     expect(flowText(flow)).toContain("actions=");
-    writeMessage(new WireWriter(), addFlow(flow), 1, Version.v15);
+    writeMessage(new WireWriter(), addFlow(flow), 1);
   }
 }
 
-test.each(versions)("flows that were listed are read as they were, in version %i", (version) => {
-  flowLists(version).forEach((bytes, i) => {
+test("flows that were listed are read as they were", () => {
+  flowLists().forEach((bytes, i) => {
     const answer = new MultipartAnswer(flowsRequest());
-    expect(answer.push(bytes, version)).toBe(true);
+    expect(answer.push(bytes)).toBe(true);
     const [, text] = pipelineFlows[i]!;
     expect(answer.entries.map(({ flow }) => flowText(flow))).toEqual([
       text.replace("send_flow_rem check_overlap no_packet_counts ", ""),
@@ -96,16 +81,16 @@ test.each(versions)("flows that were listed are read as they were, in version %i
   });
 });
 
-test.each(versions)("flows cut anywhere, or with one byte changed, are refused or read, in version %i", (version) => {
+test("flows cut anywhere, or with one byte changed, are refused or read", () => {
   const number = random(seed);
-  const lists = flowLists(version);
+  const lists = flowLists();
   let read = 0;
   for (let round = 0; round < rounds; round++) {
     const whole = Uint8Array.from(lists[number(lists.length)]!);
     const bytes = round % 3 === 0 ? whole.subarray(0, number(whole.length)) : whole;
     if (bytes === whole)
       for (let changes = 1 + number(3); changes > 0; changes--) whole[number(whole.length)] = number(256);
-    if (survives(() => useFlows(bytes, version), bytes)) read++;
+    if (survives(() => useFlows(bytes), bytes)) read++;
   }
   // Both happen, else this shows nothing.
   expect(read).toBeGreaterThan(rounds / 20);
@@ -120,7 +105,7 @@ test("noise in the place of any list is refused or read", () => {
     const most = round % 2 === 0 ? 256 : 24;
     const bytes = Uint8Array.from({ length: 4 + number(200) }, () => number(most));
     bytes.set([0, request.type, 0, 0]);
-    survives(() => readList(request, bytes, versions[round % 2]!), bytes);
+    survives(() => readList(request, bytes), bytes);
   }
 });
 
@@ -129,11 +114,7 @@ test("noise in the place of any message is refused or read", () => {
   for (let round = 0; round < rounds * 2; round++) {
     const type = number(36);
     const bytes = Uint8Array.from({ length: 8 + number(120) }, () => number(round % 2 === 0 ? 256 : 16));
-    const extension = [Vendor.NICIRA, NiciraMessage.PACKET_IN2];
-    if (type === MessageType.EXPERIMENTER && bytes.length >= 16) {
-      extension.forEach((value, i) => void new DataView(bytes.buffer).setUint32(8 + 4 * i, value));
-    }
-    survives(() => void readMessage({ version: 6, type, xid: 1, bytes }, versions[round % 2]!), bytes);
+    survives(() => void readMessage({ version: 6, type, xid: 1, bytes }), bytes);
   }
 });
 
@@ -205,7 +186,7 @@ test("actions that lie too deep are refused, not followed", () => {
     .zeros(4)
     .bytes(inner);
   const bytes = entry.done();
-  expect(() => readList(flowsRequest(), bytes, Version.v15)).toThrow("deep within actions");
+  expect(() => readList(flowsRequest(), bytes)).toThrow("deep within actions");
   expect(actionsText([])).toBe("drop");
   expect(groupText({ id: 1, type: "all", buckets: [], selection: undefined })).toBe("group_id=1,type=all");
 });

@@ -1,10 +1,7 @@
-import { bounds } from "./bounds.ts";
-import type { Version } from "./constants.ts";
 import { type ErrorMessage, refusedBy } from "./error-message.ts";
 import type { Message } from "./message.ts";
-import { MultipartAnswer, type MultipartRequest } from "./multipart.ts";
 import { MalformedMessage, OpenFlowError } from "./openflow-error.ts";
-import type { Request } from "./request.ts";
+import { MultipartAnswer, type MultipartRequest, type Request } from "./request.ts";
 
 /** One or more requests whose answers belong together. It is told what comes under their numbers until it is over. */
 export interface Exchange {
@@ -59,13 +56,11 @@ export class SingleExchange<T> implements Exchange {
 export class MultipartExchange<T> implements Exchange {
   readonly action: string;
   readonly #answer: MultipartAnswer<T>;
-  readonly #version: Version;
   readonly #waiting: Waiting<T[]>;
 
-  constructor(request: MultipartRequest<T>, version: Version, waiting: Waiting<T[]>) {
+  constructor(request: MultipartRequest<T>, waiting: Waiting<T[]>) {
     this.action = request.action;
     this.#answer = new MultipartAnswer(request);
-    this.#version = version;
     this.#waiting = waiting;
   }
 
@@ -83,7 +78,7 @@ export class MultipartExchange<T> implements Exchange {
 
   #push(body: Uint8Array): boolean {
     try {
-      if (!this.#answer.push(body, this.#version)) return false;
+      if (!this.#answer.push(body)) return false;
       this.#waiting.resolve(this.#answer.entries);
     } catch (caught) {
       if (!(caught instanceof MalformedMessage)) throw caught;
@@ -129,9 +124,11 @@ export class BatchExchange implements Exchange {
   }
 }
 
-/** The first errors are kept; a template that is wrong is wrong in each flow. */
+/** Errors kept of one bundle or batch, the first ones: one wrong template repeats in every flow. */
+export const errorsKept = 20;
+
 export function keep(errors: OpenFlowError[], message: ErrorMessage, request: Request): void {
-  if (errors.length < bounds.errorsKept) errors.push(refusedBy(message, request.action));
+  if (errors.length < errorsKept) errors.push(refusedBy(message, request.action));
 }
 
 export function batchAction(requests: readonly Request[]): string {

@@ -1,8 +1,7 @@
-import { allTables, Group, headerBytes, MessageType, MultipartType, Port, Version } from "./constants.ts";
+import { allTables, Group, headerBytes, MessageType, MultipartType, Port } from "./constants.ts";
 import { matchAll } from "./match.ts";
 import { writeMatch } from "./match-wire.ts";
-import type { MultipartRequest } from "./multipart.ts";
-import { OpenFlowError } from "./openflow-error.ts";
+import type { MultipartRequest } from "./request.ts";
 import type { WireReader } from "./wire-reader.ts";
 
 /** A flow has changed, or the switch could not say which ones: `paused`, then `resumed` behind those that it has still. */
@@ -25,7 +24,7 @@ const addMonitor = 0;
 const events = ["initial", "added", "removed", "modified", "own", "paused", "resumed"] as const;
 
 /**
- * OFPMP_FLOW_MONITOR of 1.4 and later (OpenFlow 1.5.1, 7.3.5.17): from now on the switch tells of each flow that comes,
+ * OFPMP_FLOW_MONITOR (OpenFlow 1.5.1, 7.3.5.17): from now on the switch tells of each flow that comes,
  * changes and goes, of this connection's own doing in short. The answer is empty; what it tells are events. Open vSwitch
  * knows it from 3.0 on.
  */
@@ -33,8 +32,7 @@ export function watchFlowsRequest(): MultipartRequest<undefined> {
   return {
     action: "watch the flows",
     type: MultipartType.FLOW_MONITOR,
-    body: (writer, version) => {
-      requireMonitor(version);
+    body: (writer) => {
       writer.u32(1).u32(Port.ANY).u32(Group.ANY);
       writer
         .u16(Watch.ADD | Watch.REMOVED | Watch.MODIFY)
@@ -47,11 +45,6 @@ export function watchFlowsRequest(): MultipartRequest<undefined> {
       return undefined;
     },
   };
-}
-
-function requireMonitor(version: Version): void {
-  if (version >= Version.v15) return;
-  throw new OpenFlowError("unsupported", "watch the flows", "the switch speaks OpenFlow 1.3, wanted 1.5");
 }
 
 /** What a multipart reply that nobody has asked for tells of flows; nothing where it is another. @throws {MalformedMessage} */

@@ -1,7 +1,8 @@
-import type { Action } from "./action.ts";
+import type { Action, Connection } from "./action.ts";
 import { defaultPriority, type FlowFlag } from "./constants.ts";
-import { checkActions } from "./flow-check.ts";
-import { type Match, matchAll } from "./match.ts";
+import type { Field } from "./fields.ts";
+import type { Learn } from "./learn.ts";
+import { exactly, type Match, MatchBuilder, matchAll, missingFor } from "./match.ts";
 import { InvalidFlow } from "./openflow-error.ts";
 
 /** What a flow does, in the order in which the switch does it (OpenFlow 1.5.1, 5.5). */
@@ -37,7 +38,8 @@ const none: Instructions = {
   gotoTable: undefined,
 };
 
-const ordinary: Flow = {
+/** As ovs-ofctl has a flow of which nothing is said. */
+export const ordinary: Flow = {
   ...none,
   table: 0,
   priority: defaultPriority,
@@ -76,3 +78,94 @@ export function flow(given: Partial<Flow>): Flow {
   checkActions(made.writeActions, made.match, what);
   return made;
 }
+
+/**
+ * Holds each action against the match: what a field needs must have been matched, else the switch refuses the flow
+ * (OFPBAC_MATCH_INCONSISTENT), or an older one does nothing with such packets. @throws {InvalidFlow}
+ */
+function checkActions(actions: readonly Action[], match: Match, what: string): void {
+  let under = match;
+  for (const action of actions) {
+    const missing = missingOf(action, under);
+    if (missing !== undefined) throw new InvalidFlow(what, `its action "${action.t}": ${missing}`);
+    under = after(action, under);
+  }
+  if (actions.some(({ t }) => t === "conjunction") && actions.some(({ t }) => t !== "conjunction" && t !== "note")) {
+    throw new InvalidFlow(what, 'it has other actions beside "conjunction", wanted "note" at the most');
+  }
+}
+
+/** A tag that an action adds or takes away changes what later ones may set. */
+function after(action: Action, under: Match): Match {
+  if (action.t !== "push-vlan" && action.t !== "pop-vlan") return under;
+  const others = under.fields.filter(({ field }) => field.name !== "vlan_vid" && field.name !== "vlan_pcp");
+  const tag = action.t === "push-vlan" ? new MatchBuilder().vlan("any").list() : [];
+  return { fields: [...others, ...tag], unknown: under.unknown };
+}
+
+function missingOf(action: Action, under: Match): string | undefined {
+  switch (action.t) {
+    case "set-field":
+      return missing(action.field, under);
+    case "move":
+      return missing(action.source.field, under) ?? missing(action.destination.field, under);
+    case "output-field":
+      return missing(action.source.field, under);
+    case "dec-ttl":
+      return isIp(under) ? undefined : needsIp;
+    case "ct":
+      return missingOfConnection(action, under);
+    case "learn":
+      return missingOfLearn(action, under);
+    default:
+      return undefined;
+  }
+}
+
+const needsIp = 'it needs protocol "ip" or "ipv6", which the match does not say';
+const etherType = (under: Match): bigint | undefined => exactly(under, "eth_type");
+const isIp = (under: Match): boolean => etherType(under) === 0x0800n || etherType(under) === 0x86ddn;
+
+function missing(field: Field, under: Match): string | undefined {
+  // A VLAN's number may be set with a tag only, though it may be matched without one.
+  const hasTag = under.fields.some(({ field: { name }, value }) => name === "vlan_vid" && (value & 0x1000n) !== 0n);
+  if (field.name === "vlan_vid" && !hasTag) return "it needs a VLAN tag, which the match does not say";
+  const is = missingFor(field, under);
+  return is === undefined ? undefined : `of ${field.name}, ${is}`;
+}
+
+function missingOfConnection(action: Connection, under: Match): string | undefined {
+  if (!isIp(under)) return needsIp;
+  const { nat } = action;
+  if (nat?.from !== undefined) {
+    const family = etherType(under) === 0x0800n ? 4 : 6;
+    if (nat.from.family !== family) return `its address is of IPv${nat.from.family}, the match is of IPv${family}`;
+  }
+  for (const inner of action.exec) {
+    const reason = missingOf(inner, under);
+    if (reason !== undefined) return reason;
+  }
+  return undefined;
+}
+
+/** Sources are read from the packet at hand; the learned flow has to fulfil its own needs. */
+function missingOfLearn({ specs }: Learn, under: Match): string | undefined {
+  const learned = new MatchBuilder();
+  for (const spec of specs) {
+    if (!("number" in spec.source)) {
+      const reason = missing(spec.source.field, under);
+      if (reason !== undefined) return reason;
+    }
+    if (spec.t !== "match") continue;
+    const { field, from, count } = spec.destination;
+    const reason = missingFor(field, { ...matchAll, fields: learned.list() });
+    if (reason !== undefined) return `it would match ${field.name}, and ${reason} before`;
+    const shift = BigInt(from);
+    // A value that is known only when the packet comes is one of those that are right, or nothing is learned.
+    const value = "number" in spec.source ? spec.source.number : (valueUnder(field, under) ?? 0n);
+    learned.take(field, value << shift, ((1n << BigInt(count)) - 1n) << shift);
+  }
+  return undefined;
+}
+
+const valueUnder = (field: Field, under: Match): bigint | undefined => exactly(under, field.name);

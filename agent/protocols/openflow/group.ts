@@ -1,14 +1,13 @@
 import type { Action } from "./action.ts";
 import { readActions } from "./action-reader.ts";
 import { writeActions } from "./action-writer.ts";
-import { Group, MessageType, MultipartType, Port, Vendor, Version } from "./constants.ts";
+import { Group, MessageType, MultipartType, Vendor } from "./constants.ts";
 import { type Field, type FieldName, fieldOf } from "./fields.ts";
 import { readOxm, writeOxm } from "./match-wire.ts";
-import type { MultipartRequest } from "./multipart.ts";
-import { InvalidFlow, OpenFlowError } from "./openflow-error.ts";
-import type { Request } from "./request.ts";
-import type { WireReader } from "./wire-reader.ts";
-import type { WireWriter } from "./wire-writer.ts";
+import { InvalidFlow } from "./openflow-error.ts";
+import type { MultipartRequest, Request } from "./request.ts";
+import { readProperties, type WireReader } from "./wire-reader.ts";
+import { type WireWriter, writeProperty } from "./wire-writer.ts";
 
 /** OFPGT_*: all buckets, one of them by weight, or the only one. */
 const GroupType = { all: 0, select: 1, indirect: 2 } as const;
@@ -16,7 +15,7 @@ export type GroupType = keyof typeof GroupType;
 const typeNames: readonly GroupType[] = ["all", "select", "indirect"];
 
 export interface Bucket {
-  /** By it a bucket is taken out again; since 1.5. */
+  /** The switch knows a bucket of its group by it. */
   readonly id: number;
   /** Of a group of type select, its share. */
   readonly weight: number;
@@ -72,75 +71,46 @@ const GroupCommand = {
   add: 0,
   modify: 1,
   delete: 2,
-  insertBucket: 3,
-  removeBucket: 5,
   /** Of Open vSwitch's own (OFPGC11_ADD_OR_MOD in its openflow-1.1.h). */
   addOrModify: 0x8000,
 } as const;
-const BucketId = { FIRST: 0xfffffffd, LAST: 0xfffffffe, ALL: 0xffffffff } as const;
+/** OFPG_BUCKET_ALL: what a command says that is not about one bucket. */
+const allBuckets = 0xffffffff;
 
-export const addGroup = (of: OpenFlowGroup): Request => groupMod("add", of);
-export const modifyGroup = (of: OpenFlowGroup): Request => groupMod("modify", of);
 /** Whether there is one of its number already or not. */
 export const addOrModifyGroup = (of: OpenFlowGroup): Request => groupMod("addOrModify", of);
 export const deleteGroup = (id: number): Request => groupMod("delete", emptyGroup(id));
-export const deleteAllGroups = (): Request => groupMod("delete", emptyGroup(Group.ALL));
-
-/** Puts buckets behind those that are there; since 1.5. */
-export const insertBuckets = (of: OpenFlowGroup): Request => groupMod("insertBucket", of, BucketId.LAST);
-
-/** Takes one bucket out, or all; since 1.5. */
-export const removeBucket = (id: number, bucket: number | "all"): Request =>
-  groupMod("removeBucket", emptyGroup(id), bucket === "all" ? BucketId.ALL : bucket);
 
 const emptyGroup = (id: number): OpenFlowGroup => ({ id, type: "all", buckets: [], selection: undefined });
 
-/** As the specification wants the command's bucket where the command needs none. */
-function groupMod(command: keyof typeof GroupCommand, of: OpenFlowGroup, bucket: number = BucketId.ALL): Request {
-  const action = `${verbs[command]} group ${of.id === Group.ALL ? "all" : of.id}`;
+/** `struct ofp_group_mod`. */
+export function groupMod(command: keyof typeof GroupCommand, of: OpenFlowGroup): Request {
   return {
-    action,
+    action: `${verbs[command]} group ${of.id === Group.ALL ? "all" : of.id}`,
     type: MessageType.GROUP_MOD,
-    body: (writer, version) => {
+    body: (writer) => {
       writer.u16(GroupCommand[command]).u8(GroupType[of.type]).u8(0).u32(of.id);
-      if (version >= Version.v15) writeBody15(writer, of, bucket);
-      else if (command === "insertBucket" || command === "removeBucket" || of.selection !== undefined) {
-        throw new OpenFlowError("unsupported", action, "OpenFlow 1.3 was agreed on, wanted 1.5 for it");
-      } else for (const each of of.buckets) writeBucket13(writer, each);
+      writeBuckets(writer, of);
+      if (of.selection !== undefined) writeSelection(writer, of.selection);
     },
   };
 }
 
-const verbs = {
-  add: "add",
-  modify: "modify",
-  delete: "delete",
-  insertBucket: "insert buckets into",
-  removeBucket: "remove a bucket of",
-  addOrModify: "add or modify",
-} as const;
+const verbs = { add: "add", modify: "modify", delete: "delete", addOrModify: "add or modify" } as const;
 
-function writeBody15(writer: WireWriter, of: OpenFlowGroup, commandBucket: number): void {
+function writeBuckets(writer: WireWriter, of: OpenFlowGroup): void {
   const lengthAt = writer.length;
-  writer.u16(0).zeros(2).u32(commandBucket);
+  writer.u16(0).zeros(2).u32(allBuckets);
   const start = writer.length;
   for (const { id, weight, actions } of of.buckets) {
     const from = writer.length;
     writer.u16(0).u16(0).u32(id);
-    writeActions(writer, actions, Version.v15);
+    writeActions(writer, actions);
     writer.setU16(from + 2, writer.length - from - 8);
     if (of.type === "select") writer.u16(0).u16(8).u16(weight).zeros(2);
     writer.setU16(from, writer.length - from);
   }
   writer.setU16(lengthAt, writer.length - start);
-  if (of.selection !== undefined) writeSelection(writer, of.selection);
-}
-
-function writeBucket13(writer: WireWriter, { weight, actions }: Bucket): void {
-  const start = writer.length;
-  writer.u16(0).u16(weight).u32(Port.ANY).u32(Group.ANY).zeros(4);
-  writeActions(writer, actions, Version.v13);
-  writer.setU16(start, writer.length - start);
 }
 
 const experimenterProperty = 0xffff;
@@ -149,12 +119,10 @@ const methodBytes = 16;
 
 /** `struct ntr_group_prop_selection_method`: each field with the bits that are to count, here all. */
 function writeSelection(writer: WireWriter, { method, parameter, fields }: Selection): void {
-  const start = writer.length;
-  writer.u16(experimenterProperty).u16(0).u32(Vendor.NETRONOME).u32(selectionMethod).zeros(4);
-  writer.text(method, methodBytes).u64(parameter);
-  for (const field of fields) writeOxm(writer, field, field.ones, field.ones);
-  writer.setU16(start + 2, writer.length - start);
-  writer.pad(start);
+  writeProperty(writer, experimenterProperty, () => {
+    writer.u32(Vendor.NETRONOME).u32(selectionMethod).zeros(4).text(method, methodBytes).u64(parameter);
+    for (const field of fields) writeOxm(writer, field, field.ones, field.ones);
+  });
 }
 
 /** OFPMP_GROUP_DESC: the groups as they were made (7.3.5.11). */
@@ -162,13 +130,12 @@ export function groupsRequest(): MultipartRequest<OpenFlowGroup> {
   return {
     action: "list the groups",
     type: MultipartType.GROUP_DESC,
-    // 1.3 has no choice here.
-    body: (writer, version) => void (version >= Version.v15 && writer.u32(Group.ALL).zeros(4)),
+    body: (writer) => void writer.u32(Group.ALL).zeros(4),
     entry: readGroup,
   };
 }
 
-function readGroup(reader: WireReader, version: Version): OpenFlowGroup {
+function readGroup(reader: WireReader): OpenFlowGroup {
   const length = reader.u16();
   if (length < 8) throw reader.malformed(`a group says ${length} bytes, wanted 8 at least`);
   const entry = reader.part(length - 2, "a group");
@@ -177,16 +144,12 @@ function readGroup(reader: WireReader, version: Version): OpenFlowGroup {
   if (type === undefined) throw entry.malformed(`its type is ${number}, wanted all, select or indirect`);
   const id = entry.skip(1).u32();
   const buckets: Bucket[] = [];
-  if (version < Version.v15) {
-    while (entry.left > 0) buckets.push(readBucket13(entry, buckets.length));
-    return { id, type, buckets, selection: undefined };
-  }
   const list = entry.part(entry.u16() + 6, "the buckets of a group").skip(6);
-  while (list.left > 0) buckets.push(readBucket15(list, type));
+  while (list.left > 0) buckets.push(readBucket(list, type));
   return { id, type, buckets, selection: readSelection(entry) };
 }
 
-function readBucket15(list: WireReader, type: GroupType): Bucket {
+function readBucket(list: WireReader, type: GroupType): Bucket {
   const length = list.u16();
   if (length < 8) throw list.malformed(`a bucket says ${length} bytes, wanted 8 at least`);
   const bucket = list.part(length - 2, "a bucket");
@@ -194,20 +157,12 @@ function readBucket15(list: WireReader, type: GroupType): Bucket {
   const id = bucket.u32();
   const actions = readActions(bucket.part(actionBytes));
   let weight = type === "select" ? 1 : 0;
-  for (const { code, body } of properties(bucket)) if (code === 0) weight = body.u16();
+  for (const { code, body } of readProperties(bucket)) if (code === 0) weight = body.u16();
   return { id, weight, actions };
 }
 
-function readBucket13(list: WireReader, id: number): Bucket {
-  const length = list.u16();
-  if (length < 16) throw list.malformed(`a bucket says ${length} bytes, wanted 16 at least`);
-  const bucket = list.part(length - 2, "a bucket");
-  const weight = bucket.u16();
-  return { id, weight, actions: readActions(bucket.skip(12)) };
-}
-
 function readSelection(entry: WireReader): Selection | undefined {
-  for (const { code, body } of properties(entry)) {
+  for (const { code, body } of readProperties(entry)) {
     if (code !== experimenterProperty || body.u32() !== Vendor.NETRONOME || body.u32() !== selectionMethod) continue;
     const method = body.skip(4).text(methodBytes);
     if (method !== "hash" && method !== "dp_hash") continue;
@@ -220,16 +175,4 @@ function readSelection(entry: WireReader): Selection | undefined {
     return { method, parameter, fields };
   }
   return undefined;
-}
-
-/** Type, length, body, and padding that the length does not count. @throws {MalformedMessage} */
-export function* properties(reader: WireReader): Generator<{ readonly code: number; readonly body: WireReader }> {
-  while (reader.left > 0) {
-    const code = reader.u16();
-    const length = reader.u16();
-    if (length < 4) throw reader.malformed(`a property says ${length} bytes, wanted 4 at least`);
-    const body = reader.part(length - 4, "a property");
-    reader.skipPadding(length);
-    yield { code, body };
-  }
 }

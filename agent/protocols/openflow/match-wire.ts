@@ -1,5 +1,4 @@
-import { Vendor } from "./constants.ts";
-import { type Field, fieldByCode, fieldOf, headerOf } from "./fields.ts";
+import { type Field, fieldByCode, headerOf } from "./fields.ts";
 import { type Match, MatchBuilder, type UnknownField } from "./match.ts";
 import { MalformedMessage } from "./openflow-error.ts";
 import type { WireReader } from "./wire-reader.ts";
@@ -7,9 +6,6 @@ import type { WireWriter } from "./wire-writer.ts";
 
 const OXM_MATCH = 1;
 const hasMask = 0x100;
-const experimenterClass = 0xffff;
-/** ONFOXM_ET_TCP_FLAGS: how 1.3 spells what is a field of its own since 1.5. */
-const onfTcpFlags = 42;
 
 /** One OXM with its value, and its mask where it has one (OpenFlow 1.5.1, 7.2.3.2). */
 export function writeOxm(writer: WireWriter, field: Field, value: bigint, mask: bigint): void {
@@ -68,7 +64,7 @@ export function readOxm(reader: WireReader): Oxm | UnknownField {
   const header = reader.u32();
   const part = reader.part(header & 0xff, "a field of a match");
   const isMasked = (header & hasMask) !== 0;
-  const field = fieldIn(header, part);
+  const field = fieldByCode(header >>> 16, (header >>> 9) & 0x7f);
   if (field === undefined) return { header, payload: part.rest() };
   const width = isMasked ? 2 * field.bytes : field.bytes;
   if (part.left !== width) throw part.malformed(`${field.name} has ${part.left} bytes, wanted ${width}`);
@@ -90,13 +86,4 @@ export function readFieldName(reader: WireReader): Field {
     throw reader.malformed(`${field.name} is named with ${header & 0x1ff} bytes, wanted ${field.bytes}`);
   }
   return field;
-}
-
-function fieldIn(header: number, part: WireReader): Field | undefined {
-  const oxmClass = header >>> 16;
-  const code = (header >>> 9) & 0x7f;
-  if (oxmClass !== experimenterClass) return fieldByCode(oxmClass, code);
-  if (code !== onfTcpFlags || part.left < 4 || part.peekU32() !== Vendor.ONF) return undefined;
-  part.skip(4);
-  return fieldOf("tcp_flags");
 }

@@ -1,18 +1,74 @@
-import { headerBytes, MessageType, NiciraMessage, OnfMessage, Vendor, type Version } from "./constants.ts";
+import { headerBytes, MessageType } from "./constants.ts";
 import { type ErrorMessage, readError } from "./error-message.ts";
-import { type Features, readFeatures } from "./features.ts";
 import { type RequestForwarded, readRequestForwarded } from "./flow-monitor.ts";
-import { type FlowRemoved, readFlowRemoved } from "./flow-removed.ts";
-import type { Frame } from "./frame-reader.ts";
-import { type PacketIn, readPacketIn, readPacketIn2 } from "./packet.ts";
-import { type PortStatus, readPortStatus } from "./port.ts";
+import { MalformedMessage } from "./openflow-error.ts";
 import { WireReader } from "./wire-reader.ts";
 
-/** What the switch tells of by itself. */
-export type OpenFlowEvent = PacketIn | PortStatus | FlowRemoved | RequestForwarded;
+/** One message with its header (OpenFlow 1.5.1, 7.1.1). */
+export interface Frame {
+  readonly version: number;
+  readonly type: number;
+  readonly xid: number;
+  /** All of it. Its own bytes: nothing else writes there. */
+  readonly bytes: Uint8Array;
+}
 
-export const isEvent = (message: Message): message is OpenFlowEvent =>
-  ["packet-in", "port-status", "flow-removed", "request-forwarded"].includes(message.t);
+const nothing = new Uint8Array(0);
+
+/** Cuts what arrives into messages. Holds at most one that has not come whole, which is 64 KiB at the most. */
+export class FrameReader {
+  #held = nothing;
+  /** Of `#held`, how much has come. */
+  #filled = 0;
+
+  /**
+   * The messages that are whole with `chunk`, which may be cut anywhere. The array may be reused afterwards.
+   * @throws {MalformedMessage} where a length is impossible: nothing behind it can be read any more
+   */
+  *push(chunk: Uint8Array): Generator<Frame> {
+    let at = 0;
+    while (at < chunk.length) {
+      const wanted = this.#filled < headerBytes ? headerBytes : this.#held.length;
+      if (this.#held.length < wanted) this.#held = new Uint8Array(wanted);
+      const part = chunk.subarray(at, at + wanted - this.#filled);
+      this.#held.set(part, this.#filled);
+      this.#filled += part.length;
+      at += part.length;
+      if (this.#filled < wanted) return;
+      if (wanted === headerBytes && this.#grow()) continue;
+      yield this.#finish();
+    }
+  }
+
+  /** Whether more than the header is to come. */
+  #grow(): boolean {
+    const length = new DataView(this.#held.buffer).getUint16(2);
+    if (length < headerBytes) {
+      throw new MalformedMessage("an OpenFlow message", `it says ${length} bytes, wanted ${headerBytes} at least`);
+    }
+    if (length === headerBytes) return false;
+    const whole = new Uint8Array(length);
+    whole.set(this.#held);
+    this.#held = whole;
+    return true;
+  }
+
+  #finish(): Frame {
+    const bytes = this.#held;
+    const view = new DataView(bytes.buffer);
+    this.#held = nothing;
+    this.#filled = 0;
+    return { version: bytes[0] ?? 0, type: bytes[1] ?? 0, xid: view.getUint32(4), bytes };
+  }
+}
+
+/** OFPT_FEATURES_REPLY (OpenFlow 1.5.1, 7.3.1). */
+export interface Features {
+  /** 64 bits that name the bridge, 48 of them usually its MAC. */
+  readonly datapathId: bigint;
+  readonly tables: number;
+  readonly capabilities: number;
+}
 
 /** OFPBCT_*: what is done, or was done, with a bundle. */
 export const BundleControl = {
@@ -35,15 +91,15 @@ export type Message =
   | { readonly t: "multipart"; readonly body: Uint8Array }
   | { readonly t: "barrier" }
   | { readonly t: "bundle"; readonly bundle: number; readonly control: number }
-  | OpenFlowEvent
+  | RequestForwarded
   /** Nothing that concerns us. */
   | { readonly t: "other"; readonly type: number };
 
 /**
- * Reads whatever may come from a switch, in 1.3 or 1.5. Total: every frame is a message or a `MalformedMessage`.
+ * Reads whatever may come from a switch. Total: every frame is a message or a `MalformedMessage`.
  * @throws {MalformedMessage}
  */
-export function readMessage(frame: Frame, version: Version): Message {
+export function readMessage(frame: Frame): Message {
   const body = new WireReader(frame.bytes, `an OpenFlow message of type ${frame.type}`).skip(headerBytes);
   switch (frame.type) {
     case MessageType.HELLO:
@@ -61,30 +117,17 @@ export function readMessage(frame: Frame, version: Version): Message {
     case MessageType.BARRIER_REPLY:
       return { t: "barrier" };
     case MessageType.BUNDLE_CONTROL:
-      return readBundle(body);
-    case MessageType.PACKET_IN:
-      return readPacketIn(body);
-    case MessageType.FLOW_REMOVED:
-      return readFlowRemoved(body, version);
-    case MessageType.PORT_STATUS:
-      return readPortStatus(body, version);
+      return { t: "bundle", bundle: body.u32(), control: body.u16() };
     case MessageType.REQUESTFORWARD:
       return readRequestForwarded(body);
-    case MessageType.EXPERIMENTER:
-      return readExperimenter(body);
     default:
       return { t: "other", type: frame.type };
   }
 }
 
-function readExperimenter(body: WireReader): Message {
-  const vendor = body.u32();
-  const subtype = body.u32();
-  if (vendor === Vendor.ONF && subtype === OnfMessage.BUNDLE_CONTROL) return readBundle(body);
-  if (vendor === Vendor.NICIRA && subtype === NiciraMessage.PACKET_IN2) return readPacketIn2(body);
-  return { t: "other", type: MessageType.EXPERIMENTER };
-}
-
-function readBundle(body: WireReader): Message {
-  return { t: "bundle", bundle: body.u32(), control: body.u16() };
+/** @throws {MalformedMessage} */
+function readFeatures(reader: WireReader): Features {
+  const datapathId = reader.u64();
+  const tables = reader.skip(4).u8();
+  return { datapathId, tables, capabilities: reader.skip(3).u32() };
 }

@@ -1,7 +1,6 @@
 import { MessageType, Meter, MultipartType } from "./constants.ts";
-import type { MultipartRequest } from "./multipart.ts";
 import { InvalidFlow } from "./openflow-error.ts";
-import type { Request } from "./request.ts";
+import type { MultipartRequest, Request } from "./request.ts";
 import type { WireReader } from "./wire-reader.ts";
 
 /** Drops what exceeds a rate. */
@@ -35,11 +34,9 @@ const dropBand = 1;
 
 export const addMeter = (of: OpenFlowMeter): Request => meterMod("add", of);
 export const modifyMeter = (of: OpenFlowMeter): Request => meterMod("modify", of);
-export const deleteMeter = (id: number): Request => meterMod("delete", { id });
-export const deleteAllMeters = (): Request => meterMod("delete", { id: Meter.ALL });
 
-/** `struct ofp_meter_mod` (OpenFlow 1.5.1, 7.3.4.5), the same in 1.3. */
-function meterMod(command: keyof typeof MeterCommand, of: OpenFlowMeter | { readonly id: number }): Request {
+/** `struct ofp_meter_mod` (OpenFlow 1.5.1, 7.3.4.5). */
+export function meterMod(command: keyof typeof MeterCommand, of: OpenFlowMeter | { readonly id: number }): Request {
   return {
     action: `${command} meter ${of.id === Meter.ALL ? "all" : of.id}`,
     type: MessageType.METER_MOD,
@@ -60,11 +57,11 @@ function meterMod(command: keyof typeof MeterCommand, of: OpenFlowMeter | { read
   };
 }
 
-/** OFPMP_METER_CONFIG, called OFPMP_METER_DESC since 1.5 (7.3.5.14). Meters with other bands than one that drops are left out. */
+/** OFPMP_METER_DESC (7.3.5.14). Meters with other bands than one that drops are left out. */
 export function metersRequest(): MultipartRequest<OpenFlowMeter | undefined> {
   return {
     action: "list the meters",
-    type: MultipartType.METER_CONFIG,
+    type: MultipartType.METER_DESC,
     body: (writer) => writer.u32(Meter.ALL).zeros(4),
     entry: readMeter,
   };
@@ -84,15 +81,15 @@ function readMeter(reader: WireReader): OpenFlowMeter | undefined {
 }
 
 /** OFPMP_METER_FEATURES (7.3.5.15): how many meters the switch can have; 0 where its data path has none. */
-export function mostMetersRequest(): MultipartRequest<number> {
+export function maxMetersRequest(): MultipartRequest<number> {
   return {
     action: "ask how many meters there can be",
     type: MultipartType.METER_FEATURES,
     body: () => undefined,
     entry: (reader) => {
-      const most = reader.u32();
+      const max = reader.u32();
       reader.rest();
-      return most;
+      return max;
     },
   };
 }

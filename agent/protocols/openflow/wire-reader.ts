@@ -122,3 +122,15 @@ export class WireReader {
     return at;
   }
 }
+
+/** Type, length, body, and padding that the length does not count. @throws {MalformedMessage} */
+export function* readProperties(reader: WireReader): Generator<{ readonly code: number; readonly body: WireReader }> {
+  while (reader.left > 0) {
+    const code = reader.u16();
+    const length = reader.u16();
+    if (length < 4) throw reader.malformed(`a property says ${length} bytes, wanted 4 at least`);
+    const body = reader.part(length - 4, "a property");
+    reader.skipPadding(length);
+    yield { code, body };
+  }
+}

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
+import { ErrorAnswer, type Handler, ScriptedDatabase, usual } from "../../../test/fakes/ovsdb/scripted-database.ts";
+import { roundTrip } from "../../../test/support/ovsdb.ts";
 import { random } from "../../../test/support/random.ts";
 import { OvsdbClient } from "./client.ts";
 import { OvsdbError } from "./ovsdb-error.ts";
-import { ErrorAnswer, type Handler, ScriptedDatabase, usual } from "./scripted-database.ts";
 import { Transaction } from "./transaction.ts";
 
 const id = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`;
@@ -78,7 +79,7 @@ describe("a server that does wrong loses its connection", () => {
     using client = clientOf(database);
     await client.ready();
     database.last.send(update(["x"], "locked"));
-    await client.echo();
+    await roundTrip(client);
     expect(database.connections).toHaveLength(1);
   });
 
@@ -96,7 +97,7 @@ describe("a server that does wrong loses its connection", () => {
     let heard = 0;
     client.onChanges(() => heard++);
     await client.ready();
-    await client.echo();
+    await roundTrip(client);
     process.off("uncaughtException", hear);
     for (const other of others) process.on("uncaughtException", other);
     expect(heard).toBe(1);

@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, test } from "vitest";
+import { ErrorAnswer, type Handler, ScriptedDatabase, usual } from "../../../test/fakes/ovsdb/scripted-database.ts";
+import { roundTrip, waitUntil } from "../../../test/support/ovsdb.ts";
 import { OvsdbClient, type OvsdbState } from "./client.ts";
 import { OvsdbError } from "./ovsdb-error.ts";
-import { ErrorAnswer, type Handler, ScriptedDatabase, usual } from "./scripted-database.ts";
 import { Transaction } from "./transaction.ts";
 import type { RowChange } from "./view.ts";
 
@@ -104,21 +105,11 @@ describe("a client", () => {
     expect((await ofport).ofport).toBe(7);
   });
 
-  test("lists databases, reads the schema, and hears an echo", async () => {
-    const answers: Record<string, unknown> = { list_dbs: ["Open_vSwitch"], get_schema: { name: "Open_vSwitch" } };
-    const { client } = connect(usual(state, ({ method }) => answers[method]));
-    expect(await client.listDatabases()).toEqual(["Open_vSwitch"]);
-    expect(await client.getSchema()).toEqual({ name: "Open_vSwitch" });
-    await client.echo();
-    answers["list_dbs"] = { a: 1 };
-    expect(await failureOf(client.listDatabases())).toMatchObject({ code: "malformed" });
-  });
-
   test("answers the server's echo", async () => {
     const { database, client } = connect();
     await client.ready();
     database.last.send({ method: "echo", params: [], id: "echo" });
-    await client.echo();
+    await roundTrip(client);
     expect(database.last.asked).toContainEqual({ id: "echo", result: [], error: null });
   });
 });
@@ -130,7 +121,11 @@ describe("waiting for rows", () => {
     const named = (name: string) => client.waitForRow("Interface", (row) => row.name === name, bounds);
     expect(await named("p1")).toMatchObject({ ofport: 4 });
     const coming = named("p2");
-    const gone = client.waitUntil((view) => (view.named("Interface", "p1") === undefined ? "gone" : undefined), bounds);
+    const gone = waitUntil(
+      client,
+      (view) => (view.named("Interface", "p1") === undefined ? "gone" : undefined),
+      bounds,
+    );
     database.last.send(change(3, { insert: { name: "p2" } }));
     expect(await coming).toMatchObject({ _uuid: id(3), ofport: undefined });
     database.last.send(change(2, { delete: null }));
@@ -153,9 +148,8 @@ describe("waiting for rows", () => {
     expect(await never({ signal: abort.signal })).toMatchObject(givenUp);
     const broken = client.waitForRow("Interface", (row) => row.name === "p1" || fail("a mistake"), bounds);
     expect((await broken).name).toBe("p1");
-    const throwing = client.waitUntil((view) => view.rows("Interface").size === 1 || fail("a mistake"), bounds);
-    expect(await throwing).toBe(true);
-    const later = client.waitUntil((view) => (view.rows("Interface").size > 1 ? fail("a mistake") : undefined), bounds);
+    await expect(client.waitForRow("Interface", () => fail("a mistake"), bounds)).rejects.toThrow("a mistake");
+    const later = client.waitForRow("Interface", (row) => row.name === "p2" && fail("a mistake"), bounds);
     database.last.send(change(3, { insert: { name: "p2" } }));
     await expect(later).rejects.toThrow("a mistake");
     const closed = never({ action: "see it" });
@@ -199,7 +193,7 @@ describe("a connection that ends", () => {
     expect(changes.splice(0).flat()).toHaveLength(2);
     database.handler = usual({ ...state, Interface: {} });
     database.last.end("the connection broke (ECONNRESET)");
-    await client.waitUntil((view) => view.rows("Interface").size === 0 || undefined, bounds);
+    await waitUntil(client, (view) => view.rows("Interface").size === 0 || undefined, bounds);
     expect(changes.flat()).toMatchObject([{ table: "Interface", uuid: id(2), after: undefined }]);
     expect(states).toEqual([
       { t: "ready" },
@@ -301,13 +295,11 @@ describe("a connection that ends", () => {
 
 describe("requests", () => {
   test("that the server refuses as a whole", async () => {
-    const error = { error: "unknown database", details: 'get_schema request specifies unknown database "x"' };
+    const error = { error: "unknown database", details: 'transact request specifies unknown database "x"' };
     const { client } = connect(usual(state, () => new ErrorAnswer(error)));
-    expect(await failureOf(client.getSchema())).toMatchObject({
+    expect(await failureOf(client.transact(insertion()))).toMatchObject({
       code: "unknown database",
-      message: expect.stringMatching(
-        /^Cannot read the schema of "Open_vSwitch": the server answers "unknown database" \(get_/,
-      ),
+      message: expect.stringMatching(/^Cannot add port "p9": the server answers "unknown database" \(transact /),
     });
   });
 

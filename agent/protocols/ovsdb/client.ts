@@ -1,14 +1,27 @@
 import { pause } from "../../../shared/async/abortable.ts";
-import { type OvsdbAddress, parseAddress } from "./address.ts";
-import { type OpenStream, openStream } from "./byte-stream.ts";
+import { reasonOf } from "../../../shared/reason.ts";
+import { type OvsdbAddress, parseAddress, type OpenStream, openStream } from "./transport.ts";
 import { Connection } from "./connection.ts";
-import { MonitorSession } from "./monitor-session.ts";
+import { MonitorSession } from "./monitor.ts";
 import { OvsdbCode, OvsdbError } from "./ovsdb-error.ts";
-import { ovsdbLimits } from "./ovsdb-limits.ts";
-import { RowWaits, type WaitBounds } from "./row-waits.ts";
-import { requireSteps, type Transaction, type TransactionOutcome } from "./transaction.ts";
-import { readAnswer } from "./transaction-answer.ts";
-import { type Monitored, type RowChange, View, type WatchedRow, type WatchedTable } from "./view.ts";
+import { RowWaits, type WaitBounds, type Monitored, type RowChange, View, type WatchedRow, type WatchedTable } from "./view.ts";
+import { requireSteps, type Transaction, type TransactionOutcome, readAnswer } from "./transaction.ts";
+import { Backoff } from "../../../shared/async/backoff.ts";
+import { withTimeout } from "../../../shared/async/with-timeout.ts";
+
+/** A transaction is answered within milliseconds, or when the disk has it; the caller may give another bound. */
+export const requestTimeoutMs = 10_000;
+
+const usualTiming = {
+  /** A local server takes a connection at once; one over TCP in a round trip. */
+  connectMs: 5_000,
+  requestMs: requestTimeoutMs,
+  /** Silence after which the server is asked for an echo, and again as long for the echo to come. */
+  probeMs: 5_000,
+  /** Between two attempts to connect: doubles from the first to the second. A server that starts again takes 100 ms. */
+  retryFirstMs: 50,
+  retryMostMs: 1_000,
+} as const;
 
 /** Connecting and asking for the state; working; or pausing until the next attempt; and the end of it all. */
 export type OvsdbState =
@@ -22,8 +35,7 @@ export interface OvsdbOptions<M extends Monitored> {
   readonly address: string;
   readonly monitored: M;
   readonly database?: string;
-  /** Times other than those of `ovsdbLimits`. */
-  readonly timing?: Partial<Record<"connectMs" | "requestMs" | "probeMs" | "retryFirstMs" | "retryMostMs", number>>;
+  readonly timing?: Partial<Record<keyof typeof usualTiming, number>>;
   readonly open?: OpenStream;
 }
 
@@ -55,7 +67,7 @@ export class OvsdbClient<M extends Monitored> implements Disposable {
     this.#addressText = address;
     this.#database = database;
     this.#open = open;
-    this.#timing = { ...ovsdbLimits, ...timing };
+    this.#timing = { ...usualTiming, ...timing };
     this.monitored = monitored;
     this.view = new View(monitored);
     void this.#run();
@@ -80,24 +92,6 @@ export class OvsdbClient<M extends Monitored> implements Disposable {
     return readAnswer(transaction, result);
   }
 
-  /** RFC 7047, section 4.1.1. @throws {OvsdbError} */
-  async listDatabases(timeoutMs: number = this.#timing.requestMs): Promise<readonly string[]> {
-    const action = "list the databases";
-    const result = await this.#ask("list_dbs", [], timeoutMs, action);
-    if (Array.isArray(result) && result.every((name) => typeof name === "string")) return result;
-    throw new OvsdbError(OvsdbCode.malformed, `Cannot ${action}: the answer is something else, wanted names`);
-  }
-
-  /** RFC 7047, section 4.1.2: `<database-schema>` as it is. @throws {OvsdbError} */
-  getSchema(timeoutMs: number = this.#timing.requestMs): Promise<unknown> {
-    return this.#ask("get_schema", [this.#database], timeoutMs, `read the schema of "${this.#database}"`);
-  }
-
-  /** RFC 7047, section 4.1.11: whether the server answers. @throws {OvsdbError} */
-  async echo(timeoutMs: number = this.#timing.requestMs): Promise<void> {
-    await this.#ask("echo", ["pipette"], timeoutMs, "hear from the database");
-  }
-
   /**
    * The first row of a table that satisfies the predicate, now or later. The view as it was before a connection was
    * lost is not asked. @throws {OvsdbError} `not seen`, `closed`
@@ -116,12 +110,8 @@ export class OvsdbClient<M extends Monitored> implements Disposable {
       }
       return undefined;
     };
-    return this.#wait(look, bounds);
-  }
-
-  /** What `pick` finds in the view, asked at every change until it is not `undefined`. @throws {OvsdbError} as above */
-  waitUntil<T>(pick: (view: View<M>) => T | undefined, bounds: WaitBounds): Promise<T> {
-    return this.#wait(() => pick(this.view), bounds);
+    if (this.#state.t === "closed") return Promise.reject(this.#closed(bounds.action));
+    return this.#waits.add(look, this.view.isCurrent, bounds);
   }
 
   /** Each call has the changes of one transaction, after the view has them; after a reconnection, what is different. */
@@ -160,31 +150,24 @@ export class OvsdbClient<M extends Monitored> implements Disposable {
       if (this.#readyConnection !== undefined) resolve(this.#readyConnection);
       else if (this.#state.t === "closed") reject(this.#closed(action));
     });
-    const timer = setTimeout(() => {
+    return await withTimeout(promise, timeoutMs, () => {
       const why = this.#lastReason === "" ? "" : ` (${this.#lastReason})`;
       const is = `there is no connection to "${this.#addressText}"${why}, wanted one within ${timeoutMs} ms`;
-      reject(new OvsdbError(OvsdbCode.unreachable, `Cannot ${action}: ${is}`));
-    }, timeoutMs);
-    return await promise.finally(() => clearTimeout(timer));
-  }
-
-  #wait<T>(look: (changes: readonly RowChange[] | undefined) => T | undefined, bounds: WaitBounds): Promise<T> {
-    if (this.#state.t === "closed") return Promise.reject(this.#closed(bounds.action));
-    return this.#waits.add(look, this.view.isCurrent, bounds);
+      throw new OvsdbError(OvsdbCode.unreachable, `Cannot ${action}: ${is}`);
+    });
   }
 
   async #run(): Promise<void> {
-    let pauseMs = this.#timing.retryFirstMs;
+    const { retryFirstMs, retryMostMs } = this.#timing;
+    const backoff = new Backoff({ firstMs: retryFirstMs, longestMs: retryMostMs });
     while (this.#state.t !== "closed") {
       this.#setState({ t: "connecting" });
       const began = performance.now();
       const wasReady = await this.#useConnection();
       if (this.#isClosed()) return;
       // A server that takes connections and ends them at once is no better than none.
-      const { retryFirstMs, retryMostMs } = this.#timing;
-      if (wasReady && performance.now() - began > retryMostMs) pauseMs = retryFirstMs;
-      await pause(pauseMs, this.#closing.signal);
-      pauseMs = Math.min(2 * pauseMs, retryMostMs);
+      if (wasReady && performance.now() - began > retryMostMs) backoff.reset();
+      await pause(backoff.next(), this.#closing.signal);
     }
   }
 
@@ -219,7 +202,7 @@ export class OvsdbClient<M extends Monitored> implements Disposable {
       session.start(connection, requestMs);
       await connection.over;
     } catch (caught) {
-      this.#lost(caught instanceof Error ? caught.message : String(caught));
+      this.#lost(reasonOf(caught));
     }
     return wasReady;
   }

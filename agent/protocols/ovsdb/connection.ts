@@ -1,8 +1,6 @@
-import type { OvsdbAddress } from "./address.ts";
-import type { ByteStream, OpenStream } from "./byte-stream.ts";
 import { JsonRpc, type Notify, type Reply } from "./json-rpc.ts";
-import { OvsdbCode, OvsdbError } from "./ovsdb-error.ts";
-import { serverError } from "./transaction-answer.ts";
+import { OvsdbCode, OvsdbError, serverError } from "./ovsdb-error.ts";
+import type { ByteStream, OpenStream, OvsdbAddress } from "./transport.ts";
 
 /** What became of a request on a connection: as `Reply`, no answer in time, or not sent: over already, or no room. */
 export type Outcome =

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { JsonRpc, type Reply } from "./json-rpc.ts";
-import { ovsdbLimits } from "./ovsdb-limits.ts";
+import { JsonRpc, maxRequests, type Reply } from "./json-rpc.ts";
+import { maxMessageBytes } from "./json-splitter.ts";
 import { MalformedValue } from "./values.ts";
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -71,13 +71,13 @@ describe("requests", () => {
 
   test("are not taken where too many wait, or too many bytes", () => {
     const many = new Bench();
-    for (let i = 0; i < ovsdbLimits.requests; i++) many.ask();
+    for (let i = 0; i < maxRequests; i++) many.ask();
     expect(many.ask()).toBeUndefined();
     many.receive('{"id":7,"result":[],"error":null}');
-    expect(many.ask()).toBe(ovsdbLimits.requests + 1);
+    expect(many.ask()).toBe(maxRequests + 1);
 
     const long = new Bench();
-    const half = "x".repeat(ovsdbLimits.messageBytes - 100);
+    const half = "x".repeat(maxMessageBytes - 100);
     const request = () => long.rpc.request("echo", [half], () => undefined);
     expect([request(), request(), request()]).toEqual([1, 2, undefined]);
     expect(long.rpc.request("echo", [half + half], () => undefined)).toBeUndefined();

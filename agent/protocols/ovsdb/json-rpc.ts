@@ -1,8 +1,13 @@
 import { assert } from "../../../shared/assert.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { isObject, show } from "../../../shared/schema/json-fields.ts";
-import { JsonSplitter } from "./json-splitter.ts";
-import { ovsdbLimits } from "./ovsdb-limits.ts";
+import { JsonSplitter, maxMessageBytes } from "./json-splitter.ts";
 import { MalformedValue } from "./values.ts";
+
+/** What waits to be written while the server does not read; beyond, the connection ends. */
+const maxUnsentBytes = 64 * 1024 * 1024;
+/** Requests without an answer: far more than the pods of a node. */
+export const maxRequests = 4096;
 
 /** What became of a request. */
 export type Reply =
@@ -29,9 +34,9 @@ export class JsonRpc {
   #lastId = 0;
   #fault: string | undefined;
 
-  constructor(notify: Notify, mostBytes: number = ovsdbLimits.messageBytes) {
+  constructor(notify: Notify, maxBytes: number = maxMessageBytes) {
     this.#notify = notify;
-    this.#splitter = new JsonSplitter(mostBytes);
+    this.#splitter = new JsonSplitter(maxBytes);
   }
 
   /** Why the connection can be of no more use. */
@@ -46,7 +51,7 @@ export class JsonRpc {
 
   /** @returns the request's id; `undefined`, without anything sent, where too much waits already or it is too long */
   request(method: string, params: readonly unknown[], settle: Settle): number | undefined {
-    if (this.#fault !== undefined || this.#running.size >= ovsdbLimits.requests) return undefined;
+    if (this.#fault !== undefined || this.#running.size >= maxRequests) return undefined;
     const id = this.#lastId + 1;
     if (!this.#send({ method, params, id })) return undefined;
     this.#lastId = id;
@@ -96,8 +101,8 @@ export class JsonRpc {
 
   #send(message: Readonly<Record<string, unknown>>): boolean {
     const bytes = new TextEncoder().encode(JSON.stringify(message));
-    if (bytes.length > ovsdbLimits.messageBytes) return false;
-    if (this.#unsentBytes + bytes.length > ovsdbLimits.unsentBytes) return false;
+    if (bytes.length > maxMessageBytes) return false;
+    if (this.#unsentBytes + bytes.length > maxUnsentBytes) return false;
     this.#unsent.push(bytes);
     this.#unsentBytes += bytes.length;
     return true;
@@ -108,7 +113,7 @@ export class JsonRpc {
     try {
       message = JSON.parse(text);
     } catch (caught) {
-      this.end(`a message is not JSON (${caught instanceof Error ? caught.message : String(caught)})`);
+      this.end(`a message is not JSON (${reasonOf(caught)})`);
       return;
     }
     // The splitter lets objects through only.

@@ -1,7 +1,10 @@
-import { ovsdbLimits } from "./ovsdb-limits.ts";
-
 /** One JSON object as text, or why there will be no more of them. */
 export type JsonPiece = { readonly t: "text"; readonly text: string } | { readonly t: "fault"; readonly is: string };
+
+/** One message either way. The first state of a bridge with 10,000 ports, all columns that we know, has some 10 MB. */
+export const maxMessageBytes = 32 * 1024 * 1024;
+/** Brackets within brackets: RFC 7047 needs about ten. */
+const maxDepth = 64;
 
 const nothing = new Uint8Array(0);
 const firstRoomBytes = 4096;
@@ -14,7 +17,7 @@ const byte = { quote: 0x22, backslash: 0x5c, openBrace: 0x7b, closeBrace: 0x7d, 
  * object that has not come whole is held.
  */
 export class JsonSplitter {
-  readonly #mostBytes: number;
+  readonly #maxBytes: number;
   readonly #decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   #chunk: Uint8Array = nothing;
   #at = 0;
@@ -26,8 +29,8 @@ export class JsonSplitter {
   #escaped = false;
   #fault: string | undefined;
 
-  constructor(mostBytes: number = ovsdbLimits.messageBytes) {
-    this.#mostBytes = mostBytes;
+  constructor(maxBytes: number = maxMessageBytes) {
+    this.#maxBytes = maxBytes;
   }
 
   /** Bytes of an object that has not come whole. */
@@ -49,8 +52,8 @@ export class JsonSplitter {
     const end = this.#scan();
     if (this.#fault !== undefined) return this.#fail(this.#fault);
     const part = this.#chunk.subarray(start, this.#at);
-    if (this.#heldBytes + part.length > this.#mostBytes)
-      return this.#fail(`a message is longer than ${this.#mostBytes} bytes`);
+    if (this.#heldBytes + part.length > this.#maxBytes)
+      return this.#fail(`a message is longer than ${this.#maxBytes} bytes`);
     if (!end) {
       this.#hold(part);
       this.push(nothing); // Not kept: it may be much larger than what is held of it.
@@ -101,8 +104,7 @@ export class JsonSplitter {
         else if (value === byte.quote) this.#inString = false;
       } else if (value === byte.quote) this.#inString = true;
       else if (value === byte.openBrace || value === byte.openBracket) {
-        if (++this.#depth > ovsdbLimits.messageDepth)
-          this.#fault = `a message is nested more than ${ovsdbLimits.messageDepth} deep`;
+        if (++this.#depth > maxDepth) this.#fault = `a message is nested more than ${maxDepth} deep`;
       } else if ((value === byte.closeBrace || value === byte.closeBracket) && --this.#depth === 0) {
         this.#at++;
         return true;
@@ -114,7 +116,7 @@ export class JsonSplitter {
   #hold(part: Uint8Array): void {
     const bytes = this.#heldBytes + part.length;
     if (bytes > this.#held.length) {
-      const room = new Uint8Array(Math.min(Math.max(2 * this.#held.length, bytes, firstRoomBytes), this.#mostBytes));
+      const room = new Uint8Array(Math.min(Math.max(2 * this.#held.length, bytes, firstRoomBytes), this.#maxBytes));
       room.set(this.#held.subarray(0, this.#heldBytes));
       this.#held = room;
     }

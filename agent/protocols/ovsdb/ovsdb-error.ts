@@ -1,3 +1,5 @@
+import { isObject, show } from "../../../shared/schema/json-fields.ts";
+
 /** What went wrong, in words that code can tell apart. A server's own words that are not here become `refused`. */
 export const OvsdbCode = {
   /** No connection could be had in time; nothing was sent. */
@@ -58,7 +60,7 @@ const serverWords: ReadonlySet<string> = new Set<string>([
 ]);
 
 /** The code for the `error` member of an answer. */
-export const codeOf = (word: string): OvsdbCode => (serverWords.has(word) ? (word as OvsdbCode) : OvsdbCode.refused);
+const codeOf = (word: string): OvsdbCode => (serverWords.has(word) ? (word as OvsdbCode) : OvsdbCode.refused);
 
 /** Nobody knows, or the database has it and what was to follow has not come. */
 const uncertain: ReadonlySet<OvsdbCode> = new Set<OvsdbCode>([
@@ -93,3 +95,15 @@ export class OvsdbError extends Error {
     return uncertain.has(this.code);
   }
 }
+
+/** An `<error>` (RFC 7047, section 3.1) of the server, in a result or in place of one. */
+export function serverError(json: unknown): { readonly code: OvsdbCode; readonly text: string } {
+  const word = isObject(json) ? json["error"] : json;
+  const details = isObject(json) ? json["details"] : undefined;
+  if (typeof word !== "string") return { code: OvsdbCode.refused, text: show(json) };
+  const more = typeof details === "string" && details !== "" ? ` (${details.slice(0, maxDetailChars)})` : "";
+  return { code: codeOf(word), text: `"${word.slice(0, maxDetailChars)}"${more}` };
+}
+
+/** Sentences of the server; it repeats what it does not like, which may be long. */
+const maxDetailChars = 500;

@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { insertBridge, insertPort, removeBridge, removePorts } from "./bridge-operations.ts";
 import { OvsdbError } from "./ovsdb-error.ts";
-import { Transaction } from "./transaction.ts";
-import { readAnswer } from "./transaction-answer.ts";
+import { readAnswer, Transaction } from "./transaction.ts";
 import { parseUuid, type Uuid } from "./values.ts";
+import { insertBridge, insertPort, removeBridge, removePorts } from "./vswitch.ts";
 
 const uuid = (n: number): Uuid => {
   const parsed = parseUuid(`00000000-0000-4000-8000-${String(n).padStart(12, "0")}`);

@@ -1,24 +1,62 @@
-import { encodeMutation, encodeWhere, type Mutation, type Where } from "./conditions.ts";
-import { OvsdbCode, OvsdbError } from "./ovsdb-error.ts";
-import { encodeRow } from "./row-codec.ts";
-import type { ColumnName, RowOf, TableName, WritableRow } from "./tables.ts";
-import type { NamedUuid, Uuid } from "./values.ts";
+import { isObject, show } from "../../../shared/schema/json-fields.ts";
+import { encodeElements, encodeValue, type KeysOf, type WritableOf } from "./columns.ts";
+import { OvsdbCode, OvsdbError, serverError } from "./ovsdb-error.ts";
+import {
+  type ColumnName,
+  columnType,
+  decodeRow,
+  encodeRow,
+  type RowOf,
+  type TableName,
+  type TypeOf,
+  unknownColumn,
+  type WritableRow,
+} from "./tables.ts";
+import { decodeAtom, encodeAtom, MalformedValue, type NamedUuid, type Uuid } from "./values.ts";
+
+type Order = "<" | "<=" | ">" | ">=";
+type Equality = "==" | "!=";
+
+/** RFC 7047, section 5.1, `<condition>`. Of sets and maps, `includes` and `excludes` take what is to be in them. */
+type Condition<T extends TableName> =
+  | readonly ["_uuid", Equality, Uuid | NamedUuid]
+  | {
+      [C in ColumnName<T>]: readonly [
+        C,
+        Equality | "includes" | "excludes" | (TypeOf<T, C>["key"] extends "integer" | "real" ? Order : never),
+        WritableOf<TypeOf<T, C>>,
+      ];
+    }[ColumnName<T>];
+
+/** All of them must hold; none holds for every row. */
+type Where<T extends TableName> = readonly Condition<T>[];
+
+/** RFC 7047, section 5.1, `<mutation>`. */
+type Mutation<T extends TableName> = {
+  [C in ColumnName<T>]: TypeOf<T, C>["shape"] extends "set" | "map"
+    ?
+        | readonly [C, "insert", WritableOf<TypeOf<T, C>>]
+        | readonly [C, "delete", WritableOf<TypeOf<T, C>> | KeysOf<TypeOf<T, C>>]
+    : TypeOf<T, C>["key"] extends "integer" | "real"
+      ? readonly [C, "+=" | "-=" | "*=" | "/=" | "%=", number]
+      : never;
+}[ColumnName<T>];
 
 /** A place in a transaction's answer. */
 export interface Inserted extends NamedUuid {
   readonly at: number;
 }
-export interface Counted {
+interface Counted {
   readonly at: number;
   readonly counted: true;
 }
-export interface Selected<T extends TableName, C extends ColumnName<T>> {
+interface Selected<T extends TableName, C extends ColumnName<T>> {
   readonly at: number;
   readonly table: T;
   readonly columns: readonly C[];
 }
 
-export type ExpectedResult =
+type ExpectedResult =
   | { readonly t: "insert" }
   | { readonly t: "count" }
   | { readonly t: "nothing" }
@@ -31,7 +69,7 @@ interface Step {
   readonly result: ExpectedResult;
 }
 
-export interface WaitOptions<T extends TableName, C extends ColumnName<T>> {
+interface WaitOptions<T extends TableName, C extends ColumnName<T>> {
   readonly columns: readonly C[];
   readonly until: "==" | "!=";
   /** With values for `columns`. */
@@ -161,4 +199,79 @@ export class TransactionOutcome {
 export function requireSteps(transaction: Transaction): void {
   if (transaction.steps.length > 0) return;
   throw new OvsdbError(OvsdbCode.invalid, `Cannot ${transaction.action}: it has 0 operations, wanted at least one`);
+}
+
+/** @throws {OvsdbError} `invalid` */
+function encodeWhere<T extends TableName>(table: T, where: Where<T>): unknown[] {
+  return where.map(([column, test, value]) => {
+    if (column === "_uuid") return ["_uuid", test, encodeAtom("uuid", value, `${table}._uuid`)];
+    const type = columnType(table, column);
+    if (type === undefined) throw unknownColumn(table, column);
+    return [column, test, encodeValue(type, value, `${table}.${column}`)];
+  });
+}
+
+/** @throws {OvsdbError} `invalid` */
+function encodeMutation<T extends TableName>(table: T, mutation: Mutation<T>): unknown[] {
+  const [column, how, value] = mutation as readonly [string, string, unknown];
+  const type = columnType(table, column);
+  if (type === undefined) throw unknownColumn(table, column);
+  const where = `${table}.${column}`;
+  const isList = Array.isArray(value) || value instanceof Set;
+  // Of a map, pairs go where they stand as they are written, keys in any case.
+  if (type.shape === "map" && how === "delete" && isList) return [column, how, encodeElements(type.key, value, where)];
+  if (type.shape === "set" || type.shape === "map") return [column, how, encodeValue(type, value, where)];
+  if (type.key !== "integer" && type.key !== "real") {
+    const is = `"${where}" has neither numbers nor a set nor a map, wanted one that can be changed in place`;
+    throw new OvsdbError(OvsdbCode.invalid, `Cannot write a transaction: ${is}`);
+  }
+  return [column, how, encodeAtom(type.key, value, where)];
+}
+
+/**
+ * Reads the `result` of `transact` (RFC 7047, section 4.1.3). The errors stand inside: at the place of the operation
+ * that failed, `null` behind it; one place further than there are operations where the commit failed.
+ * @throws {OvsdbError} for a transaction that was not carried out, or an answer that says neither
+ */
+export function readAnswer(transaction: Transaction, result: unknown): TransactionOutcome {
+  const { steps, action } = transaction;
+  const malformed = (is: string): OvsdbError =>
+    new OvsdbError(OvsdbCode.malformed, `Cannot ${action}: the answer of the server ${is}, wanted one of RFC 7047`);
+  if (!Array.isArray(result)) throw malformed(`is ${show(result)}`);
+  const failed = result.findIndex((each) => isObject(each) && Object.hasOwn(each, "error"));
+  if (failed >= 0) throw refusal(transaction, failed, result[failed]);
+  if (result.length !== steps.length) throw malformed(`has ${result.length} results for ${steps.length} operations`);
+  const read = steps.map(({ result: expected, words }, at) => {
+    try {
+      return readResult(expected, result[at]);
+    } catch (caught) {
+      if (!(caught instanceof MalformedValue)) throw caught;
+      throw malformed(`to operation ${at} (${words}) cannot be read (${caught.message})`);
+    }
+  });
+  return new TransactionOutcome(read);
+}
+
+function readResult(expected: ExpectedResult, json: unknown): unknown {
+  if (!isObject(json)) throw new MalformedValue(`it is ${show(json)}`);
+  switch (expected.t) {
+    case "nothing":
+      return undefined;
+    case "insert":
+      return decodeAtom("uuid", json["uuid"]);
+    case "count":
+      return decodeAtom("integer", json["count"]);
+    case "select": {
+      const { table, columns } = expected;
+      if (!Array.isArray(json["rows"])) throw new MalformedValue(`its rows are ${show(json["rows"])}`);
+      return json["rows"].map((row) => decodeRow(table, columns, row));
+    }
+  }
+}
+
+function refusal({ action, steps }: Transaction, at: number, json: Readonly<Record<string, unknown>>): OvsdbError {
+  const words = steps[at]?.words;
+  const where = words === undefined ? "the commit" : `operation ${at} (${words})`;
+  const { code, text } = serverError(json);
+  return new OvsdbError(code, `Cannot ${action}: ${where} is answered ${text}, wanted success`, { operation: at });
 }

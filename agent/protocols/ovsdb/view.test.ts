@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { random } from "../../../test/support/random.ts";
-import { readUpdates, type UpdateForm } from "./table-updates.ts";
+import { readUpdates, type UpdateForm } from "./monitor.ts";
 import { parseUuid, type Uuid } from "./values.ts";
 import { type Monitored, type RowChange, View } from "./view.ts";
 

@@ -1,8 +1,11 @@
+import { withTimeout } from "../../../shared/async/with-timeout.ts";
 import { sameValue } from "./columns.ts";
-import { ovsdbLimits } from "./ovsdb-limits.ts";
-import type { AnyRow } from "./row-codec.ts";
-import type { ColumnName, RowOf, TableName } from "./tables.ts";
+import { OvsdbCode, OvsdbError } from "./ovsdb-error.ts";
+import type { AnyRow, ColumnName, RowOf, TableName } from "./tables.ts";
 import { MalformedValue, type Uuid } from "./values.ts";
+
+/** Rows of the local view: a bridge with 10,000 ports has 20,000. */
+const maxViewRows = 262_144;
 
 /** The tables and columns to be watched. */
 export type Monitored = { readonly [T in TableName]?: readonly ColumnName<T>[] };
@@ -51,12 +54,12 @@ class WatchedRows {
  */
 export class View<M extends Monitored> {
   readonly #tables: ReadonlyMap<TableName, WatchedRows>;
-  readonly #mostRows: number;
+  readonly #maxRows: number;
   #current = false;
   #count = 0;
 
-  constructor(monitored: M, mostRows: number = ovsdbLimits.rows) {
-    this.#mostRows = mostRows;
+  constructor(monitored: M, maxRows: number = maxViewRows) {
+    this.#maxRows = maxRows;
     this.#tables = new Map(Object.keys(monitored).map((table) => [table as TableName, new WatchedRows()]));
   }
 
@@ -93,7 +96,7 @@ export class View<M extends Monitored> {
       this.#count += (after === undefined ? 0 : 1) - (before === undefined ? 0 : 1);
       this.#tables.get(table)?.put(uuid, after);
     }
-    if (this.#count > this.#mostRows) throw new MalformedValue(`there are more than ${this.#mostRows} rows`);
+    if (this.#count > this.#maxRows) throw new MalformedValue(`there are more than ${this.#maxRows} rows`);
   }
 
   /**
@@ -127,3 +130,72 @@ export class View<M extends Monitored> {
 }
 
 const sameRow = (a: AnyRow, b: AnyRow): boolean => Object.keys(b).every((column) => sameValue(a[column], b[column]));
+
+export interface WaitBounds {
+  readonly timeoutMs: number;
+  /** Continues "Cannot …". */
+  readonly action: string;
+  /** Ends the wait when aborted. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What is looked for: in what has changed, or (`undefined`) in all that there is. */
+type Look<T> = (changes: readonly RowChange[] | undefined) => T | undefined;
+
+interface Wait {
+  /** @returns whether it is over */
+  look(changes: readonly RowChange[] | undefined): boolean;
+  readonly action: string;
+  fail(error: OvsdbError): void;
+}
+
+/** Those who wait for the local view to show something. */
+export class RowWaits {
+  readonly #waits = new Set<Wait>();
+
+  /**
+   * @param look asked at once where `isCurrent`, and at every change; what it throws ends the wait
+   * @throws {OvsdbError} `not seen` where the time is over
+   */
+  add<T>(look: Look<T>, isCurrent: boolean, { timeoutMs, action, signal }: WaitBounds): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const wait: Wait = {
+      look(changes) {
+        try {
+          const found = look(changes);
+          if (found !== undefined) resolve(found);
+          return found !== undefined;
+        } catch (caught) {
+          reject(caught);
+          return true;
+        }
+      },
+      action,
+      fail: reject,
+    };
+    if (isCurrent && wait.look(undefined)) return promise;
+    const notSeen = (is: string): OvsdbError => new OvsdbError(OvsdbCode.notSeen, `Cannot ${action}: ${is}`);
+    const stop = (): void => reject(notSeen("the caller has given up, wanted the database to show it before"));
+    if (signal?.aborted === true) stop();
+    signal?.addEventListener("abort", stop);
+    this.#waits.add(wait);
+    return withTimeout(promise, timeoutMs, () => {
+      throw notSeen(`the database has not come to show it, wanted it within ${timeoutMs} ms`);
+    }).finally(() => {
+      signal?.removeEventListener("abort", stop);
+      this.#waits.delete(wait);
+    });
+  }
+
+  /** Rows have changed; `undefined`: everything is to be looked at again. */
+  look(changes: readonly RowChange[] | undefined): void {
+    for (const wait of this.#waits) {
+      if (wait.look(changes)) this.#waits.delete(wait);
+    }
+  }
+
+  failAll(error: (action: string) => OvsdbError): void {
+    for (const wait of this.#waits) wait.fail(error(wait.action));
+    this.#waits.clear();
+  }
+}

@@ -1,11 +1,75 @@
-import type { OvsdbClient } from "./client.ts";
+import { type OvsdbClient, requestTimeoutMs } from "./client.ts";
 import { OvsdbCode, OvsdbError } from "./ovsdb-error.ts";
-import { ovsdbLimits } from "./ovsdb-limits.ts";
-import type { AnyRow } from "./row-codec.ts";
-import type { TableName } from "./tables.ts";
-import type { Transaction, TransactionOutcome } from "./transaction.ts";
+import type { AnyRow, TableName, WritableRow } from "./tables.ts";
+import type { Inserted, Transaction, TransactionOutcome } from "./transaction.ts";
 import type { Uuid } from "./values.ts";
 import type { Monitored, WatchedTable } from "./view.ts";
+
+/** Rows of one port, as a transaction inserts them. */
+interface InsertedPort {
+  readonly port: Inserted;
+  readonly interface: Inserted;
+}
+
+/** A port with one interface of the same name, as nearly all are. */
+interface NewPort {
+  readonly name: string;
+  readonly interface?: Omit<WritableRow<"Interface">, "name">;
+  readonly port?: Omit<WritableRow<"Port">, "name" | "interfaces">;
+}
+
+interface NewBridge {
+  readonly name: string;
+  readonly bridge?: Omit<WritableRow<"Bridge">, "name" | "ports">;
+  /** Of the bridge's own port, which has its name and is internal. */
+  readonly localPort?: Pick<NewPort, "interface" | "port">;
+}
+
+/**
+ * Makes a bridge with its own port. The transaction fails where one of the name is there: names are unique.
+ * Plain operations, as those below: what should stand is the caller's to know.
+ */
+export function insertBridge(
+  transaction: Transaction,
+  { name, bridge, localPort }: NewBridge,
+): InsertedPort & { bridge: Inserted } {
+  const type = { type: "internal", ...localPort?.interface };
+  const own = insertPortRows(transaction, { name, ...localPort, interface: type });
+  const inserted = transaction.insert("Bridge", { ...bridge, name, ports: [own.port] });
+  transaction.mutate("Open_vSwitch", [], [["bridges", "insert", [inserted]]]);
+  return { ...own, bridge: inserted };
+}
+
+/** Adds a port to a bridge. The transaction fails where the bridge is not there, or a port of the name is. */
+export function insertPort(transaction: Transaction, bridge: string, port: NewPort): InsertedPort {
+  requireBridge(transaction, bridge);
+  const inserted = insertPortRows(transaction, port);
+  transaction.mutate("Bridge", [["name", "==", bridge]], [["ports", "insert", [inserted.port]]]);
+  return inserted;
+}
+
+/** Takes ports away from a bridge. Their rows go too: the server keeps none that nothing refers to. */
+export function removePorts(transaction: Transaction, bridge: string, ports: readonly Uuid[]): void {
+  transaction.mutate("Bridge", [["name", "==", bridge]], [["ports", "delete", ports]]);
+}
+
+/** Removes a bridge with all that belongs to it. */
+export function removeBridge(transaction: Transaction, bridge: Uuid): void {
+  transaction.mutate("Open_vSwitch", [], [["bridges", "delete", [bridge]]]);
+}
+
+/** Lets the transaction fail, with `timed out`, where there is no bridge of the name. */
+function requireBridge(transaction: Transaction, name: string): void {
+  transaction.wait("Bridge", [["name", "==", name]], { columns: ["name"], until: "==", rows: [{ name }] });
+}
+
+function insertPortRows(transaction: Transaction, { name, interface: own, port }: NewPort): InsertedPort {
+  const inserted = transaction.insert("Interface", { ...own, name });
+  return {
+    interface: inserted,
+    port: transaction.insert("Port", { ...port, name, interfaces: [inserted] }),
+  };
+}
 
 /** For clients that watch `Open_vSwitch.cur_cfg`. */
 type WatchesConfiguration = Monitored & { readonly Open_vSwitch: readonly string[] };
@@ -20,7 +84,7 @@ type WatchesInterfaces = Monitored & { readonly Interface: readonly string[] };
 export async function transactAndApply<M extends WatchesConfiguration>(
   client: OvsdbClient<M>,
   transaction: Transaction,
-  timeoutMs: number = ovsdbLimits.requestMs,
+  timeoutMs: number = requestTimeoutMs,
 ): Promise<TransactionOutcome> {
   const { action } = transaction;
   requireWatched(client.monitored, "Open_vSwitch", ["cur_cfg"], action);
@@ -62,7 +126,7 @@ export interface OfportOptions {
 export async function waitForOfport<M extends WatchesInterfaces>(
   client: OvsdbClient<M>,
   key: InterfaceKey,
-  { timeoutMs = ovsdbLimits.requestMs, patient = false, signal }: OfportOptions = {},
+  { timeoutMs = requestTimeoutMs, patient = false, signal }: OfportOptions = {},
 ): Promise<number> {
   const what = "uuid" in key ? key.uuid : key.name;
   const action = `learn the port number of interface "${what}"`;

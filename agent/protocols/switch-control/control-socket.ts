@@ -1,4 +1,5 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { Connection, type OvsdbAddress, openStream } from "../ovsdb/mod.ts";
 
 /** A local daemon answers within milliseconds; one that is stopped never does. */
@@ -24,7 +25,7 @@ export async function openControl(places: readonly OvsdbAddress[], action: strin
     try {
       return controlOn(await open(address));
     } catch (caught) {
-      refusals.push(`"${placeText(address)}": ${caught instanceof Error ? caught.message : String(caught)}`);
+      refusals.push(`"${placeText(address)}": ${reasonOf(caught)}`);
     }
   }
   const isForbidden = refusals.some((refusal) => refusal.includes("EACCES"));

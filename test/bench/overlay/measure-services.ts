@@ -4,18 +4,13 @@ import { OpenFlowProgram } from "../../../agent/datapath/ovs/program/mod.ts";
 import type { Service, ServiceSource } from "../../../agent/datapath/ovs/services/service.ts";
 import { servicePart } from "../../../agent/datapath/ovs/services/service-flows.ts";
 import { ServiceKeeper } from "../../../agent/datapath/ovs/services/service-keeper.ts";
-import {
-  deleteAllGroups,
-  deleteFlows,
-  flowText,
-  groupText,
-  OpenFlowClient,
-} from "../../../agent/protocols/openflow/mod.ts";
+import { deleteFlows, flowText, groupText, OpenFlowClient } from "../../../agent/protocols/openflow/mod.ts";
 import { LiveValue } from "../../../shared/async/live-value.ts";
 import { createLogger } from "../../../shared/log.ts";
 import { formatIp, ipOf } from "../../../shared/net/ip.ts";
 import type { OpenVswitch } from "../../overlay/open-vswitch.ts";
 import { AgentHome, eventually } from "../../support/agent-process.ts";
+import { deleteAllGroups } from "../../support/openflow-requests.ts";
 import { overlayBudgets } from "../budgets.ts";
 import { compare, type Row } from "../row.ts";
 import type { OverlaySetting } from "./measure-overlay.ts";

@@ -1,22 +1,24 @@
 import { MessageType } from "../../../agent/protocols/openflow/constants.ts";
 import { BatchExchange, MultipartExchange } from "../../../agent/protocols/openflow/exchange.ts";
 import type { Flow } from "../../../agent/protocols/openflow/flow.ts";
-import { addFlow } from "../../../agent/protocols/openflow/flow-mod.ts";
-import { flowsRequest } from "../../../agent/protocols/openflow/flow-stats.ts";
 import { flowText } from "../../../agent/protocols/openflow/flow-text.ts";
+import { addFlow, flowsRequest } from "../../../agent/protocols/openflow/flow-wire.ts";
 import { groupsRequest } from "../../../agent/protocols/openflow/group.ts";
-import { MultipartAnswer, multipartMessage } from "../../../agent/protocols/openflow/multipart.ts";
+import { metersRequest } from "../../../agent/protocols/openflow/meter.ts";
 import { InvalidFlow, MalformedMessage, OpenFlowError } from "../../../agent/protocols/openflow/openflow-error.ts";
-import { portsRequest } from "../../../agent/protocols/openflow/port.ts";
-import { type Request, writeMessage } from "../../../agent/protocols/openflow/request.ts";
-import { ScriptedSwitch } from "../../../agent/protocols/openflow/scripted-switch.ts";
+import {
+  MultipartAnswer,
+  multipartMessage,
+  type Request,
+  writeMessage,
+} from "../../../agent/protocols/openflow/request.ts";
 import { WireWriter } from "../../../agent/protocols/openflow/wire-writer.ts";
 import { JsonRpc } from "../../../agent/protocols/ovsdb/json-rpc.ts";
+import { type Known, readUpdates } from "../../../agent/protocols/ovsdb/monitor.ts";
 import { OvsdbError } from "../../../agent/protocols/ovsdb/ovsdb-error.ts";
-import { type Known, readUpdates } from "../../../agent/protocols/ovsdb/table-updates.ts";
-import { Transaction } from "../../../agent/protocols/ovsdb/transaction.ts";
-import { readAnswer } from "../../../agent/protocols/ovsdb/transaction-answer.ts";
+import { readAnswer, Transaction } from "../../../agent/protocols/ovsdb/transaction.ts";
 import { View } from "../../../agent/protocols/ovsdb/view.ts";
+import { ScriptedSwitch } from "../../fakes/openflow/scripted-switch.ts";
 import type { Target } from "../engine/target.ts";
 import { frameMutator, openflowFrames } from "../mutate/frames.ts";
 import { jsonLinesMutator } from "../mutate/json.ts";
@@ -111,25 +113,22 @@ export const ovsdb: Target = {
 function use(flow: Flow): void {
   flowText(flow);
   try {
-    for (const version of [4, 6] as const) writeMessage(new WireWriter(), addFlow(flow), 1, version);
+    writeMessage(new WireWriter(), addFlow(flow), 1);
   } catch (caught) {
     if (!(caught instanceof InvalidFlow || caught instanceof OpenFlowError)) throw caught;
   }
 }
 
 function readParts(input: Uint8Array): void {
-  for (const version of [4, 6] as const) {
-    for (const request of [groupsRequest(), portsRequest()])
-      readPart(new MultipartAnswer<unknown>(request), input, version);
-    const flows = new MultipartAnswer(flowsRequest());
-    readPart(flows, input, version);
-    for (const { flow } of flows.entries) use(flow);
-  }
+  for (const request of [groupsRequest(), metersRequest()]) readPart(new MultipartAnswer<unknown>(request), input);
+  const flows = new MultipartAnswer(flowsRequest());
+  readPart(flows, input);
+  for (const { flow } of flows.entries) use(flow);
 }
 
-function readPart(answer: MultipartAnswer<unknown>, input: Uint8Array, version: 4 | 6): void {
+function readPart(answer: MultipartAnswer<unknown>, input: Uint8Array): void {
   try {
-    answer.push(input, version);
+    answer.push(input);
   } catch (caught) {
     if (!(caught instanceof MalformedMessage)) throw caught;
     requireSentence(caught.message, "a malformed message");
@@ -146,7 +145,7 @@ function talk(chunks: Iterable<Uint8Array>): string {
     answers.push(error.kind);
   };
   const flows = flowsRequest();
-  end.connection.start(new MultipartExchange(flows, 6, { resolve, reject }), [multipartMessage(flows)], 1);
+  end.connection.start(new MultipartExchange(flows, { resolve, reject }), [multipartMessage(flows)], 1);
   end.connection.start(new BatchExchange([barrier], { resolve, reject }), [barrier], 1);
   for (const chunk of chunks) end.say(chunk);
   end.connection.take();

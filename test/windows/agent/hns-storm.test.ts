@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, expect, inject, test } from "vitest";
 import { CniCode } from "../../../shared/errors.ts";
-import { Latencies, latencyLines } from "../../stress/latencies.ts";
-import { addressesOf } from "../../stress/runtime-call.ts";
-import type { StressOutcome, StressPod, StressVerb } from "../../stress/stress-node.ts";
-import { WindowsStressNode } from "../../stress/windows-node.ts";
+import { addressesOf } from "../../faults/node/runtime-call.ts";
+import type { StressOutcome, StressPod, StressVerb } from "../../faults/node/stress-node.ts";
+import { WindowsStressNode } from "../../faults/node/windows-node.ts";
+import { Latencies, latencyLines } from "../../faults/workload/latencies.ts";
 import { random } from "../../support/random.ts";
 import { seed } from "../../support/seed.ts";
 import { describeWine } from "../wine/describe-wine.ts";

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import type { Fault } from "../../stress/fault.ts";
-import { faults } from "../../stress/faults/index.ts";
-import { WindowsStressNode } from "../../stress/windows-node.ts";
-import { Workload } from "../../stress/workload.ts";
+import { faults } from "../../faults/kinds/index.ts";
+import { WindowsStressNode } from "../../faults/node/windows-node.ts";
+import type { Fault } from "../../faults/workload/fault.ts";
+import { Workload } from "../../faults/workload/workload.ts";
 import { random } from "../../support/random.ts";
 import { seed } from "../../support/seed.ts";
 import { describeWine } from "../wine/describe-wine.ts";

@@ -9,6 +9,7 @@ import {
   output,
   parseAddress,
 } from "../../../agent/protocols/openflow/mod.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { relay } from "./tcp-relay.ts";
 
 /**
@@ -25,7 +26,7 @@ async function client(address: string): Promise<void> {
   const tracked = flow({ match: match().protocol("ip").build(), actions: [ct({ commit: true, zone: 5 })] });
   await opened.bundle([...many, tracked].map(addFlow));
   const flows = await opened.flows();
-  say({ version: opened.version, flows: flows.length, first: flows.map((found) => flowText(found.flow)).sort()[0] });
+  say({ flows: flows.length, first: flows.map((found) => flowText(found.flow)).sort()[0] });
   const error = await opened.closed;
   say(error.message);
 }
@@ -35,6 +36,6 @@ try {
   if (what === "relay") relay(address, Number(port), () => say("relays"));
   else await client(address);
 } catch (caught) {
-  writeFileSync(2, String(caught));
+  writeFileSync(2, reasonOf(caught));
   process.exitCode = 1;
 }

@@ -1,5 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { insertBridge, insertPort, OvsdbClient, Transaction } from "../../../agent/protocols/ovsdb/mod.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 import { relay } from "./tcp-relay.ts";
 
 /**
@@ -21,7 +22,7 @@ async function client(address: string): Promise<void> {
     timeoutMs: 5000,
     action: "see it",
   });
-  say({ owner: row.external_ids.get("owner"), databases: await database.listDatabases() });
+  say({ owner: row.external_ids.get("owner") });
   // Until the database has got its next port, by way of the next relay.
   const next = await database.waitForRow("Interface", ({ name }) => name === "pod2", {
     timeoutMs: 40_000,
@@ -35,6 +36,6 @@ try {
   if (what === "relay") relay(address, Number(port), () => say("relays"));
   else await client(address);
 } catch (caught) {
-  writeFileSync(2, String(caught));
+  writeFileSync(2, reasonOf(caught));
   process.exitCode = 1;
 }

@@ -1,5 +1,6 @@
 import { connect } from "node:net";
 import { type Hcn, HcnError, type HcnOptions, openHcn } from "../../../agent/protocols/hcn/mod.ts";
+import { traceOf } from "../../../shared/reason.ts";
 
 /**
  * Our binding to HNS, compiled as the agent is, in the hands of a test: it connects to the port in its first argument and
@@ -81,7 +82,7 @@ async function perform({ id, call, args }: Request): Promise<Answer> {
 }
 
 function strange(caught: unknown): NonNullable<Answer["error"]> {
-  const message = caught instanceof Error ? (caught.stack ?? caught.message) : String(caught);
+  const message = traceOf(caught);
   return { name: "Strange", message, hresult: 0, call: "", timedOut: false, serviceText: "" };
 }
 

@@ -1,5 +1,6 @@
 import { limits } from "../../../../shared/limits.ts";
 import { contains, parseCidr } from "../../../../shared/net/ip.ts";
+import { reasonOf } from "../../../../shared/reason.ts";
 import type { HostChange } from "../../host-change.ts";
 import { actAndReadBack, describeEntry, isKnown, type Look, lookAt, undo } from "./engine.ts";
 import { type Entry, HostRecord, type SavedAdapter, type Thing } from "./record.ts";
@@ -31,7 +32,7 @@ export async function cleanUpHost(dataDir: string, run: HostRunner, removeNetwor
   for (const record of HostRecord.all(dataDir)) {
     await undo(run, record.entries, (entries, undone) => {
       if (undone.did !== "failed") record.remove(entries);
-      const problem = undone.did === "failed" ? { problem: messageOf(undone.caught) } : {};
+      const problem = undone.did === "failed" ? { problem: reasonOf(undone.caught) } : {};
       for (const entry of entries)
         changes.push({ step: entry.step, what: describeEntry(entry), did: undone.did, ...problem });
     });
@@ -60,7 +61,7 @@ async function takeNetworkAway(
     what = `${record.adapter?.address} on "${record.adapter?.name}"`;
     changes.push(...(await handBack(record, run)));
   } catch (caught) {
-    changes.push({ step, what, did: "failed", problem: messageOf(caught) });
+    changes.push({ step, what, did: "failed", problem: reasonOf(caught) });
   }
   return changes;
 }
@@ -127,5 +128,3 @@ const hasAddress = (now: Tables, index: number, saved: SavedAdapter): boolean =>
     .some(({ ip }) => !selfGiven.some((block) => contains(block, ip)));
 
 const selfGiven = ["169.254.0.0/16", "fe80::/10"].map((text) => parseCidr(text)).filter((block) => block !== undefined);
-
-const messageOf = (caught: unknown): string => (caught instanceof Error ? caught.message : String(caught));

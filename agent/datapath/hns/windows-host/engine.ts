@@ -1,4 +1,5 @@
 import { limits } from "../../../../shared/limits.ts";
+import { reasonOf } from "../../../../shared/reason.ts";
 import type { Entry, SavedAdapter, Thing } from "./record.ts";
 import type { HostRunner } from "./runner.ts";
 import { renderPipeline, type Statement } from "./script.ts";
@@ -70,7 +71,7 @@ function openOrFaulty(open: (tables: Tables) => string, tables: Tables): string 
   try {
     return open(tables);
   } catch (caught) {
-    return String(caught);
+    return reasonOf(caught);
   }
 }
 

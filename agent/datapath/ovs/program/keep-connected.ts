@@ -1,5 +1,6 @@
 import { pause } from "../../../../shared/async/abortable.ts";
 import { isWindows } from "../../../../shared/os/platform.ts";
+import { reasonOf } from "../../../../shared/reason.ts";
 import { type ConnectionEvent, OpenFlowClient, parseAddress } from "../../../protocols/openflow/mod.ts";
 import type { ProgramBounds } from "./bounds.ts";
 
@@ -39,7 +40,7 @@ export async function keepConnected({
       if (closing.aborted) close();
       await serve(client).finally(() => closing.removeEventListener("abort", close));
     } catch (caught) {
-      down(caught instanceof Error ? caught.message : String(caught));
+      down(reasonOf(caught));
     }
     const now = performance.now();
     // A switch that takes connections and ends them at once is no better than none.

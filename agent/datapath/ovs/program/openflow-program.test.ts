@@ -1,7 +1,7 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { type Change, SwitchInMemory } from "../../../../test/fakes/openflow/switch-in-memory.ts";
 import { FlowCommand } from "../../../protocols/openflow/constants.ts";
 import { type Flow, flow, group, match, type OpenFlowGroup, output } from "../../../protocols/openflow/mod.ts";
-import { type Change, SwitchInMemory } from "../../../protocols/openflow/switch-in-memory.ts";
 import { Category } from "../pipeline/cookie.ts";
 import type { Part } from "../switch-program.ts";
 import type { ProgramBounds } from "./bounds.ts";
@@ -35,13 +35,17 @@ beforeEach(async () => {
 });
 afterEach(() => open.disposeAsync());
 
-async function start(bounds: Partial<ProgramBounds> = {}): Promise<OpenFlowProgram> {
+async function start(
+  bounds: Partial<ProgramBounds> = {},
+  onUnwatched: (reason: string) => void = () => undefined,
+): Promise<OpenFlowProgram> {
   const rounds = { loadRound: async () => undefined, saveRound: async () => undefined };
   return open.use(
     await OpenFlowProgram.start({
       management: made.management,
       rounds,
       onStatus: ({ connected }) => statuses.push(connected),
+      onUnwatched,
       bounds: { retryFirstMs: 1, ...bounds },
     }),
   );
@@ -49,6 +53,17 @@ async function start(bounds: Partial<ProgramBounds> = {}): Promise<OpenFlowProgr
 const priorities = (): number[] => [...made.flows.keys()].map((key) => Number(key.split("/")[1])).sort((a, b) => a - b);
 const outcomes = async (calls: readonly Promise<void>[]): Promise<string[]> =>
   (await Promise.allSettled(calls)).map((each) => (each.status === "fulfilled" ? "done" : each.reason.message));
+
+test("a switch that cannot tell what others change is left without, and that is said once", async () => {
+  const unwatched: string[] = [];
+  made.canWatch = false;
+  const program = await start({}, (reason) => unwatched.push(reason));
+  await program.set(one("a", part([numbered(1)])));
+  made.cut(true);
+  await vi.waitFor(() => expect(priorities()).toEqual([1]));
+  await program.finishRound();
+  expect(unwatched).toEqual(["Cannot watch the flows: the switch answers OFPBRC_BAD_STAT"]);
+});
 
 describe("a connection that is lost", () => {
   test("between a refused bundle and its changes one by one loses none of them", async () => {

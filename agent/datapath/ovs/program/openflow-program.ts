@@ -1,5 +1,6 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { isWindows } from "../../../../shared/os/platform.ts";
+import { reasonOf } from "../../../../shared/reason.ts";
 import {
   type OpenFlowClient,
   OpenFlowError,
@@ -307,7 +308,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
       for (const { resolve } of looks) resolve(drift);
     } catch (caught) {
       const action = "compare the switch with what it should have";
-      const error = caught instanceof OpenFlowError ? caught.message : String(caught);
+      const error = reasonOf(caught);
       for (const { reject } of looks)
         reject(new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${error}`, { cause: caught }));
       if (!isRefusal(caught)) throw caught;

@@ -1,4 +1,9 @@
-import { type ConnectionEvent, type OpenFlowClient, OpenFlowError, setAsync } from "../../../protocols/openflow/mod.ts";
+import {
+  type ConnectionEvent,
+  forwardRequests,
+  type OpenFlowClient,
+  OpenFlowError,
+} from "../../../protocols/openflow/mod.ts";
 import { isLearned } from "../pipeline/cookie.ts";
 
 /**
@@ -8,8 +13,8 @@ import { isLearned } from "../pipeline/cookie.ts";
  */
 export async function watchOthers(client: OpenFlowClient): Promise<string | undefined> {
   try {
-    // Told of nothing else; what it refuses of this costs the rest nothing.
-    await client.run([setAsync({ packets: false, ports: false, removedFlows: false, requests: true })]);
+    // What it refuses of this costs the rest nothing.
+    await client.run([forwardRequests]);
     await client.watchFlows();
     return undefined;
   } catch (caught) {
