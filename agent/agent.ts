@@ -20,17 +20,16 @@ import { RuntimeFile } from "./conflist/runtime-file.ts";
 import type { DataPath } from "./datapath/datapath.ts";
 import type { DataPathNeeds } from "./datapath/needs.ts";
 import { Joining } from "./joining.ts";
-import { LateParts } from "./late-parts.ts";
+import { StartingContext } from "./reconcile/agent-context.ts";
 import { Janitor } from "./reconcile/janitor.ts";
-import { knowsEveryOwner } from "./reconcile/known-owners.ts";
-import { reconcile } from "./reconcile/reconcile.ts";
-import type { Source } from "./reconcile/sources.ts";
-import { takeNetworksOver } from "./reconcile/take-over.ts";
+import type { LivenessProbe } from "./reconcile/liveness-probes.ts";
+import { reconcile, takeNetworksOver } from "./reconcile/reconcile.ts";
+import { knowsEveryOwner } from "./reconcile/restore.ts";
 import { cniRpcs } from "./server/cni-service.ts";
 import { agentIpamRpcs } from "./server/ipam-service.ts";
-import { mendRpcs } from "./server/mend-service.ts";
 import { nodeRpcs, outages } from "./server/node-service.ts";
 import { registryRpcs } from "./server/registry-service.ts";
+import { repairRpcs } from "./server/repair-service.ts";
 
 export interface AgentDependencies {
   readonly logger: Logger;
@@ -44,7 +43,7 @@ export interface AgentDependencies {
   /** Its name for `Status`. */
   readonly dataPathName: string;
   /** Who else knows of pods that stand. */
-  readonly sources: readonly Source[];
+  readonly livenessProbes: readonly LivenessProbe[];
   /** Why the configuration is still that of before, where somebody has written another one: a sentence. */
   readonly refusedConfig?: () => string | undefined;
   /** Resolves, with a sentence, when the data path needs a new process. */
@@ -59,7 +58,7 @@ type State = { t: "starting" } | { t: "ready" } | { t: "stopping" };
  * and only then the file that turns the runtime ready.
  */
 export class Agent {
-  readonly #parts: LateParts;
+  readonly #context: StartingContext;
   readonly #janitor: Janitor;
   readonly #server: SocketServer;
   readonly #watch: StoreWatch;
@@ -76,7 +75,7 @@ export class Agent {
   #began: Promise<void> = Promise.resolve();
 
   private constructor(
-    parts: LateParts,
+    context: StartingContext,
     server: SocketServer,
     watch: StoreWatch,
     dependencies: AgentDependencies,
@@ -84,20 +83,20 @@ export class Agent {
   ) {
     this.#dependencies = dependencies;
     this.#resources = resources;
-    this.#parts = parts;
+    this.#context = context;
     this.#server = server;
     this.#watch = watch;
-    const { sources, registry } = dependencies;
-    const { janitorIntervalMs: intervalMs, dataPath } = parts.config;
+    const { livenessProbes, registry } = dependencies;
+    const { janitorIntervalMs: intervalMs, dataPath } = context.config;
     // An endpoint of Windows outlives its sandbox, and HNS can lose those of pods that run.
     const vanishing = dataPath === "hns" ? {} : { vanishedGraceMs: limits.vanishedLooks * intervalMs };
-    this.#runtimeFile = new RuntimeFile(parts.logger);
-    this.#joining = new Joining(parts, registry, this.#stopping.signal);
-    this.#janitor = new Janitor(parts, {
+    this.#runtimeFile = new RuntimeFile(context.logger);
+    this.#joining = new Joining(context, registry, this.#stopping.signal);
+    this.#janitor = new Janitor(context, {
       intervalMs,
-      suspectGraceMs: limits.suspectGraceMs,
+      staleGraceMs: limits.suspectGraceMs,
       ...vanishing,
-      sources,
+      livenessProbes,
     });
   }
 
@@ -121,8 +120,8 @@ export class Agent {
     if (swept.length > 0) logger.info("removed what killed processes had left half written", { files: swept });
     if (registry !== undefined) resources.use(registry);
     dependencies.prepareNode?.();
-    const parts = new LateParts(config, allocator, dependencies.sources, logger);
-    const agent = new Agent(parts, server, watch, dependencies, resources.move());
+    const context = new StartingContext(config, allocator, dependencies.livenessProbes, logger);
+    const agent = new Agent(context, server, watch, dependencies, resources.move());
     try {
       await agent.#listen();
       await agent.#begin();
@@ -143,14 +142,14 @@ export class Agent {
   /** Why the node as a whole has no network for pods now: what STATUS fails for. */
   outages(): Promise<readonly NodeProblem[]> {
     const asked = { notReady: () => this.#notReady(), refused: () => this.#joining.refused };
-    return outages(this.#parts, asked, "");
+    return outages(this.#context, asked, "");
   }
 
   /** Finishes the calls in flight within the configured bound, keeps the runtime's file, releases everything else. */
   async stop(): Promise<void> {
     if (this.#state.t === "stopping") return;
     this.#state = { t: "stopping" };
-    const { logger, config } = this.#parts;
+    const { logger, config } = this.#context;
     logger.info("stopping", { callsInFlight: this.#server.callsInFlight });
     const ended = await this.#end(config.drainTimeoutMs);
     if (!ended) logger.warn("calls were cut off", { after: config.drainTimeoutMs });
@@ -163,13 +162,13 @@ export class Agent {
     const ended = await this.#server.close(withinMs);
     await this.#began.catch(() => undefined);
     await this.#janitor.stop();
-    if (ended) await this.#parts.lanes.idle();
+    if (ended) await this.#context.mutex.idle();
     await this.#resources.disposeAsync();
     return ended;
   }
 
   async #listen(): Promise<void> {
-    const { config, logger } = this.#parts;
+    const { config, logger } = this.#context;
     const gate = {
       requireReady: () => this.#requireReady(),
       untilReady: (call: CallContext) => this.#untilReady(call),
@@ -193,11 +192,11 @@ export class Agent {
       state: () => (this.#state.t === "starting" && this.#joining.waiting !== undefined ? "joining" : this.#state.t),
     };
     const services = [
-      cniRpcs(this.#parts, gate),
-      nodeRpcs(this.#parts, this.#janitor, gate, info),
-      mendRpcs(this.#parts, this.#dependencies.sources, gate, () => this.#runtimeFile.write(this.#parts.config)),
+      cniRpcs(this.#context, gate),
+      nodeRpcs(this.#context, this.#janitor, gate, info),
+      repairRpcs(this.#context, gate, () => this.#runtimeFile.write(this.#context.config)),
       registryRpcs(config.nodes?.name ?? "", this.#dependencies.registry),
-      agentIpamRpcs(this.#parts, this.#janitor, gate),
+      agentIpamRpcs(this.#context, this.#janitor, gate),
     ];
     await this.#server.listen(services, config.janitorIntervalMs, logger);
   }
@@ -211,7 +210,7 @@ export class Agent {
     const joined = joining.then(() => true);
     if (await Promise.race([joined, this.#joining.delayed])) return this.#began;
     this.#started.abort();
-    this.#parts.logger.info("serving without a data path until the node has joined");
+    this.#context.logger.info("serving without a data path until the node has joined");
     this.#began = this.#began.catch((caught: unknown) => {
       if (!this.#stopping.signal.aborted) this.#failed.resolve(CniError.from(caught, "run the agent").message);
     });
@@ -219,8 +218,8 @@ export class Agent {
 
   /** @param joined where the node is one of many */
   async #serve(joined: Joined | undefined): Promise<void> {
-    const { logger, leftover, allocator } = this.#parts;
-    const config = joined?.config ?? this.#parts.config;
+    const { logger, pendingCleanup, allocator } = this.#context;
+    const config = joined?.config ?? this.#context.config;
     if (joined !== undefined) this.#resources.use(joined.membership);
     const known = new Set(config.networks.map(({ name }) => name).filter((name) => knowsEveryOwner(allocator, name)));
     const dataPath = this.#dependencies.createDataPath({
@@ -229,19 +228,19 @@ export class Agent {
       podOf: (owner) => allocator.find(owner)[0]?.pod,
       // Of a pod whose leases are lost in part nothing says so: then what stands on the node is the better witness.
       leasedTo: (owner) => (known.has(owner.network) ? allocator.standing(owner).map(({ address }) => address.ip) : []),
-      leftover: (owner) => void leftover.set(ownerKey(owner), owner),
+      leftover: (owner) => void pendingCleanup.set(ownerKey(owner), owner),
     });
     this.#resources.use(dataPath);
-    this.#parts.complete(config, dataPath);
+    this.#context.complete(config, dataPath);
     await dataPath.start();
-    await takeNetworksOver(this.#parts);
-    await reconcile(this.#parts);
+    await takeNetworksOver(this.#context);
+    await reconcile(this.#context);
     if (this.#state.t === "stopping") return;
     this.#state = { t: "ready" };
     this.#started.abort();
     this.#server.serving = true;
     this.#janitor.start();
-    const watch = dataPath.watch?.(() => this.#janitor.mend());
+    const watch = dataPath.watch?.(() => this.#janitor.repair());
     if (watch !== undefined) this.#resources.use(watch);
     await this.#runtimeFile.write(config);
     logger.info("ready", { socket: config.socket, networks: config.networks.map((network) => network.name) });

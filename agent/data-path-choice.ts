@@ -8,7 +8,7 @@ import type { HnsNetwork } from "./datapath/hns/mod.ts";
 
 export type DataPathChoice = Pick<
   AgentDependencies,
-  "prepareNode" | "createDataPath" | "dataPathName" | "sources" | "dataPathLost"
+  "prepareNode" | "createDataPath" | "dataPathName" | "livenessProbes" | "dataPathLost"
 >;
 
 /** What is wrong where this system has no such data path. */
@@ -32,21 +32,21 @@ export function chooseDataPath(config: AgentConfig, logger: Logger): Promise<Dat
 async function bridge(logger: Logger): Promise<DataPathChoice> {
   const { bridgeClusterOf, createBridgeDataPath } = await import("./datapath/bridge/mod.ts");
   const { addressesInNamespaces } = await import("./protocols/netlink/mod.ts");
-  const { namespaceSource } = await import("./reconcile/sources.ts");
+  const { namespaceProbe } = await import("./reconcile/liveness-probes.ts");
   return {
     createDataPath: ({ config, cluster, leasedTo }) => {
       const joined = cluster === undefined ? {} : { cluster: bridgeClusterOf(config, cluster) };
       return createBridgeDataPath({ networks: config.networks, ...joined, leasedTo, logger });
     },
     dataPathName: "bridge",
-    sources: [namespaceSource(addressesInNamespaces)],
+    livenessProbes: [namespaceProbe(addressesInNamespaces)],
   };
 }
 
 async function ovs({ dataDir, ovs: section, networks }: AgentConfig, logger: Logger): Promise<DataPathChoice> {
   const { createOvsDataPath, findNodeAddresses, ovsOptionsOf } = await import("./datapath/ovs/mod.ts");
   const { addressesInNamespaces } = await import("./protocols/netlink/mod.ts");
-  const { namespaceSource } = await import("./reconcile/sources.ts");
+  const { namespaceProbe } = await import("./reconcile/liveness-probes.ts");
   const { uplink } = section ?? {};
   const [network] = networks;
   return {
@@ -55,7 +55,7 @@ async function ovs({ dataDir, ovs: section, networks }: AgentConfig, logger: Log
     },
     createDataPath: (needs) => createOvsDataPath(ovsOptionsOf(needs, logger)),
     dataPathName: "ovs",
-    sources: [namespaceSource(addressesInNamespaces)],
+    livenessProbes: [namespaceProbe(addressesInNamespaces)],
   };
 }
 
@@ -87,7 +87,7 @@ async function hns(config: AgentConfig, logger: Logger): Promise<DataPathChoice>
     },
     dataPathName: "hns",
     // A namespace of Windows holds no address that an endpoint does not have.
-    sources: [],
+    livenessProbes: [],
     dataPathLost: lost.promise,
   };
 }

@@ -5,17 +5,17 @@ import { type Joined, joinCluster } from "./cluster/join.ts";
 import type { Membership } from "./cluster/membership.ts";
 import type { NodeRegistry } from "./cluster/node-registry.ts";
 import type { Trouble } from "./cluster/registry-health.ts";
-import type { AgentParts } from "./reconcile/agent-parts.ts";
+import type { AgentContext } from "./reconcile/agent-context.ts";
 
 /** Sentences for a person, who reads no more; a registry can have thousands of wrong records. */
-const mostRefusals = 200;
+const maxRefusals = 200;
 
 const ownSubnet =
   "wanted this node's own subnet: put its record right, or drain the node, which joins anew by itself once its pods have gone";
 
 /** The agent's way into its cluster, and where it stands there. A node that is no one's peer has nothing to wait for. */
 export class Joining {
-  readonly #parts: Pick<AgentParts, "config" | "allocator" | "logger">;
+  readonly #context: Pick<AgentContext, "config" | "allocator" | "logger">;
   readonly #registry: NodeRegistry | undefined;
   readonly #signal: AbortSignal;
   readonly #delayed = Promise.withResolvers<void>();
@@ -25,11 +25,11 @@ export class Joining {
 
   /** @param signal ends the attempt */
   constructor(
-    parts: Pick<AgentParts, "config" | "allocator" | "logger">,
+    context: Pick<AgentContext, "config" | "allocator" | "logger">,
     registry: NodeRegistry | undefined,
     signal: AbortSignal,
   ) {
-    this.#parts = parts;
+    this.#context = context;
     this.#registry = registry;
     this.#signal = signal;
   }
@@ -57,9 +57,9 @@ export class Joining {
   /** What of the registry the node does not take, in sentences. */
   get refusals(): readonly string[] {
     const all = this.#membership?.refusals ?? [];
-    return all.length <= mostRefusals
+    return all.length <= maxRefusals
       ? all
-      : [...all.slice(0, mostRefusals), `${all.length - mostRefusals} more records of the registry are refused`];
+      : [...all.slice(0, maxRefusals), `${all.length - maxRefusals} more records of the registry are refused`];
   }
 
   /** What does not work with the registry since the node has joined. */
@@ -78,7 +78,7 @@ export class Joining {
    * @throws as `joinCluster`
    */
   async join(): Promise<Joined | undefined> {
-    const { config, allocator, logger } = this.#parts;
+    const { config, allocator, logger } = this.#context;
     const [network] = config.networks;
     if (this.#registry === undefined || config.nodes === undefined || network === undefined) return undefined;
     const joined = await joinCluster({
@@ -103,7 +103,7 @@ export class Joining {
 
   /** Only the first network's come from the registry. @throws {CniError} 11 */
   requireAddresses(network: string): void {
-    const refused = network === this.#parts.config.networks[0]?.name ? this.refused : undefined;
+    const refused = network === this.#context.config.networks[0]?.name ? this.refused : undefined;
     if (refused !== undefined) throw new CniError(CniCode.tryAgainLater, refused);
   }
 }

@@ -7,12 +7,10 @@ import { uptimeMs } from "../../shared/os/uptime.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
 import { requireNetwork } from "../config/network-sections.ts";
-import type { AgentParts } from "../reconcile/agent-parts.ts";
-import { type AddressClaim, claimAddresses, givenUp, stillClaimed } from "./address-claim.ts";
-import type { CmdRequest } from "./cmd-request.ts";
-import { requestedMac } from "./network.ts";
+import type { AgentContext } from "../reconcile/agent-context.ts";
+import { type AddressClaim, addressesReleased, claimAddresses, sandboxAddresses, stillClaimed } from "./addresses.ts";
+import { type CmdRequest, requestedMac } from "./cmd-request.ts";
 import { portMappingsOf } from "./port-mappings.ts";
-import { sandboxAddresses } from "./sandbox-addresses.ts";
 
 /**
  * ADD: the addresses, then the wiring, in the owner's lane. The same call again gives the same
@@ -21,24 +19,24 @@ import { sandboxAddresses } from "./sandbox-addresses.ts";
  *
  * A workload container takes nothing: it gets what its sandbox has, and joins that.
  */
-export async function runAdd(parts: AgentParts, request: CmdRequest, call: CallContext): Promise<string> {
+export async function runAdd(context: AgentContext, request: CmdRequest, call: CallContext): Promise<string> {
   const { owner, container } = request;
   const joins = container.kind.t === "workload";
-  const network = requireNetwork(parts.config, owner.network);
+  const network = requireNetwork(context.config, owner.network);
   const mac = requestedMac(request);
   const mtu = request.conf.integer("mtu", limits.smallestMtu, limits.largestMtu);
   // On a kernel bridge a plugin of its own, later in the chain, maps ports.
-  const portMappings = parts.config.dataPath === "hns" ? portMappingsOf(request.conf) : undefined;
-  const what = { what: `ADD of "${owner.sandboxId}"`, signal: call.signal, timeoutMs: parts.config.callTimeoutMs };
-  return parts.lanes.run(ownerKey(owner), what, async () => {
-    if (callerHasGone(call)) throw nobodyWaits(owner);
+  const portMappings = context.config.dataPath === "hns" ? portMappingsOf(request.conf) : undefined;
+  const what = { what: `ADD of "${owner.sandboxId}"`, signal: call.signal, timeoutMs: context.config.callTimeoutMs };
+  return context.mutex.run(ownerKey(owner), what, async () => {
+    if (hasCallerGone(call)) throw callerGone(owner);
     // What a workload container joins is never its own to take away.
-    const stood = joins || parts.attached.has(ownerKey(owner));
-    if (!joins) await endEarlierLife(parts, request);
-    const claim = await (joins ? sandboxAddresses : claimAddresses)(parts, network, request);
+    const stood = joins || context.lastAddAt.has(ownerKey(owner));
+    if (!joins) await detachEarlier(context, request);
+    const claim = await (joins ? sandboxAddresses : claimAddresses)(context, network, request);
     let result: CniResult;
     try {
-      result = await parts.dataPath.attach({
+      result = await context.dataPath.attach({
         owner,
         container,
         ...(request.pod === undefined ? {} : { pod: request.pod }),
@@ -49,48 +47,48 @@ export async function runAdd(parts: AgentParts, request: CmdRequest, call: CallC
         ...(mac === undefined ? {} : { mac }),
       });
     } catch (caught) {
-      await takeBack(parts, request, claim, call, stood);
+      await rollback(context, request, claim, call, stood);
       throw caught;
     }
-    if (!stillClaimed(parts, owner, claim)) {
+    if (!stillClaimed(context, owner, claim)) {
       // Whoever gave the addresses up waits for the interface to go, whether it stood before or not.
-      await takeBack(parts, request, claim, call, false);
-      throw givenUp(owner);
+      await rollback(context, request, claim, call, false);
+      throw addressesReleased(owner);
     }
-    if (callerHasGone(call) && !stood) {
-      await takeBack(parts, request, claim, call, false);
-      throw nobodyWaits(owner);
+    if (hasCallerGone(call) && !stood) {
+      await rollback(context, request, claim, call, false);
+      throw callerGone(owner);
     }
     // A DEL of the sandbox is overtaken by an ADD of the sandbox only.
-    parts.attached.set(
+    context.lastAddAt.set(
       ownerKey(owner),
-      joins ? (parts.attached.get(ownerKey(owner)) ?? 0) : (call.startedUptimeMs ?? 0),
+      joins ? (context.lastAddAt.get(ownerKey(owner)) ?? 0) : (call.startedUptimeMs ?? 0),
     );
-    parts.leftover.delete(ownerKey(owner));
+    context.pendingCleanup.delete(ownerKey(owner));
     return encodeResult(result, request.version);
   });
 }
 
-const callerHasGone = ({ signal, untilUptimeMs = Number.POSITIVE_INFINITY }: CallContext): boolean =>
+const hasCallerGone = ({ signal, untilUptimeMs = Number.POSITIVE_INFINITY }: CallContext): boolean =>
   signal.aborted || (uptimeMs() ?? 0) > untilUptimeMs;
 
-const nobodyWaits = ({ sandboxId }: Owner): CniError =>
+const callerGone = ({ sandboxId }: Owner): CniError =>
   new CniError(
     CniCode.tryAgainLater,
     `Cannot finish ADD of "${sandboxId}": its caller has gone, wanted it to wait for the answer`,
   );
 
 /** A DEL that never reached this agent, then an ADD of the same sandbox (podman does so): the old interface goes first. */
-async function endEarlierLife(parts: AgentParts, { owner }: CmdRequest): Promise<void> {
-  if (!parts.allocator.departures().some((departed) => sameOwner(departed, owner))) return;
-  await parts.dataPath.detach(owner);
-  parts.attached.delete(ownerKey(owner));
-  parts.allocator.forgetDeparture(owner);
+async function detachEarlier(context: AgentContext, { owner }: CmdRequest): Promise<void> {
+  if (!context.allocator.departures().some((departed) => sameOwner(departed, owner))) return;
+  await context.dataPath.detach(owner);
+  context.lastAddAt.delete(ownerKey(owner));
+  context.allocator.forgetDeparture(owner);
 }
 
 /** Undoes what this call did. Whatever cannot be undone now is put on record for the janitor. */
-async function takeBack(
-  parts: AgentParts,
+async function rollback(
+  context: AgentContext,
   { owner }: CmdRequest,
   claim: AddressClaim,
   call: CallContext,
@@ -99,12 +97,12 @@ async function takeBack(
   let clean = true;
   if (!stood) {
     try {
-      await parts.dataPath.detach(owner);
-      parts.attached.delete(ownerKey(owner));
-      parts.leftover.delete(ownerKey(owner));
+      await context.dataPath.detach(owner);
+      context.lastAddAt.delete(ownerKey(owner));
+      context.pendingCleanup.delete(ownerKey(owner));
     } catch (caught) {
       clean = false;
-      parts.leftover.set(ownerKey(owner), owner);
+      context.pendingCleanup.set(ownerKey(owner), owner);
       call.log.error("a failed ADD could not be undone, the janitor goes on with it", {
         ...ownerFields(owner),
         error: reasonOf(caught),

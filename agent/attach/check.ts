@@ -6,16 +6,16 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import { formatCidr, formatIp, sameIp } from "../../shared/net/ip.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
 import { requireNetwork } from "../config/network-sections.ts";
-import type { AgentParts } from "../reconcile/agent-parts.ts";
+import type { AgentContext } from "../reconcile/agent-context.ts";
 import type { CmdRequest } from "./cmd-request.ts";
 
 /**
  * CHECK: the kernel against `prevResult` (specification 1.1.0, "CHECK").
  * @throws {CniError} code 7 without `prevResult`, 103 naming the first difference
  */
-export async function runCheck(parts: AgentParts, request: CmdRequest, call: CallContext): Promise<undefined> {
+export async function runCheck(context: AgentContext, request: CmdRequest, call: CallContext): Promise<undefined> {
   const { owner, conf, version } = request;
-  requireNetwork(parts.config, owner.network);
+  requireNetwork(context.config, owner.network);
   if (!atLeast(version, "0.4.0")) {
     throw new CniError(
       CniCode.incompatibleVersion,
@@ -25,9 +25,9 @@ export async function runCheck(parts: AgentParts, request: CmdRequest, call: Cal
   const fields = conf.object("prevResult");
   if (fields === undefined) throw conf.wrong("prevResult", undefined, "the result of the ADD");
   const prevResult = parseResult(fields, version);
-  const what = { what: `CHECK of "${owner.sandboxId}"`, signal: call.signal, timeoutMs: parts.config.callTimeoutMs };
-  await parts.lanes.run(ownerKey(owner), what, async () => {
-    const leases = parts.allocator.find(owner);
+  const what = { what: `CHECK of "${owner.sandboxId}"`, signal: call.signal, timeoutMs: context.config.callTimeoutMs };
+  await context.mutex.run(ownerKey(owner), what, async () => {
+    const leases = context.allocator.find(owner);
     if (leases.length === 0 && ipamKind(conf) === "own") {
       const wanted = prevResult.ips.map((ip) => `"${formatCidr(ip.address)}"`).join(", ");
       throw new CniError(
@@ -42,6 +42,6 @@ export async function runCheck(parts: AgentParts, request: CmdRequest, call: Cal
         `Cannot confirm "${owner.sandboxId}": it holds address "${formatIp(lease.address.ip)}", wanted an address of "prevResult"`,
       );
     }
-    await parts.dataPath.check(owner, request.container.netns, prevResult);
+    await context.dataPath.check(owner, request.container.netns, prevResult);
   });
 }

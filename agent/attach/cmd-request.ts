@@ -13,9 +13,11 @@ import {
   wrongIfname,
   wrongNetworkName,
 } from "../../shared/cni/names.ts";
-import type { Owner, Pod } from "../../shared/cni/types.ts";
+import { parseDns } from "../../shared/cni/result.ts";
+import type { CniDns, Owner, Pod } from "../../shared/cni/types.ts";
 import { type CniVersion, latestVersion, parseVersion, supportedVersions } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
+import { interfaceMac, macRule } from "../../shared/net/parse-mac.ts";
 import type { CniCmdRequest } from "../../shared/proto/cni-messages.ts";
 import { Fields, show } from "../../shared/schema/json-fields.ts";
 import type { DataPathName } from "../config/agent-config.ts";
@@ -93,3 +95,23 @@ function versionOf(conf: Fields, verb: CmdVerb): CniVersion {
 
 const invalid = (verb: CmdVerb, problem: string): CniError =>
   new CniError(CniCode.invalidEnvironment, `Cannot read the ${verb} request: ${problem}`);
+
+/** What the runtime asks for this pod, or what the configuration says for all; `undefined` where neither says anything. */
+export function requestedDns(conf: Fields): CniDns | undefined {
+  const sections = [conf.object("runtimeConfig")?.object("dns"), conf.object("dns")];
+  return sections.map(parseDns).find((dns) => Object.values(dns).some((value) => value.length > 0));
+}
+
+/** The hardware address that the request asks for: `runtimeConfig.mac`, else `MAC` in CNI_ARGS (podman). */
+export function requestedMac(request: CmdRequest): string | undefined {
+  const runtime = request.conf.object("runtimeConfig");
+  const fromArgs = request.args.split(";").find((pair) => pair.startsWith("MAC="));
+  const text = runtime?.string("mac") || fromArgs?.slice(4);
+  if (text === undefined || text === "") return undefined;
+  const mac = interfaceMac(text);
+  if (mac !== undefined) return mac;
+  throw new CniError(
+    CniCode.invalidConfig,
+    `Cannot wire "${request.owner.sandboxId}": the hardware address asked for is ${show(text)}, wanted ${macRule}`,
+  );
+}

@@ -43,8 +43,8 @@ async function cni(
 
 /** What a new process would know: the store and the data path. */
 async function restart(): Promise<void> {
-  parts.attached.clear();
-  parts.leftover.clear();
+  parts.lastAddAt.clear();
+  parts.pendingCleanup.clear();
   await reconcile(parts);
 }
 
@@ -71,13 +71,13 @@ describe("a workload container", () => {
   test("that cannot join takes nothing away from its sandbox", async () => {
     await cni("ADD", "s", guid);
     // Not even where the agent knows nothing of the sandbox's interface any more.
-    parts.attached.clear();
+    parts.lastAddAt.clear();
     parts.dataPath.before = (action) => {
       if (action === "attach") throw new Error("refused");
     };
     expect(await cni("ADD", "w", joins)).toMatchObject({ t: "error", message: expect.stringContaining("refused") });
     expect(await state()).toEqual({ leases: ["s"], interfaces: ["s"] });
-    expect(parts.leftover.size).toBe(0);
+    expect(parts.pendingCleanup.size).toBe(0);
   });
 
   test("of a sandbox whose DEL came through the store only gets nothing", async () => {

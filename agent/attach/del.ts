@@ -3,8 +3,8 @@ import type { Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
-import type { AgentParts } from "../reconcile/agent-parts.ts";
-import { detachAndEnd } from "../reconcile/departed.ts";
+import type { AgentContext } from "../reconcile/agent-context.ts";
+import { detachAndEnd } from "../reconcile/reconcile-owner.ts";
 import type { CmdRequest } from "./cmd-request.ts";
 
 /**
@@ -13,17 +13,17 @@ import type { CmdRequest } from "./cmd-request.ts";
  * @throws {CniError} code 104 for a DEL that an ADD of the same sandbox has overtaken, 102 where the kernel refuses and
  * no lease of ours is there to remember it by
  */
-export async function runDel(parts: AgentParts, request: CmdRequest, call: CallContext): Promise<undefined> {
+export async function runDel(context: AgentContext, request: CmdRequest, call: CallContext): Promise<undefined> {
   const { owner, container } = request;
   if (container.kind.t === "workload") return;
-  const what = { what: `DEL of "${owner.sandboxId}"`, signal: call.signal, timeoutMs: parts.config.callTimeoutMs };
-  await parts.lanes.run(ownerKey(owner), what, async () => {
-    requireNotOvertaken(parts, owner, call);
+  const what = { what: `DEL of "${owner.sandboxId}"`, signal: call.signal, timeoutMs: context.config.callTimeoutMs };
+  await context.mutex.run(ownerKey(owner), what, async () => {
+    requireNotOvertaken(context, owner, call);
     try {
-      await detachAndEnd(parts, owner);
+      await detachAndEnd(context, owner);
     } catch (caught) {
-      parts.allocator.release(owner, "releasing");
-      if (parts.allocator.releasing(owner).length === 0) throw caught;
+      context.allocator.release(owner, "releasing");
+      if (context.allocator.releasing(owner).length === 0) throw caught;
       call.log.error("unwiring failed, the janitor goes on with it", {
         ...ownerFields(owner),
         error: reasonOf(caught),
@@ -36,8 +36,8 @@ export async function runDel(parts: AgentParts, request: CmdRequest, call: CallC
  * A DEL that waited in a frozen agent until its plugin gave up, while the runtime added the same sandbox again, must not
  * end that new life.
  */
-function requireNotOvertaken(parts: AgentParts, owner: Owner, { startedUptimeMs: began }: CallContext): void {
-  if (began === undefined || (parts.attached.get(ownerKey(owner)) ?? 0) <= began) return;
+function requireNotOvertaken(context: AgentContext, owner: Owner, { startedUptimeMs: began }: CallContext): void {
+  if (began === undefined || (context.lastAddAt.get(ownerKey(owner)) ?? 0) <= began) return;
   throw new CniError(
     CniCode.overtaken,
     `Cannot unwire "${owner.sandboxId}": it has been added again since the DEL began, wanted a DEL of that`,

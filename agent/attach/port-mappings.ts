@@ -2,7 +2,7 @@ import { parseIp } from "../../shared/net/ip.ts";
 import { type Fields, show } from "../../shared/schema/json-fields.ts";
 import type { PortMapping } from "../datapath/datapath.ts";
 
-const mostPorts = 256;
+const maxPortMappings = 256;
 const lastPort = 65_535;
 
 /**
@@ -12,8 +12,8 @@ const lastPort = 65_535;
  */
 export function portMappingsOf(conf: Fields): readonly PortMapping[] {
   const entries = conf.object("runtimeConfig")?.objects("portMappings") ?? [];
-  if (entries.length > mostPorts)
-    throw conf.refused("runtimeConfig.portMappings", `${entries.length} entries long`, `${mostPorts} at most`);
+  if (entries.length > maxPortMappings)
+    throw conf.refused("runtimeConfig.portMappings", `${entries.length} entries long`, `${maxPortMappings} at most`);
   return entries.flatMap((entry): PortMapping[] => {
     const hostPort = entry.integer("hostPort", 0, lastPort) ?? 0;
     if (hostPort === 0) return [];

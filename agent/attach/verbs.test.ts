@@ -50,7 +50,7 @@ describe("ADD", () => {
     };
     await expect(runAdd(parts, request("ADD", "a"), call())).rejects.toThrow("refused");
     expect([parts.dataPath.containers(), states("a")]).toEqual([["a"], ["allocated"]]);
-    expect(parts.leftover.size).toBe(0);
+    expect(parts.pendingCleanup.size).toBe(0);
   });
 
   test("that can neither be done nor undone is left to the janitor, its address withheld until then", async () => {
@@ -59,10 +59,10 @@ describe("ADD", () => {
     };
     await expect(runAdd(parts, request("ADD", "a"), call())).rejects.toThrow("refused");
     expect(states("a")).toEqual(["releasing"]);
-    expect([...parts.leftover.keys()]).toEqual([ownerKey(ownerOf("a"))]);
+    expect([...parts.pendingCleanup.keys()]).toEqual([ownerKey(ownerOf("a"))]);
     parts.dataPath.before = () => undefined;
-    await new Janitor(parts, { intervalMs: 1, suspectGraceMs: 60_000 }).round();
-    expect([states("a"), parts.leftover.size]).toEqual([["cooling"], 0]);
+    await new Janitor(parts, { intervalMs: 1, staleGraceMs: 60_000 }).round();
+    expect([states("a"), parts.pendingCleanup.size]).toEqual([["cooling"], 0]);
   });
 
   test("whose addresses are given up during the wiring is undone", async () => {
@@ -115,7 +115,7 @@ describe("ADD", () => {
       if (action === "attach") until = (uptimeMs() ?? 0) - 1;
     };
     await expect(runAdd(parts, request("ADD", "a"), late)).rejects.toMatchObject({ code: 11 });
-    expect([parts.dataPath.containers(), states("a"), parts.attached.size]).toEqual([[], ["cooling"], 0]);
+    expect([parts.dataPath.containers(), states("a"), parts.lastAddAt.size]).toEqual([[], ["cooling"], 0]);
   });
 
   test("whose addresses are given up and whose wiring cannot be undone withholds them until it is", async () => {
@@ -125,7 +125,7 @@ describe("ADD", () => {
     };
     await expect(runAdd(parts, request("ADD", "a"), call())).rejects.toMatchObject({ code: 11 });
     expect([parts.dataPath.containers(), states("a")]).toEqual([["a"], ["releasing"]]);
-    expect([...parts.leftover.keys()]).toEqual([ownerKey(ownerOf("a"))]);
+    expect([...parts.pendingCleanup.keys()]).toEqual([ownerKey(ownerOf("a"))]);
   });
 
   test("says whose the address is: not ours where another IPAM plugin gave it", async () => {
@@ -229,7 +229,7 @@ describe("CHECK compares with the result of the ADD", () => {
     const other = { ...result, ips: [{ address: "10.9.0.3/24" }] };
     const seen: unknown[] = [];
     parts.dataPath.check = async (owner?: unknown, netns?: unknown, prev?: unknown) => {
-      seen.push([owner, netns, prev, parts.lanes.isBusy(ownerKey(ownerOf("a")))]);
+      seen.push([owner, netns, prev, parts.mutex.isBusy(ownerKey(ownerOf("a")))]);
       throw new Error("the interface is down");
     };
     await expect(runCheck(parts, check({ prevResult: other }), call())).rejects.toMatchObject({
@@ -274,7 +274,7 @@ describe("DEL", () => {
     const delegated = request("DEL", "b", { name: "pods", ipam: { type: "host-local" } });
     await expect(runDel(parts, delegated, call())).rejects.toThrow("busy");
     parts.dataPath.before = () => undefined;
-    await new Janitor(parts, { intervalMs: 1, suspectGraceMs: 60_000 }).round();
+    await new Janitor(parts, { intervalMs: 1, staleGraceMs: 60_000 }).round();
     expect([parts.dataPath.containers(), states("a")]).toEqual([[], ["cooling"]]);
   });
 
@@ -287,9 +287,9 @@ describe("DEL", () => {
     const owner = { ...ownerOf("a"), network: conf.name };
     parts.allocator.allocate(owner, parts.ipam);
     parts.dataPath.standing.set(ownerKey(owner), { owner, ownLease: true, hostIfname: "ve-a" });
-    parts.attached.set(ownerKey(owner), 0);
+    parts.lastAddAt.set(ownerKey(owner), 0);
     await runDel(parts, request("DEL", "a", conf), call());
-    expect([parts.dataPath.containers(), states("a"), parts.attached.size]).toEqual([[], ["cooling"], 0]);
+    expect([parts.dataPath.containers(), states("a"), parts.lastAddAt.size]).toEqual([[], ["cooling"], 0]);
   });
 
   test("of a sandbox ends that of its network and interface only", async () => {

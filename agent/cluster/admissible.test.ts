@@ -3,7 +3,7 @@ import { parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { parseAgentConfig } from "../config/parse-agent-config.ts";
 import { admission } from "./admissible.ts";
 import { nodeOfText } from "./node-text.ts";
-import { surroundingsOf } from "./surroundings.ts";
+import { admissionPolicyOf } from "./surroundings.ts";
 
 const links = ["172.30.0.1/24", "fd30:a::1/64"].map((text) => parseCidr(text)!);
 const servers = ["172.31.7.7", "fd31::7"].map((text) => parseIp(text)!);
@@ -32,7 +32,7 @@ nodes: { name: n, registry: { ${registries[registry]} } }
   const parsed = parseAgentConfig(text, "agent.yaml");
   if (parsed.t !== "ok") throw new Error(parsed.problems.join("\n"));
   const self = nodeOfText({ name: "n", addresses: ["172.30.0.1"], subnets: own });
-  const around = surroundingsOf(parsed.config, self, links, servers);
+  const around = admissionPolicyOf(parsed.config, self, links, servers);
   return admission(around)(nodeOfText({ name: "x", addresses: [address], subnets }));
 }
 

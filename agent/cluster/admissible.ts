@@ -15,21 +15,21 @@ import { isPodSubnet } from "../config/value-shapes.ts";
 import type { ClusterNode } from "./node-registry.ts";
 
 /** A block, and who or what has it. */
-export interface Occupied {
+export interface ReservedBlock {
   readonly cidr: Cidr;
   /** Completes `touches "10.96.0.0/16", …`. */
   readonly what: string;
 }
 
 /** What this node knows of the cluster without any record of another node. */
-export interface Surroundings {
+export interface AdmissionPolicy {
   /**
    * What nodes' subnets are cut from. A family that has none here may be anything that is not too large; one with an
    * empty list no node has.
    */
   readonly networks: Readonly<Partial<Record<4 | 6, readonly ClusterBlock[]>>>;
   /** Where no other node's pods can be. */
-  readonly occupied: readonly Occupied[];
+  readonly occupied: readonly ReservedBlock[];
   /** The networks that this node's own addresses are in. */
   readonly links: readonly Cidr[];
 }
@@ -42,7 +42,7 @@ export interface ClusterBlock {
 }
 
 /** A packet for one of these is never for another node's pod; the rest of what the node sends there has to get where it should. */
-const special: readonly Occupied[] = (
+const special: readonly ReservedBlock[] = (
   [
     ["0.0.0.0/8", "addresses of no host"],
     ["127.0.0.0/8", "loopback"],
@@ -69,7 +69,7 @@ export type Admission = (node: ClusterNode) => string | undefined;
  * One rule for what a registry tells and for what was kept of it, since who writes a registry is not root on every node.
  * A record is judged once: of thousands one changes at a time.
  */
-export function admission(around: Surroundings): Admission {
+export function admission(around: AdmissionPolicy): Admission {
   const judged = new WeakMap<ClusterNode, { readonly is: string | undefined }>();
   return (node) => {
     const known = judged.get(node) ?? { is: wrongRecord(node, around) };
@@ -78,14 +78,14 @@ export function admission(around: Surroundings): Admission {
   };
 }
 
-function wrongRecord({ addresses, subnets }: ClusterNode, around: Surroundings): string | undefined {
+function wrongRecord({ addresses, subnets }: ClusterNode, around: AdmissionPolicy): string | undefined {
   return (
     addresses.map((ip) => wrongAddress(ip, around)).find((is) => is !== undefined) ??
     subnets.map((cidr) => wrongSubnet(cidr, around)).find((is) => is !== undefined)
   );
 }
 
-function wrongAddress(ip: Ip, { links }: Surroundings): string | undefined {
+function wrongAddress(ip: Ip, { links }: AdmissionPolicy): string | undefined {
   if (!isNodeAddress(ip)) return `its address "${formatIp(ip)}" is no node's, wanted ${nodeAddressRule}`;
   // What is sent there is for everybody on the link, and no route may lead by way of it.
   const link = links.find((cidr) => ip.family === 4 && cidr.prefix < 31 && contains(cidr, ip));
@@ -93,7 +93,7 @@ function wrongAddress(ip: Ip, { links }: Surroundings): string | undefined {
   return isEnd ? `its address "${formatIp(ip)}" is of no host in "${networkText(link)}"` : undefined;
 }
 
-function wrongSubnet(subnet: Cidr, { networks, occupied }: Surroundings): string | undefined {
+function wrongSubnet(subnet: Cidr, { networks, occupied }: AdmissionPolicy): string | undefined {
   const its = `its subnet "${formatCidr(subnet)}"`;
   const touched = [...special, ...occupied].find(({ cidr }) => overlap(cidr, subnet));
   if (touched !== undefined) return `${its} touches "${networkText(touched.cidr)}", ${touched.what}`;

@@ -14,7 +14,7 @@ import type { ClusterNode } from "./node-registry.ts";
 type Nodes = ReadonlyMap<string, ClusterNode>;
 
 /** A node that cannot have what it has, because another has it. */
-export interface Clash {
+export interface Conflict {
   readonly node: ClusterNode;
   /** `"10.1.0.0/24", which overlaps with "10.1.0.0/16" of "node-1"` */
   readonly is: string;
@@ -26,7 +26,7 @@ export interface Clash {
  * does not fit is named, and what is new of it stands in nobody's way.
  * @param before nodes that do not clash
  */
-export function clashesAmong(nodes: Iterable<ClusterNode>, before: Nodes = new Map()): Clash[] {
+export function conflictsAmong(nodes: Iterable<ClusterNode>, before: Nodes = new Map()): Conflict[] {
   const blocks = { 4: new DisjointBlocks(), 6: new DisjointBlocks() };
   const all = [...nodes].map((node) => ({ node, own: blocksOf(node) }));
   for (const { node, own } of all) {

@@ -2,12 +2,12 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { formatCidr, formatIp, type Ip } from "../../shared/net/ip.ts";
 import type { AgentConfig, NodesConfig, RegistryConfig } from "../config/agent-config.ts";
-import { KnownStateFile } from "./known-state.ts";
-import { contradiction, Membership, type MembershipOptions, type Standing, saysNo } from "./membership.ts";
+import { contradiction, Membership, type MembershipOptions, type RegistrationState, saysNo } from "./membership.ts";
 import { withoutSubnets, withSubnets } from "./network-subnets.ts";
 import type { ClusterNode, NodeRegistry, Registration } from "./node-registry.ts";
 import { nodeUid } from "./node-uid.ts";
 import { configuredAddresses, findOwnAddresses, type OwnAddresses } from "./own-addresses.ts";
+import { RegistryCache } from "./registry-cache.ts";
 import { untilDone } from "./retry.ts";
 
 /** How long an answer of the registry may take: then a node that knows its subnet goes on with that, others say so. */
@@ -44,7 +44,7 @@ export interface Joined {
 export async function joinCluster(options: JoinOptions): Promise<Joined> {
   const { config, nodes, registry, logger, signal } = options;
   const uid = nodeUid(config.dataDir);
-  const known = new KnownStateFile(config.dataDir, identityOf(nodes.registry), logger);
+  const known = new RegistryCache(config.dataDir, identityOf(nodes.registry), logger);
   const linksUntilMs = performance.now() + linksPatienceMs;
   // HNS looks for the node's card itself, and wants only the MAC of it here.
   const needsLinks = config.dataPath !== "hns" || nodes.mac === undefined;
@@ -56,7 +56,7 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
     const claims = known.state.self === undefined || !options.podsStand();
     return registry.register(own, claims, options.podSubnets());
   };
-  const membership = async (self: ClusterNode, standing: Standing): Promise<Joined> => {
+  const membership = async (self: ClusterNode, standing: RegistrationState): Promise<Joined> => {
     const isOwn = standing.t === "registered" || standing.t === "known";
     const changed = withSubnets(isOwn ? config : withoutSubnets(config), self);
     // What the registry says, where it is the one that says where the node is.

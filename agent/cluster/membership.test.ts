@@ -4,10 +4,10 @@ import { createLogger } from "../../shared/log.ts";
 import { eventually } from "../../test/support/agent-process.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
 import { parseAgentConfig } from "../config/parse-agent-config.ts";
-import { KnownStateFile } from "./known-state.ts";
 import { Membership } from "./membership.ts";
 import type { ClusterNode, NodeRegistry } from "./node-registry.ts";
 import { nodeOfText } from "./node-text.ts";
+import { RegistryCache } from "./registry-cache.ts";
 import { RegistryHealth } from "./registry-health.ts";
 
 const node = (i: number, subnet = `10.0.${i}.0/24`): ClusterNode =>
@@ -48,7 +48,7 @@ function member() {
     follow: () => followed,
     [Symbol.asyncDispose]: async () => undefined,
   };
-  const known = new KnownStateFile(scratch.path, "the test", logger);
+  const known = new RegistryCache(scratch.path, "the test", logger);
   const options = { config, registry, self: node(0), own: { addresses: [], linkAddresses: [] }, known, logger };
   const membership = new Membership(
     { ...options, podsStand: () => pods.stand, register: () => registry.register(node(0)) },

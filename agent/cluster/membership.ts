@@ -5,16 +5,16 @@ import { formatCidr, formatIp, type Ip } from "../../shared/net/ip.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import { type Admission, admission } from "./admissible.ts";
 import type { Cluster } from "./cluster.ts";
-import type { KnownStateFile } from "./known-state.ts";
 import type { ClusterNode, Followed, NodeRegistry } from "./node-registry.ts";
 import { sameNode } from "./node-text.ts";
 import type { OwnAddresses } from "./own-addresses.ts";
 import { peersOf, RefusalLog } from "./peers.ts";
+import type { RegistryCache } from "./registry-cache.ts";
 import type { Trouble } from "./registry-health.ts";
-import { RememberedTenants } from "./remembered-tenants.ts";
+import { CachedTenants } from "./remembered-tenants.ts";
 import { untilDone } from "./retry.ts";
 import { literalAddresses, resolvedAddresses } from "./server-addresses.ts";
-import { surroundingsOf } from "./surroundings.ts";
+import { admissionPolicyOf } from "./surroundings.ts";
 
 /** Many nodes that come at once make one change: the data path's work for it is one piece. */
 const gatherMs = 50;
@@ -28,7 +28,7 @@ export interface MembershipOptions {
   /** This node as the registry has it, or had it when it was last heard of. */
   readonly self: ClusterNode;
   readonly own: OwnAddresses;
-  readonly known: KnownStateFile;
+  readonly known: RegistryCache;
   /** Whether this node still has pods, whose addresses are of its subnet. */
   podsStand(): boolean;
   /** Registers the node; what it answers is how the registry has it. */
@@ -40,7 +40,7 @@ export interface MembershipOptions {
  * Where `self` is from. `refused`: it is what pods still use, and no more the node's own, as the sentence says. `stranded`:
  * it is what pods use, and this registry has not said yet whether it is the node's own.
  */
-export type Standing =
+export type RegistrationState =
   | { readonly t: "registered" }
   | { readonly t: "known" }
   | { readonly t: "refused"; readonly is: string }
@@ -55,7 +55,7 @@ export class Membership implements Cluster, AsyncDisposable {
   readonly self: ClusterNode;
   readonly linkAddresses: Cluster["linkAddresses"];
   readonly peers: LiveValue<ReadonlyMap<string, ClusterNode>>;
-  readonly tenants: RememberedTenants | undefined;
+  readonly tenants: CachedTenants | undefined;
   readonly #options: MembershipOptions;
   readonly #followed: Followed<ReadonlyMap<string, ClusterNode>>;
   readonly #log: RefusalLog;
@@ -74,7 +74,7 @@ export class Membership implements Cluster, AsyncDisposable {
   #leaving: ReturnType<typeof setTimeout> | undefined;
   #registering: Promise<void> | undefined;
 
-  constructor(options: MembershipOptions, standing: Standing) {
+  constructor(options: MembershipOptions, standing: RegistrationState) {
     const { registry, self, own, known, logger } = options;
     this.#options = options;
     this.self = self;
@@ -89,7 +89,7 @@ export class Membership implements Cluster, AsyncDisposable {
     this.#isStranded = standing.t === "stranded";
     if (standing.t === "stranded") this.#wait(standing.is);
     if (standing.t === "known" || standing.t === "stranded") this.#registering = this.#confirm();
-    this.tenants = registry.tenants === undefined ? undefined : new RememberedTenants(registry.tenants, known, logger);
+    this.tenants = registry.tenants === undefined ? undefined : new CachedTenants(registry.tenants, known, logger);
     this.#followed = registry.follow();
     this.#followed.subscribe(() => this.#gather());
     this.#resolving = this.#resolve(registry.servers ?? []);
@@ -171,7 +171,7 @@ export class Membership implements Cluster, AsyncDisposable {
 
   #admission(servers: readonly Ip[]): Admission {
     const { config, self, own } = this.#options;
-    return admission(surroundingsOf(config, self, own.linkAddresses, servers));
+    return admission(admissionPolicyOf(config, self, own.linkAddresses, servers));
   }
 
   /** Whoever takes a node over has its rights in the registry. */

@@ -1,12 +1,12 @@
 import type { Logger } from "../../shared/log.ts";
 import type { Admission } from "./admissible.ts";
-import { clashesAmong } from "./clashes.ts";
+import { conflictsAmong } from "./clashes.ts";
 import type { ClusterNode } from "./node-registry.ts";
 
 type Nodes = ReadonlyMap<string, ClusterNode>;
 
 /** Of many records that are left out the first say enough. */
-const mostInLog = 10;
+const maxInLog = 10;
 
 export interface Peers {
   readonly peers: Nodes;
@@ -27,7 +27,7 @@ export function peersOf(self: ClusterNode, nodes: Nodes, before: Nodes, wrongOf:
   );
   const wrong = new Map(others.map((node) => [node, wrongOf(node)]));
   const sound = others.filter((node) => wrong.get(node) === undefined);
-  const clashes = clashesAmong([self, ...sound], new Map(before).set(self.name, self));
+  const clashes = conflictsAmong([self, ...sound], new Map(before).set(self.name, self));
   const out = new Set(clashes.map(({ node }) => node));
   return {
     peers: new Map(sound.filter((node) => !out.has(node)).map((node) => [node.name, node])),
@@ -56,7 +56,7 @@ export class RefusalLog {
     if (sentences.length === 0) this.#logger.info("no records of the registry are refused any more");
     else
       this.#logger.error("records of the registry are refused", {
-        records: sentences.slice(0, mostInLog),
+        records: sentences.slice(0, maxInLog),
         of: sentences.length,
       });
   };

@@ -4,9 +4,9 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import { createLogger } from "../../shared/log.ts";
 import { eventually } from "../../test/support/agent-process.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
-import { KnownStateFile } from "./known-state.ts";
 import type { TenantRegistry } from "./node-registry.ts";
-import { RememberedTenants } from "./remembered-tenants.ts";
+import { RegistryCache } from "./registry-cache.ts";
+import { CachedTenants } from "./remembered-tenants.ts";
 
 /** A registry that can be gone, and refuse. */
 class Tenants implements TenantRegistry {
@@ -42,8 +42,8 @@ test("a project that was heard of has its VNID while the registry is gone, also 
   using scratch = scratchDir();
   const registry = new Tenants();
   {
-    await using known = new KnownStateFile(scratch.path, "r", logger);
-    await using tenants = new RememberedTenants(registry, known, logger);
+    await using known = new RegistryCache(scratch.path, "r", logger);
+    await using tenants = new CachedTenants(registry, known, logger);
     expect(await tenants.vnidOf("asked")).toBe(10);
     registry.live.set(
       new Map([
@@ -57,10 +57,10 @@ test("a project that was heard of has its VNID while the registry is gone, also 
     await expect(tenants.vnidOf("new")).rejects.toBe(gone);
     await expect(tenants.assign("heard", "own")).rejects.toBe(gone);
   }
-  await using known = new KnownStateFile(scratch.path, "r", logger);
+  await using known = new RegistryCache(scratch.path, "r", logger);
   const silent = new Tenants();
   silent.fails = gone;
-  await using tenants = new RememberedTenants(silent, known, logger);
+  await using tenants = new CachedTenants(silent, known, logger);
   expect(await tenants.vnidOf("asked")).toBe(10);
   expect(tenants.follow().current?.get("heard")).toBe(11);
   // A refusal is an answer.
@@ -89,8 +89,8 @@ test("a number that nobody has confirmed is told of, and counts neither now nor 
   const registry = new Shared();
   const told = (vnids: object): void => registry.live.set(new Map(Object.entries(vnids)));
   {
-    await using known = new KnownStateFile(scratch.path, "r", logger);
-    await using tenants = new RememberedTenants(registry, known, logger);
+    await using known = new RegistryCache(scratch.path, "r", logger);
+    await using tenants = new CachedTenants(registry, known, logger);
     told({ red: 10, blue: 11 });
     await eventually(() => tenants.follow().current?.size === 2, "the map");
     told({ red: 11, blue: 11, evil: 11 });
@@ -103,8 +103,8 @@ test("a number that nobody has confirmed is told of, and counts neither now nor 
     });
     expect(await tenants.vnidOf("red")).toBe(10);
   }
-  await using known = new KnownStateFile(scratch.path, "r", logger);
-  await using tenants = new RememberedTenants(registry, known, logger);
+  await using known = new RegistryCache(scratch.path, "r", logger);
+  await using tenants = new CachedTenants(registry, known, logger);
   expect(await tenants.vnidOf("red")).toBe(10);
   registry.confirmed.set(
     new Map([

@@ -1,9 +1,9 @@
 import { LiveValue } from "../../shared/async/live-value.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
-import type { KnownStateFile } from "./known-state.ts";
 import type { Followed, TenantRegistry } from "./node-registry.ts";
 import { RefusalLog } from "./peers.ts";
+import type { RegistryCache } from "./registry-cache.ts";
 import { trustedVnids } from "./trusted-vnids.ts";
 
 type Vnids = ReadonlyMap<string, number>;
@@ -16,9 +16,9 @@ const gatherMs = 50;
  * reached. A project's VNID changes by a person's word only, so what is known is as good as new, and better than what
  * nobody has confirmed.
  */
-export class RememberedTenants implements TenantRegistry, AsyncDisposable {
+export class CachedTenants implements TenantRegistry, AsyncDisposable {
   readonly #registry: TenantRegistry;
-  readonly #known: KnownStateFile;
+  readonly #known: RegistryCache;
   readonly #log: RefusalLog;
   readonly #followed: Followed<Vnids>;
   /** Absent where all that is told is a person's word. */
@@ -28,7 +28,7 @@ export class RememberedTenants implements TenantRegistry, AsyncDisposable {
   #gathering: ReturnType<typeof setTimeout> | undefined;
   #refused: readonly string[] = [];
 
-  constructor(registry: TenantRegistry, known: KnownStateFile, logger: Logger) {
+  constructor(registry: TenantRegistry, known: RegistryCache, logger: Logger) {
     this.#registry = registry;
     this.#known = known;
     this.#log = new RefusalLog(logger);

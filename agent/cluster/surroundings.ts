@@ -10,7 +10,7 @@ import {
 } from "../../shared/net/ip.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import { defaultServiceCidr } from "../config/ovs-shape.ts";
-import type { ClusterBlock, Occupied, Surroundings } from "./admissible.ts";
+import type { AdmissionPolicy, ClusterBlock, ReservedBlock } from "./admissible.ts";
 import type { ClusterNode } from "./node-registry.ts";
 
 /**
@@ -18,12 +18,12 @@ import type { ClusterNode } from "./node-registry.ts";
  * @param links addresses of this node with the length of their network's prefix
  * @param servers addresses of the machines that keep the registry, as far as they are known
  */
-export function surroundingsOf(
+export function admissionPolicyOf(
   config: AgentConfig,
   self: ClusterNode,
   links: readonly Cidr[],
   servers: readonly Ip[],
-): Surroundings {
+): AdmissionPolicy {
   const networks = { ...networksOf(config, self, 4), ...networksOf(config, self, 6) };
   const blocks = Object.values(networks).flat();
   const { file, cidrs = [] } = config.ovs?.services ?? {};
@@ -31,7 +31,7 @@ export function surroundingsOf(
   const isSaid = (cidr: Cidr): boolean => file !== undefined || formatCidr(cidr) !== defaultServiceCidr;
   const service = cidrs.filter((cidr) => isSaid(cidr) || !blocks.some((block) => overlap(block.cidr, cidr)));
   const [, ...others] = config.networks;
-  const occupied: readonly Occupied[] = [
+  const occupied: readonly ReservedBlock[] = [
     ...service.map((cidr) => ({ cidr, what: "where services have their addresses" })),
     ...others.flatMap(({ name, subnets }) =>
       subnets.map((cidr) => ({ cidr, what: `the subnet of this node's network "${name}"` })),
@@ -47,7 +47,7 @@ export function surroundingsOf(
 }
 
 /** As the registry leases them; else what the configuration says of the whole cluster, where this node's pods are in it. */
-function networksOf({ nodes, ovs }: AgentConfig, self: ClusterNode, family: Family): Surroundings["networks"] {
+function networksOf({ nodes, ovs }: AgentConfig, self: ClusterNode, family: Family): AdmissionPolicy["networks"] {
   const ofFamily = ({ cidr }: ClusterBlock): boolean => cidr.ip.family === family;
   const registry = nodes?.registry;
   if (registry !== undefined && "networks" in registry) {

@@ -2,15 +2,15 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import { formatIp } from "../../shared/net/ip.ts";
 import { Janitor } from "./janitor.ts";
+import { namespaceProbe } from "./liveness-probes.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
-import { namespaceSource } from "./sources.ts";
 
 let parts: PartsInMemory;
 let janitor: Janitor;
 
 beforeEach(async () => {
   parts = await partsInMemory();
-  janitor = new Janitor(parts, { intervalMs: 1, suspectGraceMs: 60_000 });
+  janitor = new Janitor(parts, { intervalMs: 1, staleGraceMs: 60_000 });
 });
 afterEach(async () => {
   await janitor.stop();
@@ -22,7 +22,7 @@ function wire(sandboxId: string): void {
   const owner = ownerOf(sandboxId);
   parts.allocator.allocate(owner, parts.ipam);
   parts.dataPath.standing.set(ownerKey(owner), { owner, ownLease: true, hostIfname: `ve-${sandboxId}` });
-  parts.attached.set(ownerKey(owner), 0);
+  parts.lastAddAt.set(ownerKey(owner), 0);
 }
 
 const states = (sandboxId: string): string[] =>
@@ -35,11 +35,11 @@ describe("one round", () => {
   test("finishes what was given up and leaves the rest", async () => {
     for (const id of ["gone", "stays"]) wire(id);
     parts.allocator.release(ownerOf("gone"), "releasing");
-    expect(janitor.departing()).toBe(1);
+    expect(janitor.pendingDetaches()).toBe(1);
     await janitor.round();
     expect(parts.dataPath.containers()).toEqual(["stays"]);
     expect([states("gone"), states("stays")]).toEqual([["cooling"], ["allocated"]]);
-    expect(janitor.departing()).toBe(0);
+    expect(janitor.pendingDetaches()).toBe(0);
   });
 
   test("the address cools only after the interface has gone", async () => {
@@ -55,7 +55,7 @@ describe("one round", () => {
     wire("again");
     parts.allocator.release(ownerOf("again"), "releasing");
     const holding = Promise.withResolvers<void>();
-    const add = parts.lanes.run(ownerKey(ownerOf("again")), { what: "ADD" }, async () => {
+    const add = parts.mutex.run(ownerKey(ownerOf("again")), { what: "ADD" }, async () => {
       await holding.promise;
       parts.allocator.allocate(ownerOf("again"), parts.ipam);
     });
@@ -86,12 +86,12 @@ describe("one round", () => {
   test("an interface left over goes, unless its sandbox has a lease again", async () => {
     for (const id of ["left", "again"]) {
       wire(id);
-      parts.leftover.set(ownerKey(ownerOf(id)), ownerOf(id));
+      parts.pendingCleanup.set(ownerKey(ownerOf(id)), ownerOf(id));
     }
     parts.allocator.release(ownerOf("left"), "cooling");
     await janitor.round();
     expect(parts.dataPath.containers()).toEqual(["again"]);
-    expect(parts.leftover.size).toBe(0);
+    expect(parts.pendingCleanup.size).toBe(0);
   });
 
   test("mends the data path when it has a problem", async () => {
@@ -104,7 +104,7 @@ describe("one round", () => {
   });
 
   test("mends in vain less and less often", async () => {
-    janitor = new Janitor(parts, { intervalMs: 60_000, suspectGraceMs: 60_000 });
+    janitor = new Janitor(parts, { intervalMs: 60_000, staleGraceMs: 60_000 });
     parts.dataPath.start = async () => {
       parts.dataPath.starts++;
     };
@@ -131,13 +131,13 @@ describe("what fails", () => {
       attempts++;
       throw new Error("the kernel refuses");
     };
-    janitor = new Janitor(parts, { intervalMs: 1_000, suspectGraceMs: 60_000 });
+    janitor = new Janitor(parts, { intervalMs: 1_000, staleGraceMs: 60_000 });
     await janitor.round();
     expect([states("bad"), states("good")]).toEqual([["releasing"], ["cooling"]]);
     expect(attempts).toBe(1);
     await janitor.round();
     expect(attempts).toBe(1);
-    expect(janitor.departing()).toBe(1);
+    expect(janitor.pendingDetaches()).toBe(1);
     const failed = parts.lines.map((line) => JSON.parse(line)).find((line) => line.level === "error");
     expect(failed).toMatchObject({ container: "bad", error: "the kernel refuses", times: 1, pauseMs: 2_000 });
   });
@@ -162,7 +162,7 @@ describe("leases of an earlier boot without an interface", () => {
     bootId = "the next boot";
     Object.defineProperty(parts.allocator, "bootId", { get: () => bootId });
   };
-  const afterGrace = (): Janitor => new Janitor(parts, { intervalMs: 1, suspectGraceMs: 0 });
+  const afterGrace = (): Janitor => new Janitor(parts, { intervalMs: 1, staleGraceMs: 0 });
 
   test("peers 5: are given back when their grace is over, and not before", async () => {
     parts.allocator.allocate(ownerOf("old"), parts.ipam);
@@ -187,7 +187,7 @@ describe("leases of an earlier boot without an interface", () => {
     reboot();
     const [address] = parts.allocator.find(ownerOf("known")).map((lease) => formatIp(lease.address.ip));
     const withSource = (addresses: () => Promise<ReadonlySet<string>>): Janitor =>
-      new Janitor(parts, { intervalMs: 1, suspectGraceMs: 0, sources: [namespaceSource(addresses)] });
+      new Janitor(parts, { intervalMs: 1, staleGraceMs: 0, livenessProbes: [namespaceProbe(addresses)] });
     await withSource(() => Promise.reject(new Error("no answer"))).round();
     expect([states("known"), states("unknown")]).toEqual([["allocated"], ["allocated"]]);
     await withSource(async () => new Set([address ?? ""])).round();
@@ -220,7 +220,7 @@ describe("leases of an earlier boot without an interface", () => {
     parts.allocator.allocate(ownerOf("claimed"), parts.ipam);
     reboot();
     const holding = Promise.withResolvers<void>();
-    const add = parts.lanes.run(ownerKey(ownerOf("claimed")), { what: "ADD" }, async () => {
+    const add = parts.mutex.run(ownerKey(ownerOf("claimed")), { what: "ADD" }, async () => {
       await holding.promise;
       bootId = thisBoot;
     });
@@ -242,7 +242,7 @@ describe("leases of an earlier boot without an interface", () => {
 test("poked it works at once, stopped it works no more", async () => {
   wire("poked");
   parts.allocator.release(ownerOf("poked"), "releasing");
-  janitor = new Janitor(parts, { intervalMs: 3_600_000, suspectGraceMs: 60_000 });
+  janitor = new Janitor(parts, { intervalMs: 3_600_000, staleGraceMs: 60_000 });
   janitor.start();
   janitor.poke();
   while (states("poked")[0] !== "cooling") await Bun.sleep(1);
@@ -255,7 +255,7 @@ test("poked it works at once, stopped it works no more", async () => {
 });
 
 test("stopped between two rounds it begins none", async () => {
-  janitor = new Janitor(parts, { intervalMs: 10, suspectGraceMs: 60_000 });
+  janitor = new Janitor(parts, { intervalMs: 10, staleGraceMs: 60_000 });
   janitor.start();
   await janitor.stop();
   wire("late");
@@ -268,11 +268,11 @@ test("a lease of an earlier boot that has gone by itself before its turn is none
   parts.allocator.allocate(ownerOf("gone"), parts.ipam);
   Object.defineProperty(parts.allocator, "bootId", { get: () => "the next boot" });
   const holding = Promise.withResolvers<void>();
-  const del = parts.lanes.run(ownerKey(ownerOf("gone")), { what: "DEL" }, async () => {
+  const del = parts.mutex.run(ownerKey(ownerOf("gone")), { what: "DEL" }, async () => {
     await holding.promise;
     parts.allocator.release(ownerOf("gone"), "cooling");
   });
-  const round = new Janitor(parts, { intervalMs: 1, suspectGraceMs: 0 }).round();
+  const round = new Janitor(parts, { intervalMs: 1, staleGraceMs: 0 }).round();
   await Bun.sleep(1);
   holding.resolve();
   await Promise.all([del, round]);

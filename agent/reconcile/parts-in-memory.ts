@@ -10,7 +10,7 @@ import { type Cidr, formatIp, type Ip, parseCidr } from "../../shared/net/ip.ts"
 import { Fields } from "../../shared/schema/json-fields.ts";
 import type { DataPathName } from "../config/agent-config.ts";
 import type { Attached, AttachRequest, DataPath, Missing, Problem } from "../datapath/datapath.ts";
-import type { AgentParts } from "./agent-parts.ts";
+import type { AgentContext } from "./agent-context.ts";
 
 /**
  * For unit tests only: a data path whose kernel is a map, for what a real one does not do on request
@@ -102,7 +102,7 @@ export class DataPathInMemory implements DataPath {
   }
 }
 
-export interface PartsInMemory extends AgentParts, Disposable {
+export interface PartsInMemory extends AgentContext, Disposable {
   readonly dataPath: DataPathInMemory;
   /** The agent's log. */
   readonly lines: string[];
@@ -146,10 +146,10 @@ export async function partsInMemory(dataPath: DataPathName = "bridge"): Promise<
     },
     allocator,
     dataPath: new DataPathInMemory(),
-    lanes: new KeyedMutex(8),
-    attached: new Map(),
-    leftover: new Map(),
-    sources: [],
+    mutex: new KeyedMutex(8),
+    lastAddAt: new Map(),
+    pendingCleanup: new Map(),
+    livenessProbes: [],
     logger: createLogger("debug", (line) => lines.push(line)),
     lines,
     ipam: parseIpamConfig({ conf: new Fields(conf), network: "pods", version: "1.1.0", args: "" }),

@@ -3,7 +3,7 @@ import type { Lease, LeaseState } from "../../ipam/mod.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { ipOf } from "../../shared/net/ip.ts";
 import type { Attached } from "../datapath/datapath.ts";
-import { type NodeState, planReconcile } from "./reconcile-plan.ts";
+import { type ObservedNode, planReconcile } from "./reconcile-plan.ts";
 
 const now = "boot-now";
 const owner = (sandboxId: string, network = "pods"): Owner => ({ network, sandboxId, ifname: "eth0" });
@@ -33,13 +33,13 @@ const ids = {
   restore: (plan: ReturnType<typeof planReconcile>) => plan.restore.map((attached) => attached.owner.sandboxId),
   doubtful: (plan: ReturnType<typeof planReconcile>) => plan.doubtful.map(({ attached }) => attached.owner.sandboxId),
   missing: (plan: ReturnType<typeof planReconcile>) => plan.missing.map((one) => one.owner.sandboxId),
-  suspect: (plan: ReturnType<typeof planReconcile>) => plan.suspect.map((one) => one.owner.sandboxId),
+  suspect: (plan: ReturnType<typeof planReconcile>) => plan.stale.map((one) => one.owner.sandboxId),
 };
 type Part = keyof typeof ids;
 
 const other = lease("other", "cooling");
 
-test.each<[string, Partial<NodeState>, Partial<Record<Part, string[]>>]>([
+test.each<[string, Partial<ObservedNode>, Partial<Record<Part, string[]>>]>([
   ["an empty node", {}, {}],
   ["lease and interface", { leases: [lease("a", "allocated")], interfaces: [standing("a")] }, { adopt: ["a"] }],
   ["an interface whose address another plugin keeps", { interfaces: [standing("a", false)] }, { adopt: ["a"] }],
@@ -51,12 +51,12 @@ test.each<[string, Partial<NodeState>, Partial<Record<Part, string[]>>]>([
   ["a releasing lease without one", { leases: [lease("a", "releasing")] }, { finish: ["a"] }],
   [
     "a departure of a delegated attachment",
-    { departures: [owner("a")], interfaces: [standing("a", false)] },
+    { pendingDetaches: [owner("a")], interfaces: [standing("a", false)] },
     { finish: ["a"] },
   ],
   [
     "a departure of an attachment that the agent gave the address of",
-    { departures: [owner("a")], leases: [lease("a", "allocated")], interfaces: [standing("a")] },
+    { pendingDetaches: [owner("a")], leases: [lease("a", "allocated")], interfaces: [standing("a")] },
     { finish: ["a"] },
   ],
   [
@@ -90,12 +90,19 @@ test.each<[string, Partial<NodeState>, Partial<Record<Part, string[]>>]>([
     {},
   ],
 ])("%s", (_name, node, wanted) => {
-  const plan = planReconcile({ leases: [], interfaces: [], departures: [], networks: ["pods"], bootId: now, ...node });
+  const plan = planReconcile({
+    leases: [],
+    interfaces: [],
+    pendingDetaches: [],
+    networks: ["pods"],
+    bootId: now,
+    ...node,
+  });
   for (const part of Object.keys(ids) as Part[]) expect([part, ids[part](plan)]).toEqual([part, wanted[part] ?? []]);
 });
 
 test("where the boot has no name no lease is suspect", () => {
   const leases = [lease("a", "allocated", { bootId: "before" })];
-  const plan = planReconcile({ leases, interfaces: [], departures: [], networks: ["pods"], bootId: "" });
+  const plan = planReconcile({ leases, interfaces: [], pendingDetaches: [], networks: ["pods"], bootId: "" });
   expect(ids.missing(plan)).toEqual(["a"]);
 });

@@ -4,11 +4,11 @@ import type { Owner } from "../../shared/cni/types.ts";
 import type { Attached } from "../datapath/datapath.ts";
 
 /** What is known of a node at the agent's start. An interface's namespace lives as long as the interface does. */
-export interface NodeState {
+export interface ObservedNode {
   /** Of every network, in every state. */
   readonly leases: readonly Lease[];
   readonly interfaces: readonly Attached[];
-  readonly departures: readonly Owner[];
+  readonly pendingDetaches: readonly Owner[];
   /** Names of the configured networks. */
   readonly networks: readonly string[];
   readonly bootId: string;
@@ -28,11 +28,11 @@ export interface ReconcilePlan {
   /** Allocated in this boot, without an interface: their runtime will send DEL, or the janitor sees that none comes. */
   readonly missing: readonly Lease[];
   /** Allocated in an earlier boot, without an interface: given back when nobody claims them for a while. */
-  readonly suspect: readonly Lease[];
+  readonly stale: readonly Lease[];
 }
 
 /** Decides, and does nothing. What is of a network that this agent does not serve is never touched. */
-export function planReconcile(node: NodeState): ReconcilePlan {
+export function planReconcile(node: ObservedNode): ReconcilePlan {
   const departed = new Map<string, Owner>();
   const allocated = new Set<string>();
   const cooling = new Set<string>();
@@ -44,7 +44,7 @@ export function planReconcile(node: NodeState): ReconcilePlan {
   // An ADD that came after the DEL has the lease again; the interface is then its own.
   for (const key of allocated) departed.delete(key);
   // An ADD strikes an earlier departure off before it begins: what is on record came after it.
-  for (const owner of node.departures) departed.set(ownerKey(owner), owner);
+  for (const owner of node.pendingDetaches) departed.set(ownerKey(owner), owner);
 
   const adopt: Attached[] = [];
   const orphans: Attached[] = [];
@@ -74,6 +74,6 @@ export function planReconcile(node: NodeState): ReconcilePlan {
     restore,
     doubtful,
     missing: bare.filter((lease) => !ofAnotherBoot(lease, node.bootId)),
-    suspect: bare.filter((lease) => ofAnotherBoot(lease, node.bootId)),
+    stale: bare.filter((lease) => ofAnotherBoot(lease, node.bootId)),
   };
 }

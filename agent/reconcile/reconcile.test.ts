@@ -1,9 +1,11 @@
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
+import { formatCidr } from "../../shared/net/ip.ts";
 import { Janitor } from "./janitor.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
-import { reconcile } from "./reconcile.ts";
+import { reconcile, takeNetworksOver } from "./reconcile.ts";
 
 let parts: PartsInMemory;
 
@@ -41,24 +43,24 @@ describe("an interface whose lease has ended", () => {
     };
     await reconcile(parts);
     expect(parts.dataPath.containers()).toEqual(["refused"]);
-    expect([...parts.leftover.values()]).toEqual([ownerOf("refused")]);
+    expect([...parts.pendingCleanup.values()]).toEqual([ownerOf("refused")]);
     expect(logged("tidying up failed, the janitor goes on with it")).toMatchObject([{ error: "busy" }]);
     parts.dataPath.before = () => undefined;
-    await new Janitor(parts, { intervalMs: 1, suspectGraceMs: 60_000 }).round();
-    expect([parts.dataPath.containers(), parts.leftover.size]).toEqual([[], 0]);
+    await new Janitor(parts, { intervalMs: 1, staleGraceMs: 60_000 }).round();
+    expect([parts.dataPath.containers(), parts.pendingCleanup.size]).toEqual([[], 0]);
   });
 
   test("stays where an ADD has taken a lease since the look", async () => {
     orphan("again");
     const holding = Promise.withResolvers<void>();
-    const add = parts.lanes.run(ownerKey(ownerOf("again")), { what: "ADD" }, async () => {
+    const add = parts.mutex.run(ownerKey(ownerOf("again")), { what: "ADD" }, async () => {
       await holding.promise;
       parts.allocator.allocate(ownerOf("again"), parts.ipam);
     });
     const done = reconcile(parts);
     holding.resolve();
     await Promise.all([add, done]);
-    expect([parts.dataPath.containers(), parts.leftover.size]).toEqual([["again"], 0]);
+    expect([parts.dataPath.containers(), parts.pendingCleanup.size]).toEqual([["again"], 0]);
     expect(states("again")).toEqual(["allocated"]);
   });
 
@@ -67,7 +69,7 @@ describe("an interface whose lease has ended", () => {
     let now = 0;
     let most = 0;
     parts.dataPath.before = async (_action, owner) => {
-      expect(parts.lanes.isBusy(ownerKey(owner))).toBe(true);
+      expect(parts.mutex.isBusy(ownerKey(owner))).toBe(true);
       most = Math.max(most, ++now);
       await Bun.sleep(1);
       now--;
@@ -98,7 +100,7 @@ test("what is right is adopted as older than every DEL, and noted as wired where
     noteWired(owners);
   };
   const plan = await reconcile(parts);
-  expect([...parts.attached]).toEqual([
+  expect([...parts.lastAddAt]).toEqual([
     [ownerKey(own), 0],
     [ownerKey(foreign), 0],
   ]);
@@ -142,4 +144,24 @@ test("a node without a boot between says nothing of one", async () => {
   parts.allocator.allocate(ownerOf("bare"), parts.ipam);
   await reconcile(parts);
   expect(parts.lines.join()).not.toContain("has booted");
+});
+
+test("what host-local leased in the agent's networks is known from the start, with its subnet", async () => {
+  using parts = await partsInMemory();
+  const directory = `${parts.config.dataDir}/pods`;
+  mkdirSync(directory);
+  writeFileSync(`${directory}/10.9.0.7`, "a\r\neth0");
+  writeFileSync(`${directory}/10.9.0.8`, "");
+  await takeNetworksOver(parts);
+  expect(parts.allocator.find(ownerOf("a")).map(({ address }) => formatCidr(address))).toEqual(["10.9.0.7/24"]);
+  expect(parts.lines.join("")).toContain("2 taken over, 1 unreadable");
+});
+
+test("a directory that cannot be taken over is logged, and does not end the start", async () => {
+  using parts = await partsInMemory();
+  const directory = `${parts.config.dataDir}/pods`;
+  mkdirSync(directory);
+  symlinkSync("/nowhere", `${directory}/lock`);
+  await takeNetworksOver(parts);
+  expect(parts.lines.join("")).toContain("Cannot lock host-local's directory");
 });

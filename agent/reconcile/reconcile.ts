@@ -1,9 +1,16 @@
+import { parseIpamConfig, takeOver } from "../../ipam/mod.ts";
 import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
+import type { Owner } from "../../shared/cni/types.ts";
+import { latestVersion } from "../../shared/cni/versions.ts";
+import { CniError } from "../../shared/errors.ts";
 import { limits } from "../../shared/limits.ts";
 import { formatCidr } from "../../shared/net/ip.ts";
 import { reasonOf } from "../../shared/reason.ts";
-import type { AgentParts } from "./agent-parts.ts";
-import { detachAndEnd, finishDeparted } from "./departed.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
+import { ipamSection } from "../config/network-sections.ts";
+import type { AgentContext } from "./agent-context.ts";
+import { removeUnclaimed } from "./gc.ts";
+import { finishPendingDetach } from "./pending-detach.ts";
 import { planReconcile, type ReconcilePlan } from "./reconcile-plan.ts";
 import { restoreLost } from "./restore.ts";
 
@@ -11,43 +18,58 @@ import { restoreLost } from "./restore.ts";
 const atOnce = 8;
 
 /**
+ * Takes what host-local leased in the agent's networks over before anything is decided by the leases. What keeps it from
+ * that must not keep the agent from its start: each ADD tries again, and fails with the reason.
+ */
+export async function takeNetworksOver({ allocator, config, logger }: AgentContext): Promise<void> {
+  for (const network of config.networks) {
+    const { name } = network;
+    try {
+      const conf = new Fields({ ipam: ipamSection(config, network) });
+      const ipam = parseIpamConfig({ conf, network: name, version: latestVersion, args: "" });
+      await takeOver(allocator, name, (line) => logger.info(line), ipam);
+    } catch (caught) {
+      const { message, details } = CniError.from(caught, "take over from host-local");
+      logger.error(message, { network: name, details });
+    }
+  }
+}
+
+/**
  * Brings store and kernel into agreement after a start, before the first call is served. A single
  * failure is logged and left to the janitor; the agent starts all the same.
  */
-export async function reconcile(parts: AgentParts): Promise<ReconcilePlan> {
+export async function reconcile(context: AgentContext): Promise<ReconcilePlan> {
   const plan = planReconcile({
-    leases: parts.allocator.list(),
-    interfaces: await parts.dataPath.list(),
-    departures: parts.allocator.departures(),
-    networks: parts.config.networks.map((network) => network.name),
-    bootId: parts.allocator.bootId,
+    leases: context.allocator.list(),
+    interfaces: await context.dataPath.list(),
+    pendingDetaches: context.allocator.departures(),
+    networks: context.config.networks.map((network) => network.name),
+    bootId: context.allocator.bootId,
   });
-  for (const attached of plan.adopt) parts.attached.set(ownerKey(attached.owner), 0);
+  for (const attached of plan.adopt) context.lastAddAt.set(ownerKey(attached.owner), 0);
   // An earlier release has not noted it.
-  parts.allocator.noteWired(plan.adopt.filter(({ ownLease }) => ownLease).map(({ owner }) => owner));
-  report(parts, plan);
-  await restoreLost(parts, plan);
+  context.allocator.noteWired(plan.adopt.filter(({ ownLease }) => ownLease).map(({ owner }) => owner));
+  report(context, plan);
+  await restoreLost(context, plan);
   const jobs: (() => Promise<unknown>)[] = [
-    ...plan.finish.map((owner) => () => finishDeparted(parts, owner)),
-    ...plan.orphans.map((attached) => () => removeOrphan(parts, attached.owner)),
+    ...plan.finish.map((owner) => () => finishPendingDetach(context, owner)),
+    ...plan.orphans.map((attached) => () => removeOrphan(context, attached.owner)),
   ];
   await inBatches(jobs, (caught) => {
-    parts.logger.error("tidying up failed, the janitor goes on with it", { error: reasonOf(caught) });
+    context.logger.error("tidying up failed, the janitor goes on with it", { error: reasonOf(caught) });
   });
   return plan;
 }
 
-/** An ADD whose plugin runs just now may have taken the lease since the plan was made, so look again. */
-function removeOrphan(parts: AgentParts, owner: ReconcilePlan["finish"][number]): Promise<void> {
-  return parts.lanes.run(ownerKey(owner), { what: `removing the orphan of "${owner.sandboxId}"` }, async () => {
-    if (parts.allocator.find(owner).length > 0) return;
-    parts.leftover.set(ownerKey(owner), owner);
-    await detachAndEnd(parts, owner);
-  });
+/** An ADD whose plugin runs just now may have taken the lease since the plan was made. */
+function removeOrphan(context: AgentContext, owner: Owner): Promise<boolean> {
+  const what = `removing the orphan of "${owner.sandboxId}"`;
+  return removeUnclaimed(context, owner, { what, lastAddAt: context.lastAddAt.get(ownerKey(owner)) });
 }
 
-function report(parts: AgentParts, plan: ReconcilePlan): void {
-  const { logger } = parts;
+function report(context: AgentContext, plan: ReconcilePlan): void {
+  const { logger } = context;
   for (const { owner, hostIfname } of plan.orphans)
     logger.warn("an interface of ours has a lease that ended and is removed", { ...ownerFields(owner), hostIfname });
   for (const { owner, hostIfname } of plan.restore)
@@ -61,17 +83,17 @@ function report(parts: AgentParts, plan: ReconcilePlan): void {
   for (const lease of plan.missing)
     logger.warn("a lease has no interface", {
       ...ownerFields(lease.owner),
-      wired: parts.allocator.isWired(lease),
+      wired: context.allocator.isWired(lease),
       address: formatCidr(lease.address),
     });
-  for (const lease of plan.suspect)
+  for (const lease of plan.stale)
     logger.warn("a lease of an earlier boot has no interface and is given back unless an ADD claims it", {
       ...ownerFields(lease.owner),
       address: formatCidr(lease.address),
     });
-  if (plan.suspect.length > 0)
+  if (plan.stale.length > 0)
     logger.warn("the node has booted since leases were given out: none is given back before the grace is over", {
-      leases: plan.suspect.length,
+      leases: plan.stale.length,
       graceMs: limits.suspectGraceMs,
     });
   logger.info("reconciled", {
@@ -81,7 +103,7 @@ function report(parts: AgentParts, plan: ReconcilePlan): void {
     restored: plan.restore.length,
     doubtful: plan.doubtful.length,
     missing: plan.missing.length,
-    suspect: plan.suspect.length,
+    suspect: plan.stale.length,
   });
 }
 

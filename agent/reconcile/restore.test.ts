@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import { formatCidr, parseCidr } from "../../shared/net/ip.ts";
-import { knowsEveryOwner } from "./known-owners.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
 import { reconcile } from "./reconcile.ts";
+import { knowsEveryOwner } from "./restore.ts";
 
 let parts: PartsInMemory;
 
@@ -37,7 +37,7 @@ test("an interface without a lease gets its own back, with subnet, gateway and b
   ]);
   expect(leases()).toEqual(["10.9.0.7/24 a allocated"]);
   expect(parts.allocator.find(ownerOf("a"))[0]?.gateway?.value).toBe(0x0a090001n);
-  expect(parts.attached.has(ownerKey(ownerOf("a")))).toBe(true);
+  expect(parts.lastAddAt.has(ownerKey(ownerOf("a")))).toBe(true);
   // Should its interface go without a DEL, it is missed.
   expect(parts.allocator.find(ownerOf("a")).map((lease) => parts.allocator.isWired(lease))).toEqual([true]);
 });

@@ -1,4 +1,4 @@
-import { parseIpamConfig } from "../../ipam/mod.ts";
+import { type Allocator, isNameless, parseIpamConfig } from "../../ipam/mod.ts";
 import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
 import { type Cidr, formatCidr } from "../../shared/net/ip.ts";
@@ -7,43 +7,47 @@ import { Fields } from "../../shared/schema/json-fields.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
 import { ipamSection } from "../config/network-sections.ts";
 import type { Attached } from "../datapath/datapath.ts";
-import type { AgentParts } from "./agent-parts.ts";
-import { knowsEveryOwner } from "./known-owners.ts";
+import type { AgentContext } from "./agent-context.ts";
 import type { ReconcilePlan } from "./reconcile-plan.ts";
 
-type Parts = Pick<AgentParts, "allocator" | "attached" | "config" | "dataPath" | "logger">;
+type Parts = Pick<AgentContext, "allocator" | "lastAddAt" | "config" | "dataPath" | "logger">;
+
+/** `false` where leases of the network, or the names of those who hold them, may have been lost with a damaged database. */
+export const knowsEveryOwner = (allocator: Pick<Allocator, "isComplete" | "list">, network: string): boolean =>
+  allocator.isComplete(network) && !allocator.list(network).some(({ owner }) => isNameless(owner));
 
 /**
  * Gives interfaces that stand the leases back that were lost. Where the database was damaged this goes over all
  * interfaces of a network, as a part of a pod's leases may be lost or nameless, and the network gives out addresses
  * again once each of them is accounted for.
  */
-export async function restoreLost(parts: Parts, plan: ReconcilePlan): Promise<void> {
+export async function restoreLost(context: Parts, plan: ReconcilePlan): Promise<void> {
   const standing = new Set([...plan.adopt, ...plan.restore].map(({ owner }) => ownerKey(owner)));
-  for (const network of parts.config.networks) {
+  for (const network of context.config.networks) {
     const isOurs = ({ owner, ownLease }: Attached): boolean => ownLease && owner.network === network.name;
     const lost = plan.restore.filter(isOurs);
-    const incomplete = !parts.allocator.isComplete(network.name);
-    const work = knowsEveryOwner(parts.allocator, network.name) ? lost : [...plan.adopt.filter(isOurs), ...lost];
+    const incomplete = !context.allocator.isComplete(network.name);
+    const work = knowsEveryOwner(context.allocator, network.name) ? lost : [...plan.adopt.filter(isOurs), ...lost];
     let sure = true;
-    for (const attached of work) sure = (await restoreOne(parts, network, attached, standing)) && sure;
+    for (const attached of work) sure = (await restoreLeases(context, network, attached, standing)) && sure;
     if (!incomplete) continue;
-    if (sure) parts.allocator.declareComplete(network.name);
+    if (sure) context.allocator.declareComplete(network.name);
     const fields = { network: network.name, interfaces: work.length };
-    if (sure) parts.logger.info("every interface has its lease again after the database was damaged", fields);
-    else parts.logger.error("addresses are given to no new pod: not every interface could be given its lease", fields);
+    if (sure) context.logger.info("every interface has its lease again after the database was damaged", fields);
+    else
+      context.logger.error("addresses are given to no new pod: not every interface could be given its lease", fields);
   }
 }
 
 /** Whether every address of the interface has its lease now. */
-export async function restoreOne(
-  parts: Parts,
+export async function restoreLeases(
+  context: Parts,
   network: NetworkConfig,
   { owner }: Attached,
   standing: ReadonlySet<string>,
 ): Promise<boolean> {
-  const { allocator, config, logger } = parts;
-  const addresses = await addressesOf(parts, owner);
+  const { allocator, config, logger } = context;
+  const addresses = await addressesOf(context, owner);
   if (addresses.length === 0) {
     logger.error("an interface of ours stands without a lease and shows no address; it is kept", ownerFields(owner));
     return false;
@@ -64,7 +68,7 @@ export async function restoreOne(
       holder: clash.owner.sandboxId,
     });
   allocator.noteWired([owner]);
-  if (clashes.length === 0) parts.attached.set(ownerKey(owner), 0);
+  if (clashes.length === 0) context.lastAddAt.set(ownerKey(owner), 0);
   return clashes.length === 0;
 }
 

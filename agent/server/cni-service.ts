@@ -7,9 +7,9 @@ import { runAdd } from "../attach/add.ts";
 import { runCheck } from "../attach/check.ts";
 import { type CmdRequest, type CmdVerb, parseCmdRequest } from "../attach/cmd-request.ts";
 import { runDel } from "../attach/del.ts";
-import type { AgentParts } from "../reconcile/agent-parts.ts";
+import type { AgentContext } from "../reconcile/agent-context.ts";
 
-type Verb = (parts: AgentParts, request: CmdRequest, call: CallContext) => Promise<string | undefined>;
+type Verb = (context: AgentContext, request: CmdRequest, call: CallContext) => Promise<string | undefined>;
 
 /** What the service needs to know of the agent's life around it. */
 export interface Gate {
@@ -27,9 +27,9 @@ export interface Gate {
 }
 
 /** The reference system's `Cni` service: every failure is an answer with a code, never a gRPC status. */
-export function cniRpcs(parts: AgentParts, gate: Gate): readonly Rpc[] {
+export function cniRpcs(context: AgentContext, gate: Gate): readonly Rpc[] {
   const method = (verb: CmdVerb, run: Verb) => (request: CniCmdRequest, call: CallContext) =>
-    answer(parts, gate, verb, run, request, call);
+    answer(context, gate, verb, run, request, call);
   return [
     rpc(cniService.cmdAdd, method("ADD", runAdd)),
     rpc(cniService.cmdCheck, method("CHECK", runCheck)),
@@ -38,7 +38,7 @@ export function cniRpcs(parts: AgentParts, gate: Gate): readonly Rpc[] {
 }
 
 async function answer(
-  parts: AgentParts,
+  context: AgentContext,
   gate: Gate,
   verb: CmdVerb,
   run: Verb,
@@ -54,15 +54,15 @@ async function answer(
   };
   const took = (): number => Math.round((performance.now() - startedMs) * 10) / 10;
   try {
-    const request = parseCmdRequest(message, verb, parts.config.dataPath);
+    const request = parseCmdRequest(message, verb, context.config.dataPath);
     fields["network"] = request.owner.network;
     // A DEL is kept by its plugin at once, and finished by the start itself.
     if (verb === "DEL") gate.requireReady();
     else await gate.untilReady(call);
     // A pod that stands gets its answer again.
-    if (verb === "ADD" && parts.allocator.find(request.owner).length === 0)
+    if (verb === "ADD" && context.allocator.find(request.owner).length === 0)
       gate.requireAddresses(request.owner.network);
-    const result = (await run(parts, request, call)) ?? "";
+    const result = (await run(context, request, call)) ?? "";
     call.log.info("served", { ...fields, outcome: "ok", durationMs: took() });
     return { cniResult: new TextEncoder().encode(result) };
   } catch (caught) {

@@ -25,7 +25,7 @@ async function call(
   signal = new AbortController().signal,
   startedUptimeMs?: number,
 ): Promise<unknown> {
-  const janitor = new Janitor(parts, { intervalMs: 1_000, suspectGraceMs: 1_000 });
+  const janitor = new Janitor(parts, { intervalMs: 1_000, staleGraceMs: 1_000 });
   const about = { version: "0", dataPath: "memory", startedAtMs: 0, callsInFlight: () => 1, notReady: () => notReady };
   const info = {
     ...about,
@@ -86,7 +86,7 @@ test("peers 2: GC leaves who came since its caller made the list, whoever keeps 
   await Bun.sleep(2);
   wire("young");
   wire("young-delegated", false);
-  for (const id of ["young", "young-delegated"]) parts.attached.set(ownerKey(ownerOf(id)), uptimeMs() ?? 0);
+  for (const id of ["young", "young-delegated"]) parts.lastAddAt.set(ownerKey(ownerOf(id)), uptimeMs() ?? 0);
   const { removed } = await gc([], undefined, began);
   expect(removed.map(({ containerId }) => containerId).sort()).toEqual(["stale", "stale-delegated"]);
   expect(parts.dataPath.containers()).toEqual(["young", "young-delegated"]);
@@ -104,7 +104,7 @@ test("GC goes on past what fails, names it, and leaves it to the janitor", async
   expect(failures).toEqual(["bad eth0: the kernel refuses"]);
   expect([parts.dataPath.containers(), allocated()]).toEqual([["bad", "keep"], ["keep"]]);
   parts.dataPath.before = () => undefined;
-  await new Janitor(parts, { intervalMs: 1, suspectGraceMs: 60_000 }).round();
+  await new Janitor(parts, { intervalMs: 1, staleGraceMs: 60_000 }).round();
   expect(parts.dataPath.containers()).toEqual(["keep"]);
 });
 
@@ -123,9 +123,9 @@ test("GC leaves alone what was added since the list was made", async () => {
 test("GC leaves alone whose ADD ends while it waits for it, also where another plugin keeps the address", async () => {
   wire("crossing", false);
   const ending = Promise.withResolvers<void>();
-  const add = parts.lanes.run(ownerKey(ownerOf("crossing")), { what: "ADD" }, async () => {
+  const add = parts.mutex.run(ownerKey(ownerOf("crossing")), { what: "ADD" }, async () => {
     await ending.promise;
-    parts.attached.set(ownerKey(ownerOf("crossing")), 0);
+    parts.lastAddAt.set(ownerKey(ownerOf("crossing")), 0);
   });
   const collected = gc([]);
   await Bun.sleep(1);

@@ -1,7 +1,7 @@
 import type { ReadText } from "../../config/followed-file.ts";
 import { readDocument } from "../../config/read-document.ts";
 import type { Shape, Shaped, ShapeProblem } from "../../config/yaml-shape.ts";
-import { clashesAmong } from "../clashes.ts";
+import { conflictsAmong } from "../clashes.ts";
 import type { ClusterNode } from "../node-registry.ts";
 import { type NodeText, nodeOfText, nodeTextShape } from "../node-text.ts";
 import { isProjectName } from "../project-name.ts";
@@ -14,9 +14,9 @@ export interface NodeFile {
 }
 
 /** Five thousand nodes with all their keys are 1.2 MiB. */
-export const mostNodeFileBytes = 4 * 1024 * 1024;
+export const maxNodeFileBytes = 4 * 1024 * 1024;
 
-const mostVnid = 2 ** 24 - 1;
+const maxVnid = 2 ** 24 - 1;
 
 const tenants: Shape = {
   t: "foreign",
@@ -29,7 +29,7 @@ const tenants: Shape = {
 
 /** 1 to 9 are kept back, as OpenShift SDN does it. */
 const isVnid = (value: unknown): boolean =>
-  typeof value === "number" && Number.isInteger(value) && (value === 0 || (value >= 10 && value <= mostVnid));
+  typeof value === "number" && Number.isInteger(value) && (value === 0 || (value >= 10 && value <= maxVnid));
 
 /** Every key of a file of nodes. */
 const fileShape: Shape = {
@@ -75,6 +75,6 @@ function contradictions(shaped: Shaped): ShapeProblem[] {
         say(`${at}.${key}`, "two of one family, wanted one of IPv4 and one of IPv6");
     }
   }
-  for (const { node, is } of clashesAmong(nodes)) say(places.get(node) ?? "nodes", `with ${is}, wanted its own`);
+  for (const { node, is } of conflictsAmong(nodes)) say(places.get(node) ?? "nodes", `with ${is}, wanted its own`);
   return problems;
 }

@@ -17,7 +17,7 @@ import type {
 } from "../node-registry.ts";
 import { privilegedProject } from "../project-name.ts";
 import { RegistryHealth } from "../registry-health.ts";
-import { mostNodeFileBytes, type NodeFile, readNodeFile } from "./node-file.ts";
+import { maxNodeFileBytes, type NodeFile, readNodeFile } from "./node-file.ts";
 
 export interface StaticRegistryOptions {
   readonly file: string;
@@ -101,7 +101,7 @@ export class StaticRegistry implements NodeRegistry {
     return new FollowedFile({
       path: file,
       what: "nodes",
-      mostBytes: mostNodeFileBytes,
+      mostBytes: maxNodeFileBytes,
       read: (text) => readNodeFile(text, file),
       logger,
       told: (fault) => (fault === undefined ? this.health.works(reading) : this.health.failed(reading, fault)),
@@ -136,7 +136,7 @@ async function textOf(path: string, action: string): Promise<string> {
     await using file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     const found = await file.stat();
     if (!found.isFile()) throw new Error("it is no file");
-    if (found.size > mostNodeFileBytes) throw new Error(`it has ${found.size} bytes, more than ${mostNodeFileBytes}`);
+    if (found.size > maxNodeFileBytes) throw new Error(`it has ${found.size} bytes, more than ${maxNodeFileBytes}`);
     return await file.readFile("utf8");
   } catch (cause) {
     const is = reasonOf(cause);

@@ -1,16 +1,23 @@
 import { reasonOf } from "../../../shared/reason.ts";
-import { type OpenFlowAddress, addressText, type Connect, connectTransport, requireTrusted, type Transport } from "./transport.ts";
 import { checkBundled } from "./bundle.ts";
 import { type ConnectionEvent, OpenFlowConnection } from "./connection.ts";
 import { MessageType } from "./constants.ts";
 import { BatchExchange, MultipartExchange, SingleExchange } from "./exchange.ts";
-import type { Features } from "./message.ts";
-import { type FlowFilter, flowsRequest, type InstalledFlow } from "./flow-wire.ts";
 import { watchFlowsRequest } from "./flow-monitor.ts";
+import { type FlowFilter, flowsRequest, type InstalledFlow } from "./flow-wire.ts";
 import { groupsRequest, type OpenFlowGroup } from "./group.ts";
-import { metersRequest, type OpenFlowMeter, maxMetersRequest } from "./meter.ts";
-import { type MultipartRequest, multipartMessage, type Request } from "./request.ts";
+import type { Features } from "./message.ts";
+import { maxMetersRequest, metersRequest, type OpenFlowMeter } from "./meter.ts";
 import { OpenFlowError } from "./openflow-error.ts";
+import { type MultipartRequest, multipartMessage, type Request } from "./request.ts";
+import {
+  addressText,
+  type Connect,
+  connectTransport,
+  type OpenFlowAddress,
+  requireTrusted,
+  type Transport,
+} from "./transport.ts";
 
 /** A switch on the same machine answers within milliseconds, and within seconds where the machine is overloaded. */
 const requestTimeoutMs = 10_000;

@@ -1,13 +1,21 @@
 import { pause } from "../../../shared/async/abortable.ts";
+import { Backoff } from "../../../shared/async/backoff.ts";
+import { withTimeout } from "../../../shared/async/with-timeout.ts";
 import { reasonOf } from "../../../shared/reason.ts";
-import { type OvsdbAddress, parseAddress, type OpenStream, openStream } from "./transport.ts";
 import { Connection } from "./connection.ts";
 import { MonitorSession } from "./monitor.ts";
 import { OvsdbCode, OvsdbError } from "./ovsdb-error.ts";
-import { RowWaits, type WaitBounds, type Monitored, type RowChange, View, type WatchedRow, type WatchedTable } from "./view.ts";
-import { requireSteps, type Transaction, type TransactionOutcome, readAnswer } from "./transaction.ts";
-import { Backoff } from "../../../shared/async/backoff.ts";
-import { withTimeout } from "../../../shared/async/with-timeout.ts";
+import { readAnswer, requireSteps, type Transaction, type TransactionOutcome } from "./transaction.ts";
+import { type OpenStream, type OvsdbAddress, openStream, parseAddress } from "./transport.ts";
+import {
+  type Monitored,
+  type RowChange,
+  RowWaits,
+  View,
+  type WaitBounds,
+  type WatchedRow,
+  type WatchedTable,
+} from "./view.ts";
 
 /** A transaction is answered within milliseconds, or when the disk has it; the caller may give another bound. */
 export const requestTimeoutMs = 10_000;

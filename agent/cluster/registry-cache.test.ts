@@ -4,9 +4,9 @@ import { expect, test } from "vitest";
 import { createLogger } from "../../shared/log.ts";
 import { eventually } from "../../test/support/agent-process.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
-import { KnownStateFile } from "./known-state.ts";
 import { nodeOfText } from "./node-text.ts";
 import { nodeUid } from "./node-uid.ts";
+import { RegistryCache } from "./registry-cache.ts";
 
 const node = (i: number) =>
   nodeOfText({ name: `n${i}`, uid: "u", addresses: [`192.0.2.${i}`], subnets: [`10.0.${i}.0/24`] });
@@ -15,7 +15,7 @@ const nodes = (...which: number[]) => new Map(which.map((i) => [`n${i}`, node(i)
 function opened(directory: string, registry = "etcd x") {
   const log: string[] = [];
   return {
-    file: new KnownStateFile(
+    file: new RegistryCache(
       directory,
       registry,
       createLogger("info", (line) => void log.push(line)),

@@ -3,8 +3,9 @@ import { type IpamConfig, parseIpamConfig } from "../../ipam/mod.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import { formatIp } from "../../shared/net/ip.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
-import { departedOwners, detachAndEnd, finishDeparted } from "./departed.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
+import { finishPendingDetach, pendingDetaches } from "./pending-detach.ts";
+import { detachAndEnd } from "./reconcile-owner.ts";
 
 const owner = ownerOf("a");
 const key = ownerKey(owner);
@@ -37,39 +38,39 @@ function leaveAndComeBack(): void {
 
 test("the earlier address of a sandbox that is added again cools once the new wiring stands, and not before", async () => {
   leaveAndComeBack();
-  parts.leftover.set(key, owner);
+  parts.pendingCleanup.set(key, owner);
   stand();
   expect(leases()).toEqual(["10.9.0.2 releasing", "fd00:9::2 allocated"]);
-  expect(await finishDeparted(parts, owner)).toBe(false);
+  expect(await finishPendingDetach(parts, owner)).toBe(false);
   expect(leases()).toEqual(["10.9.0.2 releasing", "fd00:9::2 allocated"]);
   // What was left over is the new life's by now.
-  expect(parts.leftover.size).toBe(0);
+  expect(parts.pendingCleanup.size).toBe(0);
 
-  parts.attached.set(key, 0);
-  expect(await finishDeparted(parts, owner)).toBe(true);
+  parts.lastAddAt.set(key, 0);
+  expect(await finishPendingDetach(parts, owner)).toBe(true);
   expect(leases()).toEqual(["10.9.0.2 cooling", "fd00:9::2 allocated"]);
   expect(parts.dataPath.containers()).toEqual(["a"]);
   // Nothing is left to be done.
-  expect(await finishDeparted(parts, owner)).toBe(false);
+  expect(await finishPendingDetach(parts, owner)).toBe(false);
 });
 
 test("a DEL on record ends the life that the store knows, and its record", async () => {
   parts.allocator.allocate(owner, parts.ipam);
   parts.allocator.recordDeparture(owner);
   stand();
-  parts.attached.set(key, 0);
+  parts.lastAddAt.set(key, 0);
   const during: string[][] = [];
   parts.dataPath.before = () => void during.push(leases());
-  expect(await finishDeparted(parts, owner)).toBe(true);
+  expect(await finishPendingDetach(parts, owner)).toBe(true);
   expect(during).toEqual([["10.9.0.2 releasing"]]);
   expect([leases(), parts.dataPath.containers()]).toEqual([["10.9.0.2 cooling"], []]);
-  expect([parts.attached.size, parts.allocator.departures()]).toEqual([0, []]);
+  expect([parts.lastAddAt.size, parts.allocator.departures()]).toEqual([0, []]);
 });
 
 test("a DEL on record of an attachment without a lease of ours takes its interface away", async () => {
   parts.allocator.recordDeparture(owner);
   stand();
-  expect(await finishDeparted(parts, owner)).toBe(true);
+  expect(await finishPendingDetach(parts, owner)).toBe(true);
   expect([parts.dataPath.containers(), parts.allocator.departures()]).toEqual([[], []]);
 });
 
@@ -77,13 +78,13 @@ test("the departure of another owner is no reason to end this one", async () => 
   parts.allocator.allocate(owner, parts.ipam);
   stand();
   parts.allocator.recordDeparture(ownerOf("b"));
-  expect(await finishDeparted(parts, owner)).toBe(false);
+  expect(await finishPendingDetach(parts, owner)).toBe(false);
   expect([leases(), parts.dataPath.containers()]).toEqual([["10.9.0.2 allocated"], ["a"]]);
 });
 
 test("who has not left is left alone, also without a lease", async () => {
   stand();
-  expect(await finishDeparted(parts, owner)).toBe(false);
+  expect(await finishPendingDetach(parts, owner)).toBe(false);
   expect(parts.dataPath.containers()).toEqual(["a"]);
 });
 
@@ -91,13 +92,13 @@ test("what the kernel keeps stays known, and its address withheld", async () => 
   parts.allocator.allocate(owner, parts.ipam);
   parts.allocator.release(owner, "releasing");
   stand();
-  parts.attached.set(key, 0);
-  parts.leftover.set(key, owner);
+  parts.lastAddAt.set(key, 0);
+  parts.pendingCleanup.set(key, owner);
   parts.dataPath.before = () => {
     throw new Error("busy");
   };
   await expect(detachAndEnd(parts, owner)).rejects.toThrow("busy");
-  expect([leases(), parts.attached.size, parts.leftover.size]).toEqual([["10.9.0.2 releasing"], 1, 1]);
+  expect([leases(), parts.lastAddAt.size, parts.pendingCleanup.size]).toEqual([["10.9.0.2 releasing"], 1, 1]);
 });
 
 test("those who have left are those of the network that is asked for, each once", () => {
@@ -106,10 +107,10 @@ test("those who have left are those of the network that is asked for, each once"
   parts.allocator.release(owner, "releasing");
   parts.allocator.recordDeparture(owner);
   parts.allocator.recordDeparture({ ...far, sandboxId: "gone" });
-  parts.leftover.set(ownerKey(far), far);
-  parts.leftover.set(key, owner);
+  parts.pendingCleanup.set(ownerKey(far), far);
+  parts.pendingCleanup.set(key, owner);
   parts.allocator.allocate(ownerOf("stays"), parts.ipam);
-  const ids = (network?: string): string[] => departedOwners(parts, network).map(({ sandboxId }) => sandboxId);
+  const ids = (network?: string): string[] => pendingDetaches(parts, network).map(({ sandboxId }) => sandboxId);
   expect(ids().sort()).toEqual(["a", "far", "gone"]);
   expect(ids("pods")).toEqual(["a"]);
   expect(ids("other").sort()).toEqual(["far", "gone"]);

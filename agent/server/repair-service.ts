@@ -3,32 +3,26 @@ import { ownerFields } from "../../shared/cni/owner-key.ts";
 import { CniError } from "../../shared/errors.ts";
 import { nodeService } from "../../shared/proto/services.ts";
 import { type Rpc, rpc } from "../../shared/server/handlers.ts";
-import type { AgentParts } from "../reconcile/agent-parts.ts";
-import { mendOwner } from "../reconcile/mend.ts";
-import type { Source } from "../reconcile/sources.ts";
+import type { AgentContext } from "../reconcile/agent-context.ts";
+import { repairOwner } from "../reconcile/repair.ts";
 import type { Gate } from "./cni-service.ts";
 
 /**
  * What `pipette doctor --repair` asks of the agent, to whom leases and interfaces belong while it runs.
  * @param writeConflist writes the runtime's configuration again, where it is not as this agent's has it
  */
-export function mendRpcs(
-  parts: AgentParts,
-  sources: readonly Source[],
-  gate: Gate,
-  writeConflist: () => Promise<void>,
-): readonly Rpc[] {
+export function repairRpcs(context: AgentContext, gate: Gate, writeConflist: () => Promise<void>): readonly Rpc[] {
   return [
     rpc(nodeService.mend, async ({ goneGeneration, ...attachment }, call) => {
       gate.requireReady();
       if (Object.values(attachment).every((name) => name === "")) {
-        await mendNode(parts);
+        await setUpNodeAgain(context);
         await writeConflist();
         return { done: "set the node up again" };
       }
       const owner = ownerIn(attachment);
       const gone = goneGeneration === 0 ? {} : { goneGeneration };
-      const done = (await mendOwner(parts, owner, { sources, ...gone })) ?? "";
+      const done = (await repairOwner(context, owner, { livenessProbes: context.livenessProbes, ...gone })) ?? "";
       call.log.info("mended", { ...ownerFields(owner), done });
       return { done };
     }),
@@ -36,7 +30,7 @@ export function mendRpcs(
 }
 
 /** As the janitor does it where the data path has a problem. */
-async function mendNode({ dataPath, logger }: AgentParts): Promise<void> {
+async function setUpNodeAgain({ dataPath, logger }: AgentContext): Promise<void> {
   try {
     await dataPath.start();
   } catch (caught) {

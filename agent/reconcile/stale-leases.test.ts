@@ -3,9 +3,9 @@ import { type IpamConfig, parseIpamConfig } from "../../ipam/mod.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import { formatIp, type Ip } from "../../shared/net/ip.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
+import { namespaceProbe } from "./liveness-probes.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
-import { namespaceSource } from "./sources.ts";
-import { makeSuspectsGiveWay } from "./suspects.ts";
+import { reclaimStaleLease } from "./stale-leases.ts";
 
 let parts: PartsInMemory;
 
@@ -40,7 +40,7 @@ const addressOf = (id: string): Ip => {
 const holders = (): string[] => ids.filter((id) => parts.allocator.find(ownerOf(id)).length > 0);
 
 const giveWay = (config = five, look: () => Promise<ReadonlySet<string>> = async () => new Set()): Promise<boolean> =>
-  makeSuspectsGiveWay({ ...parts, sources: [namespaceSource(look)] }, "pods", config);
+  reclaimStaleLease({ ...parts, livenessProbes: [namespaceProbe(look)] }, "pods", config);
 
 test("nobody gives way while anything else is free", async () => {
   fill(ids);

@@ -8,7 +8,7 @@ let janitor: Janitor;
 
 beforeEach(async () => {
   parts = await partsInMemory();
-  janitor = new Janitor(parts, { intervalMs: 1, suspectGraceMs: 60_000 });
+  janitor = new Janitor(parts, { intervalMs: 1, staleGraceMs: 60_000 });
 });
 afterEach(async () => {
   await janitor.stop();
@@ -27,7 +27,7 @@ test("what was lost is made again with the addresses of its lease, and counts as
   lose("other-plugin", false);
   await janitor.round();
   expect(parts.dataPath.remade).toEqual(["a 10.9.0.2", "other-plugin undefined"]);
-  expect([...parts.attached.keys()]).toContain(ownerKey(ownerOf("a")));
+  expect([...parts.lastAddAt.keys()]).toContain(ownerKey(ownerOf("a")));
   await janitor.round();
   expect(parts.dataPath.remade).toHaveLength(2);
 });
@@ -45,7 +45,7 @@ test("a DEL that came first in the owner's lane counts", async () => {
   parts.allocator.allocate(ownerOf("a"), parts.ipam);
   lose("a");
   const holding = Promise.withResolvers<void>();
-  const del = parts.lanes.run(ownerKey(ownerOf("a")), { what: "DEL" }, async () => {
+  const del = parts.mutex.run(ownerKey(ownerOf("a")), { what: "DEL" }, async () => {
     await holding.promise;
     parts.allocator.release(ownerOf("a"), "releasing");
   });

@@ -3,10 +3,10 @@ import { parseIpamConfig } from "../../ipam/mod.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import { formatIp } from "../../shared/net/ip.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
+import { endInterfaceLost } from "./interface-lost.ts";
 import { Janitor } from "./janitor.ts";
+import { namespaceProbe } from "./liveness-probes.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
-import { namespaceSource } from "./sources.ts";
-import { endVanished } from "./vanished.ts";
 
 let parts: PartsInMemory;
 
@@ -15,12 +15,15 @@ beforeEach(async () => {
 });
 afterEach(() => parts[Symbol.dispose]());
 
-const janitorWith = (vanishedGraceMs: number, addresses: () => Promise<ReadonlySet<string>> = async () => new Set()) =>
+const janitorWith = (
+  interfaceLostGraceMs: number,
+  addresses: () => Promise<ReadonlySet<string>> = async () => new Set(),
+) =>
   new Janitor(parts, {
     intervalMs: 1,
-    suspectGraceMs: 60_000,
-    vanishedGraceMs,
-    sources: [namespaceSource(addresses)],
+    staleGraceMs: 60_000,
+    interfaceLostGraceMs,
+    livenessProbes: [namespaceProbe(addresses)],
   });
 
 /** A pod as an ADD leaves it. */
@@ -59,7 +62,7 @@ test("peers 6: an interface that is gone for longer than the grace gives its add
 test("where an ADD found no address there is no grace, once in an interval", async () => {
   for (const id of ["first", "second"]) wire(id);
   end("first");
-  const janitor = new Janitor(parts, { intervalMs: 60_000, suspectGraceMs: 60_000, vanishedGraceMs: 60_000 });
+  const janitor = new Janitor(parts, { intervalMs: 60_000, staleGraceMs: 60_000, interfaceLostGraceMs: 60_000 });
   janitor.makeRoom();
   await janitor.round();
   expect(states("first")).toEqual(["cooling"]);
@@ -111,7 +114,7 @@ test("an ADD that comes during the look has its interface made, and keeps what i
   const holding = Promise.withResolvers<void>();
   let add: Promise<void> | undefined;
   const round = janitorWith(0, async () => {
-    add = parts.lanes.run(ownerKey(ownerOf("again")), { what: "ADD" }, async () => {
+    add = parts.mutex.run(ownerKey(ownerOf("again")), { what: "ADD" }, async () => {
       await holding.promise;
       stand("again");
     });
@@ -127,7 +130,7 @@ test("who is in a call is not missed: nothing is said of it, and the round does 
   for (const id of ["making", "gone"]) wire(id);
   for (const id of ["making", "gone"]) end(id);
   const holding = Promise.withResolvers<void>();
-  const add = parts.lanes.run(ownerKey(ownerOf("making")), { what: "ADD" }, () => holding.promise);
+  const add = parts.mutex.run(ownerKey(ownerOf("making")), { what: "ADD" }, () => holding.promise);
   const round = janitorWith(0).round();
   expect(await Promise.race([round.then(() => "ended"), Bun.sleep(2_000).then(() => "waits")])).toBe("ended");
   holding.resolve();
@@ -141,7 +144,7 @@ test("who is in a call is not missed: nothing is said of it, and the round does 
 test("without a grace nothing is given back: an endpoint of Windows may be lost while its pod runs", async () => {
   wire("lost");
   end("lost");
-  await new Janitor(parts, { intervalMs: 1, suspectGraceMs: 0 }).round();
+  await new Janitor(parts, { intervalMs: 1, staleGraceMs: 0 }).round();
   expect(states("lost")).toEqual(["allocated"]);
 });
 
@@ -152,12 +155,12 @@ test("the leases that are given back are those that were seen: one that was take
   const seen = { owner, leases: parts.allocator.find(owner) };
   parts.allocator.release(owner, "cooling");
   parts.allocator.allocate(owner, parts.ipam, undefined, true);
-  expect(await endVanished(parts, seen)).toBe(false);
+  expect(await endInterfaceLost(parts, seen)).toBe(false);
   expect(states("anew")).toEqual(["allocated"]);
-  expect(await endVanished(parts, { owner, leases: parts.allocator.find(owner) })).toBe(true);
+  expect(await endInterfaceLost(parts, { owner, leases: parts.allocator.find(owner) })).toBe(true);
   expect(states("anew")).toEqual(["cooling"]);
   // Nothing is held any more.
-  expect(await endVanished(parts, seen)).toBe(false);
+  expect(await endInterfaceLost(parts, seen)).toBe(false);
 });
 
 test("an owner that is known by one of its two addresses keeps both", async () => {

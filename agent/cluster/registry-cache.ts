@@ -11,7 +11,7 @@ import type { ClusterNode } from "./node-registry.ts";
 import { type NodeText, nodeOfText, nodeTextShape, textOfNode } from "./node-text.ts";
 
 /** What was last heard of the cluster. */
-export interface KnownState {
+export interface CachedRegistry {
   /** This node as a member; absent where it never was one. */
   readonly self?: ClusterNode;
   /** Why it is none any more, where that is so: its pods, which may still stand, have addresses of its subnets. */
@@ -24,7 +24,7 @@ export interface KnownState {
 }
 
 /** Ten thousand nodes are 3 MiB; what is more than this cannot be right, and is neither read nor written. */
-const mostBytes = 16 * 1024 * 1024;
+const maxBytes = 16 * 1024 * 1024;
 /** Between two writes. A change that is lost with the process is heard of again from the registry. */
 const pauseMs = 1000;
 const fileVersion = 1;
@@ -58,11 +58,11 @@ interface Content {
 }
 
 /** Keeps what is known of the cluster in the data directory, so that a node can go on without its registry. */
-export class KnownStateFile implements AsyncDisposable {
+export class RegistryCache implements AsyncDisposable {
   readonly #path: string;
   readonly #registry: string;
   readonly #logger: Logger;
-  #state: KnownState;
+  #state: CachedRegistry;
   /** Counts writes, so that a slow one does not overtake the next. */
   #written = 0;
   #isChanged = false;
@@ -81,12 +81,12 @@ export class KnownStateFile implements AsyncDisposable {
     this.#state = this.#read() ?? { nodes: new Map(), admitted: true, tenants: new Map() };
   }
 
-  get state(): KnownState {
+  get state(): CachedRegistry {
     return this.#state;
   }
 
   /** Counts at once, and is on the disk a moment later. @param change peers; VNIDs that count */
-  update(change: Partial<Pick<KnownState, "nodes" | "tenants">>): void {
+  update(change: Partial<Pick<CachedRegistry, "nodes" | "tenants">>): void {
     const admitted = this.#state.admitted || change.nodes !== undefined;
     this.#state = { ...this.#state, ...change, admitted };
     this.#isChanged = true;
@@ -154,14 +154,14 @@ export class KnownStateFile implements AsyncDisposable {
       nodes: [...nodes.values()].map(textOfNode).filter((node) => misfit(node, nodeTextShape) === undefined),
       tenants: Object.fromEntries(tenants),
     });
-    if (text.length <= mostBytes) return text;
-    throw new Error(`they would take ${text.length} bytes, wanted at most ${mostBytes}`);
+    if (text.length <= maxBytes) return text;
+    throw new Error(`they would take ${text.length} bytes, wanted at most ${maxBytes}`);
   }
 
-  #read(): KnownState | undefined {
+  #read(): CachedRegistry | undefined {
     let value: unknown;
     try {
-      value = parseJson(readSmallFile(this.#path, mostBytes));
+      value = parseJson(readSmallFile(this.#path, maxBytes));
     } catch (caught) {
       if (!(caught instanceof Error && "code" in caught && caught.code === "ENOENT"))
         this.#say(`what was known of the other nodes is of no use: ${reasonOf(caught)}`);

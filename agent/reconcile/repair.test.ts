@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
-import { mendOwner } from "./mend.ts";
+import { namespaceProbe } from "./liveness-probes.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "./parts-in-memory.ts";
-import { namespaceSource } from "./sources.ts";
+import { repairOwner } from "./repair.ts";
 
 const owner = ownerOf("a");
 const interfaceName = "ve-a";
@@ -13,7 +13,7 @@ beforeEach(async () => {
 });
 afterEach(() => parts[Symbol.dispose]());
 
-const none = { sources: [] };
+const none = { livenessProbes: [] };
 const lease = () => parts.allocator.allocate(owner, parts.ipam).leases[0];
 const wire = (ownLease = true): void => {
   parts.dataPath.standing.set(ownerKey(owner), { owner, ownLease, hostIfname: interfaceName });
@@ -23,58 +23,58 @@ const states = (): string[] => parts.allocator.list().map(({ state }) => state);
 test("leaves alone what agrees, also where another plugin keeps the address", async () => {
   lease();
   wire();
-  expect(await mendOwner(parts, owner, none)).toBeUndefined();
+  expect(await repairOwner(parts, owner, none)).toBeUndefined();
   expect([parts.dataPath.containers(), states()]).toEqual([["a"], ["allocated"]]);
   parts.allocator.release(owner, "cooling");
   wire(false);
-  expect(await mendOwner(parts, owner, none)).toBeUndefined();
+  expect(await repairOwner(parts, owner, none)).toBeUndefined();
   expect(parts.dataPath.containers()).toEqual(["a"]);
 });
 
 test("lets the addresses of a lease without an interface cool, unless a namespace holds one", async () => {
   const address = lease()?.address.ip;
-  const held = namespaceSource(async () => new Set(["10.9.0.2"]));
+  const held = namespaceProbe(async () => new Set(["10.9.0.2"]));
   expect(address?.value).toBe(0x0a09_0002n);
-  expect(await mendOwner(parts, owner, { sources: [held] })).toBeUndefined();
+  expect(await repairOwner(parts, owner, { livenessProbes: [held] })).toBeUndefined();
   expect(states()).toEqual(["allocated"]);
-  expect(await mendOwner(parts, owner, none)).toBe("let its addresses cool");
+  expect(await repairOwner(parts, owner, none)).toBe("let its addresses cool");
   expect(states()).toEqual(["cooling"]);
 });
 
 test("keeps a lease where a source cannot be asked", async () => {
   lease();
-  const broken = { name: "broken", look: () => Promise.reject(new Error("cannot look")) };
-  await expect(mendOwner(parts, owner, { sources: [broken] })).rejects.toThrow("cannot look");
+  const broken = { name: "broken", probe: () => Promise.reject(new Error("cannot look")) };
+  await expect(repairOwner(parts, owner, { livenessProbes: [broken] })).rejects.toThrow("cannot look");
   expect(states()).toEqual(["allocated"]);
 });
 
 test("gives an interface its lost lease again, and takes one away whose lease has ended", async () => {
   wire();
   parts.dataPath.addressesOf.set(ownerKey(owner), [{ ip: { family: 4, value: 0x0a09_0007n }, prefix: 24 }]);
-  expect(await mendOwner(parts, owner, none)).toBe("gave its interface a lease again");
+  expect(await repairOwner(parts, owner, none)).toBe("gave its interface a lease again");
   expect(parts.allocator.find(owner)[0]?.address.ip.value).toBe(0x0a09_0007n);
   parts.allocator.release(owner, "cooling");
-  expect(await mendOwner(parts, owner, none)).toBe("took its interface away, whose lease had ended");
+  expect(await repairOwner(parts, owner, none)).toBe("took its interface away, whose lease had ended");
   expect([parts.dataPath.containers(), states()]).toEqual([[], ["cooling"]]);
 });
 
 test("ends what the runtime does not know, but not the life that came after the look", async () => {
   const generation = lease()?.generation ?? 0;
   wire();
-  expect(await mendOwner(parts, owner, { ...none, goneGeneration: generation + 1 })).toBeUndefined();
+  expect(await repairOwner(parts, owner, { ...none, goneGeneration: generation + 1 })).toBeUndefined();
   expect([parts.dataPath.containers(), states()]).toEqual([["a"], ["allocated"]]);
-  expect(await mendOwner(parts, owner, { ...none, goneGeneration: generation })).toContain("took its interface away");
+  expect(await repairOwner(parts, owner, { ...none, goneGeneration: generation })).toContain("took its interface away");
   expect([parts.dataPath.containers(), states()]).toEqual([[], ["cooling"]]);
 });
 
 test("waits for an ADD that is under way, and finds nothing to do then", async () => {
   const adding = Promise.withResolvers<void>();
-  const add = parts.lanes.run(ownerKey(owner), { what: "ADD" }, async () => {
+  const add = parts.mutex.run(ownerKey(owner), { what: "ADD" }, async () => {
     lease();
     await adding.promise;
     wire();
   });
-  const mending = mendOwner(parts, owner, none);
+  const mending = repairOwner(parts, owner, none);
   await Bun.sleep(20);
   expect(states()).toEqual(["allocated"]);
   adding.resolve();
@@ -87,18 +87,18 @@ test("finishes a DEL, and asks the data path also where nothing is known: a port
   lease();
   wire();
   parts.allocator.release(owner, "releasing");
-  expect(await mendOwner(parts, owner, none)).toBe("finished what its DEL left");
+  expect(await repairOwner(parts, owner, none)).toBe("finished what its DEL left");
   expect([parts.dataPath.containers(), states()]).toEqual([[], ["cooling"]]);
   let detached = 0;
   parts.dataPath.before = (action) => {
     if (action === "detach") detached++;
   };
-  expect(await mendOwner(parts, ownerOf("z"), none)).toBe("took away what was left of its port");
+  expect(await repairOwner(parts, ownerOf("z"), none)).toBe("took away what was left of its port");
   expect(detached).toBe(1);
 });
 
 test("what the runtime does not know goes also where no lease is left of it", async () => {
   wire(false);
-  expect(await mendOwner(parts, owner, { ...none, goneGeneration: 7 })).toContain("took its interface away");
+  expect(await repairOwner(parts, owner, { ...none, goneGeneration: 7 })).toContain("took its interface away");
   expect(parts.dataPath.containers()).toEqual([]);
 });

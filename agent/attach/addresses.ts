@@ -1,0 +1,170 @@
+import { resolve } from "node:path";
+import {
+  type Allocation,
+  dataDirOf,
+  type IpamConfig,
+  ipamResult,
+  type Lease,
+  parseIpamConfig,
+  takeOver,
+  withholding,
+} from "../../ipam/mod.ts";
+import { ipamKind } from "../../shared/cni/ipam-kind.ts";
+import { sameOwner } from "../../shared/cni/owner-key.ts";
+import { parseResult, requireAddress } from "../../shared/cni/result.ts";
+import type { CniIp, CniResult, Owner } from "../../shared/cni/types.ts";
+import { latestVersion } from "../../shared/cni/versions.ts";
+import { CniCode, CniError } from "../../shared/errors.ts";
+import { type Cidr, contains, firstOf, parseCidr, plus } from "../../shared/net/ip.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
+import type { AgentConfig, NetworkConfig } from "../config/agent-config.ts";
+import { ipamSection } from "../config/network-sections.ts";
+import type { AgentContext } from "../reconcile/agent-context.ts";
+import { reclaimStaleLease } from "../reconcile/stale-leases.ts";
+import { type CmdRequest, requestedDns } from "./cmd-request.ts";
+
+/** The key that the plugin adds to the configuration where another IPAM plugin gave the addresses: its result, in the shape of 1.1.0. */
+const resultKey = "ipamResult";
+
+/** The addresses of one ADD, and who keeps them. */
+export interface AddressClaim {
+  readonly ipam: CniResult;
+  /** Leases of our own store behind the addresses; none where another IPAM plugin keeps them. */
+  readonly leases: readonly Lease[];
+  /** Gives back what this call took itself; nothing where the plugin came with the addresses. */
+  undo(to: "releasing" | "cooling"): void;
+}
+
+/**
+ * Finds out which addresses an ADD is about: new ones from the ranges of its configuration, those that another IPAM
+ * plugin gave, or, for a client that knows of neither (antrea-cni), new ones from the network's subnets.
+ * @throws {CniError} codes 6, 7 for a result or a configuration that will not do, 101 for an empty pool
+ */
+export async function claimAddresses(
+  context: AgentContext,
+  network: NetworkConfig,
+  request: CmdRequest,
+): Promise<AddressClaim> {
+  const given = request.conf.object(resultKey);
+  const own = ipamKind(request.conf) === "own";
+  if (given === undefined) return allocate(context, request, ipamConfigOf(context, network, request));
+  if (own) throw request.conf.wrong(resultKey, given.raw, "no such key where the addresses are Pipette's own");
+  const ipam = parseResult(given, latestVersion);
+  requireAddress(ipam, resultKey);
+  return { ipam: withRequestedDns(request, ipam), leases: [], undo: () => undefined };
+}
+
+async function allocate(context: AgentContext, request: CmdRequest, config: IpamConfig): Promise<AddressClaim> {
+  await takeOver(context.allocator, request.owner.network, (line) => context.logger.info(line), config);
+  const free = withholding(config, context.dataPath.held(request.owner));
+  const allocation = await allocateOrReclaim(context, request, free);
+  return {
+    ipam: withRequestedDns(request, await ipamResult(config, allocation.leases)),
+    leases: allocation.leases,
+    undo: (to) => context.allocator.undo(allocation, to),
+  };
+}
+
+async function allocateOrReclaim(
+  context: AgentContext,
+  { owner, pod }: CmdRequest,
+  config: IpamConfig,
+): Promise<Allocation> {
+  for (;;) {
+    try {
+      return context.allocator.allocate(owner, config, pod, true);
+    } catch (caught) {
+      // Each time one owner gives way, so that this ends. Where nobody can be asked, nobody does.
+      if (!(await reclaimStaleLease(context, owner.network, config).catch(() => false))) throw caught;
+    }
+  }
+}
+
+/** What the runtime or the configuration say counts more than what came with the addresses. */
+const withRequestedDns = ({ conf }: CmdRequest, ipam: CniResult): CniResult => ({
+  ...ipam,
+  dns: requestedDns(conf) ?? ipam.dns,
+});
+
+/** `false` where a lease of the claim was given up, or is another one by now. */
+export function stillClaimed(context: AgentContext, owner: Owner, claim: AddressClaim): boolean {
+  const now = context.allocator.find(owner);
+  return claim.leases.every((lease) => now.some((current) => current.generation === lease.generation));
+}
+
+export const addressesReleased = (owner: Owner): CniError =>
+  new CniError(
+    CniCode.tryAgainLater,
+    `Cannot wire "${owner.sandboxId}": its addresses were given up while the call waited, wanted them allocated`,
+  );
+
+/**
+ * The addresses of the sandbox that a workload container joins: looked up in the store, so that a restart of the agent
+ * makes no difference, or, where another IPAM plugin keeps them, read from the interface. Never makes a lease.
+ * @throws {CniError} code 101 where the sandbox has none
+ */
+export async function sandboxAddresses(
+  context: AgentContext,
+  network: NetworkConfig,
+  request: CmdRequest,
+): Promise<AddressClaim> {
+  const { owner, container } = request;
+  const undo = (): void => undefined;
+  const leases = context.allocator.find(owner);
+  // A DEL of the sandbox came and is still to be carried out.
+  const hasLeft =
+    context.allocator.releasing(owner).length > 0 ||
+    context.allocator.departures().some((departed) => sameOwner(departed, owner));
+  if (leases.length > 0 && !hasLeft) {
+    const ipam = await ipamResult(ipamConfigOf(context, network, request), leases);
+    return { ipam: withRequestedDns(request, ipam), leases, undo };
+  }
+  const addresses = hasLeft ? [] : await context.dataPath.addresses(owner);
+  if (addresses.length === 0) {
+    throw new CniError(
+      CniCode.ipamFailure,
+      `Cannot join container "${container.id}" to sandbox "${owner.sandboxId}": that has no address in network "${owner.network}", wanted its own ADD before`,
+    );
+  }
+  const ips = addresses.map((address): CniIp => withGateway(network, address));
+  return {
+    ipam: withRequestedDns(request, { interfaces: [], ips, routes: defaultRoutes(ips), dns: {} }),
+    leases: [],
+    undo,
+  };
+}
+
+/** The first address of the network's subnet is its gateway. */
+function withGateway(network: NetworkConfig, address: Cidr): CniIp {
+  const subnet = network.subnets.find((candidate) => contains(candidate, address.ip));
+  return subnet === undefined ? { address } : { address, gateway: plus(firstOf(subnet), 1n) };
+}
+
+function defaultRoutes(ips: readonly CniIp[]): { dst: Cidr }[] {
+  const families = new Set(ips.filter(({ gateway }) => gateway !== undefined).map(({ address }) => address.ip.family));
+  return [...families].flatMap((family) => {
+    const dst = parseCidr(family === 4 ? "0.0.0.0/0" : "::/0");
+    return dst === undefined ? [] : [{ dst }];
+  });
+}
+
+const ipamConfigOf = (context: AgentContext, network: NetworkConfig, request: CmdRequest): IpamConfig =>
+  ipamKind(request.conf) === "own" ? ownConfig(context, request) : agentIpamConfig(context.config, network, request);
+
+/** The leases lie in this agent's store, since only it can say when an address is free again. */
+function ownConfig(context: AgentContext, { conf, owner, version, args }: CmdRequest): IpamConfig {
+  const dataDir = dataDirOf(conf);
+  if (resolve(dataDir) !== resolve(context.config.dataDir))
+    throw conf.wrong("ipam.dataDir", dataDir, `"${context.config.dataDir}", where this agent keeps the leases`);
+  return parseIpamConfig({ conf, network: owner.network, version, args });
+}
+
+/** For a request that brought no address: the network's own ranges, and what the request asks for (`ips`, `IP=`). */
+function agentIpamConfig(config: AgentConfig, network: NetworkConfig, request: CmdRequest): IpamConfig {
+  const conf = new Fields({ ...withoutKey(request.conf.raw, "ipam"), ipam: ipamSection(config, network) });
+  return parseIpamConfig({ conf, network: network.name, version: request.version, args: request.args });
+}
+
+/** Keys match in any case, so `IPAM` must go too. */
+const withoutKey = (raw: Readonly<Record<string, unknown>>, key: string): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(raw).filter(([name]) => name.toLowerCase() !== key));

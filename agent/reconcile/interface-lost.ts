@@ -1,0 +1,91 @@
+import { type Lease, ofAnotherBoot } from "../../ipam/mod.ts";
+import { ownerKey } from "../../shared/cni/owner-key.ts";
+import type { Missing } from "../datapath/datapath.ts";
+import type { AgentContext } from "./agent-context.ts";
+import { type AbandonedLeases, abandonedAmong, allocatedLeases, type LivenessProbe } from "./liveness-probes.ts";
+import { pendingDetaches } from "./pending-detach.ts";
+import { hasInterface, keep, reconcileOwner } from "./reconcile-owner.ts";
+
+/**
+ * Attachments of this boot whose interface has gone without a DEL. Some runtimes never send one: containerd drops a
+ * sandbox whose network it could not make and could not take away either, because a plugin later in the list fails both
+ * times, and makes the next one, which takes the next address. The namespace's end took the interface with it.
+ *
+ * What never had an interface is never among them: a lease may be a program's or a person's own.
+ */
+export class LostInterfaces {
+  readonly #probes: readonly LivenessProbe[];
+  readonly #graceMs: number;
+  /** Since when each interface is missing, on the monotonic clock. */
+  readonly #missingSinceMs = new Map<string, number>();
+
+  constructor(probes: readonly LivenessProbe[], graceMs: number) {
+    this.#probes = probes;
+    this.#graceMs = graceMs;
+  }
+
+  /**
+   * Those that have been missing at every look for longer than the grace, and whose addresses no probe knows.
+   * @param wanted addresses are: then there is no grace. It only leaves DELs their time, and the log its quiet.
+   */
+  async due(context: AgentContext, wanted = false): Promise<readonly AbandonedLeases[]> {
+    const { allocator, mutex } = context;
+    const standing = new Set((await context.dataPath.list()).map(({ owner }) => ownerKey(owner)));
+    // A call that is under way may be just about to make the interface, and nobody is to wait behind it for nothing.
+    const isAbsent = ({ owner }: Lease): boolean => !standing.has(ownerKey(owner)) && !mutex.isBusy(ownerKey(owner));
+    const missing = allocatedLeases(
+      context,
+      (lease) => isAbsent(lease) && !ofAnotherBoot(lease, allocator.bootId) && allocator.isWired(lease),
+    );
+    const keys = new Set(missing.map(({ owner }) => ownerKey(owner)));
+    for (const key of this.#missingSinceMs.keys()) if (!keys.has(key)) this.#missingSinceMs.delete(key);
+    const now = performance.now();
+    for (const key of keys) if (!this.#missingSinceMs.has(key)) this.#missingSinceMs.set(key, now);
+    const graceMs = wanted ? 0 : this.#graceMs;
+    const late = missing.filter(({ owner }) => now - (this.#missingSinceMs.get(ownerKey(owner)) ?? now) >= graceMs);
+    return abandonedAmong(late, this.#probes);
+  }
+}
+
+/** Ends the attachment, unless an ADD has come since. Answers whether it did. */
+export async function endInterfaceLost(
+  context: AgentContext,
+  { owner, leases: seen }: AbandonedLeases,
+): Promise<boolean> {
+  const done = await reconcileOwner(context, {
+    owner,
+    what: `giving back "${owner.sandboxId}"`,
+    decide: async ({ leases }) => {
+      const isSame = leases.every(({ generation }) => seen.some((lease) => lease.generation === generation));
+      if (leases.length === 0 || !isSame || (await hasInterface(context, owner))) return keep;
+      // What belongs to the interface may stand still, such as a port of the switch.
+      return { t: "detach" };
+    },
+  });
+  return done !== undefined;
+}
+
+/** Interfaces that the data path misses and can make again, as nobody has sent a DEL for them. */
+export function remakeableInterfaces(context: AgentContext): readonly Missing[] {
+  const missing = context.dataPath.missing?.() ?? [];
+  if (missing.length === 0) return missing;
+  const leaving = new Set(pendingDetaches(context).map(ownerKey));
+  // A lease that another IPAM plugin keeps is held until a DEL says otherwise.
+  const isHeld = ({ owner, ownLease }: Missing): boolean => !ownLease || context.allocator.find(owner).length > 0;
+  return missing.filter((one) => !leaving.has(ownerKey(one.owner)) && isHeld(one));
+}
+
+/** Has the data path make the interface again, if it is still missing. Answers whether it was. */
+export async function remakeInterface(context: AgentContext, missing: Missing): Promise<boolean> {
+  const { owner, ownLease } = missing;
+  const done = await reconcileOwner(context, {
+    owner,
+    what: `making the interface of "${owner.sandboxId}" again`,
+    decide: ({ leases }) => {
+      if (!remakeableInterfaces(context).some((each) => ownerKey(each.owner) === ownerKey(owner))) return keep;
+      const addresses = ownLease ? leases.map(({ address }) => address.ip) : undefined;
+      return { t: "remake", missing, addresses };
+    },
+  });
+  return done !== undefined;
+}
