@@ -44,16 +44,17 @@ async function bridge(logger: Logger): Promise<DataPathChoice> {
 }
 
 async function ovs({ dataDir, ovs: section, networks }: AgentConfig, logger: Logger): Promise<DataPathChoice> {
-  const { createOvsDataPath, findNodeAddresses, ovsOptionsOf } = await import("./datapath/ovs/mod.ts");
+  const { createOvsDataPath, restoreNodeAddresses } = await import("./datapath/ovs/linux/mod.ts");
+  const { ovsOptionsFromConfig } = await import("./datapath/ovs/mod.ts");
   const { addressesInNamespaces } = await import("./protocols/netlink/mod.ts");
   const { namespaceProbe } = await import("./reconcile/liveness-probes.ts");
   const { uplink } = section ?? {};
   const [network] = networks;
   return {
     prepareNode: () => {
-      if (uplink !== undefined && network !== undefined) findNodeAddresses(dataDir, uplink, network.bridge, logger);
+      if (uplink !== undefined && network !== undefined) restoreNodeAddresses(dataDir, uplink, network.bridge, logger);
     },
-    createDataPath: (needs) => createOvsDataPath(ovsOptionsOf(needs, logger)),
+    createDataPath: (needs) => createOvsDataPath(ovsOptionsFromConfig(needs, logger)),
     dataPathName: "ovs",
     livenessProbes: [namespaceProbe(addressesInNamespaces)],
   };
@@ -61,7 +62,7 @@ async function ovs({ dataDir, ovs: section, networks }: AgentConfig, logger: Log
 
 async function hns(config: AgentConfig, logger: Logger): Promise<DataPathChoice> {
   const { createHnsDataPath, createNodeSide, createOverlayDataPath } = await import("./datapath/hns/mod.ts");
-  const { ovsOptionsOf } = await import("./datapath/ovs/configured.ts");
+  const { ovsOptionsFromConfig } = await import("./datapath/ovs/mod.ts");
   const { openHcn } = await import("./protocols/hcn/mod.ts");
   const { openHostRunner } = await import("./datapath/hns/windows-host/powershell.windows.ts");
   const lost = Promise.withResolvers<string>();
@@ -83,7 +84,7 @@ async function hns(config: AgentConfig, logger: Logger): Promise<DataPathChoice>
       });
       const [network] = networks;
       if (config.ovs === undefined || network === undefined) return hns;
-      return createOverlayDataPath({ hns, network, side, run, logger, ovs: ovsOptionsOf(needs, logger) });
+      return createOverlayDataPath({ hns, network, side, run, logger, ovs: ovsOptionsFromConfig(needs, logger) });
     },
     dataPathName: "hns",
     // A namespace of Windows holds no address that an endpoint does not have.

@@ -56,7 +56,7 @@ export async function claimAddresses(
 
 async function allocate(context: AgentContext, request: CmdRequest, config: IpamConfig): Promise<AddressClaim> {
   await takeOver(context.allocator, request.owner.network, (line) => context.logger.info(line), config);
-  const free = withholding(config, context.dataPath.held(request.owner));
+  const free = withholding(config, context.dataPath.addressesInUse(request.owner));
   const allocation = await allocateOrReclaim(context, request, free);
   return {
     ipam: withRequestedDns(request, await ipamResult(config, allocation.leases)),

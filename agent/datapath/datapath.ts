@@ -1,6 +1,8 @@
 import type { ContainerKind } from "../../shared/cni/container-kind.ts";
 import type { CniResult, Owner, Pod } from "../../shared/cni/types.ts";
 import type { Cidr, Ip } from "../../shared/net/ip.ts";
+import type { Cluster } from "../cluster/cluster.ts";
+import type { AgentConfig } from "../config/agent-config.ts";
 
 /** The container that a call is about: the sandbox itself, or on Windows also one that shares its network. */
 export interface Container {
@@ -52,6 +54,20 @@ export interface Problem {
   readonly message: string;
 }
 
+/** What a data path is made for. */
+export interface DataPathNeeds {
+  /** Its networks have their subnets, also where these come from a registry. */
+  readonly config: AgentConfig;
+  /** Where the node is one of many: `nodes` of the configuration. */
+  readonly cluster?: Cluster;
+  /** Which pod an attachment is of, as its lease says it. */
+  podOf(owner: Owner): Pod | undefined;
+  /** All of its addresses by our own allocator; none where that does not know all of them. */
+  leasedTo(owner: Owner): readonly Ip[];
+  /** Hears of interfaces that stand and that nobody wants any more: the janitor goes on with them. */
+  leftover(owner: Owner): void;
+}
+
 /**
  * How pods are wired: one implementation per folder below. Calls for one owner never overlap
  * (the agent's lanes see to it); calls for different owners may.
@@ -82,7 +98,7 @@ export interface DataPath extends AsyncDisposable {
    * Addresses that stand on interfaces of others than `owner`, ours or not, as far as is known without a look: those
    * without a lease must not be given out.
    */
-  held(owner: Owner): readonly Ip[];
+  addressesInUse(owner: Owner): readonly Ip[];
   /**
    * What others have taken away, or a restart of theirs, as far as is known without a look. Absent where an interface is
    * never lost alone: the kernel's go with their namespace.
@@ -100,7 +116,7 @@ export interface DataPath extends AsyncDisposable {
    * What single pods or other nodes go without although ADD can work, in sentences. It looks at everything there is, so
    * it is for people, who ask seldom, and not for a runtime that polls.
    */
-  shortcomings(): Promise<readonly string[]>;
+  degraded(): Promise<readonly string[]>;
   /**
    * Looks soon after something may have changed that `problems` speaks of, damped as `ReconcileLoop` is. Absent where nobody
    * says so.

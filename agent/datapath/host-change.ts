@@ -1,3 +1,5 @@
+import { reasonOf } from "../../shared/reason.ts";
+
 /** What became of one thing on the node. */
 export interface HostChange {
   readonly step: string;
@@ -5,4 +7,16 @@ export interface HostChange {
   readonly did: "was there" | "made" | "undone" | "was gone" | "failed";
   /** Where it failed: why. */
   readonly problem?: string;
+}
+
+/**
+ * One step of a clean-up, which keeps none of the others from being done.
+ * @param work answers whether there was anything to be taken back
+ */
+export async function attempt(step: string, what: string, work: () => boolean | Promise<boolean>): Promise<HostChange> {
+  try {
+    return { step, what, did: (await work()) ? "undone" : "was gone" };
+  } catch (caught) {
+    return { step, what, did: "failed", problem: reasonOf(caught) };
+  }
 }

@@ -83,7 +83,7 @@ export class DataPathInMemory implements DataPath {
     return this.addressesOf.get(ownerKey(owner)) ?? [];
   }
 
-  held(): readonly Ip[] {
+  addressesInUse(): readonly Ip[] {
     return this.heldByOthers;
   }
 
@@ -91,7 +91,7 @@ export class DataPathInMemory implements DataPath {
     return this.wrong;
   }
 
-  async shortcomings(): Promise<readonly string[]> {
+  async degraded(): Promise<readonly string[]> {
     return [];
   }
 

@@ -64,7 +64,7 @@ export function nodeRpcs(context: AgentContext, janitor: Janitor, gate: Gate, in
         departing: janitor.pendingDetaches(),
         cluster: info.cluster(),
         // Of a person: who asks for one network is a runtime, every few seconds.
-        shortcomings: !isOfRuntime && info.notReady() === undefined ? await context.dataPath.shortcomings() : [],
+        shortcomings: !isOfRuntime && info.notReady() === undefined ? await context.dataPath.degraded() : [],
         refusals: isOfRuntime ? [] : info.refusals(),
         state: info.state(),
         registryTroubles: isOfRuntime ? [] : info.troubles(),

@@ -1,5 +1,5 @@
+import { linkLocalOf } from "../../agent/datapath/addresses.ts";
 import type { DataPath } from "../../agent/datapath/datapath.ts";
-import { linkLocalOf } from "../../agent/datapath/link-local.ts";
 import { formatIp } from "../../shared/net/ip.ts";
 import { bytes } from "../support/frames/frame.ts";
 import { RawLink } from "../support/frames/raw-link.ts";

@@ -60,7 +60,7 @@ describeWith("routers are not believed on a kernel bridge, whatever packet rules
     // One that is listened to says that it was a good one.
     await sandbox.node(`sysctl -q -w net.ipv6.conf.${bridgeName}.accept_ra=1`);
     await sandbox.pod(other, "sysctl -q -w net.ipv6.conf.eth0.accept_ra=1");
-    expect(await dataPath.shortcomings()).toEqual([expect.stringContaining("believes routers on its link")]);
+    expect(await dataPath.degraded()).toEqual([expect.stringContaining("believes routers on its link")]);
     pod.wire.send(routerAdvertisement(pod));
     await expect.poll(onNode).toMatch(/^default via fe80[\s\S]*2001:db8/);
     await expect.poll(inPod).toMatch(/^default via fe80[\s\S]*2001:db8/);
@@ -69,7 +69,7 @@ describeWith("routers are not believed on a kernel bridge, whatever packet rules
   test("an agent that starts closes a bridge of an earlier one", async () => {
     await sandbox.node(`sysctl -q -w net.ipv6.conf.${bridgeName}.accept_ra=1`);
     await dataPath.start();
-    expect(await dataPath.shortcomings()).toEqual([]);
+    expect(await dataPath.degraded()).toEqual([]);
     expect(await sandbox.node(`cat ${settingsOf(bridgeName)}`)).toBe("0\n0\n0");
   });
 

@@ -1,4 +1,4 @@
-import { readFragments } from "../../agent/datapath/ovs/program/requests.ts";
+import { readFragments } from "../../agent/datapath/ovs/program/switch-state.ts";
 import { addFlow, deleteFlows, type Flow, OpenFlowClient } from "../../agent/protocols/openflow/mod.ts";
 import { bytes, EtherType, ethernet, ipv4, Protocol, udp } from "../support/frames/frame.ts";
 import { RawLink } from "../support/frames/raw-link.ts";

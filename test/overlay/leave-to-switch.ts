@@ -1,4 +1,4 @@
-import { KernelBeside } from "../../agent/datapath/ovs/linux/kernel-beside.ts";
+import { KernelIsolation } from "../../agent/datapath/ovs/linux/kernel-isolation.ts";
 import { Kernel } from "../../agent/protocols/netlink/mod.ts";
 import type { NetworkNamespace } from "../support/network-namespace.ts";
 
@@ -8,6 +8,6 @@ export function leaveToSwitch(namespace: NetworkNamespace, names: readonly strin
     using kernel = new Kernel();
     using filters = kernel.openPacketFilterSocket();
     using socket = kernel.openSocket();
-    new KernelBeside(filters, socket, "pipette-gw0").leaveToSwitch(names);
+    new KernelIsolation(filters, socket, "pipette-gw0").leaveToSwitch(names);
   });
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { linkLocalOf } from "../../agent/datapath/link-local.ts";
+import { linkLocalOf } from "../../agent/datapath/addresses.ts";
 import { addFlow, deleteFlows, type Flow, type OpenFlowClient, setConfig } from "../../agent/protocols/openflow/mod.ts";
 import { formatIp } from "../../shared/net/ip.ts";
 import { forgetNeighbours } from "../support/forget-neighbours.ts";

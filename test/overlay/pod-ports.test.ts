@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { PodPort } from "../../agent/datapath/ovs/options.ts";
+import { formatIdentity } from "../../agent/datapath/ovs/database/port-identity.ts";
+import { openDatabase, type SwitchDatabase } from "../../agent/datapath/ovs/database/switch-database.ts";
+import type { PodPort } from "../../agent/datapath/ovs/overlay-node.ts";
 import { PodPorts } from "../../agent/datapath/ovs/pod-ports.ts";
-import type { TenantPort } from "../../agent/datapath/ovs/pod-rows.ts";
-import { formatIdentity } from "../../agent/datapath/ovs/port-identity.ts";
-import { openDatabase, type SwitchDatabase } from "../../agent/datapath/ovs/switch-database.ts";
+import type { FlowSet } from "../../agent/datapath/ovs/program/flow-set.ts";
 import { SwitchPresence } from "../../agent/datapath/ovs/switch-presence.ts";
-import type { Part } from "../../agent/datapath/ovs/switch-program.ts";
 import { insertBridge, insertPort, Transaction, transactAndApply } from "../../agent/protocols/ovsdb/mod.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
@@ -25,7 +24,7 @@ const context = {
 } as const;
 
 /** Open vSwitch makes its device itself. */
-const pod = (number: number): PodPort & TenantPort => ({
+const pod = (number: number): PodPort => ({
   owner: { network: "pods", sandboxId: `sandbox${number}`, ifname: "eth0" },
   port: `pod${number}`,
   type: "internal",
@@ -38,12 +37,12 @@ const pod = (number: number): PodPort & TenantPort => ({
 
 /** A program that refuses some, and has what it took. */
 class ScriptedProgram {
-  readonly parts = new Map<string, Part>();
+  readonly parts = new Map<string, FlowSet>();
   readonly refused = new Set<string>();
   /** What the next calls wait for. */
   held: Promise<void> | undefined;
 
-  readonly set = async (changes: ReadonlyMap<string, Part | undefined>): Promise<void> => {
+  readonly set = async (changes: ReadonlyMap<string, FlowSet | undefined>): Promise<void> => {
     await this.held;
     const refused = [...changes.keys()].find((key) => this.refused.has(key));
     if (refused !== undefined) throw new CniError(CniCode.interfaceFailure, `Cannot take "${refused}": scripted`);
@@ -137,7 +136,7 @@ describeWith("pods' ports and what the program is told of them", ["root", "openv
         .map(({ port }) => port)
         .sort();
     expect(names()).toEqual(["pod5", "pod5-before", "pod6"]);
-    expect(["pod5", "pod5-before", "pod6", bridge].map((name) => ports.isSeenTo(name))).toEqual([
+    expect(["pod5", "pod5-before", "pod6", bridge].map((name) => ports.isHandled(name))).toEqual([
       ...[false, false, false],
       true,
     ]);

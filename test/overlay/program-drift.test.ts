@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { trafficModes } from "../../agent/config/overlay-options.ts";
-import { watchFlows } from "../../agent/datapath/ovs/flow-watch.ts";
 import type { PipelineContext } from "../../agent/datapath/ovs/pipeline/context.ts";
 import { Category, cookieOf, learnedBit } from "../../agent/datapath/ovs/pipeline/cookie.ts";
 import { baseFlows, peerFlows, podFlows } from "../../agent/datapath/ovs/pipeline/mod.ts";
+import { driftLoop } from "../../agent/datapath/ovs/program/drift.ts";
+import type { FlowSet } from "../../agent/datapath/ovs/program/flow-set.ts";
 import { OpenFlowProgram } from "../../agent/datapath/ovs/program/mod.ts";
-import { hairpinPart, noServicePart, servicePart } from "../../agent/datapath/ovs/services/service-flows.ts";
-import type { Part } from "../../agent/datapath/ovs/switch-program.ts";
+import { hairpinFlowSet, noServiceFlowSet, serviceFlowSet } from "../../agent/datapath/ovs/services/service-flows.ts";
 import {
   addFlow,
   deleteFlows,
@@ -60,14 +60,14 @@ const service = {
 };
 
 /** Everything that an agent puts into the switch of such a node. */
-const partsOf = (context: PipelineContext): ReadonlyMap<string, Part> =>
-  new Map<string, Part>([
+const partsOf = (context: PipelineContext): ReadonlyMap<string, FlowSet> =>
+  new Map<string, FlowSet>([
     ["base", { category: Category.base, flows: baseFlows(context) }],
     ["node/b", { category: Category.node, flows: peerFlows(context, peer) }],
     ["pod/a", { category: Category.pod, flows: podFlows(context, pod) }],
-    ["service/web", servicePart(service, 7)],
-    ["service/none", noServicePart([cidr("10.96.0.0/16"), cidr("fd00:96::/112")])],
-    ["service/hairpin", hairpinPart(ip("10.10.1.2"))],
+    ["service/web", serviceFlowSet(service, 7)],
+    ["service/none", noServiceFlowSet([cidr("10.96.0.0/16"), cidr("fd00:96::/112")])],
+    ["service/hairpin", hairpinFlowSet(ip("10.10.1.2"))],
   ]);
 
 describeWith("a switch that somebody else has changed", ["linux", "root", "openvswitch"], () => {
@@ -82,7 +82,7 @@ describeWith("a switch that somebody else has changed", ["linux", "root", "openv
   });
   afterEach(() => open.disposeAsync());
 
-  async function filled(parts: ReadonlyMap<string, Part>): Promise<OpenFlowProgram> {
+  async function filled(parts: ReadonlyMap<string, FlowSet>): Promise<OpenFlowProgram> {
     const rounds = { loadRound: async () => undefined, saveRound: async () => undefined };
     const management = `unix:${bridge.vswitch.management("br-int")}`;
     const program = open.use(await OpenFlowProgram.start({ management, rounds }));
@@ -164,7 +164,7 @@ describeWith("a switch that somebody else has changed", ["linux", "root", "openv
     const program = await filled(partsOf(contextOf("encap")));
     const log: string[] = [];
     const logger = createLogger("info", (line) => void log.push(line));
-    open.use(watchFlows({ look: () => program.look(true), logger, everyMs: 20 }));
+    open.use(driftLoop({ look: () => program.look(true), logger, everyMs: 20 }));
     const before = await everything();
     for (const times of [1, 2]) {
       await other.do(deleteFlows());

@@ -3,11 +3,10 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Category } from "../../agent/datapath/ovs/pipeline/cookie.ts";
 import { baseFlows, peerFlows, podFlows } from "../../agent/datapath/ovs/pipeline/mod.ts";
-import { programBounds } from "../../agent/datapath/ovs/program/bounds.ts";
+import { programBounds } from "../../agent/datapath/ovs/program/connection.ts";
+import { type FlowSet, keyFlowSet } from "../../agent/datapath/ovs/program/flow-set.ts";
 import { OpenFlowProgram } from "../../agent/datapath/ovs/program/mod.ts";
-import { placePart } from "../../agent/datapath/ovs/program/placed-part.ts";
 import { SwitchState } from "../../agent/datapath/ovs/program/switch-state.ts";
-import type { Part } from "../../agent/datapath/ovs/switch-program.ts";
 import { flowText } from "../../agent/protocols/openflow/mod.ts";
 import { ipOf } from "../../shared/net/ip.ts";
 import { summarize } from "../bench/stats.ts";
@@ -27,9 +26,9 @@ const sizes =
     : [{ pods: 10, peers: 20 }];
 
 /** A node with two families, its pods and its peers: all that is put in anew when the switch has restarted. */
-function partsOf(size: (typeof sizes)[number]): Map<string, Part> {
+function partsOf(size: (typeof sizes)[number]): Map<string, FlowSet> {
   const context = contexts.multitenant;
-  const all = new Map<string, Part>([["base", { category: Category.base, flows: baseFlows(context) }]]);
+  const all = new Map<string, FlowSet>([["base", { category: Category.base, flows: baseFlows(context) }]]);
   for (let i = 0; i < size.pods; i++) {
     const mac = `0a:00:00:00:01:${i.toString(16).padStart(2, "0")}`;
     const ips = [ipOf(4, 0x0a0a_0102n + BigInt(i)), ipOf(6, (0xfd00_0010_0001n << 80n) + BigInt(i + 2))];
@@ -60,9 +59,9 @@ describeWith("the pace of the switch's program", ["linux", "root", "openvswitch"
   };
 
   /** Times what follows a restart of the switch alone: the parts are there, and in place. */
-  async function replay(parts: ReadonlyMap<string, Part>): Promise<number> {
+  async function replay(parts: ReadonlyMap<string, FlowSet>): Promise<number> {
     const state = new SwitchState(1, programBounds);
-    state.keep(new Map([...parts].map(([key, part]) => [key, placePart(key, part, 1, 1)])));
+    state.keep(new Map([...parts].map(([key, part]) => [key, keyFlowSet(key, part, 1, 1)])));
     await bridge.ofctl(6, "del-flows");
     return timed(async () => {
       using client = await bridge.connect();

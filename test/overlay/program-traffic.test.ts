@@ -1,17 +1,16 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Category } from "../../agent/datapath/ovs/pipeline/cookie.ts";
 import { baseFlows, podFlows } from "../../agent/datapath/ovs/pipeline/mod.ts";
-import { programBounds } from "../../agent/datapath/ovs/program/bounds.ts";
+import { programBounds } from "../../agent/datapath/ovs/program/connection.ts";
+import { type FlowSet, keyFlowSet } from "../../agent/datapath/ovs/program/flow-set.ts";
 import { OpenFlowProgram } from "../../agent/datapath/ovs/program/mod.ts";
-import { placePart } from "../../agent/datapath/ovs/program/placed-part.ts";
 import { SwitchState } from "../../agent/datapath/ovs/program/switch-state.ts";
-import type { Part } from "../../agent/datapath/ovs/switch-program.ts";
 import { deleteFlows } from "../../agent/protocols/openflow/mod.ts";
 import { describeWith } from "../support/requires.ts";
 import { addressOf, contexts, pods } from "./pipeline-node.ts";
 import { PodBridge } from "./pipeline-pods.ts";
 
-const parts = new Map<string, Part>([
+const parts = new Map<string, FlowSet>([
   ["base", { category: Category.base, flows: baseFlows(contexts.encap) }],
   ["pod/1", { category: Category.pod, flows: podFlows(contexts.encap, pods.pod1) }],
   ["pod/2", { category: Category.pod, flows: podFlows(contexts.encap, pods.pod2) }],
@@ -70,7 +69,7 @@ describeWith("packets while the switch's program changes hands", ["linux", "root
   test("a switch that is filled over what it has loses none; one whose flows go first does", async () => {
     using client = await made.bridge.connect();
     const state = new SwitchState(9, programBounds);
-    state.keep(new Map([...parts].map(([key, part]) => [key, placePart(key, part, 9, 1)])));
+    state.keep(new Map([...parts].map(([key, part]) => [key, keyFlowSet(key, part, 9, 1)])));
     await state.fill(client);
     await state.finish(client);
     const lost = await lostDuring(async () => {

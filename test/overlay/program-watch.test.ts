@@ -2,11 +2,11 @@ import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { watchFlows } from "../../agent/datapath/ovs/flow-watch.ts";
 import { Category, cookieOf, learnedBit } from "../../agent/datapath/ovs/pipeline/cookie.ts";
 import { newConnectionMeter } from "../../agent/datapath/ovs/pipeline/mod.ts";
+import { driftLoop } from "../../agent/datapath/ovs/program/drift.ts";
+import type { FlowSet } from "../../agent/datapath/ovs/program/flow-set.ts";
 import { OpenFlowProgram } from "../../agent/datapath/ovs/program/mod.ts";
-import type { Part } from "../../agent/datapath/ovs/switch-program.ts";
 import {
   addFlow,
   addMeter,
@@ -33,8 +33,8 @@ const numbered = (priority: number, more: Partial<Flow> = {}): Flow =>
   flow({ table: 5, priority, actions: [output(1)], ...more });
 const bucketTo = (port: number) => group(7, "select", [{ actions: [output(port)] }]);
 
-const part: Part = { category: Category.pod, flows: [numbered(1), numbered(2, { actions: [throughMeter(2)] })] };
-const service: Part = {
+const part: FlowSet = { category: Category.pod, flows: [numbered(1), numbered(2, { actions: [throughMeter(2)] })] };
+const service: FlowSet = {
   category: Category.service,
   flows: [numbered(3, { actions: [toGroup(7)] })],
   groups: [bucketTo(1)],
@@ -57,11 +57,11 @@ describeWith("a switch that tells what others change in it", ["linux", "root", "
   });
   afterEach(() => open.disposeAsync());
 
-  async function start(onOthers = (): void => void hints++): Promise<OpenFlowProgram> {
+  async function start(onForeignChange = (): void => void hints++): Promise<OpenFlowProgram> {
     const rounds = { loadRound: async () => undefined, saveRound: async () => undefined };
     const management = `unix:${bridge.vswitch.management("br-int")}`;
     const onUnwatched = (reason: string): void => void unwatched.push(reason);
-    const program = open.use(await OpenFlowProgram.start({ management, rounds, onOthers, onUnwatched }));
+    const program = open.use(await OpenFlowProgram.start({ management, rounds, onForeignChange, onUnwatched }));
     await program.set(new Map([["pod", part]]));
     await program.set(new Map([["service", service]]));
     await program.finishRound();
@@ -126,7 +126,7 @@ describeWith("a switch that tells what others change in it", ["linux", "root", "
       looks++;
       return program.look(true);
     };
-    watch.push(open.use(watchFlows({ look, logger: createLogger("error", () => undefined) })));
+    watch.push(open.use(driftLoop({ look, logger: createLogger("error", () => undefined) })));
     const before = await bridge.dumpFlows();
     const file = join(open.use(scratchDir()).path, "flows");
     const lines = Array.from({ length: 24_000 }, (_, i) => `table=9,reg0=${i + 1},actions=drop`);

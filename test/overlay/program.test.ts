@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Category, readCookie } from "../../agent/datapath/ovs/pipeline/cookie.ts";
+import type { FlowSet } from "../../agent/datapath/ovs/program/flow-set.ts";
 import { OpenFlowProgram, type ProgramOptions } from "../../agent/datapath/ovs/program/mod.ts";
-import type { Part } from "../../agent/datapath/ovs/switch-program.ts";
 import {
   addFlow,
   type Flow,
@@ -19,7 +19,7 @@ import {
 import { describeWith } from "../support/requires.ts";
 import { OpenFlowBridge } from "./openflow-bridge.ts";
 
-const part = (flows: readonly Flow[], groups: readonly OpenFlowGroup[] = []): Part => ({
+const part = (flows: readonly Flow[], groups: readonly OpenFlowGroup[] = []): FlowSet => ({
   category: Category.service,
   flows,
   groups,
@@ -30,7 +30,7 @@ const numbered = (priority: number, port = 1): Flow =>
 /** The switch takes no flow whose group is not there. */
 const refused = flow({ table: 5, priority: 9, actions: [toGroup(99)] });
 const selecting = (port: number): OpenFlowGroup => group(7, "select", [{ actions: [output(port)] }]);
-const one = (key: string, value: Part | undefined) => new Map([[key, value]]);
+const one = (key: string, value: FlowSet | undefined) => new Map([[key, value]]);
 
 /** Where the round is kept, beyond the life of one program. */
 class Rounds {
@@ -139,7 +139,7 @@ describeWith("the program of a real switch", ["linux", "root", "openvswitch"], (
     await program.set(one("a", part([numbered(1)])));
     await expect(program.set(one("b", part([numbered(1, 9), numbered(2)])))).rejects.toMatchObject({
       code: 102,
-      message: expect.stringContaining('part "a" has the place'),
+      message: expect.stringContaining('"a" has the place'),
     });
     expect(await priorities()).toEqual([1]);
     // Together with its end, it may.
@@ -197,9 +197,9 @@ describeWith("the program of a real switch", ["linux", "root", "openvswitch"], (
     expect((await outcomes).map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
     watcher = open.use(await bridge.connect());
     expect(await priorities()).toEqual([1]);
-    expect([...program.status.leftOut.keys()]).toEqual(["bad"]);
+    expect([...program.status.refused.keys()]).toEqual(["bad"]);
     await program.set(one("bad", part([numbered(2)])));
-    expect(program.status.leftOut.size).toBe(0);
+    expect(program.status.refused.size).toBe(0);
     expect(await priorities()).toEqual([1, 2]);
   });
 

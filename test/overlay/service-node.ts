@@ -1,11 +1,11 @@
+import { serviceRoutes } from "../../agent/datapath/ovs/node-routes.ts";
 import type { PipelineContext } from "../../agent/datapath/ovs/pipeline/context.ts";
 import { Category } from "../../agent/datapath/ovs/pipeline/cookie.ts";
 import { baseFlows, podFlows } from "../../agent/datapath/ovs/pipeline/mod.ts";
+import type { FlowSet } from "../../agent/datapath/ovs/program/flow-set.ts";
 import { OpenFlowProgram } from "../../agent/datapath/ovs/program/mod.ts";
 import type { Service, ServiceSource } from "../../agent/datapath/ovs/services/service.ts";
-import { ServiceKeeper } from "../../agent/datapath/ovs/services/service-keeper.ts";
-import { serviceRoutes } from "../../agent/datapath/ovs/services/service-routes.ts";
-import type { Part } from "../../agent/datapath/ovs/switch-program.ts";
+import { ServiceReconciler } from "../../agent/datapath/ovs/services/service-reconciler.ts";
 import { LiveValue } from "../../shared/async/live-value.ts";
 import { createLogger } from "../../shared/log.ts";
 import { formatCidr, formatIp, parseCidr, parseIp } from "../../shared/net/ip.ts";
@@ -35,7 +35,7 @@ const context: PipelineContext = {
 
 interface Agent {
   readonly program: OpenFlowProgram;
-  readonly keeper: ServiceKeeper;
+  readonly keeper: ServiceReconciler;
 }
 
 /** A pod with an address of each family. */
@@ -57,7 +57,7 @@ export class ServiceNode implements AsyncDisposable {
   readonly log: string[] = [];
   readonly #stack: AsyncDisposableStack;
   readonly #services = new LiveValue<ReadonlyMap<string, Service>>();
-  readonly #podParts = new Map<string, Part>();
+  readonly #podParts = new Map<string, FlowSet>();
   #round: number | undefined;
   #agent: Agent | undefined;
 
@@ -104,10 +104,10 @@ export class ServiceNode implements AsyncDisposable {
       [Symbol.asyncDispose]: async () => undefined,
     };
     const logger = createLogger("warn", (line) => void this.log.push(line));
-    const keeper = new ServiceKeeper({ source, program, context, cidrs: serviceCidrs, management, logger });
+    const keeper = new ServiceReconciler({ source, program, context, cidrs: serviceCidrs, management, logger });
     this.#agent = { program, keeper };
     await program.set(new Map([["base", { category: Category.base, flows: baseFlows(context) }], ...this.#podParts]));
-    if (this.#services.current !== undefined) await keeper.settled();
+    if (this.#services.current !== undefined) await keeper.synced();
     await program.finishRound();
   }
 
@@ -115,7 +115,7 @@ export class ServiceNode implements AsyncDisposable {
   async serve(...services: readonly Service[]): Promise<void> {
     this.#services.set(new Map(services.map((service) => [service.key, service])));
     await Bun.sleep(0);
-    await this.#agent?.keeper.settled();
+    await this.#agent?.keeper.synced();
     await this.vswitch.run("ovs-appctl", "-t", this.vswitch.control, "revalidator/purge");
   }
 

@@ -2,12 +2,12 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ClusterNode } from "../../agent/cluster/node-registry.ts";
 import { traceCommand } from "../../agent/commands/trace/mod.ts";
+import { formatIdentity, roleIds } from "../../agent/datapath/ovs/database/port-identity.ts";
 import type { PipelineContext } from "../../agent/datapath/ovs/pipeline/context.ts";
 import { Category, cookieOf } from "../../agent/datapath/ovs/pipeline/cookie.ts";
 import { baseFlows, peerFlows, podFlows } from "../../agent/datapath/ovs/pipeline/mod.ts";
-import { formatIdentity, roleIds } from "../../agent/datapath/ovs/port-identity.ts";
 import type { Service } from "../../agent/datapath/ovs/services/service.ts";
-import { servicePart } from "../../agent/datapath/ovs/services/service-flows.ts";
+import { serviceFlowSet } from "../../agent/datapath/ovs/services/service-flows.ts";
 import { addFlow, deleteFlows, type Flow, type OpenFlowClient } from "../../agent/protocols/openflow/mod.ts";
 import { type Cidr, type Ip, parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { addGroup, deleteAllGroups } from "../support/openflow-requests.ts";
@@ -89,7 +89,7 @@ export class TraceNode implements AsyncDisposable {
       ),
       ...peers.flatMap((each, i) => marked(peerFlows(context, each), Category.node, i)),
     ];
-    const parts = services.map((service, i) => servicePart(service, i + 1));
+    const parts = services.map((service, i) => serviceFlowSet(service, i + 1));
     using client = await this.#connect();
     await client.bundle([
       deleteFlows(),

@@ -28,6 +28,11 @@ const placeIn = (folder: string, order: readonly string[], path: string): number
   return order.indexOf(parts.length > 1 ? (parts[0] ?? "") : "");
 };
 
+/** Of folders that are used through their faces only: the faces, each for those who load no more than it. */
+const faces: Readonly<Record<string, readonly string[]>> = {
+  "agent/datapath/ovs/": ["mod.ts", "linux/mod.ts", "linux/clean-up.ts", "database/mod.ts", "pipeline/vocabulary.ts"],
+};
+
 interface Ban {
   readonly pattern: RegExp;
   readonly instead: string;
@@ -162,6 +167,17 @@ describe("the repository's own rules", () => {
         .map((target) => `${source.path} imports ${target}`),
     );
     expect(upward).toEqual([]);
+  });
+
+  test.each(Object.entries(faces))("%s is used through its faces", (folder, own) => {
+    const around = product
+      .filter(({ path }) => !path.startsWith(folder))
+      .flatMap((source) =>
+        importsOf(source)
+          .filter((target) => target.startsWith(folder) && !own.includes(target.slice(folder.length)))
+          .map((target) => `${source.path} imports ${target}`),
+      );
+    expect(around).toEqual([]);
   });
 
   test("the allocator is used through its public faces", () => {

@@ -27,7 +27,7 @@ export async function cleanUpLinuxNode(
     const names = networks.map(({ name }) => name);
     return reportChanges([...changes, ...(await leasesAfter(changes, dataDir, names))], json, io);
   }
-  const { cleanUpOvs } = await import("../../datapath/ovs/mod.ts");
+  const { cleanUpOvs } = await import("../../datapath/ovs/linux/clean-up.ts");
   const { database, gateway, uplink } = ovs;
   const { name, bridge } = network;
   const changes = await cleanUpOvs({ network: name, dataDir, uplink, database, bridge, gateway, logger });

@@ -1,13 +1,13 @@
 import { bitsOf, formatIp } from "../../../shared/net/ip.ts";
 import type { AgentConfig, NetworkConfig, OvsConfig } from "../../config/agent-config.ts";
+import { podMtu } from "../../config/pod-mtu.ts";
 import { missingFromBridge } from "../../datapath/bridge/gateway-bridge.ts";
 import { missingGateways } from "../../datapath/linux/gateway.ts";
 import { findLink } from "../../datapath/linux/host-links.ts";
 import { familiesNotForwarded } from "../../datapath/linux/node-sysctls.ts";
 import { missingPacketRules } from "../../datapath/linux/packet-rules.ts";
 import { defaultMtu } from "../../datapath/linux/plan.ts";
-import { transportMtu } from "../../datapath/ovs/linux/transport.ts";
-import { podMtu } from "../../datapath/ovs/mtu.ts";
+import { transportMtu } from "../../datapath/linux/transport.ts";
 import { Kernel, listRoutes, type NetlinkSocket, readRoute } from "../../protocols/netlink/mod.ts";
 import type { Finding } from "./finding.ts";
 import { rulesMissing } from "./packet-rules.ts";

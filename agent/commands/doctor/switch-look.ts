@@ -1,10 +1,15 @@
 import { isWindows } from "../../../shared/os/platform.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import type { OvsConfig } from "../../config/agent-config.ts";
-import { Category, readCookie } from "../../datapath/ovs/pipeline/cookie.ts";
-import { tables } from "../../datapath/ovs/pipeline/tables.ts";
-import { ownerOf, parseIdentity } from "../../datapath/ovs/port-identity.ts";
-import { bridgeNamed, interfaceNamed, openDatabase, portsOf } from "../../datapath/ovs/switch-database.ts";
+import {
+  bridgeNamed,
+  interfaceNamed,
+  openDatabase,
+  ownerOf,
+  parseIdentity,
+  portsOf,
+} from "../../datapath/ovs/database/mod.ts";
+import { Category, readCookie, tables } from "../../datapath/ovs/pipeline/vocabulary.ts";
 import { OpenFlowClient, parseAddress } from "../../protocols/openflow/mod.ts";
 import type { Finding } from "./finding.ts";
 import type { SeenPort, SeenSwitch } from "./sight.ts";

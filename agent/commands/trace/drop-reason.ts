@@ -1,6 +1,6 @@
 import { contains, formatIp, sameIp } from "../../../shared/net/ip.ts";
-import type { TableName } from "../../datapath/ovs/pipeline/tables.ts";
-import { broadcast, linkLocal6, multicast } from "../../datapath/special-blocks.ts";
+import { broadcast, linkLocal6, multicast } from "../../datapath/addresses.ts";
+import type { TableName } from "../../datapath/ovs/pipeline/vocabulary.ts";
 import type { Packet } from "./packet.ts";
 import { tableName } from "./steps.ts";
 import type { SwitchPort } from "./switch-ports.ts";

@@ -1,6 +1,6 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { formatIp, type Ip, sameIp } from "../../../shared/net/ip.ts";
-import { Source, virtualMac } from "../../datapath/ovs/pipeline/registers.ts";
+import { Source, virtualMac } from "../../datapath/ovs/pipeline/vocabulary.ts";
 import type { FoundPod } from "./find-pod.ts";
 import type { Packet, Protocol } from "./packet.ts";
 import type { SwitchPort } from "./switch-ports.ts";

@@ -1,5 +1,5 @@
 import { formatIp, type Ip } from "../../../shared/net/ip.ts";
-import { connectionMarks, type Source } from "../../datapath/ovs/pipeline/registers.ts";
+import { connectionMarks, type Source } from "../../datapath/ovs/pipeline/vocabulary.ts";
 
 export type Protocol = { readonly t: "icmp" } | { readonly t: "tcp" | "udp"; readonly port: number };
 

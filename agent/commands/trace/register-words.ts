@@ -5,7 +5,7 @@ import {
   EndpointState,
   registers,
   Source,
-} from "../../datapath/ovs/pipeline/registers.ts";
+} from "../../datapath/ovs/pipeline/vocabulary.ts";
 
 /** What a value of some bits says; `port` names ports of the switch. */
 type Say = (value: bigint, port: (ofport: number) => string) => string;

@@ -1,6 +1,6 @@
 import { formatIp } from "../../../shared/net/ip.ts";
 import { formatTable } from "../../../shared/terminal/table.ts";
-import { tableRoles } from "../../datapath/ovs/pipeline/tables.ts";
+import { tableRoles } from "../../datapath/ovs/pipeline/vocabulary.ts";
 import { podName } from "./find-pod.ts";
 import type { End, Journey } from "./journey.ts";
 import type { Packet, Protocol } from "./packet.ts";

@@ -1,5 +1,4 @@
-import { readCookie } from "../../datapath/ovs/pipeline/cookie.ts";
-import { type TableName, tableRoles, tables } from "../../datapath/ovs/pipeline/tables.ts";
+import { readCookie, type TableName, tableRoles, tables } from "../../datapath/ovs/pipeline/vocabulary.ts";
 import type { Hop, Pass } from "./trace-text.ts";
 import { decisionWords, matchWords, type PortName } from "./words.ts";
 

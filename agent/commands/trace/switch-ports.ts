@@ -2,8 +2,15 @@ import { podTitle } from "../../../shared/cni/pod-name.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Ip } from "../../../shared/net/ip.ts";
 import { reasonOf } from "../../../shared/reason.ts";
-import { type PortRole, parseIdentity, roleOf } from "../../datapath/ovs/port-identity.ts";
-import { bridgeNamed, interfaceNamed, openDatabase, portsOf } from "../../datapath/ovs/switch-database.ts";
+import {
+  bridgeNamed,
+  interfaceNamed,
+  openDatabase,
+  type PortRole,
+  parseIdentity,
+  portsOf,
+  roleOf,
+} from "../../datapath/ovs/database/mod.ts";
 
 /** A port of the bridge, as the database knows it. */
 export interface SwitchPort {

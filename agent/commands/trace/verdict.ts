@@ -1,6 +1,5 @@
 import { formatIp } from "../../../shared/net/ip.ts";
-import { Priority } from "../../datapath/ovs/pipeline/mod.ts";
-import { tables } from "../../datapath/ovs/pipeline/tables.ts";
+import { Priority, tables } from "../../datapath/ovs/pipeline/vocabulary.ts";
 import { dropReason } from "./drop-reason.ts";
 import type { Packet } from "./packet.ts";
 import { tableName } from "./steps.ts";

@@ -149,7 +149,7 @@ class BridgeDataPath implements DataPath {
   }
 
   /** Nobody else puts addresses of a bridge's subnet onto it. */
-  held(): readonly Ip[] {
+  addressesInUse(): readonly Ip[] {
     return [];
   }
 
@@ -161,7 +161,7 @@ class BridgeDataPath implements DataPath {
     }
   }
 
-  async shortcomings(): Promise<readonly string[]> {
+  async degraded(): Promise<readonly string[]> {
     const routers = [...this.#networks.values()].flatMap(({ bridge }) => routersAccepted(bridge));
     const others = this.#others?.shortcomings() ?? [];
     return [...(this.#unguarded === undefined ? [] : [this.#unguarded]), ...others, ...routers, ...kernelNearlyFull()];

@@ -10,8 +10,7 @@ import {
   type NetlinkSocket,
   type Table,
 } from "../../protocols/netlink/mod.ts";
-import { attempt } from "../clean-up-step.ts";
-import type { HostChange } from "../host-change.ts";
+import { attempt, type HostChange } from "../host-change.ts";
 import { addressesOn, findLink, listAllLinks } from "../linux/host-links.ts";
 import { removeNodeRoutes } from "../linux/node-routes.ts";
 import { packetTable } from "../linux/packet-rules.ts";

@@ -2,7 +2,7 @@ import type { Owner } from "../../../shared/cni/types.ts";
 import { formatIp } from "../../../shared/net/ip.ts";
 import { formatMac } from "../../../shared/net/mac.ts";
 import { type Link, listPortMacs, type NetlinkSocket, readPortMac, setLink } from "../../protocols/netlink/mod.ts";
-import { gatewayAddress } from "../gateway-address.ts";
+import { gatewayAddress } from "../addresses.ts";
 import { mismatch } from "../linux/compare.ts";
 import { findLink, linkGroup, undefinedIfGone } from "../linux/host-links.ts";
 import type { HostPort } from "../linux/host-port.ts";

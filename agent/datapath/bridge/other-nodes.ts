@@ -6,7 +6,7 @@ import { addressOnLink } from "../../cluster/address-on-link.ts";
 import type { ClusterNode } from "../../cluster/node-registry.ts";
 import { listRoutes, type NetlinkSocket, readRoute } from "../../protocols/netlink/mod.ts";
 import { routeProtocol, setNodeRoutes } from "../linux/node-routes.ts";
-import { type NodeRoute, type RefusedRoute, refusedRoute } from "../node-route.ts";
+import { type NodeRoute, type RefusedRoute, refusedRoute } from "../routes.ts";
 
 /** The cluster that this node has joined. */
 export interface BridgeCluster {

@@ -11,7 +11,7 @@ import {
   isRefusal,
   type NetlinkSocket,
 } from "../../protocols/netlink/mod.ts";
-import { linkLocalOf } from "../link-local.ts";
+import { linkLocalOf } from "../addresses.ts";
 import { sameOwner } from "../linux/names.ts";
 import { absentRuleset, presentElements } from "../linux/present-pods.ts";
 import { installRuleset, missingFromRuleset } from "../linux/rule-keeper.ts";

@@ -1,10 +1,7 @@
 import type { Logger } from "../../../shared/log.ts";
+import { podMtu } from "../../config/pod-mtu.ts";
 import type { DataPath } from "../datapath.ts";
-import { podMtu } from "../ovs/mtu.ts";
-import type { OvsNodeOptions } from "../ovs/options.ts";
-import { OvsNode } from "../ovs/ovs-node.ts";
-import { openDatabase } from "../ovs/switch-database.ts";
-import { answering } from "../ovs/switch-errors.ts";
+import { OvsNode, type OvsNodeOptions, openDatabase, withCniErrors } from "../ovs/mod.ts";
 import type { OverlaySide } from "./node-side.ts";
 import type { HnsNetwork } from "./options.ts";
 import { OverlayDataPath } from "./overlay-datapath.ts";
@@ -34,7 +31,7 @@ export function createOverlayDataPath({ hns, network, side, run, logger, ovs }: 
     restoreHost: () => host.again(),
     requireSwitch: async () => {
       using database = openDatabase(ovs.database);
-      await answering(() => database.ready());
+      await withCniErrors(() => database.ready());
     },
     openNode: () => {
       const { name, address } = side.cardOf(network);

@@ -1,7 +1,7 @@
 import type { CniResult } from "../../../shared/cni/types.ts";
 import { type Cidr, firstOf, formatCidr, formatIp, type Ip, plus } from "../../../shared/net/ip.ts";
 import type { HcnDocument } from "../../protocols/hcn/mod.ts";
-import { gatewayOf } from "../gateway-of.ts";
+import { gatewayOf } from "../routes.ts";
 import type { HnsNetwork, NodeAdapter } from "./options.ts";
 import type { EndpointPolicy } from "./policies.ts";
 

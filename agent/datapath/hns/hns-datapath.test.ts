@@ -194,7 +194,7 @@ describe("detach", () => {
   test("leaves nothing, and of nothing is the same", async () => {
     await hns.dataPath.attach(requestFor("a", namespaceA, 7));
     for (let i = 0; i < 2; i++) await hns.dataPath.detach(ownerOf("a"));
-    expect([documents(), await hns.dataPath.list(), hns.dataPath.held(ownerOf("b"))]).toEqual([0, [], []]);
+    expect([documents(), await hns.dataPath.list(), hns.dataPath.addressesInUse(ownerOf("b"))]).toEqual([0, [], []]);
     expect(hns.hcn.namespaceEndpoints.get(namespaceA)?.size).toBe(0);
   });
 
@@ -213,10 +213,10 @@ describe("detach", () => {
       if (call === "endpoint" && kept !== undefined) hns.hcn.endpointDocuments.set(id, kept);
     };
     await expect(hns.dataPath.detach(ownerOf("a"))).rejects.toMatchObject({ code: 11 });
-    expect(hns.dataPath.held(ownerOf("b")).map(formatIp)).toEqual(["10.9.0.7"]);
+    expect(hns.dataPath.addressesInUse(ownerOf("b")).map(formatIp)).toEqual(["10.9.0.7"]);
     hns.hcn.before = () => undefined;
     await hns.dataPath.detach(ownerOf("a"));
-    expect(hns.dataPath.held(ownerOf("b"))).toEqual([]);
+    expect(hns.dataPath.addressesInUse(ownerOf("b"))).toEqual([]);
   });
 
   test.each([
@@ -294,7 +294,7 @@ describe("an attach that is given up", () => {
     });
     await until(() => hns.leftovers.length > 0);
     expect(hns.leftovers[0]).toEqual(ownerOf("a"));
-    expect(hns.dataPath.held(ownerOf("b")).map(formatIp)).toEqual(["10.9.0.7"]);
+    expect(hns.dataPath.addressesInUse(ownerOf("b")).map(formatIp)).toEqual(["10.9.0.7"]);
     await hns.dataPath.detach(ownerOf("a"));
     expect([documents(), await hns.dataPath.list()]).toEqual([0, []]);
   });
@@ -324,8 +324,8 @@ describe("addresses that others hold", () => {
       `createEndpoint ${id}`,
       `attach ${id}`,
     ]);
-    await until(() => hns.dataPath.held(ownerOf("b")).length === 2);
-    expect(hns.dataPath.held(ownerOf("b")).map(formatIp).sort()).toEqual(["10.9.0.3", "10.9.0.7"]);
-    expect(hns.dataPath.held(ownerOf("a")).map(formatIp)).toEqual(["10.9.0.3"]);
+    await until(() => hns.dataPath.addressesInUse(ownerOf("b")).length === 2);
+    expect(hns.dataPath.addressesInUse(ownerOf("b")).map(formatIp).sort()).toEqual(["10.9.0.3", "10.9.0.7"]);
+    expect(hns.dataPath.addressesInUse(ownerOf("a")).map(formatIp)).toEqual(["10.9.0.3"]);
   });
 });

@@ -204,7 +204,7 @@ class HnsDataPath implements DataPath {
     }
   }
 
-  held(owner: Owner): readonly Ip[] {
+  addressesInUse(owner: Owner): readonly Ip[] {
     const own = endpointId(owner);
     return this.#tools.listing
       .all()
@@ -216,7 +216,7 @@ class HnsDataPath implements DataPath {
     return [...this.#trouble.values()].map((message) => ({ code: CniCode.notAvailable, message }));
   }
 
-  async shortcomings(): Promise<readonly string[]> {
+  async degraded(): Promise<readonly string[]> {
     return [];
   }
 

@@ -1,6 +1,6 @@
 /** Pods as endpoints of Windows' Host Networking Service; where Open vSwitch forwards, as its ports too. */
 
-export { removeOverlay } from "../ovs/remove-overlay.ts";
+export { removeOverlay } from "../ovs/mod.ts";
 export { createOverlayDataPath } from "./create-overlay.ts";
 export { EndpointRecords, endpointRecords } from "./endpoint-records.ts";
 export { createHnsDataPath } from "./hns-datapath.ts";

@@ -1,8 +1,8 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { type Cidr, formatCidr, formatIp, hostBlock, parseCidr } from "../../../shared/net/ip.ts";
-import type { NodeRoute, RefusedRoute } from "../node-route.ts";
-import type { HostNetwork } from "../ovs/host-network.ts";
+import type { HostNetwork } from "../ovs/mod.ts";
+import type { NodeRoute, RefusedRoute } from "../routes.ts";
 import { networkGateway } from "./documents.ts";
 import type { HnsNetwork, NodeSide } from "./options.ts";
 import {

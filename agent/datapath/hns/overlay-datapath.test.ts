@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createLogger } from "../../../shared/log.ts";
-import type { ConnectedPod, OverlayNode, PodPort } from "../ovs/options.ts";
+import type { ConnectedPod, OverlayNode, PodPort } from "../ovs/mod.ts";
 import { endpointId } from "./endpoint-id.ts";
 import { type HnsInMemory, hnsInMemory, ip, joining, namespaceA, ownerOf, requestFor } from "./hns-in-memory.ts";
 import { OverlayDataPath } from "./overlay-datapath.ts";
@@ -31,7 +31,7 @@ const node: OverlayNode = {
     for (const [port, pod] of ports) if (pod.owner.sandboxId === sandboxId) ports.delete(port);
   },
   problems: () => [],
-  shortcomings: async () => [],
+  degraded: async () => [],
   [Symbol.asyncDispose]: async () => undefined,
 };
 

@@ -2,7 +2,7 @@ import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { type Cidr, formatIp, type Ip } from "../../../shared/net/ip.ts";
 import type { Attached, AttachRequest, DataPath, Missing, Problem } from "../datapath.ts";
-import type { ConnectedPod, OverlayNode, PodPort } from "../ovs/options.ts";
+import type { ConnectedPod, OverlayNode, PodPort } from "../ovs/mod.ts";
 import { ownerParts } from "../owner-names.ts";
 import type { PodStarts } from "./pod-starts.ts";
 
@@ -126,8 +126,8 @@ export class OverlayDataPath implements DataPath {
     return this.#options.hns.addresses(owner);
   }
 
-  held(owner: Owner): readonly Ip[] {
-    return this.#options.hns.held(owner);
+  addressesInUse(owner: Owner): readonly Ip[] {
+    return this.#options.hns.addressesInUse(owner);
   }
 
   async problems(): Promise<readonly Problem[]> {
@@ -138,8 +138,8 @@ export class OverlayDataPath implements DataPath {
     ];
   }
 
-  async shortcomings(): Promise<readonly string[]> {
-    return [...(await this.#options.hns.shortcomings()), ...((await this.#standing?.node.shortcomings()) ?? [])];
+  async degraded(): Promise<readonly string[]> {
+    return [...(await this.#options.hns.degraded()), ...((await this.#standing?.node.degraded()) ?? [])];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

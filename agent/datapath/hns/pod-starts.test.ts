@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { createLogger } from "../../../shared/log.ts";
-import type { PodPort } from "../ovs/options.ts";
+import type { PodPort } from "../ovs/mod.ts";
 import { PodStarts } from "./pod-starts.ts";
 
 /** A busy machine needs more than the second that is usual. */

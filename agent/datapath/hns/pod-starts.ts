@@ -2,7 +2,7 @@ import type { Owner } from "../../../shared/cni/types.ts";
 import { limits } from "../../../shared/limits.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { reasonOf } from "../../../shared/reason.ts";
-import type { PodPort } from "../ovs/options.ts";
+import type { PodPort } from "../ovs/mod.ts";
 import { ownerParts } from "../owner-names.ts";
 
 export interface PodStartOptions {

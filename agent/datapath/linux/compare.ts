@@ -2,7 +2,7 @@ import type { CniResult } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { formatCidr, formatIp, sameIp } from "../../../shared/net/ip.ts";
 import type { Link, Route } from "../../protocols/netlink/mod.ts";
-import { gatewayOf } from "../gateway-of.ts";
+import { gatewayOf } from "../routes.ts";
 import type { PodEnd } from "./pod-end.ts";
 
 /** What CHECK found wrong first. */

@@ -8,7 +8,7 @@ import {
   type NetlinkSocket,
   readAddress,
 } from "../../protocols/netlink/mod.ts";
-import { gatewayAddress } from "../gateway-address.ts";
+import { gatewayAddress } from "../addresses.ts";
 import { addressesOn } from "./host-links.ts";
 import { writeSysctl } from "./node-sysctls.ts";
 

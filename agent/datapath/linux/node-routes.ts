@@ -9,7 +9,7 @@ import {
   type Route,
   readRoute,
 } from "../../protocols/netlink/mod.ts";
-import type { NodeRoute, RefusedRoute } from "../node-route.ts";
+import type { NodeRoute, RefusedRoute } from "../routes.ts";
 import { type Refusals, runEach, throwFirst } from "./kernel-errors.ts";
 
 /** Marks routes as ours (rtm_protocol): none of those that /etc/iproute2/rt_protos names. */

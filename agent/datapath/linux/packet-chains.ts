@@ -1,5 +1,5 @@
 import { type Cidr, contains, type Family, firstOf, formatCidr, formatIp, type Ip } from "../../../shared/net/ip.ts";
-import { linkLocal6, loopback, multicast, unspecified6 } from "../special-blocks.ts";
+import { linkLocal6, loopback, multicast, unspecified6 } from "../addresses.ts";
 
 /** A network whose pods may be hidden behind the node. */
 export interface MasqueradedNetwork {

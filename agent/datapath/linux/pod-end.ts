@@ -18,7 +18,7 @@ import {
   setIpv4Options,
   setLink,
 } from "../../protocols/netlink/mod.ts";
-import { gatewayOf } from "../gateway-of.ts";
+import { gatewayOf } from "../routes.ts";
 import { addressesOn, findLink } from "./host-links.ts";
 import type { Plan } from "./plan.ts";
 

@@ -1,8 +1,12 @@
 /**
- * The Open vSwitch data path on Linux: one bridge that carries the node's pods, gateway and tunnel, and an OpenFlow
- * pipeline that decides where each packet goes. `OvsNode` is the part that knows nothing of pods' interfaces.
+ * The node's part of an Open vSwitch overlay, the same on both systems: one bridge that carries the node's pods, gateway
+ * and tunnel, and an OpenFlow pipeline that decides where each packet goes. It knows nothing of pods' interfaces:
+ * `linux/mod.ts` is the data path on Linux, HNS has its own.
  */
-export { ovsOptionsOf } from "./configured.ts";
-export { cleanUpOvs } from "./linux/clean-up.ts";
-export { findNodeAddresses } from "./linux/linux-host.ts";
-export { createOvsDataPath } from "./ovs-datapath.ts";
+export { openDatabase } from "./database/mod.ts";
+export { removeOverlay } from "./database/node-bridge.ts";
+export type { OvsNodeOptions } from "./options.ts";
+export { ovsOptionsFromConfig } from "./options-from-config.ts";
+export type { ConnectedPod, HostNetwork, OverlayNode, PodPort } from "./overlay-node.ts";
+export { OvsNode } from "./ovs-node.ts";
+export { withCniErrors } from "./switch-presence.ts";

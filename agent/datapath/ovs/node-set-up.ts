@@ -1,15 +1,14 @@
 import { formatCidr, formatIp } from "../../../shared/net/ip.ts";
 import { formatMac } from "../../../shared/net/mac.ts";
 import { waitForOfport } from "../../protocols/ovsdb/mod.ts";
-import { gatewayAddress } from "../gateway-address.ts";
+import { gatewayAddress } from "../addresses.ts";
 import { gatewayMac } from "../linux/names.ts";
-import type { Gateway } from "./host-network.ts";
-import type { MeterSupport } from "./metered.ts";
-import { ensureNodeBridge } from "./node-bridge.ts";
-import { gatewayPort, tunnelPort, uplinkPort } from "./node-ports.ts";
+import { ensureNodeBridge, gatewayPort, tunnelPort, uplinkPort } from "./database/node-bridge.ts";
+import { type SwitchDatabase, uplinkOf } from "./database/switch-database.ts";
 import type { OvsNodeOptions } from "./options.ts";
+import type { Gateway } from "./overlay-node.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
-import { type SwitchDatabase, uplinkOf } from "./switch-database.ts";
+import type { MeterSupport } from "./program/meters.ts";
 
 /** The gateway as the options have it. @throws {CniError} 7 where a subnet has no room for one */
 export const gatewayOf = ({ gateway, bridge, podSubnets, mode, mtu }: OvsNodeOptions): Gateway => ({

@@ -1,10 +1,10 @@
 import type { Live } from "../../../shared/async/live-value.ts";
 import type { Owner, Pod } from "../../../shared/cni/types.ts";
 import type { Logger } from "../../../shared/log.ts";
-import type { Cidr, Ip } from "../../../shared/net/ip.ts";
+import type { Cidr } from "../../../shared/net/ip.ts";
 import type { ClusterNode, TenantRegistry } from "../../cluster/node-registry.ts";
 import type { SwitchKind, TrafficMode, TunnelOptions } from "../../config/overlay-options.ts";
-import type { HostNetwork } from "./host-network.ts";
+import type { HostNetwork } from "./overlay-node.ts";
 import type { ServiceSource } from "./services/service.ts";
 
 /** What both systems' parts of the switch are made of. */
@@ -58,51 +58,4 @@ export interface OvsDataPathOptions extends SwitchOptions {
   podOf(owner: Owner): Pod | undefined;
   /** Where pods go under their own address; `undefined`: to the peers' subnets. */
   readonly clusterSubnets: readonly Cidr[] | undefined;
-}
-
-/** One pod's port to be made, and who it belongs to. */
-export interface PodPort {
-  readonly owner: Owner;
-  /** Name of the interface on the node. */
-  readonly port: string;
-  readonly mac: string;
-  readonly ips: readonly Ip[];
-  readonly pod?: Pod;
-  /** CNI_NETNS of the ADD. */
-  readonly netns: string;
-  readonly ownLease: boolean;
-  /** Tells the device from an earlier one of its name, which the switch may hold still: its index. */
-  readonly device?: string;
-  /** `Interface.type`: `internal` where Open vSwitch makes the device itself; absent: a device that is there. */
-  readonly type?: "internal";
-}
-
-/** Such a port as the database has it. */
-export interface ConnectedPod extends PodPort {
-  /** Absent while the switch has not made the port: `problem` says why where it tried. */
-  readonly ofport?: number;
-  readonly problem?: string;
-}
-
-/**
- * One node's bridge, gateway, tunnel, flows, peers and services, whoever makes the pods' interfaces: `OvsNode`. All of
- * it follows the database and the switch through restarts by itself.
- */
-export interface OverlayNode extends AsyncDisposable {
-  /** The ports that the database has for pods, before and after `start`. @throws {CniError} 11 where it cannot be reached */
-  pods(): Promise<readonly ConnectedPod[]>;
-  /** Bridge, ports, flows of what stands; ports whose owner `keep` does not know go. Repeatable. @throws {CniError} 11, 102 */
-  start(keep: (pod: ConnectedPod) => boolean): Promise<void>;
-  /**
-   * Makes the pod's port and its flows, as often as it is called.
-   * @param when `now`: answers when packets pass; `later`: once the database has the port, whose device may come later
-   * @throws {CniError} 11 where database or switch cannot be reached, 102 where they refuse
-   */
-  connectPod(pod: PodPort, when?: "now" | "later"): Promise<void>;
-  /** Flows first, then the port; "is not there" is success. What cannot be reached now is finished when it can. */
-  disconnectPod(owner: Owner): Promise<void>;
-  /** What keeps pods from being connected now, in sentences. */
-  problems(): readonly string[];
-  /** What single pods or other nodes lack, and what others have made of the switch: looks at all of it. Sentences. */
-  shortcomings(): Promise<readonly string[]>;
 }

@@ -4,32 +4,33 @@ import { CniError } from "../../../shared/errors.ts";
 import { sameIp } from "../../../shared/net/ip.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import type { Followed } from "../../cluster/node-registry.ts";
-import { type RefusedRoute, refusedRoute } from "../node-route.ts";
-import { within } from "./bounded.ts";
-import { CachedFlows } from "./cached-flows.ts";
-import { compareFlows } from "./compare-flows.ts";
-import { crowdedSwitch } from "./crowded-switch.ts";
-import { watchFlows } from "./flow-watch.ts";
-import { MeterSupport } from "./metered.ts";
-import { dropNodePort } from "./node-bridge.ts";
+import { type RefusedRoute, refusedRoute } from "../routes.ts";
+import { AppliedPeers } from "./applied-peers.ts";
+import { dropNodePort } from "./database/node-bridge.ts";
+import {
+  changeFilter,
+  interfaceNamed,
+  openDatabase,
+  readInUserSpace,
+  roundsOf,
+  type SwitchDatabase,
+} from "./database/switch-database.ts";
 import { nodeRoutes } from "./node-routes.ts";
 import { gatewayOf, sameContext, setUpNode } from "./node-set-up.ts";
-import type { ConnectedPod, OverlayNode, OvsNodeOptions, PodPort } from "./options.ts";
-import { PeerParts, tunnelEnds } from "./peers.ts";
+import type { OvsNodeOptions } from "./options.ts";
+import type { ConnectedPod, OverlayNode, PodPort } from "./overlay-node.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
 import { Category } from "./pipeline/cookie.ts";
-import { baseFlows, podFlows } from "./pipeline/mod.ts";
-import { PodPorts } from "./pod-ports.ts";
+import { baseFlows } from "./pipeline/mod.ts";
+import { PodPorts, vnidFor } from "./pod-ports.ts";
+import { compareFlows, driftLoop } from "./program/drift.ts";
+import { type FlowSet, isRefusal } from "./program/flow-set.ts";
+import { MeterSupport } from "./program/meters.ts";
 import { OpenFlowProgram } from "./program/mod.ts";
-import { isRelevant } from "./relevant.ts";
-import { roundsOf } from "./rounds.ts";
-import { ServiceKeeper } from "./services/service-keeper.ts";
-import { interfaceNamed, openDatabase, readInUserSpace, type SwitchDatabase } from "./switch-database.ts";
-import { answering } from "./switch-errors.ts";
-import { SwitchPresence } from "./switch-presence.ts";
-import { isRefusal, type Part } from "./switch-program.ts";
-import { followVnids, vnidFor } from "./tenants.ts";
-import { TunnelNeighbours } from "./tunnel-neighbours.ts";
+import { ServiceReconciler } from "./services/service-reconciler.ts";
+import { CachedFlows, crowdedSwitch } from "./switch-control.ts";
+import { answeredWithin, SwitchPresence, withCniErrors } from "./switch-presence.ts";
+import { TunnelNeighbours, tunnelEnds } from "./tunnel-neighbours.ts";
 
 /** Of a pod that is new while the database cannot be reached: short, so that the runtime hears of it and tries again. */
 const databaseMs = 3_000;
@@ -52,7 +53,7 @@ export class OvsNode implements OverlayNode {
   readonly #resources = new AsyncDisposableStack();
   readonly #db: SwitchDatabase;
   readonly #ports: PodPorts;
-  readonly #peers = new PeerParts();
+  readonly #peers = new AppliedPeers();
   readonly #reconciling: ReconcileLoop;
   readonly #vnids: Followed<ReadonlyMap<string, number>> | undefined;
   readonly #meters: MeterSupport;
@@ -87,18 +88,18 @@ export class OvsNode implements OverlayNode {
   }
 
   async pods(): Promise<readonly ConnectedPod[]> {
-    return answering(async () => {
+    return withCniErrors(async () => {
       await this.#db.ready(databaseMs);
       return this.#ports.list();
     });
   }
 
   async start(keep: (pod: ConnectedPod) => boolean): Promise<void> {
-    return answering(() => this.#start(keep));
+    return withCniErrors(() => this.#start(keep));
   }
 
   async connectPod(pod: PodPort, when: "now" | "later" = "now"): Promise<void> {
-    return answering(async () => {
+    return withCniErrors(async () => {
       await this.#db.ready(databaseMs);
       const vnid = await vnidFor(pod, this.#options.tenants, this.#vnids?.current);
       await this.#ports.connect({ ...pod, vnid }, when);
@@ -110,7 +111,7 @@ export class OvsNode implements OverlayNode {
   }
 
   /** The pods whose ports it sees to by itself. */
-  get wanted(): Iterable<PodPort> {
+  get wantedPods(): Iterable<PodPort> {
     return this.#ports.wanted;
   }
 
@@ -121,10 +122,9 @@ export class OvsNode implements OverlayNode {
 
   /** @throws {CniError} 103 where the switch lacks a flow of the pod, 11 where it cannot be reached */
   async checkFlows(owner: Owner): Promise<void> {
-    const pod = this.#ports.flowPortOf(owner);
-    if (this.#running === undefined || pod === undefined) return;
-    const { context } = this.#running;
-    await answering(() => compareFlows(this.#options.management, podFlows(context, pod)));
+    const flows = this.#ports.flowsOf(owner);
+    if (flows.length === 0) return;
+    await withCniErrors(() => compareFlows(this.#options.management, flows));
   }
 
   async disconnectPod(owner: Owner): Promise<void> {
@@ -146,8 +146,8 @@ export class OvsNode implements OverlayNode {
       const why = state.t === "pausing" ? ` (${state.reason})` : "";
       return [`the database of Open vSwitch at "${database}" cannot be reached${why}`];
     }
-    const { connected = false, leftOut = [] } = this.#running?.program.status ?? {};
-    const why = new Map(leftOut).get(basePartKey);
+    const { connected = false, refused = [] } = this.#running?.program.status ?? {};
+    const why = new Map(refused).get(baseKey);
     if (connected) return why === undefined ? [] : [`the switch refuses the node's own flows (${why})`];
     return [this.#isAway];
   }
@@ -157,14 +157,14 @@ export class OvsNode implements OverlayNode {
     return `the switch at "${this.#options.management}" cannot be reached${lastError === "" ? "" : ` (${lastError})`}`;
   }
 
-  async shortcomings(): Promise<readonly string[]> {
+  async degraded(): Promise<readonly string[]> {
     if (this.#running === undefined) return [];
     const { program } = this.#running;
-    const refused = new Map([...program.status.leftOut, ...this.#peers.refused, ...this.#ports.refused]);
-    refused.delete(basePartKey);
+    const refused = new Map([...program.status.refused, ...this.#peers.refusals, ...this.#ports.refused]);
+    refused.delete(baseKey);
     const { kind, database } = this.#options;
     const told = (sentences: Promise<readonly string[]>, action: string): Promise<readonly string[]> =>
-      within(lookMs, action, sentences).catch((caught: unknown) => [CniError.from(caught).message]);
+      answeredWithin(lookMs, action, sentences).catch((caught: unknown) => [CniError.from(caught).message]);
     const [drift, full] = await Promise.all([
       told(program.look(false), "compare the switch with what it should have"),
       told(crowdedSwitch(kind, database), "look how full connection tracking is"),
@@ -193,21 +193,21 @@ export class OvsNode implements OverlayNode {
       await OpenFlowProgram.start({
         management,
         rounds: roundsOf(this.#db, bridge),
-        onOthers: () => this.#watch?.trigger(),
+        onForeignChange: () => this.#watch?.trigger(),
         onUnwatched: (error) => logger.warn("changes of flows by others are seen within a minute only", { error }),
         onStatus: (status) => {
           if (status.connected) logger.info("the switch has everything");
           else logger.warn("the switch is away", { error: status.lastError });
           if (status.connected) this.#neighbours?.forget();
           if (status.connected) this.#cached?.forget();
-          this.#presence.tell(status.connected, () => this.#isAway);
+          this.#presence.update(status.connected, () => this.#isAway);
           this.#reconciling.trigger();
         },
       }),
     );
-    const parts = new Map([[basePartKey, basePart(context)], ...this.#ports.adopt(context, keep)]);
+    const parts = new Map([[baseKey, baseFlowSet(context)], ...this.#ports.adopt(context, keep)]);
     await program.set(parts);
-    await this.#peers.tell(program, context, this.#nodes).catch((error: unknown) => {
+    await this.#peers.apply(program, context, this.#nodes).catch((error: unknown) => {
       logger.warn("not every other node is reached", { error: reasonOf(error) });
     });
     this.#running = { context, program };
@@ -219,10 +219,10 @@ export class OvsNode implements OverlayNode {
     if (services !== undefined) {
       const cidrs = serviceCidrs;
       const keeper = this.#resources.use(
-        new ServiceKeeper({ source: services, program, context, cidrs, management, logger }),
+        new ServiceReconciler({ source: services, program, context, cidrs, management, logger }),
       );
       // Those of before stay until then.
-      await keeper.begun();
+      await keeper.initialSync();
     }
     await program.finishRound();
     this.#cached?.forget();
@@ -231,7 +231,7 @@ export class OvsNode implements OverlayNode {
       await this.#keepAddresses().catch(() => this.#reconciling.trigger());
       return this.#mendFlows(program);
     };
-    this.#watch = this.#resources.use(watchFlows({ look, logger }));
+    this.#watch = this.#resources.use(driftLoop({ look, logger }));
     this.#follow();
   }
 
@@ -266,10 +266,10 @@ export class OvsNode implements OverlayNode {
     if (this.#vnids !== undefined) this.#resources.use(this.#vnids.subscribe(trigger));
     const { bridge, gateway, tunnel, uplink = gateway } = this.#options;
     const nodePorts = new Set([bridge, gateway, tunnel.name, uplink]);
-    const isSeenTo = (port: string): boolean => this.#ports.isSeenTo(port);
+    const asksForAnything = changeFilter(nodePorts, (port) => this.#ports.isHandled(port));
     this.#resources.use(
       this.#db.onChanges((changes) => {
-        if (changes.some((change) => isRelevant(change, nodePorts, isSeenTo))) trigger();
+        if (changes.some(asksForAnything)) trigger();
       }),
     );
     this.#resources.use(this.#db.onState(trigger));
@@ -284,17 +284,18 @@ export class OvsNode implements OverlayNode {
     await this.#leaveToSwitch();
     if (!sameContext(context, this.#running.context)) {
       // Where the switch refuses, it is another context still, and is told again.
-      await program.set(new Map([[basePartKey, basePart(context)]]));
+      await program.set(new Map([[baseKey, baseFlowSet(context)]]));
       this.#running = { context, program };
-      this.#peers.forget();
+      this.#peers.markDirty();
       this.#ports.follow(context, (changes) => program.set(changes));
     }
-    const [told] = await Promise.allSettled([this.#peers.tell(program, context, this.#nodes)]);
+    const [told] = await Promise.allSettled([this.#peers.apply(program, context, this.#nodes)]);
     const isTold = told.status === "rejected" || told.value;
     if (isTold) this.#neighbours?.look();
     const isBehind = this.#isHostBehind || isTold || this.#gatewayDevice() !== this.#device;
     if (isBehind) await this.#setUpHost();
-    await followVnids(this.#ports, this.#vnids?.current);
+    const vnids = this.#vnids?.current;
+    if (vnids !== undefined) await this.#ports.followVnids(vnids);
     await this.#ports.settle();
     // What is wrong with one node, or with the way out, keeps the rest from nothing, and is tried again.
     if (kept.status === "rejected") throw kept.reason;
@@ -350,6 +351,6 @@ export class OvsNode implements OverlayNode {
 }
 
 /** Without it no pod has a network. */
-const basePartKey = "base";
+const baseKey = "base";
 
-const basePart = (context: PipelineContext): Part => ({ category: Category.base, flows: baseFlows(context) });
+const baseFlowSet = (context: PipelineContext): FlowSet => ({ category: Category.base, flows: baseFlows(context) });

@@ -1,20 +1,20 @@
+import { abortable } from "../../../shared/async/abortable.ts";
 import { ownerFields, ownerKey } from "../../../shared/cni/owner-key.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { reasonOf } from "../../../shared/reason.ts";
+import type { TenantRegistry } from "../../cluster/node-registry.ts";
+import type { Flow } from "../../protocols/openflow/mod.ts";
 import { waitForOfport } from "../../protocols/ovsdb/mod.ts";
-import { allOf, within } from "./bounded.ts";
-import type { ConnectedPod } from "./options.ts";
+import { AppliedPods, type PodOnSwitch, podKey } from "./applied-pods.ts";
+import { PodRows } from "./database/pod-rows.ts";
+import type { SwitchDatabase } from "./database/switch-database.ts";
+import type { ConnectedPod, PodPort } from "./overlay-node.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
-import { type FlowPort, type PodParts, partKey, ToldPods } from "./pod-parts.ts";
-import { PodRows, type TenantPort } from "./pod-rows.ts";
-import type { SwitchDatabase } from "./switch-database.ts";
-import { type SwitchPresence, unlessAway } from "./switch-presence.ts";
-import { isRefusal } from "./switch-program.ts";
-
-/** Sets parts of the switch's program. */
-export type SetParts = (parts: PodParts) => Promise<void>;
+import { podFlows } from "./pipeline/mod.ts";
+import { type FlowSetChanges, isRefusal, type SwitchProgram } from "./program/flow-set.ts";
+import { allOf, answeredWithin, type SwitchPresence } from "./switch-presence.ts";
 
 interface PodPortsOptions {
   readonly db: SwitchDatabase;
@@ -36,16 +36,14 @@ export class PodPorts {
   readonly #rows: PodRows;
   readonly #presence: Pick<SwitchPresence, "signal">;
   readonly #logger: Logger;
-  readonly #wanted = new Map<string, TenantPort>();
+  readonly #wanted = new Map<string, PodPort>();
   readonly #leaving = new Map<string, Owner>();
   /** Those that a call is at work on. */
   readonly #busy = new Set<string>();
   /** Numbers of ports that the switch is still to make. */
   readonly #asked = new Map<string, number>();
-  readonly #told = new ToldPods();
-  /** Why the switch does not take a pod's flows, by its key. */
-  readonly #refused = new Map<string, string>();
-  #program: { readonly context: PipelineContext; readonly set: SetParts } | undefined;
+  readonly #applied = new AppliedPods();
+  #program: { readonly context: PipelineContext; readonly set: SwitchProgram["set"] } | undefined;
 
   constructor({ db, bridge, presence, logger }: PodPortsOptions) {
     this.#presence = presence;
@@ -62,17 +60,17 @@ export class PodPorts {
     });
   }
 
-  /** Pods that the switch has no port or no flows for, and why, by their parts' keys. */
+  /** Pods that the switch has no port or no flows for, and why, by the keys of their flow sets. */
   get refused(): ReadonlyMap<string, string> {
     const portless = [...this.#wanted].flatMap(([key, { port, device }]) => {
       // One without a device yet is to get it later, and has no port until then.
       const problem = device === undefined ? undefined : this.#rows.problemOf(port);
-      return problem === undefined ? [] : [[partKey(key), problem] as const];
+      return problem === undefined ? [] : [[podKey(key), problem] as const];
     });
-    return new Map([...[...this.#refused].map(([key, why]) => [partKey(key), why] as const), ...portless]);
+    return new Map([...this.#applied.refusals, ...portless]);
   }
 
-  get wanted(): Iterable<TenantPort> {
+  get wanted(): Iterable<PodPort> {
     return this.#wanted.values();
   }
 
@@ -80,32 +78,33 @@ export class PodPorts {
     return this.#wanted.has(ownerKey(owner));
   }
 
-  /** What the flows of a pod are made of, where it has a port that the switch has made. */
-  flowPortOf(owner: Owner): FlowPort | undefined {
-    return this.#flowPort(ownerKey(owner));
+  /** The flows of a pod that has a port which the switch has made. */
+  flowsOf(owner: Owner): readonly Flow[] {
+    const pod = this.#onSwitch(ownerKey(owner));
+    return pod === undefined || this.#program === undefined ? [] : podFlows(this.#program.context, pod);
   }
 
-  /** Takes over what an earlier agent has left: `keep` says what is still wanted. Answers the parts for those. */
-  adopt(context: PipelineContext, keep: (pod: ConnectedPod) => boolean): PodParts {
+  /** Takes over what an earlier agent has left: `keep` says what is still wanted. Answers the flow sets of those. */
+  adopt(context: PipelineContext, keep: (pod: ConnectedPod) => boolean): FlowSetChanges {
     for (const { owner, port, row } of this.#rows.all()) {
       const isWanted = port !== undefined && keep(port);
       if (isWanted) this.#wanted.set(ownerKey(owner), port);
       else this.#leaving.set(ownerKey(owner), owner);
       if (!isWanted) this.#logger.warn("a port that nothing stands behind is removed", { port: row.name });
     }
-    return this.#told.changed(context, this.#flowPorts(this.#wanted.keys()));
+    return this.#applied.changed(context, this.#allOnSwitch(this.#wanted.keys()));
   }
 
   /** From now on changes go to the program; with another context than before, all of it at the next `settle`. */
-  follow(context: PipelineContext, set: SetParts): void {
-    if (this.#program !== undefined) this.#told.forget();
+  follow(context: PipelineContext, set: SwitchProgram["set"]): void {
+    if (this.#program !== undefined) this.#applied.markDirty();
     this.#program = { context, set };
   }
 
   /** @throws {OvsdbError | CniError} */
-  async connect(port: TenantPort, when: "now" | "later"): Promise<void> {
+  async connect(port: PodPort, when: "now" | "later"): Promise<void> {
     const key = ownerKey(port.owner);
-    const tell = (): Promise<void> => this.#unlessAway(this.#tell([key]));
+    const apply = (): Promise<void> => this.#unlessAway(this.#apply([key]));
     this.#busy.add(key);
     try {
       this.#leaving.delete(key);
@@ -113,56 +112,62 @@ export class PodPorts {
       const number = this.#rows.numberFor(port.port);
       if (when === "later") {
         await this.#rows.put(port, number);
-        // Its number may have come while nobody was told, as this call saw to the port.
+        // Its number may have come meanwhile, and was left to this call.
         this.#busy.delete(key);
-        return await tell();
+        return await apply();
       }
       this.#asked.set(key, number);
       // Flows may name a port that is still to come: switch and database are at work together.
-      await allOf([this.#make(port, number), tell()]);
+      await allOf([this.#make(port, number), apply()]);
       this.#asked.delete(key);
       // Only where the switch has given it another number.
-      await tell();
+      await apply();
     } finally {
       this.#asked.delete(key);
       this.#busy.delete(key);
     }
   }
 
-  async #make(port: TenantPort, number: number): Promise<void> {
+  async #make(port: PodPort, number: number): Promise<void> {
     await this.#rows.put(port, number);
     const { signal } = this.#presence;
     await this.#unlessAway(waitForOfport(this.#db, { name: port.port }, { signal }));
   }
 
-  #unlessAway<T>(work: Promise<T>): Promise<T> {
-    return unlessAway(this.#presence.signal, work);
+  /** What comes of `work`, unless the switch stays away. @throws {CniError} 11 then */
+  async #unlessAway<T>(work: Promise<T>): Promise<T> {
+    const { signal } = this.#presence;
+    // Where it is away already nobody waits, not even for what is done.
+    if (signal.aborted) work.catch(() => undefined);
+    signal.throwIfAborted();
+    return abortable(work, signal);
   }
 
   /** `false` where `settle` is to go on with it. */
   async disconnect(owner: Owner): Promise<boolean> {
     const key = ownerKey(owner);
     this.#wanted.delete(key);
-    this.#refused.delete(key);
     this.#leaving.set(key, owner);
     return this.#remove([[key, owner]]);
   }
 
   /** Whether nothing is to be done about a port of this name: a call sees to it just now, or it is no pod's. */
-  isSeenTo(name: string): boolean {
+  isHandled(name: string): boolean {
     for (const [key, { port }] of this.#wanted) if (port === name) return this.#busy.has(key);
     const owner = this.#rows.ownerOf(name);
     return owner === undefined || !this.#isStray(owner, name);
   }
 
-  /** A project has another VNID. */
-  async retenant(port: TenantPort, vnid: number): Promise<void> {
-    const key = ownerKey(port.owner);
-    if (this.#wanted.get(key) !== port) return;
-    const changed = { ...port, vnid };
-    this.#wanted.set(key, changed);
-    await this.#tell([key]);
-    await this.#rows.put(changed, this.#rows.numberFor(port.port));
+  /** A VNID that is heard of later than a pod's ADD is the one that counts. @throws {OvsdbError | CniError} */
+  async followVnids(known: ReadonlyMap<string, number>): Promise<void> {
+    for (const [key, port] of [...this.#wanted]) {
+      const vnid = known.get(port.pod?.namespace ?? "");
+      if (vnid === undefined || vnid === port.vnid || this.#wanted.get(key) !== port) continue;
+      const changed = { ...port, vnid };
+      this.#wanted.set(key, changed);
+      await this.#apply([key]);
+      await this.#rows.put(changed, this.#rows.numberFor(port.port));
+    }
   }
 
   /** Brings database and program to what is wanted. @throws {OvsdbError | CniError} */
@@ -176,9 +181,9 @@ export class PodPorts {
       this.#logger.warn("a pod's port that is gone is made again", ownerFields(port.owner));
       return this.#rows.put(port, this.#rows.numberFor(port.port));
     });
-    await allOf([...making, this.#tell([...this.#wanted.keys()].filter((key) => !this.#busy.has(key)))]);
+    await allOf([...making, this.#apply([...this.#wanted.keys()].filter((key) => !this.#busy.has(key)))]);
     if (isClean) return;
-    const is = `${this.#leaving.size} stand, wanted them gone`;
+    const is = `${this.#leaving.size} are still there`;
     throw new CniError(CniCode.tryAgainLater, `Cannot remove the ports of pods that have left: ${is}`);
   }
 
@@ -201,58 +206,81 @@ export class PodPorts {
   async #remove(leaving: readonly (readonly [string, Owner])[]): Promise<boolean> {
     if (leaving.length === 0) return true;
     const owners = leaving.map(([, owner]) => owner);
-    const parts = this.#told.gone(leaving.map(([key]) => key));
+    const changes = this.#applied.removed(leaving.map(([key]) => key));
     // What the switch does not hear of now it hears of before anything that is set later.
-    if (parts.size > 0 && this.#program !== undefined)
-      await within(removalMs, "take pods' flows out", this.#unlessAway(this.#program.set(parts))).catch(
-        (caught: unknown) => this.#tellLate("flows of pods go once the switch can be reached", owners, caught),
+    if (changes.size > 0 && this.#program !== undefined)
+      await answeredWithin(removalMs, "take pods' flows out", this.#unlessAway(this.#program.set(changes))).catch(
+        (caught: unknown) => this.#logLater("flows of pods go once the switch can be reached", owners, caught),
       );
     // One that has come back meanwhile has its port again.
     const left = owners.filter((owner) => this.#leaving.has(ownerKey(owner)));
     const isGone = await this.#rows.remove(left, removalMs).then(
       () => true,
-      (caught: unknown) => this.#tellLate("ports of pods go once the database can be reached", owners, caught),
+      (caught: unknown) => this.#logLater("ports of pods go once the database can be reached", owners, caught),
     );
     if (isGone) for (const [key] of leaving) this.#leaving.delete(key);
     return isGone;
   }
 
   /** The pod's interface goes all the same, so that nothing reaches it. */
-  #tellLate(what: string, owners: readonly Owner[], caught: unknown): false {
+  #logLater(what: string, owners: readonly Owner[], caught: unknown): false {
     const containers = owners.map(({ sandboxId }) => sandboxId);
     this.#logger.warn(what, { containers, error: reasonOf(caught) });
     return false;
   }
 
-  async #tell(keys: readonly string[]): Promise<void> {
-    const { context, set } = this.#program ?? {};
-    if (context === undefined || set === undefined) return;
-    const parts = this.#told.changed(context, this.#flowPorts(keys));
-    if (parts.size === 0) return;
+  async #apply(keys: readonly string[]): Promise<void> {
+    if (this.#program === undefined) return;
+    const { context, set } = this.#program;
+    const changes = this.#applied.changed(context, this.#allOnSwitch(keys));
+    if (changes.size === 0) return;
     try {
-      await set(parts);
-      for (const key of keys) this.#refused.delete(key);
+      await set(changes);
+      this.#applied.confirm(keys);
     } catch (caught) {
-      this.#told.doubt(parts);
+      this.#applied.markDirty(changes);
       const [only] = keys.length === 1 ? keys : [];
-      if (only !== undefined && isRefusal(caught) && this.#wanted.has(only)) this.#refused.set(only, caught.message);
-      if (!isRefusal(caught) || only !== undefined) throw caught;
+      if (!isRefusal(caught)) throw caught;
+      if (only !== undefined) {
+        this.#applied.refuse(only, caught.message);
+        throw caught;
+      }
       // One that is refused costs the others nothing.
-      await allOf(keys.map((key) => this.#tell([key])));
+      await allOf(keys.map((key) => this.#apply([key])));
     }
   }
 
-  *#flowPorts(keys: Iterable<string>): Iterable<readonly [string, FlowPort]> {
+  *#allOnSwitch(keys: Iterable<string>): Iterable<readonly [string, PodOnSwitch]> {
     for (const key of keys) {
-      const port = this.#flowPort(key);
-      if (port !== undefined) yield [key, port];
+      const pod = this.#onSwitch(key);
+      if (pod !== undefined) yield [key, pod];
     }
   }
 
-  #flowPort(key: string): FlowPort | undefined {
+  /** What the flows of a pod are made of, where its port has a number. */
+  #onSwitch(key: string): PodOnSwitch | undefined {
     const port = this.#wanted.get(key);
     if (port === undefined) return undefined;
     const ofport = this.#rows.ofportOf(port.port) ?? this.#asked.get(key);
-    return ofport === undefined || ofport === 0 ? undefined : { ...port, ofport };
+    return ofport === undefined || ofport === 0 ? undefined : { ...port, vnid: port.vnid ?? 0, ofport };
   }
+}
+
+/**
+ * The VNID of a pod's project: as it was heard of last, else asked for, which allocates it. 0 where projects are not
+ * kept apart.
+ * @throws {CniError} 7 where nobody said which project it is, and as `TenantRegistry.vnidOf`
+ */
+export async function vnidFor(
+  { pod, owner }: PodPort,
+  tenants: TenantRegistry | undefined,
+  known: ReadonlyMap<string, number> | undefined,
+): Promise<number> {
+  if (tenants === undefined) return 0;
+  const project = pod?.namespace ?? "";
+  if (project !== "") return known?.get(project) ?? (await tenants.vnidOf(project));
+  throw new CniError(
+    CniCode.invalidConfig,
+    `Cannot tell the project of sandbox "${owner.sandboxId}": CNI_ARGS has no K8S_POD_NAMESPACE, wanted one where "tenants" is "multitenant"`,
+  );
 }

@@ -1,7 +1,10 @@
 import { pause } from "../../../shared/async/abortable.ts";
 import { formatIp, type Ip } from "../../../shared/net/ip.ts";
 import { parseMac } from "../../../shared/net/mac.ts";
+import type { ClusterNode } from "../../cluster/node-registry.ts";
 import { type OpenFlowRequest, output, packetOut, setField } from "../../protocols/openflow/mod.ts";
+import type { PipelineContext } from "./pipeline/context.ts";
+import { wayTo } from "./pipeline/mod.ts";
 import { virtualMac } from "./pipeline/registers.ts";
 
 /** The other node may be starting just now: it is asked for again, each time so long after the last one. */
@@ -98,3 +101,11 @@ export class TunnelNeighbours implements AsyncDisposable {
     );
   }
 }
+
+/** Where tunnels to other nodes' pods end. */
+export const tunnelEnds = (context: PipelineContext, nodes: ReadonlyMap<string, ClusterNode>): Ip[] =>
+  [...nodes.values()].flatMap((node) => {
+    const ways = node.subnets.map((subnet) => wayTo(context, node, subnet));
+    const way = ways.find((one) => one?.t === "tunnel");
+    return way?.t === "tunnel" ? [way.remote] : [];
+  });

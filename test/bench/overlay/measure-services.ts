@@ -2,8 +2,8 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { OpenFlowProgram } from "../../../agent/datapath/ovs/program/mod.ts";
 import type { Service, ServiceSource } from "../../../agent/datapath/ovs/services/service.ts";
-import { servicePart } from "../../../agent/datapath/ovs/services/service-flows.ts";
-import { ServiceKeeper } from "../../../agent/datapath/ovs/services/service-keeper.ts";
+import { serviceFlowSet } from "../../../agent/datapath/ovs/services/service-flows.ts";
+import { ServiceReconciler } from "../../../agent/datapath/ovs/services/service-reconciler.ts";
 import { deleteFlows, flowText, groupText, OpenFlowClient } from "../../../agent/protocols/openflow/mod.ts";
 import { LiveValue } from "../../../shared/async/live-value.ts";
 import { createLogger } from "../../../shared/log.ts";
@@ -53,7 +53,7 @@ async function measureAll(vswitch: OpenVswitch, setting: OverlaySetting): Promis
   const text = textOf(setting);
   setting.progress(text);
   const file = join(setting.scratch, "services.txt");
-  const parts = services.map((service, i) => servicePart(service, i + 1));
+  const parts = services.map((service, i) => serviceFlowSet(service, i + 1));
   const groups = parts.flatMap((part) => part.groups ?? []).map((each) => `group add ${groupText(each)}\n`);
   const flows = parts.flatMap((part) => part.flows).map((each) => `flow add ${flowText(each)}\n`);
   writeFileSync(file, [...groups, ...flows].join(""));
@@ -94,8 +94,8 @@ async function measureOne(vswitch: OpenVswitch, setting: OverlaySetting): Promis
     rounds: setting.rounds,
     ours: (round) => kept.timed([changed(round), ...others]),
     peer: (round) => {
-      const before = servicePart({ ...changed(round + 1), ...elsewhere }, peerGroup);
-      const after = servicePart({ ...changed(round), ...elsewhere }, peerGroup);
+      const before = serviceFlowSet({ ...changed(round + 1), ...elsewhere }, peerGroup);
+      const after = serviceFlowSet({ ...changed(round), ...elsewhere }, peerGroup);
       const [is, was] = [after.flows.map(flowText), before.flows.map(flowText)];
       const gone = was.filter((flow) => !is.includes(flow)).map((flow) => flow.replace(/ actions=.*/, ""));
       const lines = [
@@ -144,7 +144,7 @@ async function measureMemory(vswitch: OpenVswitch, setting: OverlaySetting): Pro
 /** A program of the switch and a keeper of services on it, without an agent around. */
 class Kept implements AsyncDisposable {
   readonly #program: OpenFlowProgram;
-  readonly #keeper: ServiceKeeper;
+  readonly #keeper: ServiceReconciler;
   readonly #services = new LiveValue<ReadonlyMap<string, Service>>(new Map());
 
   private constructor(program: OpenFlowProgram, management: string) {
@@ -156,14 +156,14 @@ class Kept implements AsyncDisposable {
     };
     const logger = createLogger("error", console.error);
     const context = { podSubnets: [{ ip: ipOf(4, 0x0a80_0000n), prefix: 23 }] };
-    this.#keeper = new ServiceKeeper({ source, program, context, cidrs: [], management, logger });
+    this.#keeper = new ServiceReconciler({ source, program, context, cidrs: [], management, logger });
   }
 
   static async start(vswitch: OpenVswitch): Promise<Kept> {
     const rounds = { loadRound: async () => undefined, saveRound: async () => undefined };
     const program = await OpenFlowProgram.start({ management: target(vswitch), rounds });
     const kept = new Kept(program, target(vswitch));
-    await kept.#keeper.settled();
+    await kept.#keeper.synced();
     return kept;
   }
 
@@ -173,7 +173,7 @@ class Kept implements AsyncDisposable {
     return timed(async () => {
       this.#services.set(byKey);
       await Promise.resolve();
-      await this.#keeper.settled();
+      await this.#keeper.synced();
     });
   }
 

@@ -1,7 +1,7 @@
 import type { PipelineContext } from "../../../agent/datapath/ovs/pipeline/context.ts";
 import { Category } from "../../../agent/datapath/ovs/pipeline/cookie.ts";
 import { baseFlows, peerFlows, podFlows } from "../../../agent/datapath/ovs/pipeline/mod.ts";
-import type { Part } from "../../../agent/datapath/ovs/switch-program.ts";
+import type { FlowSet } from "../../../agent/datapath/ovs/program/flow-set.ts";
 import { type Cidr, ipOf } from "../../../shared/net/ip.ts";
 
 /** How much is on one node's switch. */
@@ -18,7 +18,7 @@ const macOf = (start: string, number: number): string => {
 };
 
 /** The parts that the agent gives the switch of such a node, in a tunnelled cluster of /23 subnets. */
-export function nodeParts({ pods, peers }: NodeSize): ReadonlyMap<string, Part> {
+export function nodeParts({ pods, peers }: NodeSize): ReadonlyMap<string, FlowSet> {
   const gateway = { ofport: 32769, mac: macOf("0e:00", 1), addresses: [ipOf(4, podNetwork + 1n)] };
   const context: PipelineContext = {
     mode: "encap",
@@ -29,13 +29,13 @@ export function nodeParts({ pods, peers }: NodeSize): ReadonlyMap<string, Part> 
     multitenant: false,
   };
   const numbers = (count: number): readonly number[] => Array.from({ length: count }, (_, i) => i + 1);
-  return new Map<string, Part>([
+  return new Map<string, FlowSet>([
     ["base", { category: Category.base, flows: baseFlows(context) }],
-    ...numbers(pods).map((i): [string, Part] => {
+    ...numbers(pods).map((i): [string, FlowSet] => {
       const pod = { ofport: i, mac: macOf("0a:00", i), ips: [ipOf(4, podNetwork + 1n + BigInt(i))], vnid: 0 };
       return [`pod/${i}`, { category: Category.pod, flows: podFlows(context, pod) }];
     }),
-    ...numbers(peers).map((i): [string, Part] => {
+    ...numbers(peers).map((i): [string, FlowSet] => {
       const address = ipOf(4, nodeNetwork + 1n + BigInt(i));
       const subnets = [block(podNetwork + BigInt(i) * 512n, 23)];
       const peer = { name: `node${i}`, uid: String(i), addresses: [address], subnets };

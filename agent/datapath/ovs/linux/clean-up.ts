@@ -1,18 +1,17 @@
 import type { Logger } from "../../../../shared/log.ts";
-import { attempt } from "../../clean-up-step.ts";
-import type { HostChange } from "../../host-change.ts";
+import { attempt, type HostChange } from "../../host-change.ts";
 import { findLink } from "../../linux/host-links.ts";
 import { removeNodeRoutes } from "../../linux/node-routes.ts";
 import { packetTable, removePacketRules } from "../../linux/packet-rules.ts";
 import { PodPairs } from "../../linux/pod-pairs.ts";
-import { removeOverlay } from "../remove-overlay.ts";
-import { openDatabase, uplinkOf } from "../switch-database.ts";
-import { removeKernelBeside } from "./kernel-beside.ts";
-import { findNodeAddresses } from "./linux-host.ts";
+import { removeOverlay } from "../database/node-bridge.ts";
+import { openDatabase, uplinkOf } from "../database/switch-database.ts";
+import { removeKernelIsolation } from "./kernel-isolation.ts";
+import { restoreNodeAddresses } from "./linux-host.ts";
 import { moveAddresses } from "./uplink.ts";
 import { UplinkNotes } from "./uplink-record.ts";
 
-export interface Leavings {
+export interface CleanUpOptions {
   readonly network: string;
   readonly dataDir: string;
   /** Name of the node's own interface on the bridge, where the configuration has one. */
@@ -31,7 +30,7 @@ const patienceMs = 5_000;
  * Takes back what agents with this data path have changed on the node: pods' interfaces, the node's addresses on the
  * bridge, the bridge, routes and rules. What fails is reported, the rest is done all the same.
  */
-export async function cleanUpOvs(leavings: Leavings): Promise<readonly HostChange[]> {
+export async function cleanUpOvs(leavings: CleanUpOptions): Promise<readonly HostChange[]> {
   const { network, database, bridge, gateway, logger } = leavings;
   await using pairs = new PodPairs(logger);
   const { socket } = pairs.tools;
@@ -50,16 +49,16 @@ export async function cleanUpOvs(leavings: Leavings): Promise<readonly HostChang
     await attempt("packet rules", `table "${packetTable({ bridge: gateway })}"`, async () => {
       await removePacketRules([{ bridge: gateway }]);
       using filters = pairs.tools.kernel.openPacketFilterSocket();
-      removeKernelBeside(filters, socket, gateway);
+      removeKernelIsolation(filters, socket, gateway);
       return true;
     }),
   ];
 }
 
 /** What an uplink has brought to the bridge, back to it; also where it went with an earlier bridge. */
-async function giveBack(leavings: Leavings, { tools: { socket } }: PodPairs): Promise<boolean> {
+async function giveBack(leavings: CleanUpOptions, { tools: { socket } }: PodPairs): Promise<boolean> {
   const { database, bridge, dataDir, uplink: configured, logger } = leavings;
-  const isFound = configured !== undefined && findNodeAddresses(dataDir, configured, bridge, logger);
+  const isFound = configured !== undefined && restoreNodeAddresses(dataDir, configured, bridge, logger);
   using db = openDatabase(database);
   await db.ready(patienceMs);
   const uplink = uplinkOf(db.view, bridge);

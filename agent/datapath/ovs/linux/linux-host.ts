@@ -1,17 +1,28 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import type { Logger } from "../../../../shared/log.ts";
-import { formatCidr } from "../../../../shared/net/ip.ts";
-import { Kernel, type Link, type NetlinkSocket, removeAddress, setLink } from "../../../protocols/netlink/mod.ts";
+import { formatCidr, formatIp } from "../../../../shared/net/ip.ts";
+import { parseMac } from "../../../../shared/net/mac.ts";
+import {
+  declareNeighbour,
+  Errno,
+  forgetNeighbour,
+  Kernel,
+  type Link,
+  listNeighbours,
+  type NetlinkSocket,
+  readNeighbour,
+  removeAddress,
+  setLink,
+} from "../../../protocols/netlink/mod.ts";
 import { addGateway, addressesOf, missingFrom } from "../../linux/gateway.ts";
 import { findLink } from "../../linux/host-links.ts";
-import { interfaceError } from "../../linux/kernel-errors.ts";
+import { interfaceError, runEach, throwFirst } from "../../linux/kernel-errors.ts";
 import { setNodeRoutes } from "../../linux/node-routes.ts";
 import { ignoreRouters, skipAddressDetection, turnOnForwarding, writeSysctl } from "../../linux/node-sysctls.ts";
-
-import type { NodeRoute, RefusedRoute } from "../../node-route.ts";
-import type { Gateway, HostNetwork } from "../host-network.ts";
-import { declareNeighbours } from "./declared-neighbours.ts";
-import type { KernelBeside } from "./kernel-beside.ts";
+import type { NodeRoute, RefusedRoute } from "../../routes.ts";
+import type { Gateway, HostNetwork } from "../overlay-node.ts";
+import { virtualMac } from "../pipeline/registers.ts";
+import type { KernelIsolation } from "./kernel-isolation.ts";
 import { isLinkLocal, moveAddresses } from "./uplink.ts";
 import { UplinkNotes } from "./uplink-record.ts";
 
@@ -21,14 +32,14 @@ export class LinuxHost implements HostNetwork {
   readonly #gateway: string;
   readonly #notes: UplinkNotes;
   readonly #logger: Logger;
-  readonly #beside: KernelBeside | undefined;
+  readonly #beside: KernelIsolation | undefined;
 
   /**
    * @param gateway name of the gateway port
    * @param dataDir where the node's addresses on the bridge are noted
    * @param beside where the switch is in user space
    */
-  constructor(socket: NetlinkSocket, gateway: string, dataDir: string, logger: Logger, beside?: KernelBeside) {
+  constructor(socket: NetlinkSocket, gateway: string, dataDir: string, logger: Logger, beside?: KernelIsolation) {
     this.#socket = socket;
     this.#gateway = gateway;
     this.#notes = new UplinkNotes(dataDir);
@@ -126,7 +137,7 @@ function restoreAddresses(
  * The same at an agent's start, in the calling thread's network namespace: joining takes the node's addresses, and comes
  * before there is a switch. @throws {CniError} 102
  */
-export function findNodeAddresses(dataDir: string, uplink: string, bridge: string, logger: Logger): boolean {
+export function restoreNodeAddresses(dataDir: string, uplink: string, bridge: string, logger: Logger): boolean {
   try {
     using kernel = new Kernel();
     using socket = kernel.openSocket();
@@ -142,4 +153,40 @@ async function inKernel<T>(action: string, work: () => T): Promise<T> {
   } catch (caught) {
     throw interfaceError(action, caught);
   }
+}
+
+/**
+ * Has exactly those neighbours on the gateway that nobody answers for. Others' declarations there, should there be any,
+ * name other MACs.
+ * @returns why a route has none
+ * @throws {NetlinkError} where the kernel cannot be asked
+ */
+export function declareNeighbours(
+  socket: NetlinkSocket,
+  { name, index }: Link,
+  routes: readonly NodeRoute[],
+): ReadonlyMap<NodeRoute, string> {
+  const declared = new Map(
+    routes.flatMap(({ via, mac }) => (mac === undefined ? [] : [[formatIp(via), { via, mac }]])),
+  );
+  const standing = socket
+    .dump(listNeighbours(index), readNeighbour)
+    .filter((one) => one.index === index && one.permanent && one.mac === virtualMac);
+  const known = new Set(standing.map(({ ip }) => formatIp(ip)));
+  const added = [...declared.values()].flatMap(({ via, mac }) => {
+    const bytes = parseMac(mac);
+    return known.has(formatIp(via)) || bytes === undefined ? [] : [{ via, bytes }];
+  });
+  const messages = added.map(({ via, bytes }) => declareNeighbour(name, index, via, bytes));
+  const refusals = runEach(socket, messages, Errno.EEXIST);
+  const stale = standing.filter(({ ip }) => !declared.has(formatIp(ip)));
+  const gone = stale.map(({ ip }) => forgetNeighbour(name, index, ip));
+  throwFirst(runEach(socket, gone, Errno.ENOENT));
+  const why = new Map([...refusals].map(([at, { message }]) => [formatIp(added[at]!.via), message]));
+  return new Map(
+    routes.flatMap((route) => {
+      const refusal = why.get(formatIp(route.via));
+      return refusal === undefined ? [] : [[route, refusal]];
+    }),
+  );
 }

@@ -10,8 +10,7 @@ import {
   Port,
   setField,
 } from "../../../protocols/openflow/mod.ts";
-import { linkLocalOf } from "../../link-local.ts";
-import { broadcast, linkLocal6, multicast } from "../../special-blocks.ts";
+import { broadcast, linkLocal6, linkLocalOf, multicast } from "../../addresses.ts";
 import { Priority, step } from "./build.ts";
 import { connectionFlows } from "./connections.ts";
 import type { PipelineContext } from "./context.ts";

@@ -1,6 +1,6 @@
 import { formatIp, type Ip, ipOf } from "../../../../shared/net/ip.ts";
 import { type Flow, type MatchBuilder, match } from "../../../protocols/openflow/mod.ts";
-import { linkLocalOf } from "../../link-local.ts";
+import { linkLocalOf } from "../../addresses.ts";
 import { answerArp } from "./arp-answer.ts";
 import { Priority, step } from "./build.ts";
 import type { PipelineContext } from "./context.ts";

@@ -1,6 +1,6 @@
 import type { Family } from "../../../../shared/net/ip.ts";
 import { type Flow, type MatchBuilder, match } from "../../../protocols/openflow/mod.ts";
-import { loopback } from "../../special-blocks.ts";
+import { loopback } from "../../addresses.ts";
 import { Priority, step } from "./build.ts";
 import type { PipelineContext } from "./context.ts";
 import { familiesOf } from "./families.ts";

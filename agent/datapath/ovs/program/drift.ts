@@ -1,14 +1,20 @@
+import { ReconcileLoop } from "../../../../shared/async/reconcile-loop.ts";
+import type { Logger } from "../../../../shared/log.ts";
+import { isWindows } from "../../../../shared/os/platform.ts";
 import {
   type Flow,
   flowText,
   groupText,
+  OpenFlowClient,
   type OpenFlowGroup,
   type OpenFlowMeter,
+  parseAddress,
 } from "../../../protocols/openflow/mod.ts";
+import { mismatch } from "../../linux/compare.ts";
 import { isLearned, readCookie } from "../pipeline/cookie.ts";
-import { setRight } from "./meters.ts";
-import type { Parts } from "./parts.ts";
-import { placeOf } from "./placed-part.ts";
+import { placeOf } from "./flow-set.ts";
+import type { FlowSets } from "./flow-sets.ts";
+import { metersToRepair } from "./meters.ts";
 
 /** How a switch differs from its program: somebody else has been at work on it. */
 export interface Drift {
@@ -18,22 +24,22 @@ export interface Drift {
   readonly foreign: readonly Flow[];
   /** That are not there, or have other buckets. */
   readonly groups: readonly OpenFlowGroup[];
-  /** Numbers of those that no part has. */
+  /** Numbers of those that no flow set has. */
   readonly foreignGroups: readonly number[];
   /** As they should be, of those that are others. */
   readonly meters: readonly OpenFlowMeter[];
 }
 
 /** What a switch has. */
-export interface Standing {
+export interface SwitchContents {
   readonly flows: readonly Flow[];
   readonly groups: readonly OpenFlowGroup[];
   readonly meters: readonly OpenFlowMeter[];
 }
 
-export function driftOf(parts: Parts, round: number, { flows, groups, meters }: Standing): Drift {
-  const missing = new Map([...parts.all.values()].flatMap((part) => [...part.flows]));
-  const missingGroups = new Map([...parts.all.values()].flatMap((part) => [...part.groups]));
+export function driftOf(flowSets: FlowSets, round: number, { flows, groups, meters }: SwitchContents): Drift {
+  const missing = new Map([...flowSets.all.values()].flatMap((flowSet) => [...flowSet.flows]));
+  const missingGroups = new Map([...flowSets.all.values()].flatMap((flowSet) => [...flowSet.groups]));
   const foreign: Flow[] = [];
   for (const flow of flows) {
     if (isLearned(flow.cookie)) continue;
@@ -49,7 +55,7 @@ export function driftOf(parts: Parts, round: number, { flows, groups, meters }: 
     else if (groupText(wanted) === groupText(group)) missingGroups.delete(group.id);
   }
   const changed = { missing: [...missing.values()], foreign, groups: [...missingGroups.values()], foreignGroups };
-  return { ...changed, meters: setRight(meters) };
+  return { ...changed, meters: metersToRepair(meters) };
 }
 
 /** For people. */
@@ -73,5 +79,38 @@ export function driftText({ missing, foreign, groups, foreignGroups, meters }: D
 
 const count = (all: readonly unknown[], what: string): string => `${all.length} ${what}${all.length === 1 ? "" : "s"}`;
 
-/** Flows that several parts share are there once, with the cookie of one of them. */
+/** Flows that several flow sets share are there once, with the cookie of one of them. */
 const textOf = (flow: Flow): string => flowText({ ...flow, cookie: 0n, flags: [] });
+
+export interface DriftLoopOptions {
+  /** Compares the switch with what it should have, puts right what differs, and says what that was. */
+  look(): Promise<readonly string[]>;
+  readonly logger: Logger;
+  readonly everyMs?: number;
+}
+
+/** For as long a pod may be without its flows, where nobody says so, before they are looked for. */
+const defaultEveryMs = 60_000;
+
+/**
+ * Looks at the switch when triggered, and at its interval: not every switch says so when somebody else deletes or changes
+ * a flow, and the pod behind it would be without its network until the agent's next start.
+ */
+export function driftLoop({ look, logger, everyMs = defaultEveryMs }: DriftLoopOptions): ReconcileLoop {
+  const reconcile = async (): Promise<undefined> => {
+    const found = await look();
+    if (found.length > 0) logger.warn("somebody else has changed the switch; it is as it should be again", { found });
+  };
+  return new ReconcileLoop({ what: "the switch", reconcile, logger, everyMs, isDamped: true });
+}
+
+/** Looks at the switch itself for flows that it should have. @throws {CniError} 103 naming the first one missing */
+export async function compareFlows(management: string, wanted: readonly Flow[]): Promise<void> {
+  using client = await OpenFlowClient.connect(parseAddress(management, isWindows));
+  const answers = await Promise.all(wanted.map(({ table, match }) => client.flows({ table, match })));
+  wanted.forEach((flow, i) => {
+    const standing = answers[i] ?? [];
+    if (standing.some((one) => textOf(one.flow) === textOf(flow))) return;
+    throw mismatch(`the flow "${textOf(flow)}"`, "missing or another", "in the switch");
+  });
+}

@@ -1,10 +1,13 @@
+import { isWindows } from "../../../../shared/os/platform.ts";
 import {
   addMeter,
   type Flow,
   modifyMeter,
-  type OpenFlowClient,
+  OpenFlowClient,
   type OpenFlowMeter,
+  parseAddress,
 } from "../../../protocols/openflow/mod.ts";
+import { lastPodNumber } from "../database/pod-rows.ts";
 import { newConnectionMeter } from "../pipeline/mod.ts";
 
 /**
@@ -17,7 +20,7 @@ export class Meters {
   /** What the switch has now; one that is another than ours is set right. @throws {OpenFlowError} where the connection is lost */
   async learn(client: OpenFlowClient): Promise<void> {
     const found = await client.meters();
-    await client.run(setRight(found).map(modifyMeter));
+    await client.run(metersToRepair(found).map(modifyMeter));
     this.#standing = new Set(found.map(({ id }) => id));
   }
 
@@ -37,5 +40,28 @@ export class Meters {
 }
 
 /** As ours are, those that are others. */
-export const setRight = (standing: readonly OpenFlowMeter[]): readonly OpenFlowMeter[] =>
+export const metersToRepair = (standing: readonly OpenFlowMeter[]): readonly OpenFlowMeter[] =>
   standing.map(({ id }) => newConnectionMeter(id)).filter((own, i) => !Bun.deepEquals(own, standing[i]));
+
+/** Whether a switch can have a meter for each pod's port, of its number: that on Windows has none, nor have kernels before 4.18. */
+export class MeterSupport {
+  readonly #management: string;
+  /** Of a switch that has answered. */
+  #known: boolean | undefined;
+
+  constructor(management: string) {
+    this.#management = management;
+  }
+
+  /** Asks until there was an answer; before that, it has none. */
+  async isThere(): Promise<boolean> {
+    this.#known ??= await ask(this.#management).catch(() => undefined);
+    return this.#known ?? false;
+  }
+}
+
+/** @throws {OpenFlowError} */
+async function ask(management: string): Promise<boolean> {
+  using client = await OpenFlowClient.connect(parseAddress(management, isWindows));
+  return (await client.maxMeters()) >= lastPodNumber;
+}

@@ -3,8 +3,8 @@ import { type Change, SwitchInMemory } from "../../../../test/fakes/openflow/swi
 import { FlowCommand } from "../../../protocols/openflow/constants.ts";
 import { type Flow, flow, group, match, type OpenFlowGroup, output } from "../../../protocols/openflow/mod.ts";
 import { Category } from "../pipeline/cookie.ts";
-import type { Part } from "../switch-program.ts";
-import type { ProgramBounds } from "./bounds.ts";
+import type { ProgramBounds } from "./connection.ts";
+import type { FlowSet } from "./flow-set.ts";
 import { OpenFlowProgram } from "./openflow-program.ts";
 
 /** OFPET_BAD_ACTION, OFPBAC_BAD_OUT_GROUP. */
@@ -12,12 +12,12 @@ const badGroup = [2, 9] as const;
 
 const numbered = (priority: number, port = 1): Flow =>
   flow({ table: 5, priority, match: match().set("in_port", 2).build(), actions: [output(port)] });
-const part = (flows: readonly Flow[], groups: readonly OpenFlowGroup[] = []): Part => ({
+const part = (flows: readonly Flow[], groups: readonly OpenFlowGroup[] = []): FlowSet => ({
   category: Category.service,
   flows,
   groups,
 });
-const one = (key: string, value: Part | undefined) => new Map([[key, value]]);
+const one = (key: string, value: FlowSet | undefined) => new Map([[key, value]]);
 const ofPriority = (change: Change, priority: number): boolean => change.t === "flow" && change.priority === priority;
 const isAdded = (change: Change): boolean => change.t === "flow" && change.command === FlowCommand.add;
 /** A switch that has no place for flows of priority 9. */
@@ -83,7 +83,7 @@ describe("a connection that is lost", () => {
     await expect.poll(() => statuses).toEqual([true, false, true]);
     expect(await ends).toEqual(["done", expect.stringContaining("OFPBAC_BAD_OUT_GROUP"), "done"]);
     expect(priorities()).toEqual([1, 2, 3]);
-    expect([...program.status.leftOut.keys()]).toEqual(["bad"]);
+    expect([...program.status.refused.keys()]).toEqual(["bad"]);
   });
 
   test("in a bundle whose outcome nobody knows has all of it put in again", async () => {
@@ -108,9 +108,9 @@ describe("a connection that is lost", () => {
     made.before = (change) => {
       if (ofPriority(change, 4) && !isAdded(change) && cuts-- > 0) made.cut();
     };
-    const pod: Part = { category: Category.pod, flows: [numbered(4), numbered(9)] };
+    const pod: FlowSet = { category: Category.pod, flows: [numbered(4), numbered(9)] };
     expect(await outcomes([program.set(one("pod", pod))])).toEqual([expect.stringContaining("OFPBAC_BAD_OUT_GROUP")]);
-    expect([cuts, priorities(), [...program.status.leftOut.keys()]]).toEqual([0, [], ["pod"]]);
+    expect([cuts, priorities(), [...program.status.refused.keys()]]).toEqual([0, [], ["pod"]]);
   });
 
   test("while the switch is filled has it filled anew by the next one", async () => {
@@ -137,14 +137,14 @@ describe("what the switch refuses", () => {
     made.cut(true);
     await expect.poll(() => statuses).toEqual([true, false, true]);
     expect(priorities()).toEqual([1, 3]);
-    expect(program.status.leftOut.size).toBe(0);
+    expect(program.status.refused.size).toBe(0);
   });
 
   test("alone, of a pod without a bundle, is taken back whole", async () => {
     made.refuse = withoutNine;
     const program = await start();
     await program.set(new Map());
-    const pod: Part = { category: Category.pod, flows: [numbered(4), numbered(9)] };
+    const pod: FlowSet = { category: Category.pod, flows: [numbered(4), numbered(9)] };
     expect(await outcomes([program.set(one("pod", pod))])).toEqual([expect.stringContaining("OFPBAC_BAD_OUT_GROUP")]);
     expect(priorities()).toEqual([]);
     made.refuse = () => undefined;
@@ -162,9 +162,9 @@ describe("what the switch refuses", () => {
     ]);
     await made.listen();
     expect(await ends).toEqual(["done", expect.stringContaining("OFPBAC_BAD_OUT_GROUP")]);
-    expect([priorities(), [...program.status.leftOut.keys()]]).toEqual([[1], ["bad"]]);
+    expect([priorities(), [...program.status.refused.keys()]]).toEqual([[1], ["bad"]]);
     await program.set(one("bad", part([numbered(2)])));
-    expect([priorities(), program.status.leftOut.size]).toEqual([[1, 2], 0]);
+    expect([priorities(), program.status.refused.size]).toEqual([[1, 2], 0]);
   });
 });
 

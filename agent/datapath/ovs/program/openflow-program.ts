@@ -8,20 +8,29 @@ import {
   parseAddress,
 } from "../../../protocols/openflow/mod.ts";
 import { nextRound } from "../pipeline/cookie.ts";
-import type { Part, SwitchProgram } from "../switch-program.ts";
-import { type ProgramBounds, programBounds } from "./bounds.ts";
-import { Call } from "./calls.ts";
+import {
+  isForeignChange,
+  keepConnected,
+  type ProgramBounds,
+  programBounds,
+  watchForeignChanges,
+} from "./connection.ts";
 import { type Drift, driftText } from "./drift.ts";
-import { keepConnected } from "./keep-connected.ts";
-import { isOthers, watchOthers } from "./others-changes.ts";
-import type { Changes } from "./parts.ts";
-import { messagesOf, type PlacedPart, placePart } from "./placed-part.ts";
+import {
+  type FlowSet,
+  type FlowSetChanges,
+  type KeyedFlowSet,
+  keyFlowSet,
+  messagesOf,
+  type SwitchProgram,
+} from "./flow-set.ts";
+import type { KeyedChanges } from "./flow-sets.ts";
+import { PendingCall, type PendingChange, PendingChanges } from "./pending-changes.ts";
 import { StableIds } from "./stable-ids.ts";
 import { isRefusal, SwitchState } from "./switch-state.ts";
-import { type Change, WaitingChanges } from "./waiting-changes.ts";
 
 /** Keeps the number of the last round that has begun, where it outlives the agent as long as the flows do. */
-export interface RoundKeeper {
+export interface RoundStore {
   /** `undefined` where there was none yet. */
   loadRound(): Promise<number | undefined>;
   saveRound(round: number): Promise<void>;
@@ -30,11 +39,11 @@ export interface RoundKeeper {
 export interface ProgramOptions {
   /** Where the bridge listens, as `parseAddress` of `agent/protocols/openflow` takes it. */
   readonly management: string;
-  readonly rounds: RoundKeeper;
+  readonly rounds: RoundStore;
   /** Told when the switch is reached, with everything in it, and when it is lost. */
   readonly onStatus?: (status: ProgramStatus) => void;
   /** Somebody else may have changed the switch: a look tells. Never for what this program changes. */
-  readonly onOthers?: () => void;
+  readonly onForeignChange?: () => void;
   /** The switch does not tell what others change, and why; told once. */
   readonly onUnwatched?: (reason: string) => void;
   readonly bounds?: Partial<ProgramBounds>;
@@ -45,8 +54,8 @@ export interface ProgramStatus {
   readonly connected: boolean;
   /** Why it was not, the last time; empty where it always was. */
   readonly lastError: string;
-  /** Parts that the switch refused when it was filled anew, with the reason. */
-  readonly leftOut: ReadonlyMap<string, string>;
+  /** Flow sets that the switch refused when it was filled anew, with the reason. */
+  readonly refused: ReadonlyMap<string, string>;
 }
 
 /**
@@ -62,8 +71,8 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   readonly #onStatus: ((status: ProgramStatus) => void) | undefined;
   readonly #closing = new AbortController();
   readonly #running: Promise<void>;
-  readonly #waiting = new WaitingChanges();
-  #finishing: Call | undefined;
+  readonly #waiting = new PendingChanges();
+  #finishing: PendingCall | undefined;
   /** Those that wait for a look at the switch. */
   #looking: Look[] = [];
   /** The flows of earlier rounds have gone: what is not this round's is somebody else's since. */
@@ -89,7 +98,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     return new OpenFlowProgram(options, round);
   }
 
-  private constructor({ management, bounds, onStatus, onOthers, onUnwatched }: ProgramOptions, round: number) {
+  private constructor({ management, bounds, onStatus, onForeignChange, onUnwatched }: ProgramOptions, round: number) {
     this.#bounds = { ...programBounds, ...bounds };
     this.#state = new SwitchState(round, this.#bounds);
     this.#onStatus = onStatus;
@@ -101,40 +110,43 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
       closing: this.#closing.signal,
       serve: (client) => this.#serve(client),
       heard: (event) => {
-        if (isOthers(event)) onOthers?.();
+        if (isForeignChange(event)) onForeignChange?.();
       },
       down: (reason) => this.#down(reason),
     });
   }
 
   get status(): ProgramStatus {
-    return { connected: this.#isFilled, lastError: this.#lastError, leftOut: this.#state.leftOut };
+    return { connected: this.#isFilled, lastError: this.#lastError, refused: this.#state.leftOut };
   }
 
-  async set(parts: ReadonlyMap<string, Part | undefined>): Promise<void> {
-    const [first] = parts.keys();
-    const action = `put ${parts.size === 1 ? `part "${first}"` : `${parts.size} parts`} into the switch`;
+  async set(given: FlowSetChanges): Promise<void> {
+    const [first] = given.keys();
+    const action = `put ${given.size === 1 ? `"${first}"` : `${given.size} sets of flows`} into the switch`;
     this.#requireOpen(action);
-    const changes = new Map([...parts].map(([key, part]) => [key, this.#place(key, part)]));
+    const changes = new Map([...given].map(([key, flowSet]) => [key, this.#place(key, flowSet)]));
     if (!this.#isUp) this.#keep(changes);
     this.#requireRoom(action);
-    const messages = [...changes.values()].reduce((sum, part) => sum + (part === undefined ? 1 : messagesOf(part)), 0);
-    const call = new Call(action, this.#bounds.setMs, () => this.#problem);
+    const messages = [...changes.values()].reduce(
+      (sum, flowSet) => sum + (flowSet === undefined ? 1 : messagesOf(flowSet)),
+      0,
+    );
+    const call = new PendingCall(action, this.#bounds.setMs, () => this.#problem);
     this.#waiting.add({ changes, messages, call, isKept: !this.#isUp });
     this.#wake.resolve();
     return call.done;
   }
 
   /**
-   * Said once all parts of this start are in: flows of earlier rounds go, and groups that no part names. What fails now
-   * is done as soon as the switch can be reached all the same. @throws {CniError} 11
+   * Said once all flow sets of this start are in: flows of earlier rounds go, and groups that no flow set names. What
+   * fails now is done as soon as the switch can be reached all the same. @throws {CniError} 11
    */
   async finishRound(): Promise<void> {
     const action = "take the flows of earlier rounds out of the switch";
     this.#requireOpen(action);
     // One whose time was up is still to be done, and this call may be in time for it.
     if (this.#finishing?.isOver !== false) {
-      this.#finishing = new Call(action, this.#bounds.finishMs, () => this.#problem);
+      this.#finishing = new PendingCall(action, this.#bounds.finishMs, () => this.#problem);
     }
     this.#wake.resolve();
     return this.#finishing.done;
@@ -179,14 +191,14 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     return this.#lastError === "" ? "it has not answered yet" : this.#lastError;
   }
 
-  #place(key: string, part: Part | undefined): PlacedPart | undefined {
-    if (part !== undefined) return placePart(key, part, this.round, this.#objects.of(key));
+  #place(key: string, flowSet: FlowSet | undefined): KeyedFlowSet | undefined {
+    if (flowSet !== undefined) return keyFlowSet(key, flowSet, this.round, this.#objects.of(key));
     this.#objects.release(key);
     return undefined;
   }
 
-  /** @throws {CniError} 102 where it contradicts another part */
-  #keep(changes: Changes): void {
+  /** @throws {CniError} 102 where it contradicts another flow set */
+  #keep(changes: KeyedChanges): void {
     const kept = this.#state.keep(changes);
     if (kept instanceof CniError) throw kept;
   }
@@ -252,13 +264,13 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
 
   /** Before it is filled: whatever others change from then on is told. */
   async #watch(client: OpenFlowClient): Promise<void> {
-    const reason = await watchOthers(client);
+    const reason = await watchForeignChanges(client);
     if (reason === undefined) return;
     this.#onUnwatched?.(reason);
     this.#onUnwatched = undefined;
   }
 
-  #end(changes: Changes, call: Call): void {
+  #end(changes: KeyedChanges, call: PendingCall): void {
     const refused = [...changes.keys()].find((key) => this.#state.leftOut.has(key));
     if (refused === undefined) call.end();
     else call.fail(new CniError(CniCode.interfaceFailure, this.#state.leftOut.get(refused) ?? ""));
@@ -279,7 +291,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     }
   }
 
-  async #put(client: OpenFlowClient, batch: readonly Change[]): Promise<CniError | undefined> {
+  async #put(client: OpenFlowClient, batch: readonly PendingChange[]): Promise<CniError | undefined> {
     // Where this throws the connection has gone, and nobody knows whether the switch has it.
     for (const change of batch) change.isKept = true;
     const refusal = await this.#state.put(client, new Map(batch.flatMap(({ changes }) => [...changes])));

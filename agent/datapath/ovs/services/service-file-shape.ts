@@ -2,7 +2,7 @@ import { formatIp, type Ip, parseIp } from "../../../../shared/net/ip.ts";
 import type { ReadText } from "../../../config/followed-file.ts";
 import { readDocument } from "../../../config/read-document.ts";
 import type { Shape, Shaped, ShapeProblem } from "../../../config/yaml-shape.ts";
-import { type Endpoint, mostEndpoints, protocols, type Service } from "./service.ts";
+import { type Endpoint, maxEndpoints, protocols, type Service } from "./service.ts";
 
 const address: Shape = {
   t: "string",
@@ -46,7 +46,7 @@ const service: Shape = {
     port,
     // The longest time of a learned flow, a field of 16 bits; Kubernetes' default is 10800.
     affinitySeconds: { t: "integer", least: 1, most: 65_535 },
-    endpoints: { t: "list", of: endpoint, least: 0, most: mostEndpoints },
+    endpoints: { t: "list", of: endpoint, least: 0, most: maxEndpoints },
   },
 };
 

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { parseCidr, parseIp } from "../../../../shared/net/ip.ts";
 import { flowText, groupText } from "../../../protocols/openflow/mod.ts";
-import type { Part } from "../switch-program.ts";
+import type { FlowSet } from "../program/flow-set.ts";
 import type { Service } from "./service.ts";
-import { hairpinPart, noServicePart, servicePart } from "./service-flows.ts";
+import { hairpinFlowSet, noServiceFlowSet, serviceFlowSet } from "./service-flows.ts";
 
 const ip = (text: string) => parseIp(text)!;
-const textOf = ({ groups = [], flows }: Part) => [...groups.map(groupText), ...flows.map(flowText)];
+const textOf = ({ groups = [], flows }: FlowSet) => [...groups.map(groupText), ...flows.map(flowText)];
 
 const web: Service = {
   key: "default/web:http",
@@ -20,7 +20,7 @@ const web: Service = {
 };
 
 test("a service is one flow that meets it, one group that chooses, and one flow for each endpoint", () => {
-  const part = servicePart(web, 7);
+  const part = serviceFlowSet(web, 7);
   expect([part.category, part.object]).toEqual([3, 7]);
   expect(textOf(part)).toEqual([
     "group_id=7,type=select" +
@@ -36,7 +36,7 @@ test("a service is one flow that meets it, one group that chooses, and one flow 
 });
 
 test("one that keeps its clients' endpoints passes its table once more, to learn", () => {
-  const [group = "", met = "", learning = ""] = textOf(servicePart({ ...web, affinitySeconds: 600 }, 7));
+  const [group = "", met = "", learning = ""] = textOf(serviceFlowSet({ ...web, affinitySeconds: 600 }, 7));
   expect(group).toMatch(/^group_id=7,type=select,selection_method=hash,fields=ip_src,bucket=.*resubmit\(,110\)/);
   expect(met).toContain("set_field:0x30000/0x70000->reg4");
   expect(learning).toBe(
@@ -50,10 +50,10 @@ test("one that keeps its clients' endpoints passes its table once more, to learn
 });
 
 test("without endpoints it drops, as addresses do that no service has", () => {
-  expect(textOf(servicePart({ ...web, endpoints: [], affinitySeconds: 600 }, 7))).toEqual([
+  expect(textOf(serviceFlowSet({ ...web, endpoints: [], affinitySeconds: 600 }, 7))).toEqual([
     "table=110, priority=200,tcp,reg4=0x10000/0x70000,nw_dst=10.96.0.10,tp_dst=80 actions=drop",
   ]);
-  expect(textOf(noServicePart([parseCidr("10.96.0.0/16")!, parseCidr("fd00:96::/112")!]))).toEqual([
+  expect(textOf(noServiceFlowSet([parseCidr("10.96.0.0/16")!, parseCidr("fd00:96::/112")!]))).toEqual([
     "table=110, priority=190,ip,reg4=0x10000/0x70000,nw_dst=10.96.0.0/16 actions=drop",
     "table=110, priority=190,ipv6,reg4=0x10000/0x70000,ipv6_dst=fd00:96::/112 actions=drop",
   ]);
@@ -62,14 +62,14 @@ test("without endpoints it drops, as addresses do that no service has", () => {
 test("IPv6 and the other protocols have the same in their own fields", () => {
   const dns = { ...web, clusterIp: ip("fd00:96::a"), endpoints: [{ ip: ip("fd10::2"), port: 53, weight: 1 }] };
   for (const protocol of ["udp", "sctp"] as const) {
-    const [, met, translation] = textOf(servicePart({ ...dns, protocol }, 7));
+    const [, met, translation] = textOf(serviceFlowSet({ ...dns, protocol }, 7));
     expect(met).toMatch(new RegExp(`,${protocol}6,.*ipv6_dst=fd00:96::a,tp_dst=80 `));
     expect(translation).toContain("ct(commit,table=140,zone=65510,nat(dst=[fd10::2]:53),");
   }
 });
 
 test("a pod that reaches itself leaves under another address where it came in", () => {
-  expect(textOf(hairpinPart(ip("10.10.1.2")))).toEqual([
+  expect(textOf(hairpinFlowSet(ip("10.10.1.2")))).toEqual([
     "table=160, priority=190,ct_state=+new+trk,ct_mark=0x10/0x10,ip,nw_src=10.10.1.2,nw_dst=10.10.1.2 " +
       "actions=ct(commit,table=170,zone=65520,exec(set_field:0x20/0x20->ct_mark,set_field:0x40/0x40->ct_mark))",
   ]);

@@ -20,12 +20,12 @@ import { Category, cookieOf, learnedBit } from "../pipeline/cookie.ts";
 import { markSnat, Priority, rememberSource, step } from "../pipeline/mod.ts";
 import { connectionMarks, EndpointState, registers, zones } from "../pipeline/registers.ts";
 import { tables } from "../pipeline/tables.ts";
-import type { Part } from "../switch-program.ts";
+import type { FlowSet } from "../program/flow-set.ts";
 import type { Endpoint, Service } from "./service.ts";
 
 const { toSelect, selected, toLearn } = EndpointState;
 /** Remembered of one service: beyond the pods of a large cluster are only addresses that somebody has made up. */
-const mostClients = 20_000;
+const maxClients = 20_000;
 
 /** That a connection is a service's, and where it comes from. */
 const remembered: readonly Action[] = [load(connectionMarks.service, 1), rememberSource];
@@ -39,7 +39,7 @@ const protocolNumbers = { tcp: 6, udp: 17, sctp: 132 } as const;
  * Without an endpoint the service's packets are dropped, as are those for addresses that no service has.
  * @param number of the group and in cookies; of this service alone, and the same after the agent has restarted
  */
-export function servicePart(service: Service, number: number): Part {
+export function serviceFlowSet(service: Service, number: number): FlowSet {
   const { category, object } = { category: Category.service, object: number };
   const met = step("ServiceLB", Priority.normal, meeting(service), chooseFrom(service, number));
   if (service.endpoints.length === 0) return { category, object, flows: [met] };
@@ -100,7 +100,7 @@ function learnFlow(service: Service, number: number, seconds: number): Flow {
     cookie: cookieOf(0, Category.service, number) | learnedBit,
     hardTimeout: seconds,
     deleteLearned: true,
-    limit: mostClients,
+    limit: maxClients,
     specs: [
       learnMatch(whole("eth_type"), is4 ? 0x0800 : 0x86dd),
       learnMatch(whole("nw_proto"), protocolNumbers[protocol]),
@@ -138,7 +138,7 @@ function translateFlow(service: Service, { ip, port }: Endpoint, number: number)
  * A pod that reaches itself through a service: it would not take a packet from its own address, and its answer would
  * not come back here.
  */
-export function hairpinPart(endpoint: Ip): Part {
+export function hairpinFlowSet(endpoint: Ip): FlowSet {
   const toItself = match()
     .family(endpoint.family)
     .ctState("+new+trk")
@@ -150,7 +150,7 @@ export function hairpinPart(endpoint: Ip): Part {
 }
 
 /** An address that no service has leads nowhere: the node's kernel would send it back. */
-export function noServicePart(cidrs: readonly Cidr[]): Part {
+export function noServiceFlowSet(cidrs: readonly Cidr[]): FlowSet {
   const flows = cidrs.map((cidr) => {
     const { family } = cidr.ip;
     const inside = match()

@@ -1,10 +1,10 @@
 import type { Live } from "../../../../shared/async/live-value.ts";
-import type { Ip } from "../../../../shared/net/ip.ts";
+import { formatIp, type Ip, sameIp } from "../../../../shared/net/ip.ts";
 
 export const protocols = ["tcp", "udp", "sctp"] as const;
 
 /** Of one service: their group is one message of at most 64 KiB, with some 100 bytes for each. */
-export const mostEndpoints = 500;
+export const maxEndpoints = 500;
 
 /** One port of a service at one address. */
 export interface Service {
@@ -29,4 +29,64 @@ export interface Endpoint {
 export interface ServiceSource extends Live<ReadonlyMap<string, Service>>, AsyncDisposable {
   /** Why what is told now does not count, where that is so. */
   readonly fault?: string | undefined;
+}
+
+/** From one state of a service to the next; `undefined` is none. */
+export interface ServiceChange {
+  readonly key: string;
+  /** As the source has it, or had it. */
+  readonly given: Service;
+  /** Both as the switch can have them. */
+  readonly before: Service | undefined;
+  readonly after: Service | undefined;
+}
+
+/** An endpoint that its service no longer has. */
+export interface GoneEndpoint {
+  readonly service: Pick<Service, "clusterIp" | "protocol" | "port">;
+  readonly endpoint: Pick<Endpoint, "ip" | "port">;
+}
+
+const nameOf = ({ ip, port }: Pick<Endpoint, "ip" | "port">): string => `${formatIp(ip)} ${port}`;
+
+/**
+ * The service as the switch can have it: endpoints of its own family, each once, as many as a group takes, and in an
+ * order of their own, so that the same ones in another order are no change.
+ */
+export function normalised(service: Service): Service {
+  const { family } = service.clusterIp;
+  const own = service.endpoints.filter(({ ip }) => ip.family === family);
+  const once = new Map(own.map((endpoint) => [nameOf(endpoint), endpoint]));
+  const sorted = [...once.values()].sort((a, b) => Number(a.ip.value - b.ip.value) || a.port - b.port);
+  return { ...service, endpoints: sorted.slice(0, maxEndpoints) };
+}
+
+/** Whether they have one place in the switch: one service at a time can. */
+export const hasSameAddress = (a: Service, b: Service): boolean =>
+  sameIp(a.clusterIp, b.clusterIp) && a.protocol === b.protocol && a.port === b.port;
+
+/** Whether all of it is the same, the order of the endpoints too. Asked of every service at each change of one. */
+export function isSame(a: Service, b: Service): boolean {
+  return (
+    hasSameAddress(a, b) &&
+    a.affinitySeconds === b.affinitySeconds &&
+    a.endpoints.length === b.endpoints.length &&
+    a.endpoints.every((endpoint, i) => isSameEndpoint(endpoint, b.endpoints[i]))
+  );
+}
+
+const isSameEndpoint = ({ ip, port, weight }: Endpoint, other: Endpoint | undefined): boolean =>
+  other !== undefined && sameIp(ip, other.ip) && port === other.port && weight === other.weight;
+
+/** Flows and groups that come or go, at the most. */
+export const sizeOf = ({ before, after }: ServiceChange): number =>
+  [before, after].reduce((sum, service) => sum + (service === undefined ? 0 : 3 + service.endpoints.length), 0);
+
+/** Of datagrams, which come without end from one port: of streams, both ends see to it that they end. */
+export function goneEndpoints({ before, after }: ServiceChange): GoneEndpoint[] {
+  if (before === undefined || before.protocol !== "udp") return [];
+  const stay = new Set(after === undefined || !hasSameAddress(after, before) ? [] : after.endpoints.map(nameOf));
+  return before.endpoints
+    .filter((endpoint) => !stay.has(nameOf(endpoint)))
+    .map((endpoint) => ({ service: before, endpoint }));
 }

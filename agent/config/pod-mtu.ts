@@ -1,0 +1,19 @@
+import type { Cidr } from "../../shared/net/ip.ts";
+import type { TrafficMode, TunnelType } from "./overlay-options.ts";
+
+/** Bytes that a tunnel adds inside an IPv4 packet's Ethernet frame: outer IP, its own headers, the inner Ethernet header. */
+const overhead: Readonly<Record<TunnelType, number>> = { geneve: 50, vxlan: 50, gre: 42, stt: 76 };
+/** An outer header of IPv6 is this much longer. */
+const ipv6More = 20;
+
+/** What a pod may send at once, so that it fits the transport interface as it leaves the node. @param transport bytes */
+export function podMtu(
+  transport: number,
+  mode: TrafficMode,
+  tunnel: TunnelType,
+  nodeAddresses: readonly Cidr[],
+): number {
+  if (mode === "noEncap" || mode === "networkPolicyOnly") return transport;
+  const is6 = nodeAddresses.length > 0 && nodeAddresses.every(({ ip }) => ip.family === 6);
+  return transport - overhead[tunnel] - (is6 ? ipv6More : 0);
+}

@@ -1,0 +1,44 @@
+import { CniCode, CniError } from "../../shared/errors.ts";
+import { type Cidr, contains, firstOf, formatCidr, type Ip, ipOf, plus } from "../../shared/net/ip.ts";
+
+/** Means something inside of a host only, where services listen that trust it. */
+export const loopback = {
+  4: { ip: ipOf(4, 0x7f00_0000n), prefix: 8 },
+  6: { ip: ipOf(6, 1n), prefix: 128 },
+} as const satisfies Record<4 | 6, Cidr>;
+
+export const multicast = {
+  4: { ip: ipOf(4, 0xe000_0000n), prefix: 4 },
+  6: { ip: ipOf(6, 0xffn << 120n), prefix: 8 },
+} as const satisfies Record<4 | 6, Cidr>;
+
+/** To all on a link, whichever. */
+export const broadcast: Cidr = { ip: ipOf(4, 0xffff_ffffn), prefix: 32 };
+
+/** Of one link, and of IPv6: each interface has one. */
+export const linkLocal6: Cidr = { ip: ipOf(6, 0xfe80n << 112n), prefix: 10 };
+
+/** "None yet": never somebody to send to. */
+export const unspecified6: Cidr = { ip: ipOf(6, 0n), prefix: 128 };
+
+/** The first address of the block, with the block's prefix length. */
+export function gatewayAddress(subnet: Cidr): Cidr {
+  const ip = plus(firstOf(subnet), 1n);
+  if (!contains(subnet, ip)) {
+    throw new CniError(
+      CniCode.invalidConfig,
+      `Cannot use the subnet "${formatCidr(subnet)}": it has no room for a gateway, wanted a larger block`,
+    );
+  }
+  return { ip, prefix: subnet.prefix };
+}
+
+/** The address that an interface makes itself of its MAC (RFC 4291, appendix A). */
+export function linkLocalOf(mac: string): Ip {
+  const [a = 0n, b = 0n, c = 0n, d = 0n, e = 0n, f = 0n] = mac.split(":").map((pair) => BigInt(`0x${pair}`));
+  const octets = [a ^ 2n, b, c, 0xffn, 0xfen, d, e, f];
+  return ipOf(
+    6,
+    octets.reduce((sum, octet) => (sum << 8n) | octet, 0xfe80n << 48n),
+  );
+}

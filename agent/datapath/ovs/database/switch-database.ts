@@ -1,0 +1,97 @@
+import { type Monitored, OvsdbClient, type RowChange, Transaction } from "../../../protocols/ovsdb/mod.ts";
+import { lastRound } from "../pipeline/cookie.ts";
+import { roleOf } from "./port-identity.ts";
+
+/** What the data path follows of the database. */
+const watched = {
+  Open_vSwitch: ["cur_cfg"],
+  Bridge: ["name", "ports", "datapath_type", "fail_mode", "protocols", "other_config", "external_ids"],
+  Port: ["name", "interfaces", "external_ids"],
+  Interface: [
+    "name",
+    "type",
+    "options",
+    "ofport",
+    "ofport_request",
+    "error",
+    "mac",
+    "mac_in_use",
+    "mtu_request",
+    "ifindex",
+  ],
+} as const satisfies Monitored;
+
+export type SwitchDatabase = OvsdbClient<typeof watched>;
+type SwitchView = SwitchDatabase["view"];
+export type PortRow = NonNullable<ReturnType<typeof portNamed>>;
+
+/** Begins to connect. @throws {OvsdbError} for the address */
+export const openDatabase = (address: string): SwitchDatabase => new OvsdbClient({ address, monitored: watched });
+
+export const bridgeNamed = (view: SwitchView, name: string) => view.named("Bridge", name);
+export const portNamed = (view: SwitchView, name: string) => view.named("Port", name);
+/** An interface has its port's name, as all that are made here. */
+export const interfaceNamed = (view: SwitchView, name: string) => view.named("Interface", name);
+
+/** The ports of a bridge, none where there is no such bridge. */
+export function portsOf(view: SwitchView, bridge: string): readonly PortRow[] {
+  const uuids = bridgeNamed(view, bridge)?.ports ?? new Set();
+  return [...uuids].map((uuid) => view.row("Port", uuid)).filter((row) => row !== undefined);
+}
+
+/** Interfaces of the system that are ports of bridges in user space, whoever made those; without pods'. */
+export function readInUserSpace(view: SwitchView): readonly string[] {
+  const bridges = [...view.rows("Bridge").values()].filter(({ datapath_type: kind }) => kind === "netdev");
+  return bridges
+    .flatMap(({ name }) => portsOf(view, name))
+    .filter(({ external_ids }) => roleOf(external_ids) !== "pod")
+    .flatMap(({ interfaces }) => [...interfaces].map((uuid) => view.row("Interface", uuid)))
+    .flatMap((one) => (one !== undefined && (one.type === "" || one.type === "system") ? [one.name] : []))
+    .sort();
+}
+
+/** Name of the node's own interface on the bridge, where an agent has put one there. */
+export const uplinkOf = (view: SwitchView, bridge: string): string | undefined =>
+  portsOf(view, bridge).find(({ external_ids }) => roleOf(external_ids) === "uplink")?.name;
+
+const bridgeColumns = ["name", "datapath_type", "fail_mode", "protocols", "other_config"] as const;
+
+/**
+ * Which changes of the database ask for anything: not what a call of this agent has brought about, and not what the
+ * switch tells of a port that is as it should be.
+ * @param nodePorts names of the node's own ports
+ * @param isHandled says of a port's name whether it is no pod's, or a call is under way that sees to it
+ */
+export const changeFilter =
+  (nodePorts: ReadonlySet<string>, isHandled: (port: string) => boolean) =>
+  ({ table, before, after }: RowChange): boolean => {
+    const isOther = (column: string): boolean => before?.[column] !== after?.[column];
+    if (table === "Bridge") return bridgeColumns.some(isOther);
+    if (table !== "Port" && table !== "Interface") return false;
+    // The node's interface may have come to a bridge of somebody's, or left it.
+    if (table === "Port" && isOther("name") && isForeign(after ?? before)) return true;
+    const name = String((after ?? before)?.["name"]);
+    if (nodePorts.has(name)) return true;
+    return !isHandled(name) && (isOther("name") || isOther("ofport"));
+  };
+
+function isForeign(row: RowChange["after"]): boolean {
+  const ids = row?.["external_ids"];
+  return ids instanceof Map && roleOf(ids) === undefined;
+}
+
+const roundKey = "pipette-round";
+
+/** Keeps the number of the last round with the bridge, which is gone when the flows are. */
+export const roundsOf = (db: SwitchDatabase, bridge: string) => ({
+  async loadRound(): Promise<number | undefined> {
+    const round = Number(bridgeNamed(db.view, bridge)?.external_ids.get(roundKey));
+    return Number.isInteger(round) && round >= 1 && round <= lastRound ? round : undefined;
+  },
+  async saveRound(round: number): Promise<void> {
+    const transaction = new Transaction(`keep the number of this start with the bridge "${bridge}"`);
+    transaction.mutate("Bridge", [["name", "==", bridge]], [["external_ids", "delete", [roundKey]]]);
+    transaction.mutate("Bridge", [["name", "==", bridge]], [["external_ids", "insert", { [roundKey]: String(round) }]]);
+    await db.transact(transaction);
+  },
+});

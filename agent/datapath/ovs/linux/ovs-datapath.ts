@@ -1,0 +1,253 @@
+import { sameOwner } from "../../../../shared/cni/owner-key.ts";
+import type { CniResult, Owner } from "../../../../shared/cni/types.ts";
+import { CniCode, CniError } from "../../../../shared/errors.ts";
+import { type Cidr, formatCidr, type Ip } from "../../../../shared/net/ip.ts";
+import { reasonOf } from "../../../../shared/reason.ts";
+import { podMtu } from "../../../config/pod-mtu.ts";
+import type { Link } from "../../../protocols/netlink/mod.ts";
+import type { Attached, AttachRequest, DataPath, Problem } from "../../datapath.ts";
+import { kernelNearlyFull } from "../../linux/conntrack-usage.ts";
+import { missingGateways } from "../../linux/gateway.ts";
+import { findLink } from "../../linux/host-links.ts";
+import { interfaceError } from "../../linux/kernel-errors.ts";
+import { forwardingProblems } from "../../linux/node-sysctls.ts";
+import { packetTable } from "../../linux/packet-rules.ts";
+import { type PodNetwork, planOf } from "../../linux/plan.ts";
+import { openSandbox } from "../../linux/pod-end.ts";
+import { type Attachment, PodPairs } from "../../linux/pod-pairs.ts";
+import { transportMtu } from "../../linux/transport.ts";
+import { watchNode } from "../../linux/watch-node.ts";
+import { wire } from "../../linux/wiring.ts";
+import type { OvsDataPathOptions } from "../options.ts";
+import type { ConnectedPod, OverlayNode } from "../overlay-node.ts";
+import { OvsNode } from "../ovs-node.ts";
+import { comparePort, hostPort } from "./host-port.ts";
+import { KernelIsolation } from "./kernel-isolation.ts";
+import { LinuxHost } from "./linux-host.ts";
+import { Masquerade } from "./masquerade.ts";
+
+/**
+ * Opens the data path in the calling thread's network namespace; `start()` prepares the node.
+ * @throws {CniError} code 7 where the options will not do, 102 where the kernel refuses a socket
+ */
+export function createOvsDataPath(options: OvsDataPathOptions): DataPath {
+  try {
+    return new OvsDataPath(options);
+  } catch (caught) {
+    throw interfaceError("open the Open vSwitch data path", caught);
+  }
+}
+
+/** Pods' pairs of veth in the kernel, their ports and flows in Open vSwitch: each keeps for itself what the next agent needs. */
+class OvsDataPath implements DataPath {
+  readonly #options: OvsDataPathOptions;
+  readonly #network: PodNetwork;
+  readonly #resources = new AsyncDisposableStack();
+  readonly #pairs: PodPairs;
+  readonly #node: OvsNode;
+  readonly #outward: Masquerade;
+  /** Where the switch is in user space. */
+  readonly #beside: KernelIsolation | undefined;
+  /** As the switch has them, and the kernel that sends to them. */
+  readonly #pods: Pick<OverlayNode, "connectPod" | "disconnectPod"> = {
+    connectPod: async (pod) => {
+      this.#outward.admit(pod);
+      await this.#node.connectPod(pod);
+    },
+    disconnectPod: async (owner) => {
+      await this.#node.disconnectPod(owner);
+      // It may have come back meanwhile.
+      if (!this.#node.hasPod(owner)) this.#outward.dismiss(owner);
+    },
+  };
+  #hasStarted = false;
+
+  constructor(options: OvsDataPathOptions) {
+    this.#options = options;
+    const { network, podSubnets, mode, tunnel, nodeAddresses, uplink, gateway, dataDir, logger } = options;
+    this.#pairs = this.#resources.use(new PodPairs(logger));
+    const { socket } = this.#pairs.tools;
+    const mtu = options.mtu ?? podMtu(transportMtu(socket, uplink, nodeAddresses), mode, tunnel.type, nodeAddresses);
+    this.#network = { name: network, subnets: podSubnets, mtu };
+    if (options.services !== undefined) this.#resources.use(options.services);
+    const filters = this.#resources.use(this.#pairs.tools.kernel.openPacketFilterSocket());
+    this.#beside = options.kind === "netdev" ? new KernelIsolation(filters, socket, gateway) : undefined;
+    const host = new LinuxHost(socket, gateway, dataDir, logger, this.#beside);
+    this.#node = this.#resources.use(new OvsNode({ ...options, mtu, host }));
+    this.#outward = this.#resources.use(new Masquerade(options, filters));
+  }
+
+  async start(): Promise<void> {
+    try {
+      this.#beside?.install(this.#hostEnds());
+      // The node knows its pods by itself from the first time on.
+      if (this.#hasStarted) await this.#node.start(() => true);
+      else await this.#takeOver();
+      this.#hasStarted = true;
+    } catch (caught) {
+      throw interfaceError("prepare the switch", caught);
+    }
+    await this.#outward.start();
+    await this.#pairs.tools.sweeper.sweep();
+  }
+
+  async attach(request: AttachRequest): Promise<CniResult> {
+    const { owner } = request;
+    const action = `attach "${owner.ifname}" of sandbox "${owner.sandboxId}"`;
+    const plan = planOf(this.#networkOf(owner, action), request);
+    const { tools } = this.#pairs;
+    using namespace = openSandbox(tools.kernel, request.container.netns);
+    try {
+      const { bridge, kind } = this.#options;
+      return await wire(tools, plan, namespace, hostPort(this.#pods, bridge, kind, this.#gateway(action)));
+    } catch (caught) {
+      throw interfaceError(action, caught);
+    }
+  }
+
+  async detach(owner: Owner): Promise<void> {
+    try {
+      await this.#pods.disconnectPod(owner);
+      this.#pairs.takeOutOfService(owner);
+    } catch (caught) {
+      throw interfaceError(`detach "${owner.ifname}" of sandbox "${owner.sandboxId}"`, caught);
+    }
+  }
+
+  async check(owner: Owner, netns: string, prevResult: CniResult): Promise<void> {
+    const action = `check "${owner.ifname}" of sandbox "${owner.sandboxId}"`;
+    this.#networkOf(owner, action);
+    try {
+      const pod = (await this.#node.pods()).find((one) => sameOwner(one.owner, owner));
+      this.#pairs.check(owner, netns, prevResult, (host) => comparePort(host, pod, this.#options.bridge));
+      await this.#node.checkFlows(owner);
+    } catch (caught) {
+      throw interfaceError(action, caught);
+    }
+  }
+
+  async list(): Promise<readonly Attached[]> {
+    try {
+      return this.#attachments().map(({ alias, link }) => ({ ...alias, hostIfname: link.name }));
+    } catch (caught) {
+      throw interfaceError("list the attached interfaces", caught);
+    }
+  }
+
+  async addresses(owner: Owner): Promise<readonly Cidr[]> {
+    const action = `read the addresses of "${owner.ifname}" of sandbox "${owner.sandboxId}"`;
+    const network = this.#networkOf(owner, action);
+    try {
+      return this.#pairs.addresses(owner, network);
+    } catch (caught) {
+      throw interfaceError(action, caught);
+    }
+  }
+
+  /** Nobody else gives addresses of the node's subnets away. */
+  addressesInUse(): readonly Ip[] {
+    return [];
+  }
+
+  async problems(): Promise<readonly Problem[]> {
+    try {
+      const code = this.#attachments().length > 0 ? 51 : 50;
+      return [...this.#node.problems(), ...this.#hostProblems()].map((message) => ({ code, message }));
+    } catch (caught) {
+      throw interfaceError("look for problems", caught);
+    }
+  }
+
+  async degraded(): Promise<readonly string[]> {
+    return [...this.#outward.degraded(), ...(await this.#node.degraded()), ...kernelNearlyFull()];
+  }
+
+  watch(look: () => Promise<void>): AsyncDisposable {
+    const { gateway: bridge, logger } = this.#options;
+    return watchNode({
+      kernel: this.#pairs.tools.kernel,
+      tables: [packetTable({ bridge })],
+      isPort: () => false,
+      look: async () => {
+        this.#node.lookAtHost();
+        await look();
+      },
+      logger,
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#resources.disposeAsync();
+  }
+
+  /** What an earlier agent has left. No call is served yet: pods neither come nor go meanwhile. */
+  async #takeOver(): Promise<void> {
+    this.#pairs.removeHalfMade([]);
+    const attachments = this.#attachments();
+    await this.#node.start((pod) => attachments.some((attachment) => standsBehind(attachment, pod)));
+    this.#outward.restore(this.#node.wantedPods);
+    await this.#restorePorts(attachments);
+  }
+
+  /** What stands without a port: the database is another one since, or an agent was killed over an ADD. */
+  async #restorePorts(attachments: readonly Attachment[]): Promise<void> {
+    for (const { alias, link } of attachments) {
+      if (this.#node.hasPod(alias.owner)) continue;
+      const ips = this.#pairs.addresses(alias.owner, this.#network).map(({ ip }) => ip);
+      const mac = this.#pairs.podMac(link);
+      if (ips.length === 0 || mac === undefined) continue;
+      const { logger } = this.#options;
+      try {
+        const pod = this.#options.podOf(alias.owner);
+        const port = { port: link.name, device: String(link.index), netns: "", ...(pod === undefined ? {} : { pod }) };
+        await this.#pods.connectPod({ ...alias, ...port, mac, ips });
+        logger.warn("a pod's port was missing and is made again", { interface: link.name });
+      } catch (caught) {
+        // The others shall have their network all the same; CHECK names this one.
+        logger.error("cannot make a pod's port again", { interface: link.name, error: reasonOf(caught) });
+      }
+    }
+  }
+
+  #hostProblems(): string[] {
+    const { gateway, podSubnets, mode } = this.#options;
+    const { socket } = this.#pairs.tools;
+    const link = findLink(socket, { name: gateway });
+    if (link === undefined) return [`the gateway "${gateway}" is missing`];
+    const missing = mode === "networkPolicyOnly" ? [] : missingGateways(socket, podSubnets, link);
+    return [
+      ...(link.up ? [] : [`the gateway "${gateway}" is down`]),
+      ...missing.map((address) => `the gateway "${gateway}" lacks the address "${formatCidr(address)}"`),
+      ...forwardingProblems([{ subnets: podSubnets, device: gateway }]),
+      ...this.#outward.missing(this.#pairs.tools.kernel),
+      ...(this.#beside?.missing(this.#hostEnds()) ?? []),
+    ];
+  }
+
+  /** Host's ends that are in service or should be. */
+  #attachments(): readonly Attachment[] {
+    return this.#pairs.attachments((network) => network === this.#network.name);
+  }
+
+  #hostEnds(): readonly Link[] {
+    return this.#attachments().map(({ link }) => link);
+  }
+
+  #gateway(action: string): Link {
+    const { gateway } = this.#options;
+    const link = findLink(this.#pairs.tools.socket, { name: gateway });
+    if (link !== undefined) return link;
+    const is = `the gateway "${gateway}" is missing, wanted ovs-vswitchd to have made it`;
+    throw new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}`);
+  }
+
+  #networkOf(owner: Owner, action: string): PodNetwork {
+    if (owner.network === this.#network.name) return this.#network;
+    const is = `the agent has no network "${owner.network}", wanted "${this.#network.name}"`;
+    throw new CniError(CniCode.invalidConfig, `Cannot ${action}: ${is}`);
+  }
+}
+
+/** The port is of this very device. */
+const standsBehind = ({ alias, link }: Attachment, pod: ConnectedPod): boolean =>
+  sameOwner(alias.owner, pod.owner) && link.name === pod.port && String(link.index) === pod.device;

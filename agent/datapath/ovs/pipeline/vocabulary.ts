@@ -1,0 +1,5 @@
+/** The names and numbers by which flows are read: for whoever looks at a switch, and makes no flows. */
+export { Priority } from "./build.ts";
+export { Category, readCookie } from "./cookie.ts";
+export { connectionMarks, Destination, EndpointState, registers, Source, virtualMac } from "./registers.ts";
+export { type TableName, tableRoles, tables } from "./tables.ts";

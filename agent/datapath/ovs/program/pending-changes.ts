@@ -1,0 +1,88 @@
+import { CniCode, CniError } from "../../../../shared/errors.ts";
+import type { KeyedChanges } from "./flow-sets.ts";
+
+/** A call that waits for the switch: it ends once, with the switch's answer or when its time is up. */
+export class PendingCall {
+  readonly done: Promise<void>;
+  readonly #settled = Promise.withResolvers<void>();
+  readonly #timer: ReturnType<typeof setTimeout>;
+  #isOver = false;
+
+  /** @param action continues "Cannot …" @param why what is wrong now, where something is */
+  constructor(action: string, limitMs: number, why: () => string) {
+    this.done = this.#settled.promise;
+    // Nobody may wait for it any more.
+    this.done.catch(() => undefined);
+    this.#timer = setTimeout(() => {
+      const is = `the switch has not taken it after ${limitMs} ms (${why()}); it gets it as soon as it can`;
+      this.fail(new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}, wanted it at once`));
+    }, limitMs);
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  end(): void {
+    this.#close();
+    this.#settled.resolve();
+  }
+
+  fail(error: CniError): void {
+    this.#close();
+    this.#settled.reject(error);
+  }
+
+  #close(): void {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+  }
+}
+
+/** One call of `set`. */
+export interface PendingChange {
+  readonly changes: KeyedChanges;
+  /** Flows and groups that it may bring. */
+  readonly messages: number;
+  readonly call: PendingCall;
+  /** What it changes is kept: it has to get to the switch, whatever the call hears. */
+  isKept: boolean;
+}
+
+/** KeyedChanges that the switch has not taken yet, in the order in which they came. */
+export class PendingChanges implements Iterable<PendingChange> {
+  readonly #changes: PendingChange[] = [];
+
+  get count(): number {
+    return this.#changes.length;
+  }
+
+  [Symbol.iterator](): Iterator<PendingChange> {
+    return this.#changes.values();
+  }
+
+  add(change: PendingChange): void {
+    this.#changes.push(change);
+  }
+
+  /** The first ones, out of the queue. */
+  take(count: number): readonly PendingChange[] {
+    return this.#changes.splice(0, count);
+  }
+
+  /** The first ones, in the queue still, that go into one bundle together; one at least, if there is any. */
+  batch(mostMessages: number): readonly PendingChange[] {
+    let messages = 0;
+    const tooFar = this.#changes.findIndex((change) => {
+      messages += change.messages;
+      return messages > mostMessages;
+    });
+    return this.#changes.slice(0, tooFar < 0 ? undefined : Math.max(1, tooFar));
+  }
+
+  /** Calls whose time is up wait for nothing any more; for what is kept already only. */
+  dropOver(): void {
+    const others = this.#changes.filter(({ call, isKept }) => !(call.isOver && isKept));
+    this.#changes.splice(0, this.#changes.length, ...others);
+  }
+}

@@ -1,0 +1,94 @@
+import type { Logger } from "../../../../shared/log.ts";
+import { isWindows } from "../../../../shared/os/platform.ts";
+import { flushConnections, OpenFlowClient, type OpenFlowError, parseAddress } from "../../../protocols/openflow/mod.ts";
+import { zones } from "../pipeline/registers.ts";
+import type { GoneEndpoint } from "./service.ts";
+
+export interface ConntrackFlusherOptions {
+  /** Where the bridge listens, as `parseAddress` of `agent/protocols/openflow` takes it. */
+  readonly management: string;
+  readonly logger: Logger;
+  readonly settleMs?: number;
+}
+
+/** What packets go by lags behind the flows: by this much at the most on a switch that has time for either. */
+const defaultSettleMs = 1_000;
+/** Where the switch cannot be reached. */
+const retryMs = 10_000;
+/** A switch that is away for so many changes has lost its connections, or its clients have given up. */
+const maxGone = 10_000;
+
+/**
+ * Has the switch forget connections to endpoints that have gone from a service. Who sends datagrams from one port for
+ * ever, as some clients of DNS do, would reach nobody for as long: nothing else ends such a connection.
+ */
+export class ConntrackFlusher implements AsyncDisposable {
+  readonly #options: ConntrackFlusherOptions;
+  /** Each with the time from which on nothing is on its way to it. */
+  #gone: (GoneEndpoint & { readonly from: number })[] = [];
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #working: Promise<void> | undefined;
+  #isEnded = false;
+
+  constructor(options: ConntrackFlusherOptions) {
+    this.#options = options;
+  }
+
+  /** Their flows have gone already. */
+  add(gone: readonly GoneEndpoint[]): void {
+    if (gone.length === 0) return;
+    const settleMs = this.#options.settleMs ?? defaultSettleMs;
+    const from = performance.now() + settleMs;
+    this.#gone = [...this.#gone, ...gone.map((each) => ({ ...each, from }))].slice(-maxGone);
+    // One that waits already is not put off: endpoints may go without end.
+    if (this.#timer === undefined) this.#schedule(settleMs);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isEnded = true;
+    clearTimeout(this.#timer);
+    await this.#working;
+  }
+
+  #schedule(inMs: number): void {
+    if (this.#isEnded) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#working = (this.#working ?? Promise.resolve()).then(() => this.#forget());
+    }, inMs);
+    this.#timer.unref();
+  }
+
+  async #forget(): Promise<void> {
+    const now = performance.now();
+    const { true: due = [], false: later = [] } = Object.groupBy(this.#gone, ({ from }) => `${from <= now}`);
+    this.#gone = later;
+    const isReached = due.length === 0 || (await this.#ask(due));
+    if (!isReached) this.#gone = [...due, ...this.#gone].slice(-maxGone);
+    const [first] = this.#gone;
+    if (first === undefined || this.#timer !== undefined) return;
+    this.#schedule(isReached ? first.from - now : retryMs);
+  }
+
+  /** `false` where the switch cannot be reached. */
+  async #ask(gone: readonly GoneEndpoint[]): Promise<boolean> {
+    const { management, logger } = this.#options;
+    try {
+      using client = await OpenFlowClient.connect(parseAddress(management, isWindows));
+      const [refusal] = await client.run(gone.map(requestOf));
+      if (refusal !== undefined) logger.warn(`${refusal.message}, wanted Open vSwitch 3.1 or newer`);
+      return true;
+    } catch (caught) {
+      logger.warn((caught as OpenFlowError).message, { endpoints: gone.length });
+      return false;
+    }
+  }
+}
+
+const requestOf = ({ service, endpoint }: GoneEndpoint) =>
+  flushConnections({
+    protocol: service.protocol,
+    zone: zones[service.clusterIp.family].main,
+    original: { destination: service.clusterIp, destinationPort: service.port },
+    reply: { source: endpoint.ip, sourcePort: endpoint.port },
+  });
