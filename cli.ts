@@ -38,22 +38,22 @@ const pipette: CommandGroup = defineGroup({
     {
       name: "agent",
       summary: "run the node agent, or only check its configuration",
-      load: async () => (await import("./agent/commands/mod.ts")).agentCommand,
+      load: async () => (await import("./agent/commands/agent/agent-command.ts")).agentCommand,
     },
     {
       name: "status",
       summary: "what the agent says: networks, problems, calls",
-      load: async () => (await import("./agent/commands/mod.ts")).statusCommand,
+      load: async () => (await import("./agent/commands/status/status-command.ts")).statusCommand,
     },
     {
       name: "doctor",
       summary: "what disagrees on this node, what to do about it, and the repair",
-      load: async () => (await import("./agent/commands/doctor/mod.ts")).doctorCommand,
+      load: async () => (await import("./agent/commands/doctor/doctor-command.ts")).doctorCommand,
     },
     {
       name: "trace",
       summary: "a packet's way from pod to pod through Open vSwitch, in words",
-      load: async () => (await import("./agent/commands/trace/mod.ts")).traceCommand,
+      load: async () => (await import("./agent/commands/trace/trace-command.ts")).traceCommand,
     },
     {
       name: "ipam",

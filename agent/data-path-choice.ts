@@ -1,5 +1,4 @@
 import { CniCode, CniError } from "../shared/errors.ts";
-import { limits } from "../shared/limits.ts";
 import type { Logger } from "../shared/log.ts";
 import { isWindows } from "../shared/os/platform.ts";
 import type { AgentDependencies } from "./agent.ts";
@@ -64,7 +63,7 @@ async function hns(config: AgentConfig, logger: Logger): Promise<DataPathChoice>
   const { createHnsDataPath, createNodeSide, createOverlayDataPath } = await import("./datapath/hns/mod.ts");
   const { ovsOptionsFromConfig } = await import("./datapath/ovs/mod.ts");
   const { openHcn } = await import("./protocols/hcn/mod.ts");
-  const { openHostRunner } = await import("./datapath/hns/windows-host/powershell.windows.ts");
+  const { openHostRunner } = await import("./datapath/hns/windows-host/mod.ts");
   const lost = Promise.withResolvers<string>();
   return {
     createDataPath: (needs) => {
@@ -79,8 +78,6 @@ async function hns(config: AgentConfig, logger: Logger): Promise<DataPathChoice>
         node: side,
         logger,
         leftover: needs.leftover,
-        listingMs: limits.hnsListingMs,
-        startPatienceMs: limits.hnsStartMs,
       });
       const [network] = networks;
       if (config.ovs === undefined || network === undefined) return hns;

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { bundlePiece, common, pieces } from "./bundle.ts";
+import { bundlePiece, common, pieces, windowsThreads } from "./bundle.ts";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const textOf = (file: string): string => readFileSync(file, "utf8");
@@ -52,3 +52,9 @@ test.each(named)(
     expect(imported.some((file) => common.includes(file))).toBe(true);
   },
 );
+
+// In the executable it has no other name, and only Windows would say that there is none.
+test.each(windowsThreads)("%s is started under the path that it has in the executable", (file) => {
+  const starter = textOf(join(dirname(file), "open-hcn.ts"));
+  expect(starter).toContain(`"./${relative(root, file)}"`);
+});

@@ -11,7 +11,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
  * First files of threads, each found in the executable under the path that it has here; not listed, it would be missing
  * there and nobody would say so. A program without such a thread only carries it.
  */
-const windowsThreads = [resolve(root, "agent/protocols/hcn/hcn-worker.windows.ts")];
+export const windowsThreads = [resolve(root, "agent/protocols/hcn/hcn-worker.windows.ts")];
 
 export interface Executable {
   /** Path of the program's first file. */

@@ -32,12 +32,6 @@ export const limits = {
   delegateDetailChars: 500,
   /** A plugin's log file; as much again is kept from before. */
   logFileBytes: 5 * 1024 * 1024,
-  /** The agent's own log file, where there is no journal: days of calls on a busy node; as much again is kept from before. */
-  agentLogFileBytes: 20 * 1024 * 1024,
-  /** A service that has said that it stopped ends within this time, also where one of its threads hangs in a call. */
-  serviceEndMs: 100,
-  /** A service that starts or stops says within this time that it still does; three times as often, to be sure. */
-  serviceWaitHintMs: 15_000,
   /** A process that rotates the log holds its lock for a millisecond; an older lock has lost its holder. */
   logLockMs: 10_000,
   /** W3C Trace Context and Baggage: what every party must pass on. */
@@ -118,28 +112,10 @@ export const limits = {
   suspectGraceMs: 5 * 60_000,
   /** Looks of the janitor for which an interface has to be missing before its lease is given back: some minutes, in which a DEL comes. */
   vanishedLooks: 30,
-  /** One command of the system, `nft` or PowerShell's: starting that and loading the Hyper-V module takes seconds on a busy node. */
-  hostCommandMs: 60_000,
-  /** What such a command may say: the routes of a thousand nodes are a tenth of this. */
-  hostAnswerBytes: 4 * 1024 * 1024,
-  /** Windows moves an adapter's address to the switch's virtual adapter within six seconds, as a rule; a look takes one or more. */
-  addressMoveLooks: 10,
-  /** Between two looks at what takes Windows a moment, and how often. */
-  hostLookMs: 500,
-  hostLooks: 10,
   /** One call of HNS: a busy node takes seconds, a call that hangs never returns. An ADD must hear of it while it waits. */
   hcnDeadlineMs: 15_000,
   /** Calls of HNS at a time, so that a slow one does not hold up all others. */
   hcnThreads: 3,
   /** Calls that were given up and have not come back: each keeps a thread, and so many of them mean that HNS itself hangs. */
   hcnLeakedThreads: 8,
-  /** Between two listings of HNS' endpoints: each asks about every endpoint by itself. */
-  hnsListingMs: 10_000,
-  /** How long the agent's start waits for HNS, which the node's boot starts too; then its supervisor starts it anew. */
-  hnsStartMs: 60_000,
-  /** Between two looks for the adapters of pods that start, from the first to the longest: each is a PowerShell. */
-  podLookFirstMs: 500,
-  podLookMostMs: 15_000,
-  /** How long a pod's adapter is waited for: its image has to be fetched before. */
-  podStartMs: 600_000,
 } as const;

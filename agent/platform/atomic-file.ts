@@ -7,7 +7,7 @@ import { isWindows } from "../../shared/os/platform.ts";
 import { reasonOf } from "../../shared/reason.ts";
 
 /** What is written here is at most what is known of ten thousand nodes; what is longer is another text. */
-const mostBytes = 16 * 1024 * 1024;
+const maxBytes = 16 * 1024 * 1024;
 
 /** CIS Kubernetes Benchmark 1.1.9; every runtime that reads it is root. */
 const fileMode = 0o600;
@@ -41,7 +41,7 @@ export function writeOnce(path: string, text: string): string {
     }
     unlinkSync(temporary);
   });
-  return readSmallFile(path, mostBytes);
+  return readSmallFile(path, maxBytes);
 }
 
 /**
@@ -118,7 +118,7 @@ function syncDirectory(directory: string): void {
 
 function readIfThere(path: string): string | undefined {
   try {
-    return readSmallFile(path, mostBytes);
+    return readSmallFile(path, maxBytes);
   } catch {
     return undefined;
   }

@@ -23,7 +23,7 @@ test("kills one that lasts too long, without waiting for those whom it has start
 });
 
 test("kills one that says too much", async () => {
-  const done = await runProgram("yes", [], { deadlineMs, mostBytes: 1000 });
+  const done = await runProgram("yes", [], { deadlineMs, maxBytes: 1000 });
   expect(done.failure).toBe("it said more than 1000 bytes and was killed");
   expect(done.stdout.length).toBeLessThanOrEqual(1000);
 });

@@ -1,4 +1,5 @@
-import { limits } from "../../shared/limits.ts";
+import { retry } from "../../shared/async/backoff.ts";
+import { withTimeout } from "../../shared/async/with-timeout.ts";
 import { isWindows } from "../../shared/os/platform.ts";
 import { reasonOf } from "../../shared/reason.ts";
 
@@ -10,7 +11,7 @@ export interface ProgramOptions {
   /** Beside this process's own variables. */
   readonly env?: Readonly<Record<string, string>>;
   /** Of stdout and of stderr each; one that says more is killed. */
-  readonly mostBytes?: number;
+  readonly maxBytes?: number;
 }
 
 /** How a program of the system ended. */
@@ -25,6 +26,10 @@ export interface ProgramEnded {
   readonly isAbsent: boolean;
 }
 
+/** A command of the system, `nft` or PowerShell's: starting that and loading the Hyper-V module takes seconds on a busy node. */
+export const commandMs = 60_000;
+/** What such a command may say: the routes of a thousand nodes are a tenth of this. */
+export const maxAnswerBytes = 4 * 1024 * 1024;
 /** A node that is out of something for a moment cannot start a process. Nothing has run then, so it may be tried again. */
 const startTries = 4;
 const startAgainMs = 250;
@@ -44,21 +49,27 @@ export async function runProgram(
   options: ProgramOptions,
 ): Promise<ProgramEnded> {
   const none = { stdout: "", stderr: "", isAbsent: false };
-  for (let left = startTries - 1; ; left--) {
-    let child: Child;
-    try {
-      child = spawn(file, args, options);
-    } catch (caught) {
-      const code = caught instanceof Error && "code" in caught ? String(caught.code) : reasonOf(caught);
-      if (code === "ENOENT") return { ...none, failure: `"${file}" is not installed`, isAbsent: true };
-      if (left === 0 || !passing.has(code))
-        return { ...none, failure: `the system could not start its process (${code})` };
-      await Bun.sleep(startAgainMs);
-      continue;
-    }
-    return ended(child, options);
+  let left = startTries - 1;
+  let child: Child;
+  try {
+    child = await retry(async () => spawn(file, args, options), {
+      firstMs: startAgainMs,
+      longestMs: startAgainMs,
+      signal: new AbortController().signal,
+      failed: (caught) => {
+        if (left-- === 0 || !passing.has(codeOf(caught))) throw caught;
+      },
+    });
+  } catch (caught) {
+    const code = codeOf(caught);
+    if (code === "ENOENT") return { ...none, failure: `"${file}" is not installed`, isAbsent: true };
+    return { ...none, failure: `the system could not start its process (${code})` };
   }
+  return ended(child, options);
 }
+
+const codeOf = (caught: unknown): string =>
+  caught instanceof Error && "code" in caught ? String(caught.code) : reasonOf(caught);
 
 type Child = Bun.Subprocess<"ignore" | "pipe", "pipe", "pipe">;
 
@@ -86,25 +97,18 @@ async function feed({ stdin }: Child, input: string): Promise<void> {
   }
 }
 
-async function ended(
-  child: Child,
-  { deadlineMs, mostBytes = limits.hostAnswerBytes }: ProgramOptions,
-): Promise<ProgramEnded> {
+async function ended(child: Child, { deadlineMs, maxBytes = maxAnswerBytes }: ProgramOptions): Promise<ProgramEnded> {
   let failure = "";
   const kill = (why: string): void => {
     if (failure === "") failure = why;
     child.kill("SIGKILL");
   };
-  const tooMuch = (): void => kill(`it said more than ${mostBytes} bytes and was killed`);
-  const [stdout, stderr] = [new Gathered(mostBytes, tooMuch), new Gathered(mostBytes, tooMuch)];
-  const late = Promise.withResolvers<false>();
-  const timers = [
-    setTimeout(() => kill(`it had not ended after ${deadlineMs} ms and was killed`), deadlineMs),
-    setTimeout(() => late.resolve(false), deadlineMs + killGraceMs),
-  ];
+  const tooMuch = (): void => kill(`it said more than ${maxBytes} bytes and was killed`);
+  const [stdout, stderr] = [new Gathered(maxBytes, tooMuch), new Gathered(maxBytes, tooMuch)];
+  const deadline = setTimeout(() => kill(`it had not ended after ${deadlineMs} ms and was killed`), deadlineMs);
   const whole = Promise.all([child.exited, stdout.read(child.stdout), stderr.read(child.stderr)]);
-  const inTime = await Promise.race([whole, late.promise]);
-  for (const timer of timers) clearTimeout(timer);
+  const inTime = await withTimeout(whole, deadlineMs + killGraceMs, () => false as const);
+  clearTimeout(deadline);
   const said = { stdout: stdout.text(), stderr: stderr.text(), isAbsent: false };
   if (inTime === false) {
     child.unref();

@@ -3,11 +3,11 @@ import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { doctorCommand } from "../../agent/commands/doctor/doctor-command.ts";
 import { examine } from "../../agent/commands/doctor/examine.ts";
-import { doctorCommand } from "../../agent/commands/doctor/mod.ts";
 import { repair } from "../../agent/commands/doctor/repair.ts";
 import { parseRuntimeList, type RuntimeList } from "../../agent/commands/doctor/runtime-list.ts";
-import { standingFindings } from "../../agent/commands/doctor/standing.ts";
+import { singleLookFindings } from "../../agent/commands/doctor/single-look-findings.ts";
 import type { AgentConfig } from "../../agent/config/agent-config.ts";
 import { parseAgentConfig } from "../../agent/config/parse-agent-config.ts";
 import type { Owner } from "../../shared/cni/types.ts";
@@ -345,7 +345,7 @@ describeWith("pipette doctor on a node that each test spoils in one place", ["ro
     const file = join(home.directory, "nodes.yaml");
     const nodes = { name: "n1", addresses: [], registry: { type: "static", file } } as const;
     const found = async (): Promise<readonly string[]> =>
-      (await standingFindings({ ...config, nodes })).map(({ code }) => code);
+      (await singleLookFindings({ ...config, nodes })).map(({ code }) => code);
     expect(await found()).toEqual(["registry-unreachable"]);
     const entry = (name: string) => ({ name, addresses: ["192.0.2.9"], subnets: ["10.78.1.0/24"] });
     writeFileSync(file, JSON.stringify({ nodes: [entry("n2")] }));

@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import type { ServiceKeeper } from "../../agent/commands/install/service-steps.ts";
-import type { Step } from "../../agent/commands/install/step.ts";
+import type { Step } from "../../agent/commands/install/plan.ts";
+import type { ServiceInstaller } from "../../agent/commands/install/service.ts";
 import { uninstallCommandWith } from "../../agent/commands/install/uninstall-command.ts";
 import { AgentHome, type AgentProcess, bridgeName, networkName, resultOf } from "../support/agent-process.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";
@@ -11,7 +11,7 @@ import { describeWith } from "../support/requires.ts";
 import { runAt } from "../support/terminal-run.ts";
 
 /** The node's services are played: none may be touched here. */
-const keeperOf = (steps: readonly Step[]): (() => Promise<ServiceKeeper>) => {
+const keeperOf = (steps: readonly Step[]): (() => Promise<ServiceInstaller>) => {
   const keeper = { planInstall: async () => [], planRemoval: async () => steps };
   return async () => keeper;
 };

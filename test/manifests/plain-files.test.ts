@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { KubernetesRegistry } from "../../agent/cluster/kubernetes/kubernetes-registry.ts";
 import { ScriptedApiServer } from "../../agent/cluster/kubernetes/scripted-api-server.ts";
+import { agentCommand } from "../../agent/commands/agent/agent-command.ts";
 import { installCommand, uninstallCommand } from "../../agent/commands/install/mod.ts";
-import { agentCommand } from "../../agent/commands/mod.ts";
 import { nodeVariables } from "../../agent/config/node-variables.ts";
 import { parseAgentConfig } from "../../agent/config/parse-agent-config.ts";
 import { ApiClient, serviceAccountAccess } from "../../shared/kubernetes/mod.ts";

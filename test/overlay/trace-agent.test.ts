@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { traceCommand } from "../../agent/commands/trace/mod.ts";
+import { traceCommand } from "../../agent/commands/trace/trace-command.ts";
 import { compileExecutables } from "../conformance/plugin.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";

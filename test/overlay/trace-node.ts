@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ClusterNode } from "../../agent/cluster/node-registry.ts";
-import { traceCommand } from "../../agent/commands/trace/mod.ts";
+import { traceCommand } from "../../agent/commands/trace/trace-command.ts";
 import { formatIdentity, roleIds } from "../../agent/datapath/ovs/database/port-identity.ts";
 import type { PipelineContext } from "../../agent/datapath/ovs/pipeline/context.ts";
 import { Category, cookieOf } from "../../agent/datapath/ovs/pipeline/cookie.ts";

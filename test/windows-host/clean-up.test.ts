@@ -1,21 +1,32 @@
 import { describe, expect, test } from "vitest";
-import { cleanUpNode } from "../../agent/commands/cleanup/clean-up-node.ts";
+import { cleanUpBy } from "../../agent/commands/cleanup/clean-up.ts";
+import { takeBackWindowsNode, type WindowsNode } from "../../agent/commands/cleanup/clean-up.windows.ts";
 import { EndpointRecords, endpointRecords } from "../../agent/datapath/hns/mod.ts";
 import { handBackAddress, setUpHost } from "../../agent/datapath/hns/windows-host/mod.ts";
-import { HcnInMemory } from "../../agent/protocols/hcn/hcn-in-memory.ts";
 import { openSystem } from "../../shared/server/system.ts";
+import { FakeHns } from "../fakes/hns/fake-hns.ts";
+import { createNamespace } from "../fakes/hns/namespaces.ts";
 import { deleteHnsNetwork, makeHnsNetwork } from "./node-state.ts";
 import { cidr, HostFixture, ip } from "./set-up-fixture.ts";
 
 const namespace = "0a0a0a0a-0000-4000-8000-000000000001";
 
 /** A node with a network of ours on which two pods stand, and one network of somebody else's. */
-async function standing(host: HostFixture): Promise<HcnInMemory> {
+async function standing(host: HostFixture): Promise<FakeHns> {
   await host.start();
-  const hcn = new HcnInMemory();
-  const ours = await hcn.createNetwork({ Name: "pipette", Type: "Transparent" });
-  const other = await hcn.createNetwork({ Name: "nat", Type: "NAT" });
-  hcn.namespaceEndpoints.set(namespace, new Set());
+  const hns = new FakeHns();
+  hns.service.store.adapters.add("Ethernet0");
+  createNamespace(hns.service.store, namespace, {});
+  const Ipams = [
+    {
+      Subnets: [
+        { IpAddressPrefix: "10.10.1.0/24", Routes: [{ NextHop: "10.10.1.254", DestinationPrefix: "0.0.0.0/0" }] },
+      ],
+    },
+  ];
+  const Policies = [{ Type: "NetAdapterName", Settings: { NetworkAdapterName: "Ethernet0" } }];
+  const ours = await hns.hcn.createNetwork({ Name: "pipette", Type: "Transparent", Policies, Ipams });
+  const other = await hns.hcn.createNetwork({ Name: "nat", Type: "NAT", Ipams });
   const ends = [
     [ours.id, "1"],
     [ours.id, "2"],
@@ -24,19 +35,19 @@ async function standing(host: HostFixture): Promise<HcnInMemory> {
   for (const [network, n] of ends) {
     const id = `0b0b0b0b-0000-4000-8000-00000000000${n}`;
     const IpConfigurations = [{ IpAddress: `10.10.1.${n}`, PrefixLength: 24 }];
-    await hcn.createEndpoint(network, id, { Name: `pod-${n}`, IpConfigurations });
-    if (n === "1") await hcn.attach(namespace, id);
+    await hns.hcn.createEndpoint(network, id, { Name: `pod-${n}`, IpConfigurations });
+    if (n === "1") await hns.hcn.attach(namespace, id);
   }
-  const windows = hcn.before;
-  hcn.before = async (call, subject) => {
-    await windows(call, subject);
-    if (call === "deleteNetwork" && subject === ours.id) deleteHnsNetwork(host.node.state, "pipette", host.moves);
-  };
-  hcn.calls.length = 0;
-  return hcn;
+  hns.service.fault({
+    call: "HcnDeleteNetwork",
+    match: ours.id,
+    meanwhile: () => deleteHnsNetwork(host.node.state, "pipette", host.moves),
+  });
+  hns.service.calls.length = 0;
+  return hns;
 }
 
-async function cleanUp(host: HostFixture, hcn: HcnInMemory, json = false, overlay: Overlay = {}) {
+async function cleanUp(host: HostFixture, hns: FakeHns, json = false, overlay: Overlay = {}) {
   const [out, err]: [string[], string[]] = [[], []];
   const io = {
     stdout: (text: string) => void out.push(text),
@@ -45,49 +56,43 @@ async function cleanUp(host: HostFixture, hcn: HcnInMemory, json = false, overla
     env: {},
     stderrIsTerminal: false,
   };
-  const parts = {
-    dataDir: host.dataDir,
-    networks: ["pods"],
-    system: await openSystem(),
-    hcn,
-    run: host.run,
-    ...overlay,
-  };
-  const status = await cleanUpNode(parts, json, io);
+  const served = { dataDir: host.dataDir, networks: [{ name: "pods" }] };
+  const takeBack = () => takeBackWindowsNode({ dataDir: host.dataDir, hcn: hns.hcn, run: host.run, ...overlay });
+  const status = await cleanUpBy(takeBack, served, json, io);
   return { status, stdout: out.join(""), stderr: err.join("") };
 }
 
-type Overlay = Pick<Parameters<typeof cleanUpNode>[0], "removeOverlay">;
+type Overlay = Pick<WindowsNode, "removeOverlay">;
 
 describe("pipette agent --cleanup", () => {
   test("takes the overlay away between the steps and the HNS network, which stays while that fails", async () => {
     using host = new HostFixture({ peers: [] });
     const fresh = host.snapshot();
-    const hcn = await standing(host);
+    const hns = await standing(host);
     const step = "ovs bridge";
     const what = 'bridge "br-int"';
     let seen: unknown;
     const removeOverlay = async () => {
-      seen = [host.node.state.extensions.at(-1)?.["Enabled"], hcn.networkDocuments.size];
+      seen = [host.node.state.extensions.at(-1)?.["Enabled"], hns.networks.length];
       return [{ step, what, did: "failed", problem: "the database is away" } as const];
     };
-    const failed = await cleanUp(host, hcn, false, { removeOverlay });
+    const failed = await cleanUp(host, hns, false, { removeOverlay });
     expect([failed.status, failed.stderr]).toEqual([1, "the database is away\n"]);
     expect(seen).toEqual([false, 2]);
     const undone = async () => [{ step, what, did: "undone" } as const];
-    const { status, stdout } = await cleanUp(host, hcn, false, { removeOverlay: undone });
+    const { status, stdout } = await cleanUp(host, hns, false, { removeOverlay: undone });
     expect(status).toBe(0);
     expect(stdout).toMatch(/^ovs bridge +bridge "br-int" +undone$/m);
     expect(host.snapshot()).toEqual(fresh);
     // Where nothing is on record a database that is away does not matter.
-    expect(await cleanUp(host, hcn, false, { removeOverlay })).toMatchObject({ status: 0, stderr: "" });
+    expect(await cleanUp(host, hns, false, { removeOverlay })).toMatchObject({ status: 0, stderr: "" });
   });
 
   test("takes everything of ours away and nothing else, says so, and has nothing to do the second time", async () => {
     using host = new HostFixture({ peers: [] });
     const fresh = host.snapshot();
-    const hcn = await standing(host);
-    expect(await cleanUp(host, hcn)).toEqual({
+    const hns = await standing(host);
+    expect(await cleanUp(host, hns)).toEqual({
       status: 0,
       stderr: "",
       stdout: `STEP                 WHAT                                               DID
@@ -106,30 +111,30 @@ hand back            192.168.1.5/24 on "Ethernet0"                      was ther
 `,
     });
     expect(host.snapshot()).toEqual(fresh);
-    expect([...hcn.networkDocuments.values()].map((network) => network["Name"])).toEqual(["nat"]);
-    expect([...hcn.endpointDocuments.values()].map((endpoint) => endpoint["Name"])).toEqual(["pod-3"]);
-    expect(hcn.namespaceEndpoints.get(namespace)?.size).toBe(0);
+    expect(hns.networks.map((network) => network["Name"])).toEqual(["nat"]);
+    expect(hns.endpoints.map((endpoint) => endpoint["Name"])).toEqual(["pod-3"]);
+    expect(hns.endpointsIn(namespace).length).toBe(0);
 
-    hcn.calls.length = 0;
-    const again = await cleanUp(host, hcn);
+    hns.service.calls.length = 0;
+    const again = await cleanUp(host, hns);
     expect(again).toEqual({ status: 0, stdout: "nothing on record: there is nothing to clean up\n", stderr: "" });
-    expect(hcn.calls).toEqual([]);
-    expect(JSON.parse((await cleanUp(host, hcn, true)).stdout)).toEqual({ changes: [] });
+    expect(hns.service.calls).toEqual([]);
+    expect(JSON.parse((await cleanUp(host, hns, true)).stdout)).toEqual({ changes: [] });
   });
 
   test("touches nothing while an agent runs", async () => {
     using host = new HostFixture();
-    const hcn = await standing(host);
+    const hns = await standing(host);
     const before = host.snapshot();
     const system = await openSystem();
     const agent = system.tryLock(`${host.dataDir}/agent.lock`);
     if (agent.t !== "ours") throw new Error("the lock was to be had");
-    await expect(cleanUp(host, hcn)).rejects.toThrow(
+    await expect(cleanUp(host, hns)).rejects.toThrow(
       `Cannot start the clean-up: data directory "${host.dataDir}" is held by process ${process.pid}, wanted nobody to hold it`,
     );
-    expect([host.snapshot(), hcn.calls]).toEqual([before, []]);
+    expect([host.snapshot(), hns.service.calls]).toEqual([before, []]);
     agent.release();
-    expect((await cleanUp(host, hcn)).status).toBe(0);
+    expect((await cleanUp(host, hns)).status).toBe(0);
   });
 
   test.each(["networks", "endpoints", "detach", "deleteEndpoint", "deleteNetwork"] as const)(
@@ -137,16 +142,16 @@ hand back            192.168.1.5/24 on "Ethernet0"                      was ther
     async (call) => {
       using host = new HostFixture();
       const fresh = host.snapshot();
-      const hcn = await standing(host);
-      hcn.fail(call, 0x80070005);
-      const first = await cleanUp(host, hcn, true);
+      const hns = await standing(host);
+      hns.fail(call, 0x80070005);
+      const first = await cleanUp(host, hns, true);
       const { changes } = JSON.parse(first.stdout) as { changes: { step: string; did: string; problem?: string }[] };
       expect(first.status).toBe(1);
       expect(changes.filter(({ did }) => did === "failed").map(({ step }) => step)).toEqual(["hns network"]);
       expect(first.stderr).toMatch(/80070005/i);
       expect(changes.some(({ step }) => step === "hand back")).toBe(false);
       expect(host.node.state.nats).toEqual([]);
-      const second = await cleanUp(host, hcn);
+      const second = await cleanUp(host, hns);
       expect(second.status).toBe(0);
       expect(host.snapshot()).toEqual(fresh);
     },
@@ -156,26 +161,26 @@ hand back            192.168.1.5/24 on "Ethernet0"                      was ther
     using host = new HostFixture();
     makeHnsNetwork(host.node.state, "pipette", true);
     const before = host.snapshot();
-    const hcn = await standing(host);
+    const hns = await standing(host);
     const records = EndpointRecords.open(endpointRecords(host.dataDir));
     for (const n of [1, 9]) {
       const owner = { network: "pods", sandboxId: `${n}`, ifname: "eth0" };
       records.put(`0b0b0b0b-0000-4000-8000-00000000000${n}`, { owner, ownLease: true });
     }
-    hcn.fail("deleteEndpoint", 0x80070005);
-    const failed = await cleanUp(host, hcn);
+    hns.fail("deleteEndpoint", 0x80070005);
+    const failed = await cleanUp(host, hns);
     expect(failed.status).toBe(1);
     expect(failed.stderr).toMatch(/80070005/i);
     expect(host.snapshot()).toEqual(before);
 
-    const { status, stdout } = await cleanUp(host, hcn);
+    const { status, stdout } = await cleanUp(host, hns);
     expect([status, stdout]).toEqual([
       0,
       'STEP          WHAT               DID\nhns endpoint  "pod-1" 10.10.1.1  undone\n',
     ]);
-    expect(hcn.networkDocuments.size).toBe(2);
-    expect([...hcn.endpointDocuments.values()].map((endpoint) => endpoint["Name"])).toEqual(["pod-2", "pod-3"]);
-    expect((await cleanUp(host, hcn)).stdout).toMatch(/^nothing on record/);
+    expect(hns.networks.length).toBe(2);
+    expect(hns.endpoints.map((endpoint) => endpoint["Name"])).toEqual(["pod-2", "pod-3"]);
+    expect((await cleanUp(host, hns)).stdout).toMatch(/^nothing on record/);
   });
 });
 

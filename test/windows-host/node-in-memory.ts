@@ -1,4 +1,4 @@
-import type { Ended, ScriptProcess } from "../../agent/datapath/hns/windows-host/runner.ts";
+import type { Ended, ScriptProcess } from "../../agent/datapath/hns/windows-host/powershell.ts";
 import { CmdletError, cmdlets } from "./cmdlets.ts";
 import { freshNode, type Item, type NodeState } from "./node-state.ts";
 import { type ReadCall, type ReadStatement, readScript } from "./read-script.ts";

@@ -2,8 +2,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { openHostRunner } from "../../agent/datapath/hns/windows-host/powershell.windows.ts";
-import { limits } from "../../shared/limits.ts";
+import { openHostRunner } from "../../agent/datapath/hns/windows-host/powershell.ts";
+import { maxAnswerBytes } from "../../agent/platform/run-program.ts";
 
 /** Windows' directory, as a name: here the path below it is one file's name, with backslashes in it. */
 let systemRoot = "";
@@ -79,7 +79,7 @@ describe("PowerShell's process", () => {
 
   test("that never ends its answer is killed", async () => {
     powershell("exec yes");
-    await expect(look()).rejects.toThrow(`it said more than ${limits.hostAnswerBytes} bytes and was killed`);
+    await expect(look()).rejects.toThrow(`it said more than ${maxAnswerBytes} bytes and was killed`);
     expect(isAlive()).toBe(false);
   });
 

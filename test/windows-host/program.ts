@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { openHostRunner } from "../../agent/datapath/hns/windows-host/powershell.windows.ts";
+import { openHostRunner } from "../../agent/datapath/hns/windows-host/powershell.ts";
 import type { Statement } from "../../agent/datapath/hns/windows-host/script.ts";
 import { reasonOf } from "../../shared/reason.ts";
 

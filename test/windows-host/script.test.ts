@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createHostRunner, type Ended } from "../../agent/datapath/hns/windows-host/runner.ts";
+import { createHostRunner, type Ended } from "../../agent/datapath/hns/windows-host/powershell.ts";
 import { quote, renderPipeline, renderScript } from "../../agent/datapath/hns/windows-host/script.ts";
 import { readScript } from "./read-script.ts";
 

@@ -3,12 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
   cleanUpHost,
-  createHostRunner,
   type HostRunner,
   type HostSettings,
   prepareHost,
   setUpHost,
 } from "../../agent/datapath/hns/windows-host/mod.ts";
+import { createHostRunner } from "../../agent/datapath/hns/windows-host/powershell.ts";
 import { type Cidr, type Ip, parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { NodeInMemory } from "./node-in-memory.ts";
 import { deleteHnsNetwork, freshNode, makeHnsNetwork, type NodeState } from "./node-state.ts";

@@ -1,8 +1,8 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { functionNames } from "../../agent/protocols/hcn/native.ts";
+import type { HnsService } from "../fakes/hns/hns-service.ts";
 import { allClosed, compileDriver, endpoint, network } from "./hcn/driver.ts";
 import { RemoteHcn } from "./hcn/remote-hcn.ts";
-import type { HnsService } from "./hns/hns-service.ts";
 import { describeWine } from "./wine/describe-wine.ts";
 
 const endpointId = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";

@@ -1,5 +1,5 @@
 import { asService, logInto } from "../../agent/commands/agent/agent-supervision.ts";
-import { ExecutableReader } from "../../agent/commands/install/executable-file.ts";
+import { ExecutableReader } from "../../agent/commands/install/executables.ts";
 import { createLogger } from "../../shared/log.ts";
 import { runDaemon } from "../../shared/server/daemon.ts";
 import { openSystem } from "../../shared/server/system.ts";

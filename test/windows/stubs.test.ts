@@ -10,7 +10,7 @@ describeWine("what stands in for Windows' own", (wine) => {
     let driver: string;
     beforeAll(async () => {
       driver = wine.prefix.unixPath("C:\\driver.exe");
-      await compileForWindows("hns/driver.c", driver, ["-lcomputenetwork", "-lole32"]);
+      await compileForWindows("stubs/hns-driver.c", driver, ["-lcomputenetwork", "-lole32"]);
     });
     beforeEach(() => wine.stubs.hns.reset());
 

@@ -1,5 +1,4 @@
 import { open } from "node:fs/promises";
-import { limits } from "../../../shared/limits.ts";
 import { createLogger, type Logger } from "../../../shared/log.ts";
 import { paths } from "../../../shared/os/paths.ts";
 import { isWindows } from "../../../shared/os/platform.ts";
@@ -19,7 +18,7 @@ import { openSecrets } from "../../config/secret-files.ts";
 import { chooseDataPath } from "../../data-path-choice.ts";
 import { followConfig } from "../../followed-config.ts";
 import { HealthServer } from "../../health-server.ts";
-import { asService, logInto } from "./agent-supervision.ts";
+import { agentLogFileBytes, asService, logInto } from "./agent-supervision.ts";
 
 const portRule = {
   wrong: (text: string) => (/^\d{1,5}$/.test(text) && Number(text) >= 1 && Number(text) <= 65_535 ? undefined : "none"),
@@ -39,7 +38,7 @@ export const agentCommand = defineCommand({
     "log-file": {
       value: "PATH",
       of: "file",
-      help: `its log, in place of stderr: up to ${limits.agentLogFileBytes / 1024 ** 2} MiB, and as much again in PATH.1`,
+      help: `its log, in place of stderr: up to ${agentLogFileBytes / 1024 ** 2} MiB, and as much again in PATH.1`,
     },
     cleanup: { help: "takes back what agents have changed on this node, while none runs" },
     json: { help: "what was taken back, as one JSON object" },
@@ -57,7 +56,7 @@ export const agentCommand = defineCommand({
   run: async ({ options }, console) => {
     const { config: file = paths.agentConfig, check, cleanup, json, service, "log-file": logFile } = options;
     const { "follow-config": followsConfig, "health-port": port } = options;
-    if (cleanup) return cleanUp(file, json, console);
+    if (cleanup) return takeBack(file, json, console);
     const io = logFile === undefined ? console : await logInto(logFile, console);
     if (service && followsConfig) {
       io.stderr(
@@ -105,27 +104,11 @@ async function checkText(file: string, io: TerminalIo): Promise<number> {
   return exitStatus.done;
 }
 
-async function cleanUp(file: string, json: boolean, io: TerminalIo): Promise<number> {
+async function takeBack(file: string, json: boolean, io: TerminalIo): Promise<number> {
   const config = await readConfig(file, io);
   if (config === undefined) return exitStatus.failed;
-  if (!isWindows) {
-    const { cleanUpLinuxNode } = await import("../cleanup/clean-up-linux-node.ts");
-    return cleanUpLinuxNode(config, await openSystem(), json, io);
-  }
-  const { cleanUpNode } = await import("../cleanup/clean-up-node.ts");
-  const { openHcn } = await import("../../protocols/hcn/mod.ts");
-  const { openHostRunner } = await import("../../datapath/hns/windows-host/powershell.windows.ts");
-  const system = await openSystem();
-  await using hcn = openHcn();
-  const { dataDir, ovs, networks } = config;
-  const { removeOverlay } = await import("../../datapath/hns/mod.ts");
-  const [network] = networks;
-  const overlay =
-    ovs === undefined || network === undefined
-      ? {}
-      : { removeOverlay: () => removeOverlay(ovs.database, network.bridge) };
-  const names = networks.map(({ name }) => name);
-  return await cleanUpNode({ dataDir, networks: names, system, hcn, run: openHostRunner(), ...overlay }, json, io);
+  const { cleanUp } = await import("../cleanup/clean-up.ts");
+  return await cleanUp(config, json, io);
 }
 
 async function serve(config: AgentConfig, io: TerminalIo, watched: Watched): Promise<number> {

@@ -1,12 +1,11 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { limits } from "../../../shared/limits.ts";
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
 import { scratchDir } from "../../../test/support/scratch-dir.ts";
 import { runAt } from "../../../test/support/terminal-run.ts";
 import { agentCommand } from "./agent-command.ts";
-import { logInto } from "./agent-supervision.ts";
+import { agentLogFileBytes, logInto } from "./agent-supervision.ts";
 
 const linesOf = (file: string): unknown[] =>
   readFileSync(file, "utf8")
@@ -39,7 +38,7 @@ test("a full log becomes the one before, and the newest line is in the new one",
   using scratch = scratchDir();
   const file = join(scratch.path, "agent.log");
   const io = await logInto(file, terminal().io);
-  writeFileSync(file, `${"x".repeat(limits.agentLogFileBytes - 1)}\n`);
+  writeFileSync(file, `${"x".repeat(agentLogFileBytes - 1)}\n`);
   io.stderr('{"message":"last of the old"}\n');
   io.stderr('{"message":"first of the new"}\n{"message":"second"}\n');
   expect(linesOf(file)).toEqual([{ message: "first of the new" }, { message: "second" }]);

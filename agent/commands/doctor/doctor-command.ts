@@ -4,13 +4,13 @@ import { limits } from "../../../shared/limits.ts";
 import { paths } from "../../../shared/os/paths.ts";
 import { defineCommand } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
-import { printableLines } from "../../../shared/terminal/printable.ts";
+import { counted, formatJson, printable, printableLines } from "../../../shared/terminal/printable.ts";
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import { readConfig } from "../../config/read-config.ts";
-import { examine } from "./examine.ts";
-import { repair as carryOut } from "./repair.ts";
-import { reportJson, reportText } from "./report.ts";
+import { type Diagnosis, examine } from "./examine.ts";
+import { type Finding, type Severity, severities } from "./finding.ts";
+import { repair as carryOut, type Repaired } from "./repair.ts";
 import { parseRuntimeList, type RuntimeList } from "./runtime-list.ts";
 
 const action = "look at the node";
@@ -80,4 +80,37 @@ async function runtimeList(file: string, io: TerminalIo): Promise<RuntimeList> {
   if (bytes.length > limits.messageBytes)
     throw new Error(`Cannot read the list of the runtime: it is longer than ${limits.messageBytes} bytes, wanted less`);
   return parseRuntimeList(new TextDecoder().decode(bytes), takenAtMs);
+}
+
+/** @param repaired absent where nobody asked for a repair */
+export function reportText({ findings, leases, interfaces }: Diagnosis, repaired?: readonly Repaired[]): string {
+  const done = (repaired ?? []).map(({ what, done: word, error }) =>
+    error === undefined ? `repaired: ${what}\n  ${word}` : `not repaired: ${what}\n  ${error}`,
+  );
+  const told = findings.map((finding) => findingText(finding, repaired !== undefined));
+  const count = (wanted: Severity): string =>
+    counted(findings.filter(({ severity }) => severity === wanted).length, wanted);
+  const sum = findings.length === 0 ? "all agree" : severities.map(count).join(", ");
+  const blocks = [...done, ...told].map((text) => `${text.split("\n").map(printable).join("\n")}\n`);
+  return `${[...blocks, `${counted(leases, "lease")}, ${counted(interfaces, "interface")} of pods: ${sum}\n`].join("\n")}`;
+}
+
+function findingText({ severity, what, trusts, why, todo, repair }: Finding, wasRepair: boolean): string {
+  // A line end inside would begin a line of its own.
+  const line = (text: string): string => printable(text);
+  return [
+    `${severity}: ${line(what)}`,
+    ...(trusts === undefined ? [] : [`  believed: ${line(trusts)}`]),
+    `  why:  ${line(why)}`,
+    `  do:   ${line(todo)}${repair === undefined || wasRepair ? "" : " (--repair does it)"}`,
+  ].join("\n");
+}
+
+export function reportJson(diagnosis: Diagnosis, repaired: readonly Repaired[] = []): string {
+  const { findings, leases, interfaces } = diagnosis;
+  const plain = findings.map(({ repair, evidence: _evidence, ...finding }) => ({
+    ...finding,
+    repairable: repair !== undefined,
+  }));
+  return formatJson({ leases, interfaces, findings: plain, repaired });
 }

@@ -1,14 +1,13 @@
 import type { AgentConfig } from "../../config/agent-config.ts";
-import { addressFindings } from "./addresses.ts";
-import { agentFindings } from "./agent.ts";
-import { attachmentFindings } from "./attachments.ts";
-import { fileFindings } from "./files.ts";
+import { addressFindings } from "./address-findings.ts";
+import { agentFindings } from "./agent-findings.ts";
+import { attachmentFindings } from "./attachment-findings.ts";
 import { type Finding, keyOf, sorted } from "./finding.ts";
-import { leftoverFindings } from "./leftovers.ts";
-import { type Look, look } from "./look.ts";
+import { fileFindings, leftoverFindings } from "./leftover-findings.ts";
+import type { NodeSnapshot } from "./node-snapshot.ts";
 import type { RuntimeList } from "./runtime-list.ts";
-import type { Sight } from "./sight.ts";
-import { standingFindings } from "./standing.ts";
+import { singleLookFindings } from "./single-look-findings.ts";
+import { type TakenSnapshot, takeSnapshot } from "./take-snapshot.ts";
 
 export interface Diagnosis {
   /** The worst first. */
@@ -36,16 +35,16 @@ const pauseMs = 700;
  * @throws {CniError | NetlinkError} where this process may not look
  */
 export async function examine(config: AgentConfig, options: ExamineOptions = {}): Promise<Diagnosis> {
-  const standing = await standingFindings(config);
+  const standing = await singleLookFindings(config);
   let found = await lookAgain(config, options.runtime);
-  const most = ({ sight }: Look): number => (options.once ? 1 : isBusy(sight) ? looks.busy : looks.idle);
+  const most = ({ snapshot }: TakenSnapshot): number => (options.once ? 1 : isBusy(snapshot) ? looks.busy : looks.idle);
   for (let i = 1; i < most(found) && found.findings.length > 0; i++) {
     await Bun.sleep(options.pauseMs ?? pauseMs);
     const before = new Set(found.findings.map(keyOf));
     const next = await lookAgain(config, options.runtime);
     found = { ...next, findings: next.findings.filter((finding) => before.has(keyOf(finding))) };
   }
-  const { leases, interfaces, agent } = found.sight;
+  const { leases, interfaces, agent } = found.snapshot;
   const findings = sorted([...found.findings, ...standing]);
   return {
     findings: agent.t === "away" ? findings.map(withoutAgent) : findings,
@@ -61,25 +60,25 @@ function withoutAgent({ repair, ...finding }: Finding): Finding {
   return { ...finding, todo: `start the agent first; then ${finding.todo}` };
 }
 
-const isBusy = ({ agent }: Sight): boolean =>
+const isBusy = ({ agent }: NodeSnapshot): boolean =>
   agent.t === "answers" && (agent.status.callsInFlight > 0 || agent.status.departing > 0);
 
-async function lookAgain(config: AgentConfig, runtime: RuntimeList | undefined): Promise<Look> {
-  const { sight, findings } = await look(config, runtime);
-  const host = config.dataPath === "hns" ? [] : (await import("./host.ts")).hostFindings(config);
-  const own = agentFindings(sight, config.socket);
+async function lookAgain(config: AgentConfig, runtime: RuntimeList | undefined): Promise<TakenSnapshot> {
+  const { snapshot, findings } = await takeSnapshot(config, runtime);
+  const host = config.dataPath === "hns" ? [] : (await import("./host-findings.ts")).hostFindings(config);
+  const own = agentFindings(snapshot, config.socket);
   const told = new Set(host.map(({ what }) => what.toLowerCase()));
   return {
-    sight,
+    snapshot,
     findings: [
       // What is seen here is not told a second time in the agent's words.
       ...own.filter(({ what }) => !told.has(what.toLowerCase())),
       ...findings,
       ...host,
-      ...attachmentFindings(sight),
-      ...addressFindings(sight),
-      ...leftoverFindings(sight),
-      ...fileFindings(config, sight.nowMs),
+      ...attachmentFindings(snapshot),
+      ...addressFindings(snapshot),
+      ...leftoverFindings(snapshot),
+      ...fileFindings(config, snapshot.nowMs),
     ],
   };
 }

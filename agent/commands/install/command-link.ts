@@ -1,8 +1,8 @@
 import { lstat, readlink, stat, symlink, unlink } from "node:fs/promises";
 import { delimiter, join, resolve } from "node:path";
 import { isWindows } from "../../../shared/os/platform.ts";
-import { codeOf, failed, isMissing } from "./executable-file.ts";
-import type { Step } from "./step.ts";
+import { codeOf, failed, isMissing } from "./files.ts";
+import type { Step } from "./plan.ts";
 
 /** Where an administrator's commands lie, on every Linux. */
 const usualDir = "/usr/local/bin";

@@ -1,14 +1,14 @@
 import { link, mkdir, open, readFile, unlink } from "node:fs/promises";
+import { networkInterfaces } from "node:os";
 import { dirname } from "node:path";
 import { CniCode, CniError } from "../../../shared/errors.ts";
+import { formatIp } from "../../../shared/net/ip.ts";
 import { isWindows } from "../../../shared/os/platform.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import { parseAgentConfig } from "../../config/parse-agent-config.ts";
 import { openFiles } from "../../config/read-config.ts";
-import { codeOf, failed, isMissing } from "./executable-file.ts";
-import { addressesToGive } from "./node-address.ts";
-import { nameBeside, syncDirectory } from "./place-file.ts";
-import type { Step } from "./step.ts";
+import { codeOf, failed, isMissing, nameBeside, syncDirectory } from "./files.ts";
+import type { Step } from "./plan.ts";
 
 /** What a node's first `agent.yaml` has to say; the rest has its defaults. */
 export interface ConfigValues {
@@ -120,3 +120,26 @@ async function writeNew(path: string, text: string): Promise<string | undefined>
     await unlink(temporary).catch(() => undefined);
   }
 }
+
+/** A sentence for each network of HNS whose node address no adapter of this machine has: its agent would wait for it. */
+export function addressWarnings({ networks }: AgentConfig): readonly string[] {
+  const held = ownAddresses();
+  return networks.flatMap(({ name, hns }) => {
+    const wanted = hns === undefined ? undefined : formatIp(hns.nodeAddress);
+    if (wanted === undefined || held.some(({ ip }) => ip === wanted)) return [];
+    return [
+      `no adapter of this machine has ${wanted}, which network "${name}" goes out by (--node-address): ${inWords(held)}`,
+    ];
+  });
+}
+
+/** What an operator can choose from. */
+export const addressesToGive = (): string => inWords(ownAddresses());
+
+const inWords = (held: readonly { readonly ip: string; readonly on: string }[]): string =>
+  held.length === 0 ? "it has none" : `it has ${held.map(({ ip, on }) => `${ip} on "${on}"`).join(", ")}`;
+
+const ownAddresses = (): readonly { readonly ip: string; readonly on: string }[] =>
+  Object.entries(networkInterfaces()).flatMap(([on, entries = []]) =>
+    entries.filter(({ family, internal }) => family === "IPv4" && !internal).map(({ address: ip }) => ({ ip, on })),
+  );

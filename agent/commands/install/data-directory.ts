@@ -1,16 +1,15 @@
 import { readdir, rmdir, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Allocator, loadCheck } from "../../../ipam/mod.ts";
-import { endpointRecords } from "../../datapath/hns/endpoint-records.ts";
-import { hostRecords } from "../../datapath/hns/windows-host/mod.ts";
-import { codeOf, failed, isMissing } from "./executable-file.ts";
-import { removeFile } from "./place-file.ts";
-import type { Step } from "./step.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
+import { codeOf, failed, isMissing, removeFile } from "./files.ts";
+import type { Step } from "./plan.ts";
 
 /** What Pipette itself makes in its data directory; anything else there is somebody else's. */
 const ours = /^(leases\.db.*|agent\.lock|agent\.log(\.1|\.lock)?|nodes\.json|node-uid)$/;
 /** On Windows also these, which a clean-up of the host has emptied. */
-const emptied = [hostRecords, endpointRecords];
+const emptied = async (dataDir: string): Promise<readonly string[]> =>
+  isWindows ? (await import("../../datapath/hns/mod.ts")).recordDirectories(dataDir) : [];
 
 /** Pods that hold addresses of this node: their sandboxes, each once. @throws {CniError} code 101 where this user may not look */
 export async function podsWithAddresses(dataDir: string): Promise<number> {
@@ -33,7 +32,7 @@ export function removeData(dataDir: string): Step {
       await removeFile(join(dataDir, name)).catch((caught) => {
         throw failed("remove", join(dataDir, name), caught);
       });
-    for (const directory of emptied) await removeIfEmpty(directory(dataDir));
+    for (const directory of await emptied(dataDir)) await removeIfEmpty(directory);
     return removeIfEmpty(dataDir);
   };
   return { action: "remove", target: dataDir, detail: "leases and log", run };

@@ -4,9 +4,9 @@ import { expect, test } from "vitest";
 import { scratchDir } from "../../../test/support/scratch-dir.ts";
 import { planHostCleanUp } from "./host-clean-up.ts";
 
-test("where nothing of the host is on record there is no such step", () => {
+test("where nothing of the host is on record there is no such step", async () => {
   using scratch = scratchDir();
-  expect(planHostCleanUp(scratch.path, "agent.yaml")).toEqual([]);
+  expect(await planHostCleanUp(scratch.path, "agent.yaml")).toEqual([]);
 });
 
 test.each(["windows-host", "hns"])(
@@ -14,9 +14,9 @@ test.each(["windows-host", "hns"])(
   async (name) => {
     using scratch = scratchDir();
     mkdirSync(join(scratch.path, name));
-    expect(planHostCleanUp(scratch.path, "agent.yaml")).toEqual([]);
+    expect(await planHostCleanUp(scratch.path, "agent.yaml")).toEqual([]);
     writeFileSync(join(scratch.path, name, "pods.json"), "{}");
-    const [step] = planHostCleanUp(scratch.path, join(scratch.path, "agent.yaml"));
+    const [step] = await planHostCleanUp(scratch.path, join(scratch.path, "agent.yaml"));
     expect(step?.detail).toContain("pipette agent --cleanup --config");
     // What runs here is Bun itself, which has no such command.
     await expect(step?.run?.()).rejects.toThrow(

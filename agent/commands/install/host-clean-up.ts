@@ -1,17 +1,16 @@
 import { existsSync, readdirSync } from "node:fs";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
-import { endpointRecords } from "../../datapath/hns/endpoint-records.ts";
-import { hostRecords } from "../../datapath/hns/windows-host/mod.ts";
 import { runProgram } from "../../platform/run-program.ts";
-import type { Step } from "./step.ts";
+import type { Step } from "./plan.ts";
 
 /** Each step of it has a deadline of its own; together they take a minute at most. */
 const cleanUpMs = 180_000;
 
 /** What has the stopped agent take back its changes of a Windows host's network, where there are any on record. */
-export function planHostCleanUp(dataDir: string, configFile: string): readonly Step[] {
-  const [record] = [hostRecords(dataDir), endpointRecords(dataDir)].filter(holdsAnything);
+export async function planHostCleanUp(dataDir: string, configFile: string): Promise<readonly Step[]> {
+  const { recordDirectories } = await import("../../datapath/hns/mod.ts");
+  const [record] = recordDirectories(dataDir).filter(holdsAnything);
   return record === undefined ? [] : [cleanUpStep(record, configFile)];
 }
 

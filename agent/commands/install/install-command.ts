@@ -5,17 +5,15 @@ import { isWindows } from "../../../shared/os/platform.ts";
 import { type CommandLine, defineCommand } from "../../../shared/terminal/command.ts";
 import { foreignBefore } from "../../conflist/foreign-files.ts";
 import { planLink } from "./command-link.ts";
-import { type ConfigValues, planConfig } from "./config-file.ts";
+import { addressWarnings, type ConfigValues, planConfig } from "./config-file.ts";
 import { executablesIn, planExecutables } from "./executables.ts";
-import { placeOptions } from "./install-options.ts";
-import { lockInstallation, lockName } from "./installation-lock.ts";
-import { addressWarnings } from "./node-address.ts";
-import { runPreflight } from "./preflight-command.ts";
-import { runPlan } from "./report.ts";
+import { planSweep } from "./files.ts";
+import { lockInstallation, lockName } from "./locks.ts";
+import type { Plan, Step } from "./plan.ts";
+import { placeOptions, runPlan } from "./plan.ts";
+import { runPreflight } from "./preflight.ts";
 import { leftToAgent } from "./runtime-configuration.ts";
-import { openServiceKeeper, type ServiceKeeper } from "./service-steps.ts";
-import type { Plan, Step } from "./step.ts";
-import { planSweep } from "./sweep.ts";
+import type { ServiceInstaller } from "./service.ts";
 
 const options = {
   from: { value: "FILE", of: "file", help: "the executable to install (default: the one that runs)" },
@@ -40,8 +38,8 @@ const options = {
   "no-start": { help: "registers the service and leaves it as it runs, or does not" },
 } as const;
 
-/** `pipette install`; the keeper of services can be another for tests. */
-export const installCommandWith = (openKeeper: () => Promise<ServiceKeeper>) =>
+/** `pipette install`; tests put another installer of services in its place. */
+export const installCommandWith = (openInstaller: () => Promise<ServiceInstaller>) =>
   defineCommand({
     action: "install",
     about: `Puts this executable where the runtime looks for plugins, under both its names, and runs the agent as a service.
@@ -59,7 +57,7 @@ be run again at any time: to upgrade, and to finish what was interrupted.`,
         return await runPreflight(wish, json, io);
       }
       using _lock = dryRun ? undefined : await lockInstallation(directory);
-      const plan = await planInstall(line, directory, openKeeper, io.env["PATH"] ?? io.env["Path"] ?? "");
+      const plan = await planInstall(line, directory, openInstaller, io.env["PATH"] ?? io.env["Path"] ?? "");
       return await runPlan(plan, { dryRun, json, progress }, io);
     },
   });
@@ -67,7 +65,7 @@ be run again at any time: to upgrade, and to finish what was interrupted.`,
 async function planInstall(
   { options: given }: CommandLine<typeof options>,
   directory: string,
-  openKeeper: () => Promise<ServiceKeeper>,
+  openInstaller: () => Promise<ServiceInstaller>,
   path: string,
 ): Promise<Plan> {
   const executables = await planExecutables(resolve(given.from ?? process.execPath), directory);
@@ -89,7 +87,9 @@ async function planInstall(
   const wish = { executableChanged: changed, leaveStopped: given["no-start"] };
   const { dataDir, socket, cni } = config;
   const definition = { executable: names[0], configFile, dataDir, confDir: cni.confDir, socket };
-  const service: readonly Step[] = given["no-service"] ? [] : await (await openKeeper()).planInstall(definition, wish);
+  const service: readonly Step[] = given["no-service"]
+    ? []
+    : await (await openInstaller()).planInstall(definition, wish);
   const link = await planLink(names[0], linkWish);
   const unheard = kept ? valueNames.filter((name) => given[name] !== undefined && given[name].length > 0) : [];
   const warnings = [
@@ -135,5 +135,3 @@ function valuesOf(given: CommandLine<typeof options>["options"]): ConfigValues {
     dataDir: given["data-dir"] === undefined ? undefined : resolve(given["data-dir"]),
   };
 }
-
-export const installCommand = installCommandWith(openServiceKeeper);

@@ -3,7 +3,7 @@ import { isWindows } from "../../../shared/os/platform.ts";
 import { macAnnotation } from "../../cluster/kubernetes/node-object.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import { runProgram } from "../../platform/run-program.ts";
-import type { Left } from "./step.ts";
+import type { Left } from "./plan.ts";
 
 const nftMs = 5_000;
 
@@ -22,7 +22,7 @@ export async function leftBehind(
 async function leftOnHost(config: AgentConfig, configFile: string): Promise<readonly Left[]> {
   const { dataPath, networks, ovs } = config;
   const bridges = dataPath === "ovs" && ovs !== undefined ? [ovs.gateway] : networks.map(({ bridge }) => bridge);
-  const { links, pods, routed } = await standing(bridges, new Set(networks.map(({ name }) => name)));
+  const { links, pods, routed } = await standingOnHost(bridges, new Set(networks.map(({ name }) => name)));
   // Loaded here: on Windows there is nothing to load.
   const { packetTable } = await import("../../datapath/linux/packet-rules.ts");
   const { routeProtocol } = await import("../../datapath/linux/node-routes.ts");
@@ -56,14 +56,14 @@ async function leftOnHost(config: AgentConfig, configFile: string): Promise<read
   ];
 }
 
-interface Standing {
+interface OnHost {
   readonly links: readonly string[];
   /** Host's ends of pods' interfaces. */
   readonly pods: readonly string[];
   readonly routed: boolean;
 }
 
-async function standing(names: readonly string[], networks: ReadonlySet<string>): Promise<Standing> {
+async function standingOnHost(names: readonly string[], networks: ReadonlySet<string>): Promise<OnHost> {
   const { hasNodeRoutes } = await import("../../datapath/linux/node-routes.ts");
   const { Kernel } = await import("../../protocols/netlink/mod.ts");
   const { listAllLinks, findLink } = await import("../../datapath/linux/host-links.ts");

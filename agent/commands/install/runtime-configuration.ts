@@ -3,9 +3,8 @@ import { isObject } from "../../../shared/schema/json-fields.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import { chainOf, lackOf } from "../../conflist/chained-plugins.ts";
 import { conflistPath } from "../../conflist/conflist.ts";
-import { failed, isMissing } from "./executable-file.ts";
-import { removeFile } from "./place-file.ts";
-import type { Step } from "./step.ts";
+import { failed, isMissing, removeFile } from "./files.ts";
+import type { Step } from "./plan.ts";
 
 /**
  * The step for the runtime's file in an installation: the running agent writes it, once it serves, so that the runtime

@@ -2,9 +2,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { scratchDir } from "../../../test/support/scratch-dir.ts";
-import { carryOut } from "./step.ts";
-import { openSystemd, type SystemctlEnded, type SystemdOptions, unitName } from "./systemd.linux.ts";
-import { unitText } from "./systemd-unit.ts";
+import { type SystemctlEnded, type Systemd, unitName, unitText } from "../../platform/systemd.ts";
+import { carryOut } from "./plan.ts";
+import { openSystemd } from "./systemd.linux.ts";
 
 const definition = {
   executable: "/opt/cni/bin/pipette",
@@ -16,7 +16,7 @@ const definition = {
 const fresh = { executableChanged: true, leaveStopped: false };
 
 /** A systemd that keeps what it is told; `fails` names the verb that does. */
-class ScriptedSystemd implements SystemdOptions {
+class ScriptedSystemd implements Systemd {
   readonly unitDir: string;
   readonly calls: string[] = [];
   enabled = false;

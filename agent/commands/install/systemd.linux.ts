@@ -1,56 +1,23 @@
 import { mkdir, open, readFile, rename, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { runProgram } from "../../platform/run-program.ts";
-import { codeOf, failed, isMissing } from "./executable-file.ts";
-import { nameBeside, removeFile, syncDirectory } from "./place-file.ts";
-import type { ServiceDefinition, ServiceKeeper, ServiceWish } from "./service-steps.ts";
-import type { Step } from "./step.ts";
-import { planSweep } from "./sweep.ts";
-import { unitText } from "./systemd-unit.ts";
-
-export const unitName = "pipette-agent.service";
-
-/** How one call of `systemctl` ended. */
-export interface SystemctlEnded {
-  readonly status: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-export interface SystemdOptions {
-  /** Of the administrator's units. */
-  readonly unitDir: string;
-  /** Whether systemd runs this machine (sd_booted(3)). */
-  booted(): Promise<boolean>;
-  systemctl(args: readonly string[]): Promise<SystemctlEnded>;
-}
-
-/** A start waits for READY=1, at most the unit's TimeoutStartSec, after a stop of at most its TimeoutStopSec. */
-const systemctlMs = 120_000;
-
-const ofThisMachine: SystemdOptions = {
-  unitDir: "/etc/systemd/system",
-  async booted() {
-    return (await import("node:fs")).existsSync("/run/systemd/system");
-  },
-  async systemctl(args) {
-    const { status = -1, stdout, stderr, failure } = await runProgram("systemctl", args, { deadlineMs: systemctlMs });
-    return { status, stdout, stderr: stderr || failure };
-  },
-};
+import type { ServiceDefinition } from "../../platform/agent-service.ts";
+import { type Systemd, thisSystemd, unitName, unitText } from "../../platform/systemd.ts";
+import { codeOf, failed, isMissing, nameBeside, planSweep, removeFile, syncDirectory } from "./files.ts";
+import type { Step } from "./plan.ts";
+import type { ServiceInstaller, ServiceWish } from "./service.ts";
 
 /** The agent as a unit of systemd; on a machine without it there is nothing to plan but a word about that. */
-export function openSystemd(options: SystemdOptions = ofThisMachine): ServiceKeeper {
-  const path = join(options.unitDir, unitName);
+export function openSystemd(systemd: Systemd = thisSystemd): ServiceInstaller {
+  const path = join(systemd.unitDir, unitName);
   const call = async (...args: readonly string[]): Promise<undefined> => {
-    const { status, stderr } = await options.systemctl(args);
+    const { status, stderr } = await systemd.systemctl(args);
     if (status !== 0)
       throw new CniError(CniCode.io, `Cannot ${args[0]} "${unitName}": systemctl ends with ${status}, wanted 0`, {
         details: `${stderr.trim()}\n"journalctl -u ${unitName}" tells what the agent said`.trim(),
       });
   };
-  const answer = async (...args: readonly string[]): Promise<string> => (await options.systemctl(args)).stdout.trim();
+  const answer = async (...args: readonly string[]): Promise<string> => (await systemd.systemctl(args)).stdout.trim();
   const step = (action: Step["action"], detail: string, ...args: readonly string[]): Step => ({
     action,
     target: unitName,
@@ -60,7 +27,7 @@ export function openSystemd(options: SystemdOptions = ofThisMachine): ServiceKee
 
   return {
     async planInstall(definition, wish) {
-      if (!(await options.booted())) return [withoutSystemd];
+      if (!(await systemd.booted())) return [withoutSystemd];
       const unit = await planUnit(path, definition);
       const enabled = (await answer("is-enabled", unitName)) === "enabled";
       const active = (await answer("is-active", unitName)) === "active";
@@ -75,7 +42,7 @@ export function openSystemd(options: SystemdOptions = ofThisMachine): ServiceKee
     async planRemoval() {
       const present = (await textOf(path)) !== undefined;
       const remove: Step = { action: "remove", target: path, detail: "unit", run: () => takeAway(path) };
-      if (!(await options.booted()))
+      if (!(await systemd.booted()))
         return present ? [remove] : [{ action: "none", target: path, detail: "is not there" }];
       const loaded = (await answer("show", "--property=LoadState", "--value", unitName)) === "loaded";
       return [

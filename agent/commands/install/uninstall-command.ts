@@ -11,17 +11,14 @@ import { planUnlink } from "./command-link.ts";
 import { readConfig } from "./config-file.ts";
 import { podsWithAddresses, removeConfig, removeData, removeSocket } from "./data-directory.ts";
 import { executablesIn, planRemoval } from "./executables.ts";
+import { planSweep, removeFile } from "./files.ts";
 import { planHostCleanUp, planNetworkCleanUp } from "./host-clean-up.ts";
-import { placeOptions } from "./install-options.ts";
-import { lockInstallation, lockName } from "./installation-lock.ts";
 import { leftBehind } from "./left.ts";
-import { removeFile } from "./place-file.ts";
-import { runPlan } from "./report.ts";
-import { agentWarning, planAgentGone } from "./running-agent.ts";
+import { agentWarning, lockInstallation, lockName, planAgentGone } from "./locks.ts";
+import type { Plan, Step } from "./plan.ts";
+import { placeOptions, runPlan } from "./plan.ts";
 import { planUnconfigure } from "./runtime-configuration.ts";
-import { openServiceKeeper, type ServiceKeeper } from "./service-steps.ts";
-import type { Plan, Step } from "./step.ts";
-import { planSweep } from "./sweep.ts";
+import type { ServiceInstaller } from "./service.ts";
 
 const options = {
   ...placeOptions,
@@ -35,8 +32,8 @@ const options = {
   "no-service": { help: "leaves the service alone: something else runs the agent" },
 } as const;
 
-/** `pipette uninstall`; the keeper of services can be another for tests. */
-export const uninstallCommandWith = (openKeeper: () => Promise<ServiceKeeper>) =>
+/** `pipette uninstall`; tests put another installer of services in its place. */
+export const uninstallCommandWith = (openInstaller: () => Promise<ServiceInstaller>) =>
   defineCommand({
     action: "uninstall",
     about: `Takes the runtime's configuration away, then the service, then both executables; agent.yaml and the leases stay,
@@ -49,7 +46,7 @@ What is not there already is passed over, so it can be run again to finish what 
       const directory = resolve(binDir);
       const present = existsSync(directory);
       using lock = dryRun || !present ? undefined : await lockInstallation(directory);
-      const plan = await planUninstall(line, directory, openKeeper);
+      const plan = await planUninstall(line, directory, openInstaller);
       const status = await runPlan(plan, { dryRun, json, progress }, io);
       lock?.[Symbol.dispose]();
       if (lock !== undefined) await removeFile(join(directory, lockName));
@@ -61,7 +58,7 @@ What is not there already is passed over, so it can be run again to finish what 
 async function planUninstall(
   { options: given }: CommandLine<typeof options>,
   directory: string,
-  openKeeper: () => Promise<ServiceKeeper>,
+  openInstaller: () => Promise<ServiceInstaller>,
 ): Promise<Plan> {
   const swept = await Promise.all(executablesIn(directory).map((path) => planSweep(path)));
   const link = await planUnlink(executablesIn(directory)[0], given["link-dir"]);
@@ -78,7 +75,7 @@ async function planUninstall(
     );
   const conflist = config === undefined ? join(paths.cniConfDir, "10-pipette.conflist") : conflistPath(config);
   const unconfigured = conflist === undefined ? { steps: [], warnings: [] } : await planUnconfigure(conflist);
-  const service = given["no-service"] ? [] : await (await openKeeper()).planRemoval();
+  const service = given["no-service"] ? [] : await (await openInstaller()).planRemoval();
   const gone = given["no-service"] ? [] : await planAgentGone(dataDir, service);
   // Where that goes that it works with, an agent that somebody else has started has to have ended as well.
   if (given["no-service"] && given.network) await planAgentGone(dataDir, []);
@@ -95,7 +92,7 @@ async function planUninstall(
     : [];
   // The host's network is the stopped agent's to take back, with the executable that is still there.
   const network = given.network ? planNetworkCleanUp(config, configFile) : [];
-  const host = isWindows ? planHostCleanUp(dataDir, configFile) : network;
+  const host = isWindows ? await planHostCleanUp(dataDir, configFile) : network;
   return {
     // The executables last, since with them the command itself may go.
     steps: [...unconfigured.steps, ...service, ...gone, ...host, ...data, ...executables],
@@ -125,5 +122,3 @@ async function configOrDefaults(
     return { config: undefined, warnings: [`${message}: the defaults are taken for where things lie`] };
   }
 }
-
-export const uninstallCommand = uninstallCommandWith(openServiceKeeper);

@@ -5,7 +5,7 @@ import { openDescriptors } from "../../../shared/os/descriptor.windows.ts";
 import { administratorsOnlyInside, makeAdministratorsDirectory } from "../../../shared/os/directory.windows.ts";
 import { invalidHandle, systemLibrary, wide } from "../../../shared/os/win32.windows.ts";
 import { reasonOf } from "../../../shared/reason.ts";
-import type { Step } from "./step.ts";
+import type { Step } from "./plan.ts";
 
 const symbols = {
   CreateFileW: { args: ["ptr", "u32", "u32", "ptr", "u32", "u32", "ptr"], returns: FFIType.i64_fast },

@@ -1,13 +1,13 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
+import { type ServiceDefinition, serviceName } from "../../platform/agent-service.ts";
 import {
   commandLine,
   openServiceManager,
   type ServiceManager,
-  serviceName,
   serviceState,
 } from "../../platform/windows-service/mod.ts";
-import type { ServiceDefinition, ServiceKeeper } from "./service-steps.ts";
-import type { Step } from "./step.ts";
+import type { Step } from "./plan.ts";
+import type { ServiceInstaller } from "./service.ts";
 
 /** A start waits for the data path, which waits for HNS; a stop for the calls in flight (`drainTimeoutMs`). */
 const startMs = 120_000;
@@ -15,7 +15,7 @@ const stopMs = 40_000;
 const pollMs = 200;
 
 /** The agent as a service of Windows, run as LocalSystem. */
-export function openWindowsKeeper(): ServiceKeeper {
+export function openWindowsService(): ServiceInstaller {
   return {
     async planInstall(definition, wish) {
       using manager = openServiceManager();

@@ -18,7 +18,7 @@ import { formatAge, formatTable } from "../../../shared/terminal/table.ts";
 const leaseStates = ["allocated", "releasing", "cooling"] as const satisfies readonly LeaseState[];
 
 /** More than this many take the agent's time from its calls while they are looked through: "pipette ipam check" does it apart. */
-const mostChecked = 5_000;
+const maxChecked = 5_000;
 
 interface NodeReport {
   readonly status: StatusResponse;
@@ -60,7 +60,7 @@ async function ask(socket: string, readiness: boolean): Promise<NodeReport> {
   const interfaces = isServing(status) ? (await agent.unary(nodeService.listInterfaces, {}, options)).interfaces : [];
   try {
     const leases = await Array.fromAsync(agent.stream(ipamService.list, { network: "" }, options));
-    if (readiness || leases.length > mostChecked) return { status, interfaces, leases, database: [] };
+    if (readiness || leases.length > maxChecked) return { status, interfaces, leases, database: [] };
     const { findings } = await agent.unary(ipamService.check, {}, options);
     const errors = findings.filter(({ severity }) => severity === "error");
     return { status, interfaces, leases, database: errors.map(({ what, todo }) => `${what}; ${todo}`) };

@@ -7,17 +7,13 @@ import { formatJson, printable, printableLines } from "../../../shared/terminal/
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
 import { parseAddress } from "../../protocols/ovsdb/mod.ts";
 import { controlPlaces, openControl } from "../../protocols/switch-control/mod.ts";
-import { findPod } from "./find-pod.ts";
-import { type End, type Journey, packetOf } from "./journey.ts";
-import { type KnownNodes, readKnownNodes } from "./known-nodes.ts";
-import { nextCommand } from "./next-command.ts";
+import { type KnownNodes, readConfig, readKnownNodes } from "./agent-files.ts";
 import type { Protocol } from "./packet.ts";
-import { readConfig } from "./read-config.ts";
-import { type Report, reportObject, reportText } from "./report.ts";
-import { stepsOf } from "./steps.ts";
-import { readPorts, type SwitchPort } from "./switch-ports.ts";
+import { type End, type Journey, packetOf } from "./packet.ts";
+import { type Report, reportObject, reportText, stepsOf } from "./report.ts";
+import { findPod, readPorts, type SwitchPort } from "./switch-ports.ts";
 import { trace } from "./tracer.ts";
-import { type Verdict, verdictOf } from "./verdict.ts";
+import { nextCommand, type Verdict, verdictOf } from "./verdict.ts";
 
 const action = "trace the packet";
 

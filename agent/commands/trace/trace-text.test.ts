@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { random } from "../../../test/support/random.ts";
 import { ip, recorded, recordedPorts, recordings } from "./recorded-trace.ts";
-import { stepsOf } from "./steps.ts";
+import { stepsOf } from "./report.ts";
 import { parseTrace } from "./trace-text.ts";
 import { verdictOf } from "./verdict.ts";
 

@@ -1,12 +1,10 @@
 import { describe, expect, test } from "vitest";
-import type { Journey } from "./journey.ts";
-import { nextCommand } from "./next-command.ts";
-import type { Packet } from "./packet.ts";
+import type { Journey, Packet } from "./packet.ts";
 import { answering, ip, recorded, recordedPorts } from "./recorded-trace.ts";
 import { verdictText } from "./report.ts";
 import { parseTrace } from "./trace-text.ts";
 import { trace } from "./tracer.ts";
-import { verdictOf } from "./verdict.ts";
+import { nextCommand, verdictOf } from "./verdict.ts";
 
 const packet: Packet = {
   inPort: 11,

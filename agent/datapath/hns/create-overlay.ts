@@ -2,10 +2,10 @@ import type { Logger } from "../../../shared/log.ts";
 import { podMtu } from "../../config/pod-mtu.ts";
 import type { DataPath } from "../datapath.ts";
 import { OvsNode, type OvsNodeOptions, openDatabase, withCniErrors } from "../ovs/mod.ts";
+import { AdapterWaiter } from "./adapter-waiter.ts";
 import type { OverlaySide } from "./node-side.ts";
 import type { HnsNetwork } from "./options.ts";
 import { OverlayDataPath } from "./overlay-datapath.ts";
-import { PodStarts } from "./pod-starts.ts";
 import { type HostRunner, startedPods } from "./windows-host/mod.ts";
 
 /** Bytes that the node's card takes, as far as nobody says otherwise. */
@@ -37,8 +37,8 @@ export function createOverlayDataPath({ hns, network, side, run, logger, ovs }: 
       const { name, address } = side.cardOf(network);
       return new OvsNode({ ...ovs, uplink: name, nodeAddresses: [address], mtu: mtuOn(address), host });
     },
-    startsOn: (node) =>
-      new PodStarts({
+    waiterOn: (node) =>
+      new AdapterWaiter({
         started: (ports) => startedPods(run, ports, mtuOn(side.cardOf(network).address)),
         connect: (pod) => node.connectPod({ ...pod, type: "internal" }, "later"),
         logger,

@@ -2,8 +2,7 @@ import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { scratchDir } from "../../../test/support/scratch-dir.ts";
-import { endpointId } from "./endpoint-id.ts";
-import { type EndpointRecord, EndpointRecords } from "./endpoint-records.ts";
+import { type EndpointRecord, EndpointRecords, endpointId } from "./endpoint-records.ts";
 
 const owner = { network: "pods", sandboxId: "a", ifname: "eth0" };
 const id = endpointId(owner);

@@ -6,9 +6,9 @@ import { reasonOf } from "../../../shared/reason.ts";
 import { type Hcn, type HcnDocument, type HcnEndpoint, HcnError } from "../../protocols/hcn/mod.ts";
 import type { Container } from "../datapath.ts";
 import { type EndpointPlan, endpointDocument } from "./documents.ts";
-import { endpointId } from "./endpoint-id.ts";
 import type { EndpointListing } from "./endpoint-listing.ts";
 import type { EndpointRecords } from "./endpoint-records.ts";
+import { endpointId } from "./endpoint-records.ts";
 
 export interface WiringTools {
   readonly hcn: Hcn;

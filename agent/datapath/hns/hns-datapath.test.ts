@@ -1,33 +1,39 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { formatIp } from "../../../shared/net/ip.ts";
-import type { HcnCallName } from "../../protocols/hcn/hcn-in-memory.ts";
-import { endpointId } from "./endpoint-id.ts";
+import type { HcnCallName } from "../../../test/fakes/hns/fake-hns.ts";
 import {
-  type HnsInMemory,
-  hnsInMemory,
+  type HnsNode,
+  hnsNode,
   joining,
   namespaceA,
   namespaceB,
   ownerOf,
   requestFor,
-} from "./hns-in-memory.ts";
+} from "../../../test/fakes/hns/hns-node.ts";
+import type { HcnDocument } from "../../protocols/hcn/mod.ts";
+import { endpointId } from "./endpoint-records.ts";
 
-let hns: HnsInMemory;
+let hns: HnsNode;
 
 beforeEach(() => {
-  hns = hnsInMemory();
+  hns = hnsNode();
 });
 afterEach(() => hns[Symbol.asyncDispose]());
 
 /** The calls of HNS that `run` makes. */
 async function callsOf(run: () => Promise<unknown>): Promise<readonly string[]> {
-  const before = hns.hcn.calls.length;
+  const before = hns.fake.calls.length;
   await run().catch(() => undefined);
-  return hns.hcn.calls.slice(before);
+  return hns.fake.calls.slice(before);
 }
 
 const id = endpointId(ownerOf("a"));
-const documents = (): number => hns.hcn.endpointDocuments.size;
+/** As a creation that was given up and comes true. */
+async function makeLate(settings: HcnDocument): Promise<void> {
+  const [network] = await hns.fake.hcn.networks();
+  await hns.fake.hcn.createEndpoint(network?.id ?? "", id, { Name: "late", ...settings });
+}
+const documents = (): number => hns.fake.endpoints.length;
 const until = async (done: () => boolean): Promise<void> => {
   for (let i = 0; i < 100 && !done(); i++) await Bun.sleep(10);
   expect(done()).toBe(true);
@@ -51,7 +57,7 @@ describe("a sandbox", () => {
       ips: [{ interface: 1 }],
       dns,
     });
-    expect(hns.hcn.endpointDocuments.get(id)).toMatchObject({
+    expect(hns.fake.endpoint(id)).toMatchObject({
       Name: result.interfaces[0]?.name,
       MacAddress: "02-00-5E-10-00-01",
       IpConfigurations: [{ IpAddress: "10.9.0.7", PrefixLength: 24 }],
@@ -59,7 +65,7 @@ describe("a sandbox", () => {
       Dns: { Search: ["a.local", "b.local"], ServerList: ["10.96.0.10"], Options: ["ndots:5"] },
       SchemaVersion: { Major: 2, Minor: 0 },
     });
-    expect([...(hns.hcn.namespaceEndpoints.get(namespaceA) ?? [])]).toEqual([id]);
+    expect(hns.fake.endpointsIn(namespaceA)).toEqual([id]);
   });
 
   test("again gets the same after a look and nothing else, from another process too", async () => {
@@ -78,10 +84,10 @@ describe("a sandbox", () => {
   test("that comes again in another namespace, or with another address, has the endpoint of the new life", async () => {
     await hns.dataPath.attach(requestFor("a", namespaceA, 7));
     await hns.dataPath.attach(requestFor("a", namespaceB, 7));
-    expect([...(hns.hcn.namespaceEndpoints.get(namespaceA) ?? [])]).toEqual([]);
-    expect([...(hns.hcn.namespaceEndpoints.get(namespaceB) ?? [])]).toEqual([id]);
+    expect(hns.fake.endpointsIn(namespaceA)).toEqual([]);
+    expect(hns.fake.endpointsIn(namespaceB)).toEqual([id]);
     await hns.dataPath.attach(requestFor("a", namespaceB, 8));
-    expect(hns.hcn.endpointDocuments.get(id)).toMatchObject({ IpConfigurations: [{ IpAddress: "10.9.0.8" }] });
+    expect(hns.fake.endpoint(id)).toMatchObject({ IpConfigurations: [{ IpAddress: "10.9.0.8" }] });
     expect(documents()).toBe(1);
   });
 
@@ -94,7 +100,7 @@ describe("a sandbox", () => {
   });
 
   test("that HNS refuses while its namespace stands is not told that the namespace is gone", async () => {
-    hns.hcn.fail("attach", 0x80070490);
+    hns.fake.fail("attach", 0x80070490);
     const error = await hns.dataPath.attach(requestFor("a", namespaceA, 7)).catch((caught: unknown) => caught);
     expect(error).toMatchObject({
       code: 102,
@@ -122,10 +128,10 @@ describe("a sandbox", () => {
     const { interfaces } = await hns.dataPath.attach(requestFor("a", namespaceA, 7));
     await hns.dataPath.detach(ownerOf("a"));
     const foreign = "99999999-0000-4000-8000-000000000001";
-    hns.hcn.endpointDocuments.set(foreign, { ID: foreign, Name: interfaces[0]?.name });
+    hns.fake.put("endpoint", foreign, { Name: interfaces[0]?.name });
     await hns.dataPath.list();
     await expect(hns.dataPath.attach(requestFor("a", namespaceA, 7))).rejects.toMatchObject({ code: 102 });
-    expect([...hns.hcn.endpointDocuments.keys()]).toEqual([foreign]);
+    expect(hns.fake.endpoints).toMatchObject([{ ID: foreign }]);
   });
 
   test("can be checked, and the first difference is named", async () => {
@@ -174,16 +180,13 @@ describe("containers that share an endpoint", () => {
   test("that HNS has joined already are taken for joined, and what it refuses otherwise is refused", async () => {
     const sandbox = requestFor("a", "none", 7);
     const first = await hns.dataPath.attach(sandbox);
-    const answering = (hresult: number): void => {
-      hns.hcn.before = (call, subject) => {
-        if (call === "hnsCall" && subject.endsWith("/attach")) hns.hcn.fail("hnsCall", hresult);
-      };
-    };
-    answering(0x803b0014);
+    const answering = (hresult: number) => hns.fake.service.fault({ call: "HNSCall", match: "/attach", hresult });
+    using attached = answering(0x803b0014);
     const joins = joining(sandbox, "w");
     expect((await callsOf(() => hns.dataPath.attach(joins))).at(-1)).toBe(`hnsCall POST /endpoints/${id}/attach`);
     expect((await hns.dataPath.attach(joins)).ips).toEqual(first.ips);
-    answering(0x80004005);
+    attached[Symbol.dispose]();
+    using _refused = answering(0x80004005);
     await expect(hns.dataPath.attach(joins)).rejects.toMatchObject({ code: 102 });
   });
 });
@@ -195,26 +198,23 @@ describe("detach", () => {
     await hns.dataPath.attach(requestFor("a", namespaceA, 7));
     for (let i = 0; i < 2; i++) await hns.dataPath.detach(ownerOf("a"));
     expect([documents(), await hns.dataPath.list(), hns.dataPath.addressesInUse(ownerOf("b"))]).toEqual([0, [], []]);
-    expect(hns.hcn.namespaceEndpoints.get(namespaceA)?.size).toBe(0);
+    expect(hns.fake.endpointsIn(namespaceA).length).toBe(0);
   });
 
   test("does not need the namespace, nor to leave it", async () => {
     await hns.dataPath.attach(requestFor("a", namespaceA, 7));
-    hns.hcn.fail("detach", 0x80070490);
+    hns.fake.fail("detach", 0x80070490);
     await hns.dataPath.detach(ownerOf("a"));
     expect(documents()).toBe(0);
   });
 
   test("answers only when HNS does not list the endpoint any more", async () => {
     await hns.dataPath.attach(requestFor("a", namespaceA, 7));
-    const kept = hns.hcn.endpointDocuments.get(id);
-    hns.hcn.before = (call) => {
-      // HNS says that it has deleted it.
-      if (call === "endpoint" && kept !== undefined) hns.hcn.endpointDocuments.set(id, kept);
-    };
+    // HNS says that it has deleted it.
+    const pretending = hns.fake.service.fault({ call: "HcnDeleteEndpoint", pretends: true });
     await expect(hns.dataPath.detach(ownerOf("a"))).rejects.toMatchObject({ code: 11 });
     expect(hns.dataPath.addressesInUse(ownerOf("b")).map(formatIp)).toEqual(["10.9.0.7"]);
-    hns.hcn.before = () => undefined;
+    pretending[Symbol.dispose]();
     await hns.dataPath.detach(ownerOf("a"));
     expect(hns.dataPath.addressesInUse(ownerOf("b"))).toEqual([]);
   });
@@ -226,7 +226,7 @@ describe("detach", () => {
     ["deleteEndpoint", 0x80004005, 102],
   ] as const)("fails for now where %s answers %s, without the words that mean success", async (call, hresult, code) => {
     await hns.dataPath.attach(requestFor("a", namespaceA, 7));
-    hns.hcn.fail(call, hresult);
+    hns.fake.fail(call, hresult);
     const error = await hns.dataPath.detach(ownerOf("a")).catch((caught: unknown) => caught);
     expect(error).toMatchObject({ code, message: expect.not.stringMatching(/not found/i) });
     await hns.dataPath.detach(ownerOf("a"));
@@ -235,7 +235,7 @@ describe("detach", () => {
 
   test.each(["endpoint", "detach", "deleteEndpoint"] as const)("fails for now where %s hangs", async (call) => {
     await hns.dataPath.attach(requestFor("a", namespaceA, 7));
-    hns.hcn.hang(call);
+    hns.fake.hang(call);
     await expect(hns.dataPath.detach(ownerOf("a"))).rejects.toMatchObject({ code: 11 });
     await hns.dataPath.detach(ownerOf("a"));
     expect(documents()).toBe(0);
@@ -248,15 +248,15 @@ describe("an attach that is given up", () => {
   test.each<HcnCallName>(["endpoint", "createEndpoint", "attach"])(
     "at %s is for now, and the next one is whole",
     async (call) => {
-      hns.hcn.hang(call);
+      hns.fake.hang(call);
       await expect(hns.dataPath.attach(requestFor("a", namespaceA, 7))).rejects.toMatchObject({ code: 11 });
       await hns.dataPath.attach(requestFor("a", namespaceA, 7));
-      expect([documents(), hns.hcn.namespaceEndpoints.get(namespaceA)?.size]).toEqual([1, 1]);
+      expect([documents(), hns.fake.endpointsIn(namespaceA).length]).toEqual([1, 1]);
     },
   );
 
   test("and takes effect all the same is found by the next", async () => {
-    hns.hcn.hang("createEndpoint", "taking effect");
+    hns.fake.hang("createEndpoint", "taking effect");
     await expect(hns.dataPath.attach(requestFor("a", namespaceA, 7))).rejects.toMatchObject({ code: 11 });
     const calls = await callsOf(() => hns.dataPath.attach(requestFor("a", namespaceA, 7)));
     expect(calls).toEqual([`endpoint ${id}`, `attach ${id}`]);
@@ -264,34 +264,31 @@ describe("an attach that is given up", () => {
 
   test("and takes effect between the look and the next creation is taken for that", async () => {
     await hns.dataPath.attach(requestFor("a", namespaceA, 7));
-    const late = hns.hcn.endpointDocuments.get(id) ?? {};
+    const late = hns.fake.endpoint(id) ?? {};
     await hns.dataPath.detach(ownerOf("a"));
-    hns.hcn.before = (call) => void (call === "createEndpoint" && hns.hcn.endpointDocuments.set(id, late));
+    using _coming = hns.fake.before("createEndpoint", () => hns.fake.put("endpoint", id, late));
     await hns.dataPath.attach(requestFor("a", namespaceA, 7));
     expect(documents()).toBe(1);
   });
 
   test("and takes effect with addresses that have been given away since is not taken for that, but replaced by the next", async () => {
     await hns.dataPath.attach(requestFor("a", namespaceA, 7));
-    const late = hns.hcn.endpointDocuments.get(id) ?? {};
+    const late = hns.fake.endpoint(id) ?? {};
     await hns.dataPath.detach(ownerOf("a"));
-    hns.hcn.before = (call) => void (call === "createEndpoint" && hns.hcn.endpointDocuments.set(id, late));
+    using coming = hns.fake.before("createEndpoint", () => hns.fake.put("endpoint", id, late));
     await expect(hns.dataPath.attach(requestFor("a", namespaceA, 8))).rejects.toMatchObject({ code: 11 });
-    hns.hcn.before = () => undefined;
+    coming[Symbol.dispose]();
     await hns.dataPath.attach(requestFor("a", namespaceA, 8));
-    expect(hns.hcn.endpointDocuments.get(id)).toMatchObject({ IpConfigurations: [{ IpAddress: "10.9.0.8" }] });
+    expect(hns.fake.endpoint(id)).toMatchObject({ IpConfigurations: [{ IpAddress: "10.9.0.8" }] });
     expect(documents()).toBe(1);
   });
 
   test("and takes effect after everything was taken back is found by the listing, reported, and its address withheld", async () => {
-    hns.hcn.hang("createEndpoint");
+    hns.fake.hang("createEndpoint");
     await hns.dataPath.attach(requestFor("a", namespaceA, 7)).catch(() => undefined);
     await hns.dataPath.detach(ownerOf("a"));
     expect(hns.leftovers).toEqual([]);
-    await hns.hcn.createEndpoint("0e7e0e7e-0000-4000-8000-00000000000a", id, {
-      Name: "late",
-      IpConfigurations: [{ IpAddress: "10.9.0.7" }],
-    });
+    await makeLate({ IpConfigurations: [{ IpAddress: "10.9.0.7" }] });
     await until(() => hns.leftovers.length > 0);
     expect(hns.leftovers[0]).toEqual(ownerOf("a"));
     expect(hns.dataPath.addressesInUse(ownerOf("b")).map(formatIp)).toEqual(["10.9.0.7"]);
@@ -300,15 +297,15 @@ describe("an attach that is given up", () => {
   });
 
   test("by an agent that ended over it is found by the next agent", async () => {
-    hns.hcn.before = (call) => {
-      if (call === "createEndpoint") throw new Error("the process ends here");
-    };
+    const ending = hns.fake.before("createEndpoint", () => {
+      throw new Error("the process ends here");
+    });
     await hns.dataPath.attach(requestFor("a", namespaceA, 7)).catch(() => undefined);
-    hns.hcn.before = () => undefined;
+    ending[Symbol.dispose]();
     const next = hns.again();
     await next.start();
     expect(await next.list()).toEqual([]);
-    await hns.hcn.createEndpoint("0e7e0e7e-0000-4000-8000-00000000000a", id, { Name: "late" });
+    await makeLate({});
     await until(() => hns.leftovers.length > 0);
     expect(await next.list()).toMatchObject([{ owner: ownerOf("a"), hostIfname: "late" }]);
   });
@@ -318,7 +315,7 @@ describe("addresses that others hold", () => {
   test("are known after a listing, made now and then and not for each pod", async () => {
     await hns.dataPath.start();
     const other = "99999999-0000-4000-8000-000000000001";
-    hns.hcn.endpointDocuments.set(other, { ID: other, Name: "theirs", IPAddress: "10.9.0.3" });
+    hns.fake.put("endpoint", other, { Name: "theirs", IPAddress: "10.9.0.3" });
     expect(await callsOf(() => hns.dataPath.attach(requestFor("a", namespaceA, 7)))).toEqual([
       `endpoint ${id}`,
       `createEndpoint ${id}`,

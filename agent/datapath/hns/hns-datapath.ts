@@ -1,3 +1,5 @@
+import { pause } from "../../../shared/async/abortable.ts";
+import { retry } from "../../../shared/async/backoff.ts";
 import { containerKind } from "../../../shared/cni/container-kind.ts";
 import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
@@ -6,22 +8,24 @@ import { reasonOf } from "../../../shared/reason.ts";
 import { type HcnEndpoint, HcnError } from "../../protocols/hcn/mod.ts";
 import type { Attached, AttachRequest, DataPath, Missing, Problem } from "../datapath.ts";
 import { hostIfname } from "../owner-names.ts";
-import { endpointDocument, overlayMac } from "./documents.ts";
-import { endpointId } from "./endpoint-id.ts";
+import { endpointDocument, overlayMac, policiesOf } from "./documents.ts";
 import { EndpointListing } from "./endpoint-listing.ts";
-import { EndpointRecords, endpointRecords } from "./endpoint-records.ts";
+import { EndpointRecords, endpointId, endpointRecords } from "./endpoint-records.ts";
 import { findOrMake, join, NetworkGone, remove, type WiringTools } from "./endpoint-wiring.ts";
 import { hnsError } from "./hns-errors.ts";
 import { ensureNetwork, findNetwork } from "./hns-network.ts";
 import type { HnsDataPathOptions, HnsNetwork } from "./options.ts";
-import { policiesOf } from "./policies.ts";
 import { LostEndpoints } from "./remake.ts";
 import { compare, resultOf } from "./result.ts";
 
 /** How long a record outlives its endpoint whose creation was given up. */
 const unsureMs = 3_600_000;
+/** How long the agent's start waits for HNS, which the node's boot starts too; then its supervisor starts it anew. */
+const startMs = 60_000;
 /** Between two attempts of a start while HNS is away. */
 const startPauseMs = 1_000;
+/** Between two listings of HNS' endpoints: each asks about every endpoint by itself. */
+const listingMs = 10_000;
 
 /** @throws {CniError} code 5 where the record of our endpoints cannot be read */
 export function createHnsDataPath(options: HnsDataPathOptions): DataPath {
@@ -44,10 +48,9 @@ class HnsDataPath implements DataPath {
   readonly #ids = new Map<string, string>();
   /** Why HNS, or a network, does not serve; by the network's name, or empty for HNS itself. */
   readonly #trouble = new Map<string, string>();
-  #timer: ReturnType<typeof setTimeout> | undefined;
-  #looking: Promise<void> | undefined;
-  #started = false;
-  #disposed = false;
+  readonly #stopping = new AbortController();
+  /** The looks at what HNS has, once started. */
+  #watching: Promise<void> | undefined;
 
   constructor(options: HnsDataPathOptions, records: EndpointRecords) {
     const { hcn, logger, networks } = options;
@@ -58,22 +61,20 @@ class HnsDataPath implements DataPath {
   }
 
   async start(): Promise<void> {
-    const untilMs = performance.now() + (this.#started ? 0 : this.#options.startPatienceMs);
-    for (;;) {
-      try {
-        await this.#prepare();
-        break;
-      } catch (caught) {
+    const { startPatienceMs = startMs, logger } = this.#options;
+    const untilMs = performance.now() + (this.#watching === undefined ? startPatienceMs : 0);
+    await retry(() => this.#prepare(), {
+      firstMs: startPauseMs,
+      longestMs: startPauseMs,
+      signal: this.#stopping.signal,
+      failed: (caught) => {
         const error = hnsError("prepare the HNS networks", caught);
         this.#trouble.set("", error.message);
-        if (error.code !== CniCode.tryAgainLater || performance.now() >= untilMs || this.#disposed) throw error;
-        this.#options.logger.warn("HNS does not serve yet", { error: error.message });
-        await Bun.sleep(startPauseMs);
-      }
-    }
-    if (this.#started) return;
-    this.#started = true;
-    this.#schedule();
+        if (error.code !== CniCode.tryAgainLater || performance.now() >= untilMs) throw error;
+        logger.warn("HNS does not serve yet", { error: error.message });
+      },
+    });
+    this.#watching ??= this.#watch();
   }
 
   async #prepare(): Promise<void> {
@@ -92,7 +93,7 @@ class HnsDataPath implements DataPath {
     const action = `attach "${owner.ifname}" of sandbox "${owner.sandboxId}"`;
     const network = this.#networkOf(owner, action);
     const networkId = this.#requireStanding(network, action);
-    this.#lost.begin(endpointId(owner));
+    this.#lost.watch(endpointId(owner));
     const first = ipam.ips[0]?.address.ip;
     const mac = request.mac ?? (network.hns.type === "Overlay" && first !== undefined ? overlayMac(first) : undefined);
     const plan = {
@@ -140,10 +141,10 @@ class HnsDataPath implements DataPath {
   async detach(owner: Owner): Promise<void> {
     const action = `detach "${owner.ifname}" of sandbox "${owner.sandboxId}"`;
     const id = endpointId(owner);
-    this.#lost.end(id);
+    this.#lost.unwatch(id);
     try {
       await remove(this.#tools, owner, await this.#options.hcn.endpoint(id));
-      this.#lost.begin(id);
+      this.#lost.watch(id);
     } catch (caught) {
       throw hnsError(action, caught);
     }
@@ -221,22 +222,20 @@ class HnsDataPath implements DataPath {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#disposed) return;
-    this.#disposed = true;
-    clearTimeout(this.#timer);
+    if (this.#stopping.signal.aborted) return;
+    this.#stopping.abort(new CniError(CniCode.tryAgainLater, "Cannot prepare the HNS networks: the agent stops"));
     // First, since it ends the calls that a look may wait for.
     await this.#options.hcn[Symbol.asyncDispose]();
-    await this.#looking;
+    await this.#watching;
   }
 
-  #schedule(): void {
-    if (this.#disposed) return;
-    this.#timer = setTimeout(() => {
-      this.#looking = this.#look().finally(() => {
-        this.#looking = undefined;
-        this.#schedule();
-      });
-    }, this.#options.listingMs);
+  async #watch(): Promise<void> {
+    const { signal } = this.#stopping;
+    for (;;) {
+      await pause(this.#options.listingMs ?? listingMs, signal);
+      if (signal.aborted) return;
+      await this.#look();
+    }
   }
 
   /** Now and then: what HNS has, ours and others', and whether our networks stand. What is wrong is for `problems`. */
@@ -274,7 +273,7 @@ class HnsDataPath implements DataPath {
         this.#options.leftover(owner);
       } else if (!stands && goneSinceMs !== undefined && nowMs - goneSinceMs > unsureMs) records.remove(id);
       // An earlier run of the agent ended over it; one that stood once was lost since.
-      else if (!stands && !this.#started && record.made === undefined)
+      else if (!stands && this.#watching === undefined && record.made === undefined)
         records.put(id, { ...record, unsure: true, goneSinceMs: nowMs });
     }
   }

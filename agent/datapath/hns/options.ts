@@ -48,8 +48,8 @@ export interface HnsDataPathOptions {
   readonly logger: Logger;
   /** Hears of endpoints of ours that came to be after their owner had left; `detach` takes them away. */
   leftover(owner: Owner): void;
-  /** Between two listings of what HNS has. */
-  readonly listingMs: number;
-  /** How long a start waits for a service that is away. */
-  readonly startPatienceMs: number;
+  /** Between two listings of what HNS has; for tests. */
+  readonly listingMs?: number;
+  /** How long a start waits for a service that is away; for tests. */
+  readonly startPatienceMs?: number;
 }

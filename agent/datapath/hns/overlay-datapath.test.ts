@@ -1,19 +1,27 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createLogger } from "../../../shared/log.ts";
+import {
+  type HnsNode,
+  hnsNode,
+  ip,
+  joining,
+  namespaceA,
+  ownerOf,
+  requestFor,
+} from "../../../test/fakes/hns/hns-node.ts";
 import type { ConnectedPod, OverlayNode, PodPort } from "../ovs/mod.ts";
-import { endpointId } from "./endpoint-id.ts";
-import { type HnsInMemory, hnsInMemory, ip, joining, namespaceA, ownerOf, requestFor } from "./hns-in-memory.ts";
+import { AdapterWaiter } from "./adapter-waiter.ts";
+import { endpointId } from "./endpoint-records.ts";
 import { OverlayDataPath } from "./overlay-datapath.ts";
-import { PodStarts } from "./pod-starts.ts";
 
-let hns: HnsInMemory;
+let hns: HnsNode;
 let calls: string[];
 /** The rows of the switch's database. */
 let ports: Map<string, ConnectedPod>;
 let come: Set<string>;
 let dataPath: OverlayDataPath;
 
-const endpoints = (): number => hns.hcn.endpointDocuments.size;
+const endpoints = (): number => hns.fake.endpoints.length;
 
 /** The node's part of the overlay with nothing behind it: what is asked of it, and how many endpoints there were then. */
 const node: OverlayNode = {
@@ -41,8 +49,8 @@ const open = (): OverlayDataPath =>
     requireSwitch: async () => void calls.push("switch"),
     openNode: () => node,
     restoreHost: async () => void calls.push("restore"),
-    startsOn: ({ connectPod }) =>
-      new PodStarts({
+    waiterOn: ({ connectPod }) =>
+      new AdapterWaiter({
         started: async (all) => new Set(all.filter((port) => come.has(port))),
         connect: (pod) => connectPod({ ...pod, type: "internal" }, "later"),
         logger: createLogger("error", () => undefined),
@@ -54,7 +62,7 @@ const request = { ...requestFor("a", namespaceA, 5), mac: "02:00:5e:00:00:05" };
 const portOf = (): string => [...ports.keys()][0] ?? "";
 
 beforeEach(async () => {
-  hns = hnsInMemory();
+  hns = hnsNode();
   [calls, ports, come] = [[], new Map(), new Set()];
   dataPath = open();
   await dataPath.start();
@@ -88,9 +96,9 @@ test("the same ADD, and those of workload containers, leave a pod that runs as i
 
 test("the port of an endpoint that was replaced is made anew, for its adapter is", async () => {
   await attachStarted();
-  const document = hns.hcn.endpointDocuments.get(endpointId(ownerOf("a")));
+  const document = hns.fake.endpoint(endpointId(ownerOf("a")));
   await dataPath.attach({ ...request, ipam: requestFor("a", namespaceA, 6).ipam });
-  expect(document).not.toBe(hns.hcn.endpointDocuments.get(endpointId(ownerOf("a"))));
+  expect(document).not.toBe(hns.fake.endpoint(endpointId(ownerOf("a"))));
   expect(ports.get(portOf())?.ips).toEqual([ip("10.9.0.6")]);
   expect(calls.slice(0, 2)).toEqual(["disconnect 1", "connect without device later 1"]);
 });

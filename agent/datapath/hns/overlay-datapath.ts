@@ -4,7 +4,7 @@ import { type Cidr, formatIp, type Ip } from "../../../shared/net/ip.ts";
 import type { Attached, AttachRequest, DataPath, Missing, Problem } from "../datapath.ts";
 import type { ConnectedPod, OverlayNode, PodPort } from "../ovs/mod.ts";
 import { ownerParts } from "../owner-names.ts";
-import type { PodStarts } from "./pod-starts.ts";
+import type { AdapterWaiter } from "./adapter-waiter.ts";
 
 export interface OverlayDataPathOptions {
   /** Makes the endpoints. Disposed with this one. */
@@ -16,12 +16,12 @@ export interface OverlayDataPathOptions {
   /** Does to the gateway's adapter and the routes again what the node has asked for: they went with an HNS network. */
   restoreHost(): Promise<void>;
   /** Waits for the pods' adapters, by the node that is opened. Disposed with this one. */
-  startsOn(node: OverlayNode): PodStarts;
+  waiterOn(node: OverlayNode): AdapterWaiter;
 }
 
-interface Standing {
+interface Started {
   readonly node: OverlayNode;
-  readonly starts: PodStarts;
+  readonly waiter: AdapterWaiter;
 }
 
 /**
@@ -30,31 +30,31 @@ interface Standing {
  */
 export class OverlayDataPath implements DataPath {
   readonly #options: OverlayDataPathOptions;
-  #standing: Standing | undefined;
+  #standing: Started | undefined;
 
   constructor(options: OverlayDataPathOptions) {
     this.#options = options;
   }
 
   async start(): Promise<void> {
-    const { hns, requireSwitch, openNode, startsOn, restoreHost } = this.#options;
+    const { hns, requireSwitch, openNode, waiterOn, restoreHost } = this.#options;
     if (this.#standing === undefined) await requireSwitch();
     await hns.start();
     if (this.#standing !== undefined) await restoreHost();
     if (this.#standing === undefined) {
       const node = openNode();
-      this.#standing = { node, starts: startsOn(node) };
+      this.#standing = { node, waiter: waiterOn(node) };
     }
-    const { node, starts } = this.#standing;
+    const { node, waiter } = this.#standing;
     const endpoints = new Set((await hns.list()).map(({ owner }) => keyOf(owner)));
     await node.start(({ owner }) => endpoints.has(keyOf(owner)));
-    for (const pod of await node.pods()) if (pod.type === undefined) starts.expect(pod);
+    for (const pod of await node.pods()) if (pod.type === undefined) waiter.expect(pod);
   }
 
   async attach(request: AttachRequest): Promise<CniResult> {
     const { owner, container, ownLease, pod } = request;
     const action = `attach "${owner.ifname}" of sandbox "${owner.sandboxId}"`;
-    const { node, starts } = this.#requireStanding(action);
+    const { node, waiter } = this.#requireStanding(action);
     // First, so that a database that is away costs no endpoint.
     const standing = portOf(owner, await node.pods());
     const result = await this.#options.hns.attach(request);
@@ -78,14 +78,14 @@ export class OverlayDataPath implements DataPath {
       ...(standing?.type === undefined || !isSame ? {} : { type: standing.type }),
     };
     await node.connectPod(wanted, "later");
-    if (wanted.type === undefined) starts.expect(wanted);
+    if (wanted.type === undefined) waiter.expect(wanted);
     return result;
   }
 
   /** Flows, then the port, then the endpoint: nothing may be sent to a port that another pod gets. */
   async detach(owner: Owner): Promise<void> {
-    const { node, starts } = this.#requireStanding(`detach "${owner.ifname}" of sandbox "${owner.sandboxId}"`);
-    await starts.forget(owner);
+    const { node, waiter } = this.#requireStanding(`detach "${owner.ifname}" of sandbox "${owner.sandboxId}"`);
+    await waiter.forget(owner);
     await node.disconnectPod(owner);
     await this.#options.hns.detach(owner);
   }
@@ -106,10 +106,10 @@ export class OverlayDataPath implements DataPath {
 
   /** The port stays, with its flows; its adapter comes anew. */
   async remake(missing: Missing, addresses: readonly Ip[] | undefined): Promise<boolean> {
-    const { node, starts } = this.#requireStanding(`make the endpoint of "${missing.owner.sandboxId}" again`);
+    const { node, waiter } = this.#requireStanding(`make the endpoint of "${missing.owner.sandboxId}" again`);
     const made = (await this.#options.hns.remake?.(missing, addresses)) === true;
     const port = made ? portOf(missing.owner, await node.pods()) : undefined;
-    if (port !== undefined) starts.expect(port);
+    if (port !== undefined) waiter.expect(port);
     return made;
   }
 
@@ -143,12 +143,12 @@ export class OverlayDataPath implements DataPath {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#standing?.starts[Symbol.dispose]();
+    this.#standing?.waiter[Symbol.dispose]();
     await this.#standing?.node[Symbol.asyncDispose]();
     await this.#options.hns[Symbol.asyncDispose]();
   }
 
-  #requireStanding(action: string): Standing {
+  #requireStanding(action: string): Started {
     if (this.#standing !== undefined) return this.#standing;
     const is = "the node's part of the overlay is not set up yet";
     throw new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}, wanted it first`);

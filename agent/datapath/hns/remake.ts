@@ -12,8 +12,11 @@ import { makeEndpoint, type WiringTools } from "./endpoint-wiring.ts";
  */
 export class LostEndpoints {
   readonly #tools: WiringTools;
-  /** Whose sandbox has gone with its namespace, or is about to go by a DEL: nothing is to be made again until an ADD comes. By identifier. */
-  readonly #over = new Set<string>();
+  /**
+   * Identifiers of endpoints whose sandbox has gone with its namespace, or is about to go by a DEL: until an ADD comes,
+   * none of them is made again.
+   */
+  readonly #unwatched = new Set<string>();
 
   constructor(tools: WiringTools) {
     this.#tools = tools;
@@ -23,24 +26,24 @@ export class LostEndpoints {
   all(): readonly Omit<Attached, "hostIfname">[] {
     const { listing, records } = this.#tools;
     return records.all().flatMap(([id, { owner, ownLease, made }]) => {
-      if (made === undefined || this.#over.has(id)) return [];
+      if (made === undefined || this.#unwatched.has(id)) return [];
       return listing.get(id)?.namespaceId === made.namespace ? [] : [{ owner, ownLease }];
     });
   }
 
-  /** A DEL has come, which may need several attempts. */
-  end(id: string): void {
-    this.#over.add(id);
+  /** A DEL has come, which may need several attempts: from now on the endpoint may go. */
+  unwatch(id: string): void {
+    this.#unwatched.add(id);
   }
 
-  /** An ADD has come: what was over begins again. Or its DEL is done, and there is nothing left to know of it. */
-  begin(id: string): void {
-    this.#over.delete(id);
+  /** An ADD has come: from now on its endpoint is to stand. Or a DEL is done, and there is nothing left to know of it. */
+  watch(id: string): void {
+    this.#unwatched.delete(id);
   }
 
   /**
    * Makes the endpoint as it was, where its namespace stands.
-   * @param addresses that the owner has now; others than the endpoint had are another life of it, which its ADD sees to
+   * @param addresses that the owner has now; where they are others than the endpoint had, its address was given anew, and the ADD makes the endpoint
    * @returns what was made; `undefined` where there was nothing to do
    */
   async remake(id: string, networkId: string, addresses: readonly Ip[] | undefined): Promise<HcnEndpoint | undefined> {
@@ -51,7 +54,7 @@ export class LostEndpoints {
     const standing = await this.#standing(hcn, id);
     if (standing?.namespaceId === made.namespace) return undefined;
     if ((await hcn.namespace(made.namespace)) === undefined) {
-      this.#over.add(id);
+      this.#unwatched.add(id);
       return undefined;
     }
     const endpoint =

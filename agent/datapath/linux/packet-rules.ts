@@ -1,6 +1,5 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { limits } from "../../../shared/limits.ts";
-import { runProgram } from "../../platform/run-program.ts";
+import { commandMs, runProgram } from "../../platform/run-program.ts";
 import {
   askForChain,
   Errno,
@@ -122,7 +121,7 @@ interface Refusal {
 async function load(input: string): Promise<Refusal | undefined> {
   const { failure, stderr, isAbsent } = await runProgram("nft", ["-f", "-"], {
     input: `${input}\n`,
-    deadlineMs: limits.hostCommandMs,
+    deadlineMs: commandMs,
   });
   if (failure === "") return undefined;
   return { reason: [failure, stderr.trim()].filter((text) => text !== "").join(": "), isAbsent };

@@ -1,9 +1,8 @@
 import { dlopen, JSCallback, type Pointer, ptr } from "bun:ffi";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { limits } from "../../../shared/limits.ts";
 import { systemLibrary, wide } from "../../../shared/os/win32.windows.ts";
 import type { Supervisor } from "../../../shared/server/daemon.ts";
-import { encodeServiceStatus, type ServiceStatus, serviceControl, serviceState } from "./service-status.ts";
+import { encodeServiceStatus, type ServiceStatus, serviceControl, serviceState } from "./structures.ts";
 
 /** This process as a service of Windows: what it says to the service control manager, and hears from it. */
 export interface ServiceHost extends Supervisor {
@@ -23,6 +22,8 @@ const advapi32 = {
   SetServiceStatus: { args: ["ptr", "ptr"], returns: "i32" },
 } as const;
 
+/** A service that starts or stops says within this time that it still does; three times as often, to be sure. */
+const waitHintMs = 15_000;
 /** `WaitForSingleObject`: the thread has ended. */
 const ended = 0;
 const pollMs = 50;
@@ -104,7 +105,6 @@ class ConnectedHost implements ServiceHost {
   #goOnSaying(state: typeof serviceState.startPending | typeof serviceState.stopPending): void {
     clearInterval(this.#pending);
     let checkPoint = 0;
-    const waitHintMs = limits.serviceWaitHintMs;
     const say = (): void => this.#say({ state, checkPoint: ++checkPoint, waitHintMs });
     say();
     this.#pending = setInterval(say, waitHintMs / 3);

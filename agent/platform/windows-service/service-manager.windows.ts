@@ -1,9 +1,49 @@
-import { type Pointer, ptr } from "bun:ffi";
-import { wide } from "../../../shared/os/win32.windows.ts";
-import { type Advapi32, openAdvapi32 } from "./advapi32.windows.ts";
-import { ServiceManagerError, serviceError } from "./service-errors.ts";
-import { serviceControl } from "./service-status.ts";
-import { failureActions, type RestartPolicy, readConfig, readStatus, type ServiceView } from "./service-structures.ts";
+import { dlopen, type Pointer, ptr } from "bun:ffi";
+import { CniCode, CniError } from "../../../shared/errors.ts";
+import { systemLibrary, wide } from "../../../shared/os/win32.windows.ts";
+import {
+  failureActions,
+  type RestartPolicy,
+  readConfig,
+  readStatus,
+  type ServiceView,
+  serviceControl,
+} from "./structures.ts";
+
+/** Of winerror.h, what a caller tells apart. */
+export const serviceError = {
+  accessDenied: 5,
+  brokenPipe: 109,
+  invalidLevel: 124,
+  noData: 232,
+  requestTimeout: 1053,
+  alreadyRunning: 1056,
+  doesNotExist: 1060,
+  cannotAcceptControl: 1061,
+  notActive: 1062,
+  markedForDelete: 1072,
+} as const;
+
+const sentences: Readonly<Record<number, string>> = {
+  [serviceError.accessDenied]: "access is denied, wanted an administrator's console",
+  // The name stays taken while anybody holds a handle, such as an open services window.
+  [serviceError.markedForDelete]:
+    "it was removed while somebody still had it open, wanted that window closed, or a restart of the machine",
+  [serviceError.requestTimeout]: "the process did not connect in time, wanted an executable that runs",
+};
+
+/** What a call of the service control manager failed with. */
+export class ServiceManagerError extends CniError {
+  /** A Win32 error code. */
+  readonly win32: number;
+
+  /** @param action what was to be done: `start service "x"` */
+  constructor(action: string, call: string, win32: number) {
+    const is = sentences[win32] ?? `${call} answers error ${win32}, wanted success`;
+    super(CniCode.io, `Cannot ${action}: ${is}`, { details: `${call}, Win32 error ${win32}` });
+    this.win32 = win32;
+  }
+}
 
 /** A service of its own process, run as LocalSystem. */
 export interface ServiceSettings {
@@ -199,3 +239,32 @@ class ConnectedManager implements ServiceManager {
     return new ServiceManagerError(action, call, this.#api.GetLastError());
   }
 }
+
+/** Arguments as winsvc.h has them; every handle and string is a pointer. */
+const advapi32 = {
+  OpenSCManagerW: { args: ["ptr", "ptr", "u32"], returns: "ptr" },
+  OpenServiceW: { args: ["ptr", "ptr", "u32"], returns: "ptr" },
+  CreateServiceW: {
+    args: ["ptr", "ptr", "ptr", "u32", "u32", "u32", "u32", "ptr", "ptr", "ptr", "ptr", "ptr", "ptr"],
+    returns: "ptr",
+  },
+  ChangeServiceConfigW: {
+    args: ["ptr", "u32", "u32", "u32", "ptr", "ptr", "ptr", "ptr", "ptr", "ptr", "ptr"],
+    returns: "i32",
+  },
+  ChangeServiceConfig2W: { args: ["ptr", "u32", "ptr"], returns: "i32" },
+  QueryServiceConfigW: { args: ["ptr", "ptr", "u32", "ptr"], returns: "i32" },
+  QueryServiceStatusEx: { args: ["ptr", "u32", "ptr", "u32", "ptr"], returns: "i32" },
+  StartServiceW: { args: ["ptr", "u32", "ptr"], returns: "i32" },
+  ControlService: { args: ["ptr", "u32", "ptr"], returns: "i32" },
+  DeleteService: { args: ["ptr"], returns: "i32" },
+  CloseServiceHandle: { args: ["ptr"], returns: "i32" },
+} as const;
+
+export type Advapi32 = ReturnType<typeof openAdvapi32>;
+
+/** The functions of the service control manager, and the error of the last call. */
+export const openAdvapi32 = () => ({
+  ...dlopen(systemLibrary("advapi32.dll"), advapi32).symbols,
+  ...dlopen(systemLibrary("kernel32.dll"), { GetLastError: { args: [], returns: "u32" } }).symbols,
+});

@@ -18,7 +18,8 @@ export function serveCalls(open: (marks: CallMarks) => NativeHcn, port: MessageP
   });
 }
 
-function outcomeOf(operations: HcnOperations, task: HcnTask): HcnOutcome {
+/** Does one task, and says what became of it. */
+export function outcomeOf(operations: HcnOperations, task: HcnTask): HcnOutcome {
   try {
     return { t: "done", value: perform(operations, task) };
   } catch (caught) {

@@ -1,8 +1,7 @@
 /**
  * HNS, the service of Windows that makes networks, endpoints and namespaces, spoken to through its two libraries.
- * No policy: what to make of it is the data path's. In unit tests `hcn-in-memory.ts` takes its place.
+ * No policy: what to make of it is the data path's. In unit tests a fake service stands behind it, `test/fakes/hns/`.
  */
-export { parseGuid } from "./guid.ts";
-export type { Hcn, HcnDocument, HcnEndpoint, HcnModify, HcnNamespace, HcnNetwork } from "./hcn.ts";
+export type { Hcn, HcnDocument, HcnEndpoint, HcnNetwork } from "./hcn.ts";
 export { HcnError } from "./hcn-error.ts";
 export { type HcnOptions, openHcn } from "./open-hcn.ts";

@@ -1,9 +1,16 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { type Hcn, HcnError, type HcnOptions, openHcn } from "./mod.ts";
 
-const file = new URL("./scripted-thread.ts", import.meta.url);
+const file = new URL("../../../test/fakes/hns/scripted-thread.ts", import.meta.url);
 const endpointId = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
 const namespaceId = "5e5e5e5e-7c55-4a17-9f63-0a5c3e1d2b4a";
+
+const defaultRoute = { NextHop: "10.10.1.1", DestinationPrefix: "0.0.0.0/0" };
+const settings = {
+  Name: "pipette",
+  Type: "NAT",
+  Ipams: [{ Subnets: [{ IpAddressPrefix: "10.10.1.0/24", Routes: [defaultRoute] }] }],
+};
 
 const opened: Hcn[] = [];
 function open(options: HcnOptions = {}): Hcn {
@@ -32,18 +39,20 @@ describe("HNS on threads of its own", () => {
   test("every call there and back", async () => {
     const hcn = open();
     const ID = "6F1D3F0E-7C55-4A17-9F63-0A5C3E1D2B4A";
-    const network = await hcn.createNetwork({ ID, Name: "pipette" });
+    const network = await hcn.createNetwork({ ID, ...settings });
     expect(network).toMatchObject({ id: ID.toLowerCase(), name: "pipette" });
     expect(await hcn.networks()).toEqual([network]);
     const made = await hcn.createEndpoint(network.id, endpointId, { Name: "wéb" });
     expect(made).toMatchObject({ id: endpointId, networkId: network.id, name: "wéb" });
     expect(await hcn.endpoints()).toEqual([made]);
-    const change = { ResourceType: "Policy", RequestType: "Update", Settings: { a: 1 } } as const;
+    const Policies = [{ Type: "ProviderAddress", Settings: { ProviderAddress: "10.0.0.1" } }];
+    const change = { ResourceType: "Policy", RequestType: "Update", Settings: { Policies } } as const;
     await hcn.modifyEndpoint(endpointId, change);
     await hcn.modifyNetwork(network.id, change);
-    expect((await hcn.endpoint(endpointId))?.document["Update"]).toEqual({ a: 1 });
-    expect((await hcn.network(network.id))?.document["Update"]).toEqual({ a: 1 });
-    const balancer = await hcn.createLoadBalancer({ HostComputeEndpoints: [endpointId] });
+    expect((await hcn.endpoint(endpointId))?.document["Policies"]).toEqual(Policies);
+    expect((await hcn.network(network.id))?.document["Policies"]).toEqual(Policies);
+    const PortMappings = [{ Protocol: 6, InternalPort: 80, ExternalPort: 80 }];
+    const balancer = await hcn.createLoadBalancer({ HostComputeEndpoints: [endpointId], PortMappings });
     expect(await hcn.loadBalancers()).toEqual([balancer]);
     await hcn.deleteLoadBalancer(balancer.id);
     expect(await hcn.namespaces()).toEqual([]);
@@ -71,7 +80,7 @@ describe("HNS on threads of its own", () => {
     );
     expect(ticks).toBeGreaterThan(10);
     expect(hcn.leaked).toBe(1);
-    // In memory each thread has its own: the new one begins at nothing.
+    // Each thread here has a service of its own: the new one begins at nothing.
     expect(await hcn.hnsCall("GET", "/calls")).toBe(1);
     // The first is one too many when it comes back.
     await until(() => hcn.leaked === 0);
@@ -90,7 +99,7 @@ describe("HNS on threads of its own", () => {
 
   test("of a call that was given up nothing more begins, and what it opened is closed", async () => {
     const hcn = open({ deadlineMs: 600 });
-    const network = await hcn.createNetwork({ Name: "pipette" });
+    const network = await hcn.createNetwork(settings);
     await hcn.hnsCall("GET", "/block-next/900/HcnOpenNetwork");
     const error = await refused(hcn.createEndpoint(network.id, endpointId, {}));
     expect(error).toMatchObject({ call: "HcnOpenNetwork", timedOut: true });

@@ -25,7 +25,7 @@ const windowsThread = "./agent/protocols/hcn/hcn-worker.windows.ts";
 
 /** Opens nothing yet: threads start, and libraries are loaded, with the first call. */
 export function openHcn(options: HcnOptions = {}): Hcn {
-  return new ThreadedHcn(
+  return hcnOver(
     new CallThreads({
       file: options.file ?? windowsThread,
       deadlineMs: options.deadlineMs ?? limits.hcnDeadlineMs,
@@ -36,17 +36,22 @@ export function openHcn(options: HcnOptions = {}): Hcn {
   );
 }
 
+/** What carries calls to HNS and answers back: threads, since a call may never return. */
+export type HcnCalls = Pick<CallThreads, "call" | "leaked" | typeof Symbol.asyncDispose>;
+
+export const hcnOver = (calls: HcnCalls): Hcn => new ConnectedHcn(calls);
+
 type Reader<T> = (document: HcnDocument) => T | undefined;
 
-class ThreadedHcn implements Hcn {
-  readonly #threads: CallThreads;
+class ConnectedHcn implements Hcn {
+  readonly #calls: HcnCalls;
 
-  constructor(threads: CallThreads) {
-    this.#threads = threads;
+  constructor(calls: HcnCalls) {
+    this.#calls = calls;
   }
 
   get leaked(): number {
-    return this.#threads.leaked;
+    return this.#calls.leaked;
   }
 
   networks(): Promise<readonly HcnNetwork[]> {
@@ -127,7 +132,7 @@ class ThreadedHcn implements Hcn {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#threads[Symbol.asyncDispose]();
+    await this.#calls[Symbol.asyncDispose]();
   }
 
   async #list<T>(what: string, kind: HcnKind, read: Reader<T>): Promise<readonly T[]> {
@@ -147,7 +152,7 @@ class ThreadedHcn implements Hcn {
   }
 
   #call(action: string, task: HcnTask): Promise<unknown> {
-    return this.#threads.call(action, task);
+    return this.#calls.call(action, task);
   }
 }
 

@@ -1,25 +1,41 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { functionNames, hcnKinds, NativeError } from "./native.ts";
-import { NativeInMemory } from "./native-in-memory.ts";
+import { HnsService } from "../../../test/fakes/hns/hns-service.ts";
+import { NativeHns } from "../../../test/fakes/hns/native-hns.ts";
+import { functionNames, type HcnKind, hcnKinds, NativeError } from "./native.ts";
 import { HcnOperations } from "./operations.ts";
 
 const network = "6f1d3f0e-7c55-4a17-9f63-0a5c3e1d2b4a";
 const namespace = "5e5e5e5e-7c55-4a17-9f63-0a5c3e1d2b4a";
 const endpoint = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
 const other = "1a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
+const defaultRoute = { NextHop: "10.10.1.1", DestinationPrefix: "0.0.0.0/0" };
+const Ipams = [{ Subnets: [{ IpAddressPrefix: "10.10.1.0/24", Routes: [defaultRoute] }] }];
 
-let native: NativeInMemory;
+/** What the service takes for a new object of the kind. */
+const settings: Readonly<Record<HcnKind, Readonly<Record<string, unknown>>>> = {
+  network: { Name: "other", Type: "NAT", Ipams },
+  endpoint: {},
+  namespace: {},
+  loadBalancer: { PortMappings: [{ Protocol: 6, InternalPort: 80, ExternalPort: 80 }] },
+};
+
+let service: HnsService;
+let native: NativeHns;
 let operations: HcnOperations;
 
+const put = (kind: HcnKind, id: string, document: Readonly<Record<string, unknown>> = {}): void =>
+  void service.store.of(kind).set(id.toUpperCase(), { ID: id.toUpperCase(), ...document });
+
 beforeEach(() => {
-  native = new NativeInMemory();
+  service = new HnsService();
+  native = new NativeHns(service);
   operations = new HcnOperations(native);
-  native.put("network", network);
-  native.put("namespace", namespace);
+  put("network", network, { Ipams });
+  put("namespace", namespace);
 });
 
 // Whatever happened: nothing stays open.
-afterEach(() => expect(native.handles).toEqual(new Map()));
+afterEach(() => expect(service.handles.list()).toEqual([]));
 
 function failureOf(call: () => unknown): unknown {
   try {
@@ -35,30 +51,33 @@ describe("HNS in operations", () => {
   test("an endpoint is made in its network, with the document's version, and read back", () => {
     const made = operations.create("endpoint", endpoint, { Name: "web" }, network);
     const SchemaVersion = { Major: 2, Minor: 0 };
-    expect(made).toEqual({ ID: endpoint.toUpperCase(), SchemaVersion, Name: "web", HostComputeNetwork: network });
-    expect(native.calls.slice(0, 3)).toEqual(["HcnOpenNetwork", "HcnCreateEndpoint", "HcnQueryEndpointProperties"]);
+    const HostComputeNetwork = network.toUpperCase();
+    expect(made).toMatchObject({ ID: endpoint.toUpperCase(), SchemaVersion, Name: "web", HostComputeNetwork });
+    expect(service.calls.map(({ fn }) => fn).slice(0, 3)).toEqual([
+      "HcnOpenNetwork",
+      "HcnCreateEndpoint",
+      "HcnQueryEndpointProperties",
+    ]);
   });
 
   test("without an identifier HNS chooses one", () => {
-    const made = operations.create("network", undefined, {});
-    expect(made["ID"]).toBe("00000000-0000-0000-0000-000000000000");
+    const made = operations.create("network", undefined, settings.network);
+    expect(service.calls.map(({ id }) => id)).toContain("00000000-0000-0000-0000-000000000000");
+    expect(made["ID"]).not.toContain("00000000-");
   });
 
   test.each(["HcnOpenEndpoint", "HcnQueryEndpointProperties"])(
     "what vanishes before %s is left out of a list",
     (call) => {
-      for (const id of [endpoint, other]) native.put("endpoint", id);
-      let seen = 0;
-      native.before = (each) => {
-        if (each === call && ++seen === 1) native.documents.delete(`endpoint ${endpoint}`);
-      };
+      for (const id of [endpoint, other]) put("endpoint", id);
+      service.fault({ call, times: 1, meanwhile: () => service.store.endpoints.delete(endpoint.toUpperCase()) });
       expect(operations.list("endpoint")).toEqual([{ ID: other.toUpperCase() }]);
     },
   );
 
   test("any other failure of one object fails the list: an address could be overlooked", () => {
-    native.put("endpoint", endpoint);
-    native.fail("HcnQueryEndpointProperties", { hresult: 0x80004005 });
+    put("endpoint", endpoint);
+    service.fault({ call: "HcnQueryEndpointProperties", hresult: 0x80004005 });
     expect(failureOf(() => operations.list("endpoint"))).toMatchObject({ hresult: 0x80004005 });
   });
 
@@ -67,40 +86,40 @@ describe("HNS in operations", () => {
       expect(operations.find(kind, endpoint)).toBeUndefined();
       operations.remove(kind, endpoint);
     }
-    native.put("endpoint", endpoint);
-    native.fail("HcnDeleteEndpoint", { hresult: 0x803b002c });
+    put("endpoint", endpoint);
+    service.fault({ call: "HcnDeleteEndpoint", hresult: 0x803b002c });
     expect(failureOf(() => operations.remove("endpoint", endpoint))).toMatchObject({ hresult: 0x803b002c });
   });
 
   test.each([0x803b0014, 0x803b002b])(
     "attached already (%x): success where it is in that namespace, else not",
     (hresult) => {
-      native.put("endpoint", endpoint);
+      put("endpoint", endpoint);
       operations.attach(namespace, endpoint);
-      native.fail("HcnModifyNamespace", { hresult });
+      service.fault({ call: "HcnModifyNamespace", hresult });
       operations.attach(namespace, endpoint);
-      native.put("endpoint", endpoint, { HostComputeNamespace: other });
+      put("namespace", namespace);
+      put("endpoint", endpoint, { HostComputeNamespace: other });
       expect(failureOf(() => operations.attach(namespace, endpoint))).toMatchObject({ hresult });
       // Where the namespace alone says it.
-      native.put("endpoint", endpoint);
-      native.put("namespace", namespace, { Resources: [{ Type: "Endpoint", Data: { Id: endpoint.toUpperCase() } }] });
+      put("endpoint", endpoint);
+      put("namespace", namespace, { Resources: [{ Type: "Endpoint", Data: { Id: endpoint.toUpperCase() } }] });
       operations.attach(namespace, endpoint);
     },
   );
 
   test.each([0x803b0001, 0x803b0002, 0x80070490, 0x803b0034])("detached already (%x) is success", (hresult) => {
-    native.fail("HcnModifyNamespace", { hresult });
+    service.fault({ call: "HcnModifyNamespace", hresult });
     operations.detach(namespace, endpoint);
-    native.fail("HcnModifyNamespace", { hresult: 0x80004005 });
+    service.fault({ call: "HcnModifyNamespace", hresult: 0x80004005 });
     expect(failureOf(() => operations.detach(namespace, endpoint))).toMatchObject({ hresult: 0x80004005 });
   });
 
   test.each(functionNames.filter((name) => !name.startsWith("HcnClose")))(
     "%s fails, and nothing stays open",
     (call) => {
-      for (const kind of hcnKinds) native.put(kind, endpoint);
-      native.put("endpoint", endpoint);
-      native.fail(call, { hresult: 0x80004005 });
+      for (const kind of hcnKinds) put(kind, endpoint);
+      service.fault({ call, hresult: 0x80004005 });
       const failed: unknown[] = [];
       const attempt = (work: () => unknown): void => {
         try {
@@ -111,14 +130,20 @@ describe("HNS in operations", () => {
       };
       for (const kind of hcnKinds) {
         attempt(() => operations.list(kind));
-        attempt(() => operations.create(kind, other, {}, kind === "endpoint" ? network : undefined));
+        attempt(() => operations.create(kind, other, settings[kind], kind === "endpoint" ? network : undefined));
         attempt(() => operations.modify(kind, endpoint, { ResourceType: "Policy", RequestType: "Add", Settings: {} }));
         attempt(() => operations.remove(kind, endpoint));
       }
+      put("endpoint", endpoint);
       attempt(() => operations.attach(namespace, endpoint));
       attempt(() => operations.hnsCall("GET", "/networks/", undefined));
-      expect(failed.length).toBeGreaterThan(0);
-      for (const failure of failed) expect(failure).toEqual({ call, hresult: 0x80004005 });
+      // Policies are of networks and endpoints; of a namespace and a load balancer the service takes none.
+      const [refused, asked] = [0x803b0015, 0x80004005].map((hresult) =>
+        failed.filter((failure) => (failure as { hresult?: number }).hresult === hresult),
+      );
+      expect(asked?.length).toBeGreaterThan(0);
+      expect(asked?.every((failure) => (failure as { call?: string }).call === call)).toBe(true);
+      expect([...(asked ?? []), ...(refused ?? [])]).toHaveLength(failed.length);
     },
   );
 
@@ -141,7 +166,7 @@ describe("HNS in operations", () => {
 describe("V1", () => {
   test("answers its output", () => {
     const asked: string[][] = [];
-    native.onHnsCall = (...args) => {
+    native.hnsCall = (...args) => {
       asked.push(args);
       return '{"Success":true,"Output":{"Major":13}}';
     };
@@ -163,7 +188,7 @@ describe("V1", () => {
     ["", { reason: 'HNSCall answers "", wanted JSON' }],
     ["null", { reason: 'HNSCall answers "null", wanted an object' }],
   ])("an answer %j is a failure", (text, failure) => {
-    native.onHnsCall = () => text;
+    native.hnsCall = () => text;
     expect(failureOf(() => operations.hnsCall("GET", "/endpoints/x", undefined))).toEqual({
       call: "HNSCall",
       ...failure,
@@ -171,7 +196,7 @@ describe("V1", () => {
   });
 
   test("so is a number in place of an answer", () => {
-    native.fail("HNSCall", { hresult: 0x803b0013 });
+    service.fault({ call: "HNSCall", hresult: 0x803b0013 });
     expect(failureOf(() => operations.hnsCall("POST", "/endpoints/", {}))).toMatchObject({ hresult: 0x803b0013 });
   });
 });

@@ -1,6 +1,6 @@
 import { formatIp } from "../../../shared/net/ip.ts";
-import type { Fault as HnsFault } from "../../windows/hns/faults.ts";
-import { deleteNamespace } from "../../windows/hns/namespaces.ts";
+import type { Fault as HnsFault } from "../../fakes/hns/faults.ts";
+import { deleteNamespace } from "../../fakes/hns/namespaces.ts";
 import type { StressNode, StressPod } from "../node/stress-node.ts";
 import { WindowsStressNode } from "../node/windows-node.ts";
 import type { Fault } from "../workload/fault.ts";

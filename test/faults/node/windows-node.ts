@@ -2,8 +2,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { formatIp } from "../../../shared/net/ip.ts";
+import { deleteNamespace } from "../../fakes/hns/namespaces.ts";
 import { addressesOf as addressesOfEndpoint, WindowsNode } from "../../windows/agent/windows-node.ts";
-import { deleteNamespace } from "../../windows/hns/namespaces.ts";
 import { onDriveZ, WinePrefix } from "../../windows/wine/prefix.ts";
 import type { Ended, Program } from "../../windows/wine/program.ts";
 import { strayFiles } from "./leftovers.ts";

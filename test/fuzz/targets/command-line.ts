@@ -1,9 +1,9 @@
 import { nodesCommands, tenantsCommands } from "../../../agent/cluster/cli/commands.ts";
 import { agentCommand } from "../../../agent/commands/agent/agent-command.ts";
-import { doctorCommand } from "../../../agent/commands/doctor/mod.ts";
+import { doctorCommand } from "../../../agent/commands/doctor/doctor-command.ts";
 import { installCommand, uninstallCommand } from "../../../agent/commands/install/mod.ts";
 import { statusCommand } from "../../../agent/commands/status/status-command.ts";
-import { traceCommand } from "../../../agent/commands/trace/mod.ts";
+import { traceCommand } from "../../../agent/commands/trace/trace-command.ts";
 import { loadIpamCommands } from "../../../ipam/mod.ts";
 import { type Command, type CommandGroup, defineGroup } from "../../../shared/terminal/command.ts";
 import { parseLine } from "../../../shared/terminal/parse-line.ts";

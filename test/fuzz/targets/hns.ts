@@ -1,10 +1,11 @@
-import { readAnswer } from "../../../agent/datapath/hns/windows-host/answer.ts";
+import { readAnswer } from "../../../agent/datapath/hns/windows-host/powershell.ts";
 import { readEndpoint, readLoadBalancer, readNamespace, readNetwork } from "../../../agent/protocols/hcn/documents.ts";
 import { HcnError } from "../../../agent/protocols/hcn/hcn-error.ts";
 import { functionName, hcnKinds, NativeError } from "../../../agent/protocols/hcn/native.ts";
-import { NativeInMemory } from "../../../agent/protocols/hcn/native-in-memory.ts";
 import { HcnOperations } from "../../../agent/protocols/hcn/operations.ts";
 import { CniError } from "../../../shared/errors.ts";
+import { HnsService } from "../../fakes/hns/hns-service.ts";
+import { NativeHns } from "../../fakes/hns/native-hns.ts";
 import type { Target } from "../engine/target.ts";
 import { jsonMutator } from "../mutate/json.ts";
 import { requireSentence, textOf } from "./words.ts";
@@ -34,18 +35,20 @@ const readers = {
 const guid = "3f2504e0-4f89-11d3-9a0c-0305e82c3301";
 
 /** HNS as a library that answers this text, whatever it is asked; it counts its handles. */
-class Answering extends NativeInMemory {
+class Answering extends NativeHns {
   readonly #text: string;
-  constructor(text: string) {
-    super();
+  constructor(service: HnsService, text: string) {
+    super(service);
     this.#text = text;
-    for (const kind of hcnKinds) this.put(kind, guid);
-    this.onHnsCall = () => text;
+    for (const kind of hcnKinds) service.store.of(kind).set(guid.toUpperCase(), { ID: guid.toUpperCase() });
   }
   override enumerate(): string {
     return this.#text;
   }
   override query(): string {
+    return this.#text;
+  }
+  override hnsCall(): string {
     return this.#text;
   }
 }
@@ -70,22 +73,21 @@ export const hns: Target = {
   open: () => ({
     run: (input) => {
       const text = textOf(input);
-      const native = new Answering(text);
-      const operations = new HcnOperations(native);
+      const service = new HnsService();
+      const operations = new HcnOperations(new Answering(service, text));
       for (const kind of hcnKinds) {
         attempt(() => void operations.list(kind).map((document) => readers[kind](document)));
         attempt(() => {
           const document = operations.find(kind, guid);
           if (document !== undefined) readers[kind](document);
         });
-        native.fail(functionName("open", kind), { hresult: 0x803b0002, serviceText: text });
-        attempt(() => void operations.find(kind, guid));
-        native.fail(functionName("open", kind), { hresult: 0x80004005, serviceText: text });
-        attempt(() => void operations.find(kind, guid));
-        native.before = () => undefined;
+        for (const hresult of [0x803b0002, 0x80004005]) {
+          using _fault = service.fault({ call: functionName("open", kind), hresult, says: text });
+          attempt(() => void operations.find(kind, guid));
+        }
       }
-      if (native.handles.size !== 0)
-        throw new Error(`${native.handles.size} handles are open when all is over, wanted none`);
+      const open = service.handles.list();
+      if (open.length !== 0) throw new Error(`${open.length} handles are open when all is over, wanted none`);
       const answer = readAnswer(`before ~~m~~${text}~~m~~ after`, "~~m~~");
       if (answer.t === "none" && answer.is.length > 1400) throw new Error("An answer is quoted at length");
     },

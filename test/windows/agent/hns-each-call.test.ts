@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { ActiveFault, Fault } from "../hns/faults.ts";
+import type { ActiveFault, Fault } from "../../fakes/hns/faults.ts";
 import { describeWine } from "../wine/describe-wine.ts";
 import { WindowsNode } from "./windows-node.ts";
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { Fault } from "../hns/faults.ts";
+import type { Fault } from "../../fakes/hns/faults.ts";
 import { describeWine } from "../wine/describe-wine.ts";
 import { WindowsNode } from "./windows-node.ts";
 

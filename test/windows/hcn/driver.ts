@@ -1,8 +1,8 @@
 import { join, resolve } from "node:path";
 import { expect, inject } from "vitest";
 import { compileExecutable } from "../../../build/bundle.ts";
+import type { HnsService } from "../../fakes/hns/hns-service.ts";
 import { madeOnce } from "../../support/made-once.ts";
-import type { HnsService } from "../hns/hns-service.ts";
 
 /** Compiles the driver as the agent is compiled, once per run. @returns its path */
 export async function compileDriver(): Promise<string> {

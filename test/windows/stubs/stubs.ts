@@ -1,4 +1,4 @@
-import { HnsService } from "../hns/hns-service.ts";
+import { HnsService } from "../../fakes/hns/hns-service.ts";
 import type { WinePrefix } from "../wine/prefix.ts";
 import { type Field, portFile, StubChannel } from "./channel.ts";
 import { Commands } from "./commands.ts";

@@ -1,6 +1,6 @@
 import { type Cidr, formatCidr, formatIp, type Ip, sameIp } from "../../../../shared/net/ip.ts";
+import type { HostRunner } from "./powershell.ts";
 import { HostRecord, type SavedAdapter } from "./record.ts";
-import type { HostRunner } from "./runner.ts";
 import type { HostSettings } from "./settings.ts";
 import { hostError } from "./steps/step.ts";
 import { type Adapter, sameName, type TableName, Tables } from "./tables.ts";

@@ -1,10 +1,18 @@
-import { limits } from "../../../../shared/limits.ts";
 import { contains, parseCidr } from "../../../../shared/net/ip.ts";
 import { reasonOf } from "../../../../shared/reason.ts";
 import type { HostChange } from "../../host-change.ts";
-import { actAndReadBack, describeEntry, isKnown, type Look, lookAt, undo } from "./engine.ts";
+import {
+  actAndReadBack,
+  addressMoveLooks,
+  describeEntry,
+  hostLookMs,
+  isKnown,
+  type Look,
+  lookAt,
+  undo,
+} from "./engine.ts";
+import type { HostRunner } from "./powershell.ts";
 import { type Entry, HostRecord, type SavedAdapter, type Thing } from "./record.ts";
-import type { HostRunner } from "./runner.ts";
 import type { HostReport } from "./settings.ts";
 import {
   adapterWith,
@@ -89,8 +97,8 @@ async function handBack(record: HostRecord, run: HostRunner): Promise<readonly H
   const look = lookAt(run, action, tables);
   const isBack = (seen: Tables): boolean => holds(seen, adapterWith(seen, saved.mac, false)?.index, addressOf(saved));
   let seen = await look();
-  for (let looks = 1; !isBack(seen) && looks < limits.addressMoveLooks; looks++) {
-    await run.pause(limits.hostLookMs);
+  for (let looks = 1; !isBack(seen) && looks < addressMoveLooks; looks++) {
+    await run.pause(hostLookMs);
     seen = await look();
   }
   const what = `${saved.address} on "${saved.name}"`;

@@ -1,13 +1,17 @@
-import { limits } from "../../../../shared/limits.ts";
 import { reasonOf } from "../../../../shared/reason.ts";
+import type { HostRunner } from "./powershell.ts";
 import type { Entry, SavedAdapter, Thing } from "./record.ts";
-import type { HostRunner } from "./runner.ts";
 import { renderPipeline, type Statement } from "./script.ts";
 import type { HostSettings } from "./settings.ts";
 import { steps } from "./steps/mod.ts";
 import { hostError, type Step } from "./steps/step.ts";
 import { type TableName, Tables } from "./tables.ts";
 
+/** Between two looks at what takes Windows a moment, and how often. */
+export const hostLookMs = 500;
+const hostLooks = 10;
+/** Windows moves an adapter's address to the switch's virtual adapter within six seconds, as a rule; a look takes one or more. */
+export const addressMoveLooks = 10;
 /** Windows takes a command line of 32,767 characters, and a script costs it 8/3 of its own; listings take 2000 of those. */
 const scriptChars = 6000;
 
@@ -43,11 +47,11 @@ export async function actAndReadBack(
   for (const batch of batches.slice(0, -1)) await run.run(action, batch);
   let tables = await look(batches.at(-1));
   for (let looks = 1; ; looks++) {
-    const isLast = looks === limits.hostLooks;
+    const isLast = looks === hostLooks;
     const is = isLast ? open(tables) : openOrFaulty(open, tables);
     if (is === "") return tables;
     if (isLast) throw hostError(action, `${is} after PowerShell said it was done`, "it to be seen on the node");
-    await run.pause(limits.hostLookMs);
+    await run.pause(hostLookMs);
     tables = await look();
   }
 }

@@ -6,8 +6,8 @@
 export { findAdapter, prepareHost } from "./adapter.ts";
 export { cleanUpHost, handBackAddress } from "./clean-up.ts";
 export { startedPods } from "./pod-adapters.ts";
+export { type HostRunner, openHostRunner } from "./powershell.ts";
 export { hostRecords, savedAdapter } from "./record.ts";
-export { createHostRunner, type HostRunner } from "./runner.ts";
 export type { Listing, Row } from "./script.ts";
 export { setUpHost } from "./set-up.ts";
 export type { GatewayPort, HostSettings, RefusedThing, SettingsRoute } from "./settings.ts";

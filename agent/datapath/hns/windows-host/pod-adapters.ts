@@ -1,10 +1,10 @@
-import type { HostRunner } from "./runner.ts";
+import type { HostRunner } from "./powershell.ts";
 import type { Statement } from "./script.ts";
 import { type IpInterface, sameName, Tables } from "./tables.ts";
 
 const action = "look for the pods' adapters";
 /** Of one process: what Windows takes as one command line has room for so many. */
-const mostAtOnce = 20;
+const maxAtOnce = 20;
 
 /** What Windows calls the adapter of an HNS endpoint, or of an internal port. */
 export const podAdapter = (endpoint: string): string => `vEthernet (${endpoint})`;
@@ -24,8 +24,8 @@ export async function startedPods(
   let seen = await look();
   const wrong = endpoints.filter((name) => interfacesOf(seen, name).length > 0 && !hasMtu(seen, name, mtu));
   let failure: unknown;
-  for (let at = 0; at < wrong.length; at += mostAtOnce) {
-    const batch = wrong.slice(at, at + mostAtOnce).map((name) => setMtu(podAdapter(name), mtu));
+  for (let at = 0; at < wrong.length; at += maxAtOnce) {
+    const batch = wrong.slice(at, at + maxAtOnce).map((name) => setMtu(podAdapter(name), mtu));
     try {
       seen = await look(batch);
     } catch (caught) {

@@ -1,19 +1,27 @@
 import { CniError } from "../../../../shared/errors.ts";
-import { limits } from "../../../../shared/limits.ts";
 import type { HostChange } from "../../host-change.ts";
-import { actAndReadBack, describeEntry, type Look, lookAt, tablesFor, undo } from "./engine.ts";
+import {
+  actAndReadBack,
+  addressMoveLooks,
+  describeEntry,
+  hostLookMs,
+  type Look,
+  lookAt,
+  tablesFor,
+  undo,
+} from "./engine.ts";
+import type { HostRunner } from "./powershell.ts";
 import { type Entry, HostRecord, type Thing } from "./record.ts";
-import type { HostRunner } from "./runner.ts";
 import type { HostReport, HostSettings, RefusedThing } from "./settings.ts";
 import { adapterWith, addressOf, holds } from "./steps/address.ts";
 import { gatewayAdapter } from "./steps/gateway.ts";
 import { type HostPart, hostParts } from "./steps/mod.ts";
-import { virtualMac } from "./steps/names.ts";
 import { hostError, type Step, type Verdict } from "./steps/step.ts";
+import { virtualMac } from "./steps/switch.ts";
 import type { Tables } from "./tables.ts";
 
 /** What one step does to Windows may change what an earlier one has left, such as a name; then all are gone through again. */
-const mostRounds = 3;
+const maxRounds = 3;
 
 /** The steps of one set-up, and what they go by. */
 interface Tools {
@@ -47,9 +55,9 @@ export async function setUpHost(
     changes.push(...round.changes.filter(({ did }) => did !== "was there" || rounds === 1));
     const changed = round.changes.filter(({ did }) => did !== "was there");
     if (changed.length === 0) return { changes, refused: round.refused };
-    if (rounds === mostRounds) {
+    if (rounds === maxRounds) {
       const what = changed.map((change) => change.what).join(", ");
-      throw hostError("set the node up", `${what} had to be changed ${mostRounds} times`, "it to stay");
+      throw hostError("set the node up", `${what} had to be changed ${maxRounds} times`, "it to stay");
     }
   }
 }
@@ -69,8 +77,8 @@ async function settled({ settings, run, record: { adapter }, part }: Tools): Pro
   const look = lookAt(run, "look at the node", tablesFor(hostParts[part], settings, adapter));
   for (let looks = 1; ; looks++) {
     const tables = await look();
-    if (isSettled(tables) || looks === limits.addressMoveLooks) return tables;
-    await run.pause(limits.hostLookMs);
+    if (isSettled(tables) || looks === addressMoveLooks) return tables;
+    await run.pause(hostLookMs);
   }
 }
 

@@ -1,7 +1,7 @@
 import { assert } from "../../../../shared/assert.ts";
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { type Cidr, type Ip, parseCidr, parseIp } from "../../../../shared/net/ip.ts";
-import type { HostRunner } from "./runner.ts";
+import type { HostRunner } from "./powershell.ts";
 import type { Listing, Row, Statement } from "./script.ts";
 
 /**

@@ -1,12 +1,10 @@
 import { address } from "./address.ts";
 import { gatewayAddress, gatewayMac, gatewayUp } from "./gateway.ts";
 import { forwarding, mtu } from "./interface.ts";
-import { adapterAlias, switchAdapterName } from "./names.ts";
 import { nat } from "./nat.ts";
-import { neighbours } from "./neighbours.ts";
-import { nodeRoutes, peerRoutes, podRoute } from "./routes.ts";
+import { neighbours, nodeRoutes, peerRoutes, podRoute } from "./routes.ts";
 import type { Step } from "./step.ts";
-import { ovsExtension, softwareRsc } from "./switch.ts";
+import { adapterAlias, ovsExtension, softwareRsc, switchAdapterName } from "./switch.ts";
 
 /** The switch that the HNS network came with. */
 const ofSwitch: readonly Step[] = [switchAdapterName, adapterAlias, address, ovsExtension, softwareRsc];

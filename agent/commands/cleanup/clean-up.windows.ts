@@ -1,0 +1,88 @@
+import { existsSync } from "node:fs";
+import { reasonOf } from "../../../shared/reason.ts";
+import type { AgentConfig } from "../../config/agent-config.ts";
+import { EndpointRecords, endpointRecords, removeOverlay } from "../../datapath/hns/mod.ts";
+import { cleanUpHost, type HostRunner, hostRecords, openHostRunner } from "../../datapath/hns/windows-host/mod.ts";
+import type { HostChange } from "../../datapath/host-change.ts";
+import { type Hcn, type HcnEndpoint, openHcn } from "../../protocols/hcn/mod.ts";
+
+/** What a Windows node's network is taken back by. */
+export interface WindowsNode {
+  readonly dataDir: string;
+  readonly hcn: Hcn;
+  readonly run: HostRunner;
+  /** Takes away what forwards on the HNS network, once the switch no longer asks it; absent: HNS alone does. */
+  removeOverlay?(): Promise<readonly HostChange[]>;
+}
+
+/** Takes back what the data path of HNS has made, and Open vSwitch's part where that forwards. */
+export async function takeBack({ dataDir, ovs, networks: [network] }: AgentConfig): Promise<readonly HostChange[]> {
+  await using hcn = openHcn();
+  const overlay =
+    ovs === undefined || network === undefined
+      ? {}
+      : { removeOverlay: () => removeOverlay(ovs.database, network.bridge) };
+  return await takeBackWindowsNode({ dataDir, hcn, run: openHostRunner(), ...overlay });
+}
+
+/** With the HNS networks that are ours, and the endpoints in them. */
+export async function takeBackWindowsNode(node: WindowsNode): Promise<readonly HostChange[]> {
+  const { dataDir, hcn, run } = node;
+  const endpoints = await removeEndpoints(hcn, dataDir);
+  let overlay: readonly HostChange[] | undefined = existsSync(hostRecords(dataDir)) ? undefined : [];
+  const removeOverlayOnce = async (): Promise<readonly HostChange[]> => {
+    overlay ??= (await node.removeOverlay?.()) ?? [];
+    return overlay;
+  };
+  const host = await cleanUpHost(dataDir, run, async (network) => {
+    const bridge = await removeOverlayOnce();
+    // The next run finds on record that there is more to do.
+    if (bridge.some(({ did }) => did === "failed")) return bridge;
+    return [...bridge, ...(await removeNetwork(hcn, network))];
+  });
+  const isTold = overlay !== undefined;
+  return [...endpoints, ...host.changes, ...(isTold ? [] : await removeOverlayOnce())];
+}
+
+/** Those on record, in whatever network they are. */
+async function removeEndpoints(hcn: Hcn, dataDir: string): Promise<readonly HostChange[]> {
+  const directory = endpointRecords(dataDir);
+  const records = existsSync(directory) ? EndpointRecords.open(directory) : undefined;
+  if (records === undefined || records.all().length === 0) return [];
+  const changes: HostChange[] = [];
+  try {
+    for (const endpoint of await hcn.endpoints()) {
+      if (records.get(endpoint.id) === undefined) continue;
+      changes.push(await removeEndpoint(hcn, endpoint));
+      records.remove(endpoint.id);
+    }
+  } catch (caught) {
+    changes.push({ step: "hns endpoint", what: "endpoints on record", did: "failed", problem: reasonOf(caught) });
+  }
+  return changes;
+}
+
+/** The network of this name, and what else is in it: whoever made that, it cannot outlive the network. */
+async function removeNetwork(hcn: Hcn, name: string): Promise<readonly HostChange[]> {
+  const what = `HNS network "${name}"`;
+  const changes: HostChange[] = [];
+  const isNamed = (network: { readonly name: string }): boolean => network.name.toLowerCase() === name.toLowerCase();
+  try {
+    const network = (await hcn.networks()).find(isNamed);
+    if (network === undefined) return [{ step: "hns network", what, did: "was gone" }];
+    for (const endpoint of await hcn.endpoints())
+      if (endpoint.networkId === network.id) changes.push(await removeEndpoint(hcn, endpoint));
+    await hcn.deleteNetwork(network.id);
+    if (!(await hcn.networks()).some(isNamed)) return [...changes, { step: "hns network", what, did: "undone" }];
+    throw new Error(`Cannot delete the ${what}: HNS lists it still, wanted it gone`);
+  } catch (caught) {
+    return [...changes, { step: "hns network", what, did: "failed", problem: reasonOf(caught) }];
+  }
+}
+
+async function removeEndpoint(hcn: Hcn, endpoint: HcnEndpoint): Promise<HostChange> {
+  if (endpoint.namespaceId !== "") await hcn.detach(endpoint.namespaceId, endpoint.id);
+  await hcn.deleteEndpoint(endpoint.id);
+  const addresses = endpoint.addresses.map(({ address }) => address).join(", ");
+  return { step: "hns endpoint", what: `"${endpoint.name}" ${addresses}`, did: "undone" };
+}
