@@ -13,9 +13,20 @@ const about = (name: string, what: string): string =>
 const versionCommand = defineCommand({
   action: "say the version",
   about: "Shows Pipette's version and the CNI versions that it speaks.",
-  options: {},
-  run: async (_line, io) => {
-    io.stdout(about("pipette", "CNI plugin and node agent"));
+  options: {
+    licenses: { help: "the licences of Pipette, and of all that is in this executable" },
+  },
+  run: async ({ options }, io) => {
+    if (!options.licenses) {
+      io.stdout(about("pipette", "CNI plugin and node agent"));
+      return exitStatus.done;
+    }
+    const { licences } = await import("./shared/licences.ts");
+    if (licences === undefined) {
+      io.stderr('Cannot show the licences: these are sources, wanted an executable of "npm run build"\n');
+      return exitStatus.failed;
+    }
+    io.stdout(`${licences}\n`);
     return exitStatus.done;
   },
 });

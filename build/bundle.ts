@@ -21,6 +21,8 @@ export interface Executable {
   readonly outfile: string;
   /** What it says that it is, of a release; absent: the version of package.json. */
   readonly version?: string;
+  /** What `version --licenses` prints; absent: it has nothing to print. */
+  readonly licences?: string;
   /** Whether it obeys Bun's own variables of the environment, for tests that need one of them. Absent: it does not. */
   readonly unsealed?: boolean;
 }
@@ -34,13 +36,18 @@ export async function compileExecutable({
   base,
   outfile,
   version,
+  licences,
   unsealed = false,
 }: Executable): Promise<void> {
   const sources = await bundling(entry);
   const { outputs } = await Bun.build({
     ...sources,
-    // Of shared/version.ts.
-    define: { ...sources.define, ...(version === undefined ? {} : { releaseVersion: JSON.stringify(version) }) },
+    define: {
+      ...sources.define,
+      // Of shared/version.ts and shared/licences.ts.
+      ...(version === undefined ? {} : { releaseVersion: JSON.stringify(version) }),
+      ...(licences === undefined ? {} : { licencesOfExecutable: JSON.stringify(licences) }),
+    },
     entrypoints: [entry, ...(base === "bun-windows-x64" ? windowsThreads : [])],
     // A thread's file is found by its path from here.
     root,

@@ -4,6 +4,7 @@ import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { reasonOf } from "../shared/reason.ts";
 import { compileExecutable, type Executable } from "./bundle.ts";
+import { licencesInExecutable } from "./release/licences.ts";
 
 /**
  * `bun run build/compile.ts [linux|windows|all]`: compiles the executables into `dist/`, and does
@@ -27,6 +28,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const inputs = [
   ...["main.ts", "cli.ts", "cni", "ipam", "agent", "shared"],
   ...["package.json", "package-lock.json", "build/compile.ts", "build/bundle.ts", "build/seal.ts"],
+  ...["LICENSE", "build/release/licences.ts", "build/release/components.ts"],
 ];
 
 process.exitCode = await main(process.argv[2] ?? "all");
@@ -75,7 +77,8 @@ async function compile(target: Target): Promise<boolean> {
 async function bundle(target: Target, outfile: string): Promise<boolean> {
   console.log(`${target.name}: compiling`);
   try {
-    await compileExecutable({ entry: join(root, "main.ts"), base: target.base, outfile });
+    const licences = await licencesInExecutable(root);
+    await compileExecutable({ entry: join(root, "main.ts"), base: target.base, outfile, licences });
     return true;
   } catch (caught) {
     const said = caught instanceof AggregateError ? caught.errors.map(String).join("\n") : reasonOf(caught);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Users and roles of etcd for Pipette: who may write what below the prefix. docs/overlay.md says why. Each user is the
+# Users and roles of etcd for Pipette: who may write what below the prefix. docs/nodes.md says why. Each user is the
 # common name (CN) of a client's certificate, so no passwords are needed: etcd has to run with --client-cert-auth.
 #
 #   etcd-roles.sh cluster OPERATOR NETWORKS   once, before the first node joins; NETWORKS as in the sample below

@@ -40,7 +40,7 @@ export function unitText(definition: ServiceDefinition): string {
   const writable = writableBy(definition);
   return `[Unit]
 Description=Pipette node agent
-Documentation=file:/usr/share/doc/pipette/operations.md
+Documentation=file:/usr/share/doc/pipette/docs/operations.md
 # The runtime starts pods from the configuration file that the agent writes, and keeps it over a restart.
 Before=containerd.service crio.service kubelet.service
 After=network-pre.target

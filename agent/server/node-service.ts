@@ -86,7 +86,7 @@ export function nodeRpcs(context: AgentContext, janitor: Janitor, gate: Gate, in
 
 /**
  * Why the node as a whole has no network for a pod: for these STATUS fails, its kubelet calls the node not ready, and
- * what lasts ends with all of its pods evicted (docs/operations.md, "What STATUS fails for").
+ * what lasts ends with all of its pods evicted (docs/troubleshooting.md, "What STATUS fails for").
  */
 export async function outages(
   context: AgentContext,

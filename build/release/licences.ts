@@ -11,6 +11,12 @@ export async function licenceTexts(root: string): Promise<ReadonlyMap<string, Ui
   ]);
 }
 
+/** The same as one text, which the executable carries and `pipette version --licenses` prints. */
+export async function licencesInExecutable(root: string): Promise<string> {
+  const texts = [...(await licenceTexts(root)).values()];
+  return texts.map((bytes) => Buffer.from(bytes).toString("utf8").trim()).join("\n\n\n");
+}
+
 const line = ({ name, version, licence, source }: Component): string =>
   `${`${name} ${version}`.padEnd(64)} ${licence.padEnd(36)} ${source}\n`;
 

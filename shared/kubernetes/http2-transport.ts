@@ -11,7 +11,7 @@ export interface SessionTimes {
 /** client-go's own, which load balancers are used to. */
 export const usualSessionTimes: SessionTimes = { pingMs: 30_000, pongMs: 15_000 };
 
-/** What the server may send ahead: a page of Pods. Of the connection it must not be more than of a stream: see docs/decisions.md. */
+/** What the server may send ahead: a page of Pods. Of the connection it must not be more than of a stream: see docs/decisions/kubernetes-client.md. */
 const windowBytes = 4 * 1024 * 1024;
 /** Whoever reads does so as it comes; who does not is cut off. */
 const mostHeldBytes = 64 * 1024 * 1024;

@@ -10,7 +10,7 @@ export interface Budget {
  *
  * Those of the allocator's ADD follow from what the least program on SQLite needs beside it (`least/least.ts`: 1.8, 0.25
  * and 0.06): half as much again. The aims are what the design first asked for, and no program compiled by Bun can reach
- * them; docs/decisions.md says more.
+ * them; docs/decisions/budgets.md says more.
  */
 export const budgets = {
   start: { budget: 2.5, aim: 1.5 },

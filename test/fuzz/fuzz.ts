@@ -1,3 +1,4 @@
+import { appendFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { corpusDirectory } from "./engine/corpus.ts";
@@ -18,6 +19,7 @@ ${targetNames.map((name) => `                   ${name}`).join("\n")}
   --minutes M    the longest time, of all targets together
   --seed N       the same inputs again
   --keep         put the smallest set of inputs that reaches the same into test/fuzz/corpus
+  --json FILE    appends a JSON line for each target, which "npm run figures" takes in
   --replay FILE  this one input, with what it does
 `;
 
@@ -28,6 +30,7 @@ const { values } = parseArgs({
     minutes: { type: "string" },
     seed: { type: "string", default: process.env["PIPETTE_SEED"] ?? String(Date.now() % 1_000_000) },
     keep: { type: "boolean", default: false },
+    json: { type: "string" },
     replay: { type: "string" },
     help: { type: "boolean", default: false },
   },
@@ -70,6 +73,7 @@ async function runAll(): Promise<boolean> {
     };
     const outcome = await supervise(asked, progressOf(name));
     print(name, outcome);
+    if (values.json !== undefined) appendFileSync(values.json, `${jsonLine(name, seed, outcome)}\n`);
     inputs += outcome.progress.inputs;
     defects += outcome.defects.length;
   }
@@ -88,6 +92,11 @@ function progressOf(name: string): (progress: Progress) => void {
       process.stderr.write(`  ${text}\n`);
     }
   };
+}
+
+function jsonLine(boundary: string, seed: number, { progress, defects }: Outcome): string {
+  const { inputs, reached: branches } = progress;
+  return JSON.stringify({ date: new Date().toISOString(), boundary, seed, inputs, branches, defects: defects.length });
 }
 
 /** What was wrong, with the causes, and of each stack the beginning. */

@@ -72,7 +72,7 @@ export function ipamNode() {
 
 export type IpamNode = ReturnType<typeof ipamNode>;
 
-/** One thing that host-local does, by its number in the comparison of docs/ipam.md. */
+/** One thing that host-local does, by its number in host-local.md beside this file. */
 export type Rule = readonly [number: number, says: string, holds: (node: IpamNode) => Promise<void>];
 
 /** Five addresses, 10.0.0.2 to 10.0.0.6. */

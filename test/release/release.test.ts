@@ -136,6 +136,9 @@ describeWith("a release, as npm run package makes it", ["linux", "busybox", "nft
     await execa("tar", ["-xzf", join(release, `pipette-${version.tag}-linux-x64.tar.gz`), "-C", at("archive")]);
     await execa("dpkg-deb", ["--extract", join(release, `pipette_${version.full}_amd64.deb`), at("deb")]);
     expect([deadLinks(at("archive")), deadLinks(at("deb/usr/share/doc/pipette"))]).toEqual([[], []]);
+    const unit = readFileSync(at("deb/usr/lib/systemd/system/pipette-agent.service"), "utf8");
+    const [, page = ""] = /^Documentation=file:(.*)$/m.exec(unit) ?? [];
+    expect(existsSync(at(`deb${page}`)), page).toBe(true);
   });
 
   test("has the chart, with the release's version and the tag of its images", async () => {

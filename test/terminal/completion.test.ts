@@ -59,6 +59,7 @@ describeWith("bash", ["bash"], () => {
       ],
     ],
     [["pipette", "ipam", ""], subcommands],
+    [["pipette", "version", "--l"], ["--licenses"]],
     [
       ["pipette", "ipam", "s"],
       ["show", "stats", "serve"],

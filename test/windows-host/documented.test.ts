@@ -36,7 +36,7 @@ class NotingOvsNode extends OvsNode {
   }
 }
 
-test("docs/windows.md shows every command that is run on a node", async () => {
+test("docs/windows-checklist.md shows every command that is run on a node", async () => {
   const lines = new Set<string>();
   for (const moves of [true, false]) {
     using host = new NotingFixture();
@@ -65,7 +65,7 @@ test("docs/windows.md shows every command that is run on a node", async () => {
   await startedPods(ovs.run, ["web-1a2b3c"], 1450);
   await ovs.cleanUp();
   for (const line of ovs.lines) lines.add(line);
-  const page = readFileSync("docs/windows.md", "utf8");
+  const page = readFileSync("docs/windows-checklist.md", "utf8");
   expect([...lines].filter((line) => !page.includes(`${line}\n`))).toEqual([]);
   expect(page).toContain(renderScript([listings.nats], "#m#"));
 });
