@@ -5,7 +5,7 @@ import { createLogger } from "../../shared/log.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
 import { type KindAnswer, type KindVerb, play, scenariosOf } from "../../test/fakes/container-kinds.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "../../test/fakes/parts-in-memory.ts";
-import { reconcile } from "../reconcile/reconcile.ts";
+import { reconcile } from "../reconcile/mod.ts";
 import { runAdd } from "./add.ts";
 import { runCheck } from "./check.ts";
 import { parseCmdRequest } from "./cmd-request.ts";

@@ -3,7 +3,7 @@ import { ownerKey } from "../../shared/cni/owner-key.ts";
 import { createLogger } from "../../shared/log.ts";
 import { uptimeMs } from "../../shared/os/uptime.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "../../test/fakes/parts-in-memory.ts";
-import { Janitor } from "../reconcile/janitor.ts";
+import { Janitor } from "../reconcile/mod.ts";
 import { runAdd } from "./add.ts";
 import { runCheck } from "./check.ts";
 import { type CmdRequest, type CmdVerb, parseCmdRequest } from "./cmd-request.ts";

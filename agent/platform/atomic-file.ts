@@ -5,7 +5,7 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import { readSmallFile } from "../../shared/os/plain-file.ts";
 import { isWindows } from "../../shared/os/platform.ts";
 import { reasonOf } from "../../shared/reason.ts";
-import { maxRecordBytes } from "../../shared/schema/record-file.ts";
+import { maxRecordBytes } from "../../shared/schema/mod.ts";
 
 /** CIS Kubernetes Benchmark 1.1.9; every runtime that reads it is root. */
 const fileMode = 0o600;

@@ -5,7 +5,7 @@ import { uptimeMs } from "../../shared/os/uptime.ts";
 import type { GcResponse, StatusResponse } from "../../shared/proto/pipette-messages.ts";
 import { nodeService } from "../../shared/proto/services.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "../../test/fakes/parts-in-memory.ts";
-import { Janitor } from "../reconcile/janitor.ts";
+import { Janitor } from "../reconcile/mod.ts";
 import { nodeRpcs } from "./node-service.ts";
 
 let parts: PartsInMemory;

@@ -1,12 +1,6 @@
 import { readNode, readOwner } from "../../agent/cluster/etcd/records.ts";
-import {
-  type Endpoint,
-  keyOf,
-  parseEndpoints,
-  textOf,
-  type WatchResponse,
-  watch,
-} from "../../agent/protocols/etcd/mod.ts";
+import type { Endpoint } from "../../agent/protocols/etcd/connection.ts";
+import { keyOf, parseEndpoints, textOf, type WatchResponse, watch } from "../../agent/protocols/etcd/mod.ts";
 import { formatCidr } from "../../shared/net/ip.ts";
 
 /**

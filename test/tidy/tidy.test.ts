@@ -34,6 +34,8 @@ const placeIn = (folder: string, order: readonly string[], path: string): number
  */
 const furtherFaces: Readonly<Record<string, readonly string[]>> = {
   "ipam/": ["main.ts"],
+  // Readers of JSON, which the plugins load, and nothing with them.
+  "shared/schema/": ["json.ts", "json-fault.ts", "json-fields.ts", "near.ts"],
   "agent/commands/": ["agent/agent-command.ts", "doctor/runtime-list.ts"],
   "agent/datapath/bridge/": ["gateway-bridge.ts"],
   "agent/datapath/hns/": ["endpoint-records.ts", "windows-host/powershell.windows.ts"],

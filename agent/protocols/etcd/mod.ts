@@ -2,7 +2,7 @@
  * etcd's v3 API over grpc-js, without policy: calls at one member after the other, transactions, and watches. What is
  * kept there is the registry's (`agent/cluster/etcd`).
  */
-export { type Endpoint, parseEndpoints } from "./connection.ts";
+export { parseEndpoints } from "./connection.ts";
 export { EtcdClient, retried, type Transaction } from "./etcd-client.ts";
 export { EtcdError } from "./etcd-error.ts";
 export { etcdLimits } from "./etcd-limits.ts";
