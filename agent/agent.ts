@@ -36,7 +36,7 @@ import { repairRpcs } from "./server/repair-service.ts";
 /** Before the deadline of a call that waits for the agent's start: the reason has to be there in time. */
 const startAnswerMs = 1_000;
 /** Looks of the janitor for which an interface has to be missing before its lease is given back: some minutes, in which a DEL comes. */
-const vanishedLooks = 30;
+const interfaceLostLooks = 30;
 
 export interface AgentDependencies {
   readonly logger: Logger;
@@ -96,13 +96,13 @@ export class Agent {
     const { livenessProbes, registry } = dependencies;
     const { janitorIntervalMs: intervalMs, dataPath } = context.config;
     // An endpoint of Windows outlives its sandbox, and HNS can lose those of pods that run.
-    const vanishing = dataPath === "hns" ? {} : { vanishedGraceMs: vanishedLooks * intervalMs };
+    const lost = dataPath === "hns" ? {} : { interfaceLostGraceMs: interfaceLostLooks * intervalMs };
     this.#runtimeFile = new RuntimeFile(context.logger);
     this.#joining = new Joining(context, registry, this.#stopping.signal);
     this.#janitor = new Janitor(context, {
       intervalMs,
       staleGraceMs: limits.suspectGraceMs,
-      ...vanishing,
+      ...lost,
       livenessProbes,
     });
   }
