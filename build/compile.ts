@@ -57,7 +57,7 @@ async function compile(target: Target): Promise<boolean> {
   const scratch = join(directory, `.building-${process.pid}`);
   mkdirSync(scratch, { recursive: true });
   try {
-    if (!(await bundle(target, join(scratch, "pipette")))) return false;
+    if (!(await bundle(target, join(scratch, "pipette"), stamp))) return false;
     const built = join(scratch, `pipette${target.suffix}`);
     linkSync(built, join(scratch, "pipette-ipam"));
     // A rename replaces the file under a running program, which writing into it could not.
@@ -74,11 +74,17 @@ async function compile(target: Target): Promise<boolean> {
   return true;
 }
 
-async function bundle(target: Target, outfile: string): Promise<boolean> {
+async function bundle(target: Target, outfile: string, stamp: string): Promise<boolean> {
   console.log(`${target.name}: compiling`);
   try {
     const licences = await licencesInExecutable(root);
-    await compileExecutable({ entry: join(root, "main.ts"), base: target.base, outfile, licences });
+    await compileExecutable({
+      entry: join(root, "main.ts"),
+      base: target.base,
+      outfile,
+      licences,
+      buildId: stamp.slice(0, 32),
+    });
     return true;
   } catch (caught) {
     const said = caught instanceof AggregateError ? caught.errors.map(String).join("\n") : reasonOf(caught);

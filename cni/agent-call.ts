@@ -3,7 +3,6 @@ import { CniCode, CniError } from "../shared/errors.ts";
 import { uptimeMs } from "../shared/os/uptime.ts";
 import type { CmdError } from "../shared/proto/cni-messages.ts";
 import { callTimes, cniService, type Method } from "../shared/proto/services.ts";
-import { callUnary } from "../shared/rpc/call.ts";
 import { GrpcCode, RpcError } from "../shared/rpc/rpc-error.ts";
 import { parseJson } from "../shared/schema/json.ts";
 import { isObject } from "../shared/schema/json-fields.ts";
@@ -105,7 +104,7 @@ export async function callAgent<Req, Res>(
 ): Promise<Res> {
   const started = performance.now();
   const metadata = { ...traceOf(call.request.io.env), ...timesOf(started - call.startedMs, timeoutMs) };
-  const response = await callUnary(call.conf.socket, method, request, { timeoutMs, metadata, alone: true });
+  const response = await call.surroundings.ask(call.conf.socket, method, request, { timeoutMs, metadata });
   call.log.debug("The agent answered", { method: method.path, ms: performance.now() - started });
   return response;
 }

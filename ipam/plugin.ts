@@ -1,7 +1,7 @@
 import { podOf } from "../shared/cni/args.ts";
 import { type CniRequest, type PluginIo, runPlugin, type VerbHandler, type VerbTable } from "../shared/cni/dispatch.ts";
 import { encodeResult, parseResult } from "../shared/cni/result.ts";
-import type { Owner } from "../shared/cni/types.ts";
+import type { CniDns, Owner } from "../shared/cni/types.ts";
 import { validAttachments } from "../shared/cni/valid-attachments.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { formatCidr, sameIp } from "../shared/net/ip.ts";
@@ -19,26 +19,45 @@ import { ipamResult, readDns } from "./result.ts";
  * Unlike host-local a repeated ADD gives the same answer, GC and STATUS do something, and DEL needs
  * nothing but the names.
  */
-export function runIpamPlugin(io: PluginIo): Promise<number> {
-  const verbTable: VerbTable = {
-    ADD: withRepair(add),
-    DEL: withRepair(del),
-    CHECK: withRepair(check),
-    GC: withRepair(gc),
-    STATUS: status,
-  };
+export function runIpamPlugin(io: PluginIo, home: IpamHome = ownProcess): Promise<number> {
+  const on =
+    (verb: Verb): VerbHandler =>
+    (request) =>
+      home.guarding(request, async () => {
+        home.admit(request);
+        return verb(request, home);
+      });
+  const verbTable: VerbTable = { ADD: on(add), DEL: on(del), CHECK: on(check), GC: on(gc), STATUS: on(status) };
   return runPlugin(verbTable, io);
 }
 
-/** There may be no agent here that would rebuild a damaged database. */
-const withRepair =
-  (verb: VerbHandler): VerbHandler =>
-  (request) =>
+type Verb = (request: CniRequest, home: IpamHome) => Promise<string | undefined>;
+
+/** What a call reaches beyond its environment and streams: from a process of its own, or from within a daemon. */
+export interface IpamHome {
+  /** Told of each call before anything is done. @throws where only a process of the caller's own can run it */
+  admit(request: CniRequest): void;
+  /** Runs it, and does what is to be done about a damaged database. */
+  guarding<T>(request: CniRequest, run: () => Promise<T>): Promise<T>;
+  /** To be disposed of, as what `openExisting` answers. */
+  open(dataDir: string): Promise<Allocator>;
+  openExisting(dataDir: string): Promise<Allocator | undefined>;
+  readDns(config: IpamConfig): Promise<CniDns>;
+}
+
+/** Those of a process that is there for one call. There may be no agent here that would rebuild a damaged database. */
+const ownProcess: IpamHome = {
+  admit: () => undefined,
+  guarding: (request, run) =>
     repairing(
       () => dataDirOf(request.conf),
       (line) => request.io.log(line),
-      () => verb(request),
-    );
+      run,
+    ),
+  open: (dataDir) => Allocator.open(dataDir),
+  openExisting: (dataDir) => Allocator.openExisting(dataDir),
+  readDns,
+};
 
 const ownerOf = ({ network, env }: CniRequest): Owner => ({
   network,
@@ -63,10 +82,10 @@ async function configOf(
   }
 }
 
-async function add(request: CniRequest): Promise<string> {
+async function add(request: CniRequest, home: IpamHome): Promise<string> {
   const config = await configOf(request, request.env.args, parseIpamConfig);
-  const dns = await readDns(config);
-  using allocator = await Allocator.open(config.dataDir);
+  const dns = await home.readDns(config);
+  using allocator = await home.open(config.dataDir);
   await takeOver(allocator, request.network, (line) => request.io.log(line), config);
   const { leases } = allocator.allocate(ownerOf(request), config, podOf(request.env.args));
   return encodeResult(await ipamResult(config, leases, dns), request.version);
@@ -76,12 +95,12 @@ async function add(request: CniRequest): Promise<string> {
  * The allocator where anything was ever leased, by it or, until now, by host-local. What keeps host-local's leases from
  * being taken over is for the next ADD to report: nothing of ours depends on it.
  */
-async function openLeased({ conf, network, io }: CniRequest): Promise<Allocator | undefined> {
+async function openLeased({ conf, network, io }: CniRequest, home: IpamHome): Promise<Allocator | undefined> {
   const dataDir = dataDirOf(conf);
-  let allocator = await Allocator.openExisting(dataDir);
+  let allocator = await home.openExisting(dataDir);
   try {
     if (allocator === undefined && (await hostLocalDirectory(dataDir, network)) !== undefined)
-      allocator = await Allocator.open(dataDir);
+      allocator = await home.open(dataDir);
     if (allocator !== undefined) await takeOver(allocator, network, (line) => io.log(line));
   } catch (caught) {
     io.log(CniError.from(caught, "take over from host-local").message);
@@ -94,13 +113,13 @@ async function openLeased({ conf, network, io }: CniRequest): Promise<Allocator 
  * interface away in the same call, some before and some after this; meanwhile the cooling keeps the
  * address from the next pod.
  */
-async function del(request: CniRequest): Promise<undefined> {
-  using allocator = await openLeased(request);
+async function del(request: CniRequest, home: IpamHome): Promise<undefined> {
+  using allocator = await openLeased(request, home);
   allocator?.release(ownerOf(request), "cooling");
 }
 
-async function check(request: CniRequest): Promise<undefined> {
-  using allocator = await openLeased(request);
+async function check(request: CniRequest, home: IpamHome): Promise<undefined> {
+  using allocator = await openLeased(request, home);
   const leases = allocator?.find(ownerOf(request)) ?? [];
   const { containerId, ifname } = request.env;
   const who = `"${ifname}" of sandbox "${containerId}"`;
@@ -118,10 +137,10 @@ async function check(request: CniRequest): Promise<undefined> {
   );
 }
 
-async function gc(request: CniRequest): Promise<undefined> {
+async function gc(request: CniRequest, home: IpamHome): Promise<undefined> {
   const started = performance.now();
   const valid = validAttachments(request.conf);
-  using allocator = await openLeased(request);
+  using allocator = await openLeased(request, home);
   const given = allocator?.retain(request.network, valid, "cooling", performance.now() - started) ?? [];
   for (const owner of given) {
     request.io.log(
