@@ -104,7 +104,7 @@ export async function callAgent<Req, Res>(
 ): Promise<Res> {
   const started = performance.now();
   const metadata = { ...traceOf(call.request.io.env), ...timesOf(started - call.startedMs, timeoutMs) };
-  const response = await call.surroundings.ask(call.conf.socket, method, request, { timeoutMs, metadata });
+  const response = await call.surroundings.ask(call.conf.socket, method, request, { timeoutMs, metadata, alone: true });
   call.log.debug("The agent answered", { method: method.path, ms: performance.now() - started });
   return response;
 }

@@ -8,7 +8,9 @@ import type { Surroundings } from "./surroundings.ts";
 import { verbsIn } from "./verbs.ts";
 
 /** What the plugin needs of the agent that runs a call in place of a process of its own. */
-export interface Host extends Pick<Surroundings, "ask" | "agedMs"> {
+export interface Host extends Pick<Surroundings, "ask"> {
+  /** How long ago the call began, in milliseconds. */
+  agedMs(): number;
   /** Where the agent listens. */
   readonly socket: string;
   readonly dataDir: string;
@@ -24,8 +26,8 @@ export interface Host extends Pick<Surroundings, "ask" | "agedMs"> {
 export const runHostedPlugin = (io: PluginIo, host: Host): Promise<number> =>
   runPlugin(
     verbsIn({
-      agedMs: host.agedMs,
-      ask: host.ask,
+      agedMs: () => host.agedMs(),
+      ask: (...asked) => host.ask(...asked),
       openStore: async () => host.borrowStore(),
       admit(request) {
         const conf = parseNetConfLeniently(request.conf, () => undefined);

@@ -27,10 +27,10 @@ export function verbsIn(surroundings: Surroundings): VerbTable {
 
 function handler(surroundings: Surroundings, run: Run, manner: "strictly" | "leniently"): VerbHandler {
   return async (request) => {
-    surroundings.admit(request);
+    surroundings.admit?.(request);
     const opened = await openPluginLog(request);
     const log = opened.log.with(fieldsOf(request));
-    const agedMs = surroundings.agedMs();
+    const agedMs = surroundings.agedMs?.() ?? 0;
     const started = performance.now() - agedMs;
     const startedAtMs = Date.now() - Math.ceil(agedMs);
     const sinceMs = (): number => Math.round((performance.now() - started) * 1000) / 1000;

@@ -19,45 +19,41 @@ import { ipamResult, readDns } from "./result.ts";
  * Unlike host-local a repeated ADD gives the same answer, GC and STATUS do something, and DEL needs
  * nothing but the names.
  */
-export function runIpamPlugin(io: PluginIo, home: IpamHome = ownProcess): Promise<number> {
-  const on =
-    (verb: Verb): VerbHandler =>
-    (request) =>
-      home.guarding(request, async () => {
-        home.admit(request);
-        return verb(request, home);
-      });
-  const verbTable: VerbTable = { ADD: on(add), DEL: on(del), CHECK: on(check), GC: on(gc), STATUS: on(status) };
+export function runIpamPlugin(io: PluginIo, host?: PluginHost): Promise<number> {
+  const verbTable: VerbTable = {
+    ADD: guarded(add, host),
+    DEL: guarded(del, host),
+    CHECK: guarded(check, host),
+    GC: guarded(gc, host),
+    STATUS: guarded(status, host),
+  };
   return runPlugin(verbTable, io);
 }
 
-type Verb = (request: CniRequest, home: IpamHome) => Promise<string | undefined>;
+type Verb = (request: CniRequest, host: PluginHost | undefined) => Promise<string | undefined>;
 
-/** What a call reaches beyond its environment and streams: from a process of its own, or from within a daemon. */
-export interface IpamHome {
-  /** Told of each call before anything is done. @throws where only a process of the caller's own can run it */
-  admit(request: CniRequest): void;
-  /** Runs it, and does what is to be done about a damaged database. */
-  guarding<T>(request: CniRequest, run: () => Promise<T>): Promise<T>;
-  /** To be disposed of, as what `openExisting` answers. */
-  open(dataDir: string): Promise<Allocator>;
-  openExisting(dataDir: string): Promise<Allocator | undefined>;
-  readDns(config: IpamConfig): Promise<CniDns>;
+/** A daemon that has the store open, and runs a call in place of a process of its own. */
+export interface PluginHost {
+  /** Runs the call, unless only a process of the caller's own can, and sees what becomes of it. */
+  guard(request: CniRequest, run: () => Promise<string | undefined>): Promise<string | undefined>;
+  /** The store of this data directory; disposing of it leaves it open. */
+  borrow(): Allocator;
+  /** Of a configuration that names a file. @throws where only a process of the caller's own can read it */
+  readDns(): CniDns;
 }
 
-/** Those of a process that is there for one call. There may be no agent here that would rebuild a damaged database. */
-const ownProcess: IpamHome = {
-  admit: () => undefined,
-  guarding: (request, run) =>
-    repairing(
+/** By itself: there may be no agent here that would rebuild a damaged database. */
+const guarded =
+  (verb: Verb, host: PluginHost | undefined): VerbHandler =>
+  (request) => {
+    const run = (): Promise<string | undefined> => verb(request, host);
+    if (host !== undefined) return host.guard(request, run);
+    return repairing(
       () => dataDirOf(request.conf),
       (line) => request.io.log(line),
       run,
-    ),
-  open: (dataDir) => Allocator.open(dataDir),
-  openExisting: (dataDir) => Allocator.openExisting(dataDir),
-  readDns,
-};
+    );
+  };
 
 const ownerOf = ({ network, env }: CniRequest): Owner => ({
   network,
@@ -82,10 +78,10 @@ async function configOf(
   }
 }
 
-async function add(request: CniRequest, home: IpamHome): Promise<string> {
+async function add(request: CniRequest, host?: PluginHost): Promise<string> {
   const config = await configOf(request, request.env.args, parseIpamConfig);
-  const dns = await home.readDns(config);
-  using allocator = await home.open(config.dataDir);
+  const dns = host !== undefined && config.resolvConf !== undefined ? host.readDns() : await readDns(config);
+  using allocator = host?.borrow() ?? (await Allocator.open(config.dataDir));
   await takeOver(allocator, request.network, (line) => request.io.log(line), config);
   const { leases } = allocator.allocate(ownerOf(request), config, podOf(request.env.args));
   return encodeResult(await ipamResult(config, leases, dns), request.version);
@@ -95,12 +91,12 @@ async function add(request: CniRequest, home: IpamHome): Promise<string> {
  * The allocator where anything was ever leased, by it or, until now, by host-local. What keeps host-local's leases from
  * being taken over is for the next ADD to report: nothing of ours depends on it.
  */
-async function openLeased({ conf, network, io }: CniRequest, home: IpamHome): Promise<Allocator | undefined> {
+async function openLeased({ conf, network, io }: CniRequest, host?: PluginHost): Promise<Allocator | undefined> {
   const dataDir = dataDirOf(conf);
-  let allocator = await home.openExisting(dataDir);
+  let allocator = host?.borrow() ?? (await Allocator.openExisting(dataDir));
   try {
     if (allocator === undefined && (await hostLocalDirectory(dataDir, network)) !== undefined)
-      allocator = await home.open(dataDir);
+      allocator = await Allocator.open(dataDir);
     if (allocator !== undefined) await takeOver(allocator, network, (line) => io.log(line));
   } catch (caught) {
     io.log(CniError.from(caught, "take over from host-local").message);
@@ -113,13 +109,13 @@ async function openLeased({ conf, network, io }: CniRequest, home: IpamHome): Pr
  * interface away in the same call, some before and some after this; meanwhile the cooling keeps the
  * address from the next pod.
  */
-async function del(request: CniRequest, home: IpamHome): Promise<undefined> {
-  using allocator = await openLeased(request, home);
+async function del(request: CniRequest, host?: PluginHost): Promise<undefined> {
+  using allocator = await openLeased(request, host);
   allocator?.release(ownerOf(request), "cooling");
 }
 
-async function check(request: CniRequest, home: IpamHome): Promise<undefined> {
-  using allocator = await openLeased(request, home);
+async function check(request: CniRequest, host?: PluginHost): Promise<undefined> {
+  using allocator = await openLeased(request, host);
   const leases = allocator?.find(ownerOf(request)) ?? [];
   const { containerId, ifname } = request.env;
   const who = `"${ifname}" of sandbox "${containerId}"`;
@@ -137,10 +133,10 @@ async function check(request: CniRequest, home: IpamHome): Promise<undefined> {
   );
 }
 
-async function gc(request: CniRequest, home: IpamHome): Promise<undefined> {
+async function gc(request: CniRequest, host?: PluginHost): Promise<undefined> {
   const started = performance.now();
   const valid = validAttachments(request.conf);
-  using allocator = await openLeased(request, home);
+  using allocator = await openLeased(request, host);
   const given = allocator?.retain(request.network, valid, "cooling", performance.now() - started) ?? [];
   for (const owner of given) {
     request.io.log(

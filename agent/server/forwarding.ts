@@ -25,7 +25,7 @@ export function agentForwarding(context: AgentContext, rpcs: readonly Rpc[], isR
       agedMs: () => Math.max(0, (uptimeMs() ?? 0) - call.startedUptimeMs),
       pass,
       take: (timeoutMs) => (isReady() ? take(timeoutMs) : pass()),
-      ask: (address, method, request, { timeoutMs, metadata }) =>
+      ask: (address, method, request, { timeoutMs, metadata = {} }) =>
         callDirectly(rpcs, method, request, {
           timeoutMs: hosted.leftMs(timeoutMs),
           metadata,

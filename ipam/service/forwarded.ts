@@ -7,11 +7,11 @@ import { isSettled } from "../host-local/record.ts";
 import { runIpamPlugin } from "../plugin.ts";
 import { isDamage } from "../store/sqlite-errors.ts";
 
-/** What a server of the allocator does of `pipette-ipam`'s calls itself. */
-export interface IpamForwarding {
+/** A server of the allocator. */
+export interface ForwardingServer {
   readonly allocator: Allocator;
   readonly dataDir: string;
-  /** Whether it serves at all now. */
+  /** Whether it serves now; absent: as long as it listens. */
   isReady?(): boolean;
 }
 
@@ -19,33 +19,25 @@ export interface IpamForwarding {
  * The IPAM plugin inside of a server that has the store open. A network that host-local may still have leases of is the
  * caller's to take over, and a file that a configuration names the caller's to read: both lie in its mounts.
  */
-export function ipamRunner({ allocator, dataDir, isReady = () => true }: IpamForwarding): CniRunner {
+export function ipamRunner({ allocator, dataDir, isReady = () => true }: ForwardingServer): CniRunner {
   return (io, hosted) =>
     runIpamPlugin(io, {
-      admit({ conf, network, env }) {
+      async guard({ conf, network, env }, run) {
         if (!isReady() || !isIn(dataDir, conf)) hosted.pass();
-        if (env.command !== "STATUS" && !isSettled(allocator, network)) hosted.pass();
-      },
-      async guarding(_request, run) {
         try {
+          if (env.command !== "STATUS" && !isSettled(allocator, network)) hosted.pass();
           return await run();
         } catch (caught) {
-          // It is for a process of its own to rebuild what this one has open.
+          // What this process has open is for another one to rebuild.
           if (isDamage(caught)) hosted.lose(caught);
           throw caught;
         }
       },
-      async open() {
+      borrow() {
         hosted.take(limits.addTimeoutMs);
         return allocator.lend();
       },
-      async openExisting() {
-        hosted.take(limits.addTimeoutMs);
-        return allocator.lend();
-      },
-      async readDns({ resolvConf }) {
-        return resolvConf === undefined ? {} : hosted.pass();
-      },
+      readDns: () => hosted.pass(),
     });
 }
 
