@@ -20,6 +20,8 @@ export interface Call {
   readonly conf: NetConf;
   readonly log: Logger;
   readonly surroundings: Surroundings;
+  /** What of its time was over when it came to be run here, in milliseconds. */
+  readonly agedMs: number;
   /** Of the wall clock, in milliseconds since 1970: it may have been set since. */
   readonly startedAtMs: number;
   /** The same moment by `performance.now`. */

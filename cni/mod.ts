@@ -7,8 +7,12 @@
  */
 import { runPlugin } from "../shared/cni/dispatch.ts";
 import { runPluginProcess } from "../shared/cni/plugin-process.ts";
-import { ownProcess } from "./surroundings.ts";
+import { surroundingsOf } from "./surroundings.ts";
 import { verbsIn } from "./verbs.ts";
 
-/** @returns the exit status */
-export const runCniPlugin = (): Promise<number> => runPluginProcess((io) => runPlugin(verbsIn(ownProcess), io));
+/**
+ * @param args of the process: a runtime gives none
+ * @returns the exit status
+ */
+export const runCniPlugin = (args: readonly string[]): Promise<number> =>
+  runPluginProcess((io) => runPlugin(verbsIn(surroundingsOf(args)), io));

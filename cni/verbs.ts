@@ -41,7 +41,7 @@ function handler(surroundings: Surroundings, run: Run, manner: "strictly" | "len
         manner === "strictly"
           ? parseNetConf(request.conf)
           : parseNetConfLeniently(request.conf, (problem) => log.warn(problem));
-      const text = await run({ request, conf, log, surroundings, startedAtMs, startedMs: started });
+      const text = await run({ request, conf, log, surroundings, agedMs, startedAtMs, startedMs: started });
       log.info("Done", { ms: sinceMs() });
       return text;
     } catch (caught) {

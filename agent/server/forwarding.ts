@@ -8,6 +8,9 @@ import type { Rpc } from "../../shared/server/handlers.ts";
 import { buildId } from "../../shared/version.ts";
 import type { AgentContext } from "../reconcile/mod.ts";
 
+/** The caller gives up at the end of its time: our own word has to be there before. Less where there is little. */
+const answerMs = 100;
+
 /**
  * Calls of both plugins that are handed to the agent as they came. It runs the plugins' own code, whose calls to the
  * agent go to the handlers of its services without the way over the socket.
@@ -16,9 +19,8 @@ import type { AgentContext } from "../reconcile/mod.ts";
 export function agentForwarding(context: AgentContext, rpcs: readonly Rpc[], isReady: () => boolean): Forwarding {
   const { allocator } = context;
   const { socket, dataDir } = context.config;
-  const plugin: CniRunner = (io, hosted) => {
-    const { call, signal, pass, take } = hosted;
-    return runHostedPlugin(io, {
+  const plugin: CniRunner = (io, { call, signal, pass, take }) =>
+    runHostedPlugin(io, {
       socket,
       dataDir,
       borrowStore: () => allocator.lend(),
@@ -27,14 +29,13 @@ export function agentForwarding(context: AgentContext, rpcs: readonly Rpc[], isR
       take: (timeoutMs) => (isReady() ? take(timeoutMs) : pass()),
       ask: (address, method, request, { timeoutMs, metadata = {} }) =>
         callDirectly(rpcs, method, request, {
-          timeoutMs: hosted.leftMs(timeoutMs),
+          timeoutMs: timeoutMs - Math.min(answerMs, timeoutMs / 10),
           metadata,
           signal,
           logger: context.logger,
           what: `Cannot ask the agent at "${address}"`,
         }),
     });
-  };
   return {
     buildId: buildId(),
     runners: { pipette: plugin, "pipette-ipam": ipamRunner({ allocator, dataDir, isReady }) },

@@ -7,9 +7,6 @@ import type { Done, RequestHead } from "./forward-wire.ts";
 /** What a call writes to standard error at most; a runtime's log takes no more of a delegated plugin either. */
 const mostLogChars = 1024 * 1024;
 
-/** The caller gives up at the end of its time: our own word has to be there before. Less where there is little. */
-const answerMs = 100;
-
 /** A call as it came, all of it. */
 export interface ForwardedCall extends Pick<RequestHead, "face" | "startedUptimeMs" | "untilUptimeMs"> {
   /** The caller's, as far as they are a plugin's business. */
@@ -50,8 +47,6 @@ export interface HostedCall {
    * @throws as `pass` where that is over
    */
   take(timeoutMs: number): void;
-  /** What is left of so much time since the call began, without what the answer needs. */
-  leftMs(timeoutMs: number): number;
 }
 
 /** One plugin, by its environment and streams. @returns the exit status */
@@ -79,8 +74,6 @@ export async function runForwarded(call: ForwardedCall, caller: Caller, runner: 
     // The code on the way up may make of it what it likes.
     throw new CniError(CniCode.tryAgainLater, "Cannot run the call here: it is its caller's", { cause });
   };
-  const leftMs = (timeoutMs: number): number =>
-    timeoutMs - ((uptimeMs() ?? 0) - call.startedUptimeMs) - Math.min(answerMs, timeoutMs / 10);
   const hosted: HostedCall = {
     call,
     signal: caller.signal,
@@ -91,7 +84,6 @@ export async function runForwarded(call: ForwardedCall, caller: Caller, runner: 
       if (caller.signal.aborted || moreMs < 1) end({ t: "pass" });
       caller.taken(moreMs);
     },
-    leftMs,
   };
   let status = 1;
   try {
