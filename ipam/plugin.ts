@@ -1,7 +1,7 @@
 import { podOf } from "../shared/cni/args.ts";
 import { type CniRequest, type PluginIo, runPlugin, type VerbHandler, type VerbTable } from "../shared/cni/dispatch.ts";
 import { encodeResult, parseResult } from "../shared/cni/result.ts";
-import type { CniDns, Owner } from "../shared/cni/types.ts";
+import type { Owner } from "../shared/cni/types.ts";
 import { validAttachments } from "../shared/cni/valid-attachments.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { formatCidr, sameIp } from "../shared/net/ip.ts";
@@ -38,8 +38,8 @@ export interface PluginHost {
   guard(request: CniRequest, run: () => Promise<string | undefined>): Promise<string | undefined>;
   /** The store of this data directory; disposing of it leaves it open. */
   borrow(): Allocator;
-  /** Of a configuration that names a file. @throws where only a process of the caller's own can read it */
-  readDns(): CniDns;
+  /** Leaves the call to its caller, before anything has been done. @throws always */
+  pass(): never;
 }
 
 /** By itself: there may be no agent here that would rebuild a damaged database. */
@@ -69,18 +69,23 @@ async function configOf(
   request: CniRequest,
   args: string,
   parse: (request: IpamRequest) => IpamConfig,
+  host: PluginHost | undefined,
 ): Promise<IpamConfig> {
   const settings = await readSettingsFile(dataDirOf(request.conf), request.network);
   try {
     return parse({ ...request, args, ...(settings === undefined ? {} : { settings }) });
   } catch (caught) {
+    // To look for misspelt keys takes its time, in which nobody else would be served.
+    host?.pass();
     throw (await import("./config/unknown-keys.ts")).withUnknownKeys(caught, request.conf);
   }
 }
 
 async function add(request: CniRequest, host?: PluginHost): Promise<string> {
-  const config = await configOf(request, request.env.args, parseIpamConfig);
-  const dns = host !== undefined && config.resolvConf !== undefined ? host.readDns() : await readDns(config);
+  const config = await configOf(request, request.env.args, parseIpamConfig, host);
+  // A file of the caller's mounts.
+  if (config.resolvConf !== undefined) host?.pass();
+  const dns = await readDns(config);
   using allocator = host?.borrow() ?? (await Allocator.open(config.dataDir));
   await takeOver(allocator, request.network, (line) => request.io.log(line), config);
   const { leases } = allocator.allocate(ownerOf(request), config, podOf(request.env.args));
@@ -149,6 +154,6 @@ async function gc(request: CniRequest, host?: PluginHost): Promise<undefined> {
  * Whether an ADD can use the configuration. A pool without a free address, or a database that cannot be written, is for
  * ADD to say: it hurts new pods only, and a runtime that heard of it here would have all others evicted.
  */
-async function status(request: CniRequest): Promise<undefined> {
-  await configOf(request, "", parseAnyRanges);
+async function status(request: CniRequest, host: PluginHost | undefined): Promise<undefined> {
+  await configOf(request, "", parseAnyRanges, host);
 }

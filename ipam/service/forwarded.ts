@@ -37,7 +37,7 @@ export function ipamRunner({ allocator, dataDir, isReady = () => true }: Forward
         hosted.take(limits.addTimeoutMs);
         return allocator.lend();
       },
-      readDns: () => hosted.pass(),
+      pass: () => hosted.pass(),
     });
 }
 

@@ -1,8 +1,11 @@
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Allocator } from "../../ipam/mod.ts";
+import { Allocator, parseIpamConfig } from "../../ipam/mod.ts";
+import { uptimeMs } from "../../shared/os/uptime.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { encodeRequest } from "../fakes/forward-request.ts";
+import { startCommand } from "../support/cni-call.ts";
 import { eventually } from "../support/eventually.ts";
 import { compiledBuildId, ForwardClient, forward } from "../support/forward-client.ts";
 import { describeWith } from "../support/requires.ts";
@@ -191,6 +194,44 @@ describeWith("calls handed to the agent", ["linux", "root", "cni-plugins"], () =
   });
 });
 
+describeWith("the whole program, where a call was left to it", ["linux"], () => {
+  const goOn = async (fate: "unasked" | "lost", verb: string, agedMs: number, conf: object) => {
+    const started = String(Math.floor(((uptimeMs() ?? 0) - agedMs) * 1000));
+    const env = Object.entries(variables(verb, { CNI_NETNS: "/run/pt-cf" })).map(([name, value]) => [
+      name,
+      value ?? "",
+    ]);
+    const command = [`${executables}/pipette`, "--forwarded", fate, started];
+    return await startCommand(command, Object.fromEntries(env), JSON.stringify(conf)).ended;
+  };
+
+  test("a lost ADD gives up what it may have got, one that reached nobody leaves what there is, and neither begins anew", async () => {
+    compileExecutables();
+    using directory = scratch();
+    const dataDir = directory.path;
+    const conf = { cniVersion: "1.1.0", name: "n", type: "pipette", socket: `${dataDir}/s`, dataDir };
+    using store = await Allocator.open(dataDir);
+    const owner = { network: "n", sandboxId: "c1", ifname: "eth0" };
+    const fields = new Fields({ ...conf, ipam: { subnet: "10.1.0.0/24" } });
+    store.allocate(owner, parseIpamConfig({ conf: fields, network: "n", version: "1.1.0", args: "" }));
+    // The time of the call is nearly over, so nobody is waited for any more.
+    const late = { ...conf, addTimeoutMs: 600_000 };
+    expect(JSON.parse((await goOn("unasked", "ADD", 599_999, late)).stdout)).toMatchObject({ code: 11 });
+    expect(store.find(owner)).toHaveLength(1);
+    expect(JSON.parse((await goOn("lost", "ADD", 599_999, late)).stdout)).toMatchObject({ code: 11 });
+    expect([store.find(owner).length, store.releasing(owner).length]).toEqual([0, 1]);
+  });
+
+  test("a DEL without an agent is durable", async () => {
+    using directory = scratch();
+    const dataDir = directory.path;
+    const conf = { cniVersion: "1.1.0", name: "n", type: "pipette", socket: `${dataDir}/s`, dataDir };
+    expect(await goOn("lost", "DEL", 599_999, conf)).toMatchObject({ status: 0, stdout: "" });
+    using store = await Allocator.open(dataDir);
+    expect(store.pendingDetaches()).toEqual([{ network: "n", sandboxId: "c1", ifname: "eth0" }]);
+  });
+});
+
 describeWith("calls handed to the allocator's service", ["linux"], () => {
   test("pipette-ipam's are answered, pipette's are passed", async () => {
     compileExecutables();
@@ -246,9 +287,10 @@ async function ipamVerbs(socket: string, { dataDir, ...network }: IpamConf): Pro
   expect(await same(env("CHECK"), { prevResult })).toMatchObject({ status: 0, stdout: "" });
   expect(await same(env("CHECK", "c"), { prevResult })).toMatchObject({ status: 1 });
   expect(await same(variables("STATUS"))).toMatchObject({ status: 0, stdout: "" });
-  expect(await same(variables("STATUS"), { ipam: { ...ipam, ranges: 5 } })).toMatchObject({ status: 1 });
+  expect(await call(variables("STATUS"), { ipam: { ...ipam, ranges: 5 } })).toBe("pass");
   expect(await same(variables("VERSION"))).toMatchObject({ status: 0 });
-  expect(await same(env("ADD"), { ipam: { ...ipam, subnet: "x" } })).toMatchObject({ status: 1 });
+  expect(await call(env("ADD"), { ipam: { ...ipam, subnet: "x" } })).toBe("pass");
+  expect(await same(env("CHECK"), { prevResult: 5 })).toMatchObject({ status: 1 });
   expect(await same(env("ADD"), { cniVersion: "0.2.0" })).toMatchObject({ status: 0 });
   const kept = { "cni.dev/valid-attachments": [{ containerID: "a", ifname: "eth0" }] };
   expect(await call(variables("GC"), kept)).toMatchObject({

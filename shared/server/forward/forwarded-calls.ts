@@ -8,6 +8,12 @@ import { type Caller, type CniRunner, type ForwardedCall, type Outcome, runForwa
 /** Calls at a time, those that wait for their turn among them: a node has a tenth of that in pods. */
 export const mostForwardedCalls = 1000;
 
+/**
+ * Variables and configuration of a call together. All others wait while one is read: a millisecond or two for the
+ * strangest of this length. What is longer, such as the list of a GC on a full node, is read by a process of its own.
+ */
+export const mostCallBytes = 16 * 1024;
+
 /** What answers forwarded calls: the same code that a plugin's process runs. */
 export interface Forwarding {
   /** Of this program. Only its twin's calls are answered: any other build's plugin may do something else. */
@@ -30,9 +36,10 @@ export class ForwardedCalls {
   }
 
   /** Whether a call of this head is one for us, and there is room for it. It is to `leave` then. */
-  enter({ face, buildId }: RequestHead): boolean {
+  enter({ face, buildId, envBytes, stdinBytes }: RequestHead): boolean {
     const isOurs = buildId.every((byte, at) => byte === this.#forwarding.buildId[at]);
-    if (!isOurs || this.#forwarding.runners[face] === undefined || this.#open >= mostForwardedCalls) return false;
+    if (!isOurs || envBytes + stdinBytes > mostCallBytes) return false;
+    if (this.#forwarding.runners[face] === undefined || this.#open >= mostForwardedCalls) return false;
     this.#open++;
     return true;
   }

@@ -6,7 +6,7 @@ import { createLogger } from "../../log.ts";
 import { uptimeMs } from "../../os/uptime.ts";
 import { concat } from "../../rpc/h2-frames.ts";
 import { CallTracker } from "../call-tracker.ts";
-import { ForwardedCalls, mostForwardedCalls } from "./forwarded-calls.ts";
+import { ForwardedCalls, mostCallBytes, mostForwardedCalls } from "./forwarded-calls.ts";
 import { ForwardedConnection, requestMs } from "./forwarded-connection.ts";
 import type { CniRunner, HostedCall } from "./run-forwarded.ts";
 
@@ -98,7 +98,8 @@ describe("a connection with one forwarded call", () => {
     ["without variables", { env: {} }],
     ["with variables that cannot be read", { env: new TextEncoder().encode("A=1\0A=2\0") }],
     ["with too many variables", { env: { CNI_ARGS: "x".repeat(70_000) } }],
-    ["with a long configuration", { stdin: "x".repeat(10_000_000) }],
+    ["with a long configuration", { stdin: "x".repeat(mostCallBytes) }],
+    ["with one without measure", { stdin: "x".repeat(10_000_000) }],
     ["that nobody waits for any more", { startedUs: 1, untilUs: 2 }],
   ])("one %s is passed, and nothing has been done", async (_, request) => {
     const peer = new Peer(calls);
