@@ -9,7 +9,6 @@ import { concat } from "../../rpc/h2-frames.ts";
 export const firstByte = 0;
 
 export const requestHeadBytes = 48;
-export const buildIdBytes = 16;
 
 /** Each of the two texts of a request. A longer one belongs to a process of its own: here it would hold up all others. */
 export const mostTextBytes = 64 * 1024;
