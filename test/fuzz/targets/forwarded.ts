@@ -81,7 +81,7 @@ export const forwarded: Target = {
   what: "calls that are handed to the agent as they came",
   mutators: [],
   dictionary: ["CNI_COMMAND=ADD\0", "CNI_COMMAND=DEL\0", "CNI_COMMAND=GC\0", "CNI_IFNAME=", '"socket":"/s"', '"ipam":'],
-  mostBytes: 4 * 1024,
+  maxBytes: 4 * 1024,
   open: () => ({
     run: async (input) => {
       const bytes = atAnyTime(input);
