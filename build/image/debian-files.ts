@@ -84,7 +84,9 @@ function packagesOf(source: PackageSource, selection: Selection): readonly Debia
   source.verify(names, taken);
   const missing = selection.files.find((pattern) => !taken.some((path) => pattern.test(path)));
   if (missing !== undefined)
-    throw new Error(`Cannot make an image of ${selection.packages.join(", ")}: no file of them is ${missing}`);
+    throw new Error(
+      `Cannot make an image of ${selection.packages.join(", ")}: no file of them is ${missing}, wanted one`,
+    );
   return packages;
 }
 

@@ -124,7 +124,8 @@ async function networkConf(host: IpamHost, given: Fields, network: string): Prom
   );
 }
 
-const gone = (action: string): CniError => new CniError(CniCode.tryAgainLater, `Cannot ${action}: its caller has gone`);
+const gone = (action: string): CniError =>
+  new CniError(CniCode.tryAgainLater, `Cannot ${action}: its caller has gone, wanted it to wait for the answer`);
 
 async function* list(allocator: Allocator, network: string | undefined): AsyncGenerator<LeaseMessage, void> {
   for (const page of allocator.pages(network)) {

@@ -142,7 +142,9 @@ export class RpcChannel implements Disposable {
     }
     // What the server says is a whole sentence; what grpc-js says of its own is not.
     const is = unreachable ? "nobody listens" : details;
-    const message = details.startsWith("Cannot ") ? details : `Cannot call ${method.path} at "${this.#address}": ${is}`;
+    const message = details.startsWith("Cannot ")
+      ? details
+      : `Cannot call ${method.path} at "${this.#address}": ${is}, wanted an answer`;
     return new RpcError(code as GrpcCode, message, { unreachable, cause: caught });
   }
 }

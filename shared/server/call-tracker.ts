@@ -19,7 +19,8 @@ export class CallTracker {
 
   /** @throws {CniError} code 11 once the tracker is closed */
   async track<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#closed) throw new CniError(CniCode.tryAgainLater, "Cannot serve the call: the server stops");
+    if (this.#closed)
+      throw new CniError(CniCode.tryAgainLater, "Cannot serve the call: the server stops, wanted it running");
     this.#inFlight++;
     this.#begun++;
     try {

@@ -54,7 +54,8 @@ export class Health {
       const change = this.#change.promise;
       if (status !== told) yield { status };
       told = status;
-      if (this.#closed) throw new CniError(CniCode.tryAgainLater, "Cannot watch the health: the server stops");
+      if (this.#closed)
+        throw new CniError(CniCode.tryAgainLater, "Cannot watch the health: the server stops, wanted it running");
       await Promise.race([change, gone]);
     }
   }

@@ -50,7 +50,10 @@ export class Join {
       }
     }
     const is = `others have changed the registry ${etcdLimits.claims} times meanwhile`;
-    throw new CniError(CniCode.tryAgainLater, `Cannot register node "${self.name}" in ${this.#client.name}: ${is}`);
+    throw new CniError(
+      CniCode.tryAgainLater,
+      `Cannot register node "${self.name}" in ${this.#client.name}: ${is}, wanted a moment`,
+    );
   }
 
   async #look(name: string): Promise<{ config: KeyValue | undefined; node: KeyValue | undefined }> {
@@ -205,7 +208,7 @@ export async function leave(client: EtcdClient, keys: Keys, name: string, uid: s
     if (succeeded) return true;
   }
   const is = `others have changed it ${etcdLimits.claims} times meanwhile`;
-  throw new CniError(CniCode.tryAgainLater, `Cannot release node "${name}" in ${client.name}: ${is}`);
+  throw new CniError(CniCode.tryAgainLater, `Cannot release node "${name}" in ${client.name}: ${is}, wanted a moment`);
 }
 
 /** The marks of a node's subnets that are its own. */
