@@ -78,7 +78,13 @@ export async function compileSmallProgram({
   const sources = ["forward.c", "answer.c", system === "linux" ? "linux.c" : "windows.c"];
   const how =
     system === "windows"
-      ? [...hardened, "-municode", "-s", "-static", "-Wl,--nxcompat,--dynamicbase,--high-entropy-va,--no-insert-timestamp"]
+      ? [
+          ...hardened,
+          "-municode",
+          "-s",
+          "-static",
+          "-Wl,--nxcompat,--dynamicbase,--high-entropy-va,--no-insert-timestamp",
+        ]
       : sanitized
         ? sanitizers
         : [...hardened, ...staticPie];
@@ -90,22 +96,23 @@ export async function compileSmallProgram({
   });
 }
 
-/** The harness that gives the reader of answers inputs of its own making; takes their number and a seed. */
-export async function compileAnswerFuzzer(outfile: string): Promise<void> {
+/** The harness that gives the state machine streams of its own making; takes their number and a seed. */
+export async function compileFuzzer(outfile: string): Promise<void> {
   const sources = ["fuzz.c", "answer.c"].map((name) => join(directory, name));
-  await compile("/usr/bin/gcc", [...sanitizers, ...sources], outfile);
+  const told = { buildId: "00".repeat(16), places: defaultPlaces.linux };
+  await compile("/usr/bin/gcc", [...sanitizers, ...sources], outfile, told);
 }
 
 async function compile(
   compiler: string,
   given: readonly string[],
   outfile: string,
-  told?: { readonly buildId: string; readonly places: Places },
+  { buildId, places }: Pick<Required<SmallProgram>, "buildId" | "places">,
 ): Promise<void> {
   const scratch = mkdtempSync(join(tmpdir(), "pipette-forward-"));
   try {
     const header = join(scratch, "build.h");
-    writeFileSync(header, told === undefined ? "" : headerOf(told.buildId, told.places));
+    writeFileSync(header, headerOf(buildId, places));
     const same = [`-ffile-prefix-map=${directory}=forward`, `-ffile-prefix-map=${scratch}=build`];
     await promisify(execFile)(compiler, [...warnings, ...same, "-include", header, "-o", outfile, ...given]);
   } finally {

@@ -71,17 +71,23 @@ for (const [how, sanitized] of builds) {
     test.each<readonly [string, Behaviour]>([
       ["byte by byte", (socket) => drip(socket, done, 1)],
       ["with more behind it", says(done, Buffer.from("more"))],
-      ["in mid-answer stopped, and going on", async (socket) => {
-        socket.write(done.subarray(0, 25));
-        await Bun.sleep(200);
-        socket.write(done.subarray(25));
-      }],
+      [
+        "in mid-answer stopped, and going on",
+        async (socket) => {
+          socket.write(done.subarray(0, 25));
+          await Bun.sleep(200);
+          socket.write(done.subarray(25));
+        },
+      ],
       ["after it was taken", says(taken(20_000), done)],
-      ["much later after it was taken", async (socket) => {
-        socket.write(taken(20_000));
-        await Bun.sleep(1500);
-        socket.write(done);
-      }],
+      [
+        "much later after it was taken",
+        async (socket) => {
+          socket.write(taken(20_000));
+          await Bun.sleep(1500);
+          socket.write(done);
+        },
+      ],
     ])("takes an answer %s", async (_, behaviour) => {
       const seen = await lab.serve(behaviour);
       expect(await lab.call()).toMatchObject({ status: 0, stdout: "{}\n" });
@@ -110,7 +116,10 @@ for (const [how, sanitized] of builds) {
       ["takes it for longer than anybody may ask", says(taken(600_001), done)],
       ["takes it for no time", says(taken(0), done)],
       ["speaks of a longer text than there may be", says(answer("done", { stdoutBytes: 4 * 1024 * 1024 + 1 }))],
-      ["speaks of two texts that are too long together", says(answer("done", { stdoutBytes: 2 ** 22, stderrBytes: 1 }))],
+      [
+        "speaks of two texts that are too long together",
+        says(answer("done", { stdoutBytes: 2 ** 22, stderrBytes: 1 })),
+      ],
       ["speaks of lengths that overflow", says(answer("done", { stdoutBytes: 2 ** 32 - 1, stderrBytes: 2 ** 32 - 1 }))],
       ["speaks of a text that does not come", ends(answer("done", { stdout: "{}", stdoutBytes: 3 }))],
       ["answers a status that no process has", says(answer("done", { status: 256 }))],

@@ -93,7 +93,10 @@ export class ForwardLab {
       socket.on("close", () => seen.ended++);
     });
     await new Promise<void>((done) => server.listen(path, done));
-    this.#open.push(() => server.close(), () => rmSync(path, { force: true }));
+    this.#open.push(
+      () => server.close(),
+      () => rmSync(path, { force: true }),
+    );
     return seen;
   }
 
@@ -101,7 +104,10 @@ export class ForwardLab {
   async listener(path: string, uid: number, kind: "full" | "open"): Promise<() => string> {
     const script = join(import.meta.dirname, "listener.pl");
     const child = Bun.spawn(["perl", script, path, String(uid), kind], { stdout: "pipe", stderr: "inherit" });
-    this.#open.push(() => child.kill("SIGKILL"), () => rmSync(path, { force: true }));
+    this.#open.push(
+      () => child.kill("SIGKILL"),
+      () => rmSync(path, { force: true }),
+    );
     let said = "";
     const ready = Promise.withResolvers<void>();
     void (async () => {
