@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#ifndef _WIN32
 extern char **environ;
 
 static void say_descriptors(void) {
@@ -28,20 +29,29 @@ static void say_ignored_signals(void) {
   fclose(status);
 }
 
-int main(int count, char **arguments) {
-  if (strcmp(arguments[0], "twice") == 0) {
-    char *list[] = {"CNI_COMMAND=ADD", "CNI_IFNAME=eth0", "CNI_IFNAME=eth1", NULL};
-    execve(arguments[1], arguments + 1, list);
-    return 1;
-  }
-  for (int i = 0; i < count; i++) printf("argument %s\n", arguments[i]);
+static void say_environment(void) {
   size_t bytes = 0;
   for (char **variable = environ; *variable != NULL; variable++) bytes += strlen(*variable) + 1;
   for (char **variable = environ; *variable != NULL; variable++)
     if (strlen(*variable) < 100) printf("variable %s\n", *variable);
   printf("environment %zu\n", bytes);
+}
+#endif
+
+int main(int count, char **arguments) {
+#ifndef _WIN32
+  if (strcmp(arguments[0], "twice") == 0) {
+    char *list[] = {"CNI_COMMAND=ADD", "CNI_IFNAME=eth0", "CNI_IFNAME=eth1", NULL};
+    execve(arguments[1], arguments + 1, list);
+    return 1;
+  }
+#endif
+  for (int i = 0; i < count; i++) printf("argument %s\n", arguments[i]);
+#ifndef _WIN32
+  say_environment();
   say_descriptors();
   say_ignored_signals();
+#endif
   unsigned long sum = 0;
   size_t length = 0;
   int c;
@@ -49,6 +59,6 @@ int main(int count, char **arguments) {
     sum = (sum * 31 + (unsigned long)c) % 1000000007;
     length++;
   }
-  printf("stdin %zu %lu\n", length, sum);
+  printf("stdin %lu %lu\n", (unsigned long)length, sum);
   return 7;
 }
