@@ -25,7 +25,7 @@ export interface Whole {
 
 export interface Ended {
   readonly status: number | null;
-  readonly signal: string | null;
+  readonly signal: NodeJS.Signals | number | null;
   readonly stdout: string;
   readonly stderr: string;
   readonly ms: number;
