@@ -7,7 +7,7 @@ const windows = ["test/windows/**/*.test.ts", "test/windows-host/**/*.test.ts"];
 const fuzzing = ["test/{fuzz,mutants}/**/*.test.ts"];
 
 // On a machine or in a directory of its own for each, with the product's deadlines: side by side, as those under Wine.
-const apart = ["test/{faults,ipam,upgrade}/**/*.test.ts"];
+const apart = ["test/{agent,faults,ipam,upgrade}/**/*.test.ts"];
 
 // With programs of Kubernetes, which mostly wait for one another: one file at a time, beside those.
 const kubernetes = ["test/kubernetes/**/*.test.ts"];

@@ -235,7 +235,7 @@ export class Agent {
       podOf: (owner) => allocator.find(owner)[0]?.pod,
       // Of a pod whose leases are lost in part nothing says so: then what stands on the node is the better witness.
       leasedTo: (owner) => (known.has(owner.network) ? allocator.uncooled(owner).map(({ address }) => address.ip) : []),
-      leftover: (owner) => void pendingCleanup.set(ownerKey(owner), owner),
+      needsCleanup: (owner) => void pendingCleanup.set(ownerKey(owner), owner),
     });
     this.#resources.use(dataPath);
     this.#context.complete(config, dataPath);

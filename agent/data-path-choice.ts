@@ -77,7 +77,7 @@ async function hns(config: AgentConfig, logger: Logger): Promise<DataPathChoice>
         hcn: openHcn({ deadlineMs: config.hnsTimeoutMs, onLost: ({ message }) => lost.resolve(message) }),
         node: side,
         logger,
-        leftover: needs.leftover,
+        needsCleanup: needs.needsCleanup,
       });
       const [network] = networks;
       if (config.ovs === undefined || network === undefined) return hns;

@@ -224,7 +224,7 @@ describe("CHECK compares with the result of the ADD", () => {
     await expect(runCheck(parts, elsewhere, call())).rejects.toMatchObject({ code: 7 });
   });
 
-  test("each address that is leased, then what stands in the sandbox, in the owner's lane", async () => {
+  test("each address that is leased, then what stands in the sandbox, while the owner's mutex is held", async () => {
     await runAdd(parts, ownRequest("a"), call());
     const other = { ...result, ips: [{ address: "10.9.0.3/24" }] };
     const seen: unknown[] = [];

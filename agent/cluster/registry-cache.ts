@@ -56,12 +56,24 @@ const recordSchema = object({
 
 const pathIn = (dataDir: string): string => join(dataDir, "nodes.json");
 
+const anyNode = opaque("a node", () => undefined);
+
+/** For readers who have use for single nodes: one that is wrong keeps none of the others from them. */
+const nodesSchema = object({ self: optional(anyNode), nodes: required(list(anyNode, 0, 100_000)) });
+
 /** What the agent with this data directory knows of the cluster; nothing where that cannot be read. */
 export function readKnownNodes(
   dataDir: string,
 ): Pick<CachedRegistry, "self"> & { readonly nodes: readonly ClusterNode[] } {
-  const read = readRecord(pathIn(dataDir), recordSchema);
-  return read.t === "ok" ? read.value : { nodes: [] };
+  const read = readRecord(pathIn(dataDir), nodesSchema, { wrongOptional: "ignored" });
+  if (read.t !== "ok") return { nodes: [] };
+  const nodesOf = (values: readonly unknown[]): readonly ClusterNode[] =>
+    values.flatMap((value) => {
+      const node = validate(nodeSchema, value, { unknownKeys: "ignored", maxIssues: 1 });
+      return node.t === "ok" ? [node.value] : [];
+    });
+  const [self] = nodesOf([read.value.self]);
+  return { ...(self === undefined ? {} : { self }), nodes: nodesOf(read.value.nodes) };
 }
 
 /** Keeps what is known of the cluster in the data directory, so that a node can go on without its registry. */

@@ -49,12 +49,12 @@ function meant(told: Vnids, confirmed: Vnids, known: Vnids): Map<string, number>
   for (;;) {
     const staying = [...known].filter(([project, vnid]) => !taken.has(project) && confirmed.get(project) !== vnid);
     const kept = new Set(staying.map(([, vnid]) => vnid));
-    const strangers = [...taken].filter(
+    const unconfirmed = [...taken].filter(
       ([project, vnid]) => vnid !== 0 && known.get(project) !== vnid && kept.has(vnid),
     );
-    if (strangers.length === 0) return taken;
+    if (unconfirmed.length === 0) return taken;
     // One of these may have been about to leave a number to others.
-    for (const [project] of strangers) taken.delete(project);
+    for (const [project] of unconfirmed) taken.delete(project);
   }
 }
 

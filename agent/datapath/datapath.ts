@@ -65,12 +65,12 @@ export interface DataPathNeeds {
   /** All of its addresses by our own allocator; none where that does not know all of them. */
   leasedTo(owner: Owner): readonly Ip[];
   /** Hears of interfaces that stand and that nobody wants any more: the janitor goes on with them. */
-  leftover(owner: Owner): void;
+  needsCleanup(owner: Owner): void;
 }
 
 /**
  * How pods are wired: one implementation per folder below. Calls for one owner never overlap
- * (the agent's lanes see to it); calls for different owners may.
+ * (the agent's mutex sees to it); calls for different owners may.
  */
 export interface DataPath extends AsyncDisposable {
   /** Sets up what the node needs (bridge, masquerade, forwarding). Repeatable; finishes what a killed call left half done. */

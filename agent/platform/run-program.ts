@@ -107,10 +107,10 @@ async function ended(child: Child, { deadlineMs, maxBytes = maxAnswerBytes }: Pr
   const [stdout, stderr] = [new Gathered(maxBytes, tooMuch), new Gathered(maxBytes, tooMuch)];
   const deadline = setTimeout(() => kill(`it had not ended after ${deadlineMs} ms and was killed`), deadlineMs);
   const whole = Promise.all([child.exited, stdout.read(child.stdout), stderr.read(child.stderr)]);
-  const inTime = await withTimeout(whole, deadlineMs + killGraceMs, () => false as const);
+  const outcome = await withTimeout(whole, deadlineMs + killGraceMs, () => false as const);
   clearTimeout(deadline);
   const said = { stdout: stdout.text(), stderr: stderr.text(), isAbsent: false };
-  if (inTime === false) {
+  if (outcome === false) {
     child.unref();
     if (child.exitCode === null && child.signalCode === null)
       return { ...said, failure: `it had not ended after ${deadlineMs} ms, and killing does not end it` };
@@ -124,19 +124,19 @@ async function ended(child: Child, { deadlineMs, maxBytes = maxAnswerBytes }: Pr
 /** What comes out of one stream, up to a bound. */
 class Gathered {
   readonly #chunks: Uint8Array[] = [];
-  readonly #mostBytes: number;
+  readonly #maxBytes: number;
   readonly #tooMuch: () => void;
   #bytes = 0;
 
-  constructor(mostBytes: number, tooMuch: () => void) {
-    this.#mostBytes = mostBytes;
+  constructor(maxBytes: number, tooMuch: () => void) {
+    this.#maxBytes = maxBytes;
     this.#tooMuch = tooMuch;
   }
 
   async read(stream: ReadableStream<Uint8Array>): Promise<void> {
     for await (const chunk of stream) {
       this.#bytes += chunk.length;
-      if (this.#bytes <= this.#mostBytes) this.#chunks.push(chunk);
+      if (this.#bytes <= this.#maxBytes) this.#chunks.push(chunk);
       else this.#tooMuch();
     }
   }

@@ -41,7 +41,7 @@ test("whose owner has left, or never had a lease, is not", async () => {
   expect(parts.dataPath.remade).toEqual([]);
 });
 
-test("a DEL that came first in the owner's lane counts", async () => {
+test("a DEL that came first while the owner's mutex is held counts", async () => {
   parts.allocator.allocate(ownerOf("a"), parts.ipam);
   lose("a");
   const holding = Promise.withResolvers<void>();

@@ -51,7 +51,7 @@ describe("one round", () => {
     expect(during).toEqual([["releasing"]]);
   });
 
-  test("a sandbox that is added again while the round waits for its lane keeps its interface", async () => {
+  test("a sandbox that is added again while the round waits for its mutex keeps its interface", async () => {
     wire("again");
     parts.allocator.release(ownerOf("again"), "releasing");
     const holding = Promise.withResolvers<void>();
@@ -215,7 +215,7 @@ describe("leases of an earlier boot without an interface", () => {
     expect(done).toEqual([expect.objectContaining({ message: "tidied up" }), "cooling"]);
   });
 
-  test("stay when an ADD claims them while the round waits for its lane", async () => {
+  test("stay when an ADD claims them while the round waits for its mutex", async () => {
     const thisBoot = parts.allocator.bootId;
     parts.allocator.allocate(ownerOf("claimed"), parts.ipam);
     reboot();

@@ -64,7 +64,7 @@ describe("an interface whose lease has ended", () => {
     expect(states("again")).toEqual(["allocated"]);
   });
 
-  test("is taken away in the owner's lane, eight at a time", async () => {
+  test("is taken away while the owner's mutex is held, eight at a time", async () => {
     for (let i = 0; i < 20; i++) orphan(`o${i}`);
     let now = 0;
     let most = 0;

@@ -10,7 +10,7 @@ function gate(): { readonly work: () => Promise<void>; open(): void } {
 const what = { what: 'ADD of "c1"' };
 const turns = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5));
 
-describe("Lanes", () => {
+describe("KeyedMutex", () => {
   test("one key: one after the other, in the order of asking", async () => {
     const mutex = new KeyedMutex(8);
     const seen: string[] = [];

@@ -37,8 +37,8 @@ export const answerMs = 10_000;
 /** Until all of it has: the API server itself gives up after 60 s. */
 const wholeMs = 60_000;
 /** A page of five hundred objects, each of which the API server lets have 1.5 MiB: no page of ours was over 10 MB. */
-const mostAnswerBytes = 64 * 1024 * 1024;
-const mostRefusalBytes = 64 * 1024;
+const maxAnswerBytes = 64 * 1024 * 1024;
+const maxRefusalBytes = 64 * 1024;
 
 /** Requests to one API server over one connection: what a list or a watch is made of, and single objects. */
 export class ApiClient implements AsyncDisposable {
@@ -101,7 +101,7 @@ export class ApiClient implements AsyncDisposable {
     const answer = await this.#answer({ ...ask, signal }, method, headers, body);
     patience.last(wholeMs, `did not end its answer within ${wholeMs} ms`);
     try {
-      const bytes = await bytesOf(answer, mostAnswerBytes);
+      const bytes = await bytesOf(answer, maxAnswerBytes);
       return isProtobuf(answer) ? decodeEnvelope(bytes, table ?? {}) : parsedObject(bytes);
     } catch (caught) {
       throw this.#errorOf(ask.action, caught);
@@ -155,7 +155,7 @@ export const isProtobuf = (answer: ApiAnswer): boolean =>
 /** The `Status` of a refusal as JSON: whoever asks for protobuf gets it in protobuf too. What cannot be read is empty. */
 async function statusIn(answer: ApiAnswer): Promise<string> {
   try {
-    const bytes = await bytesOf(answer, mostRefusalBytes);
+    const bytes = await bytesOf(answer, maxRefusalBytes);
     return isProtobuf(answer) ? JSON.stringify(decodeEnvelope(bytes, {})) : new TextDecoder().decode(bytes);
   } catch {
     return "";

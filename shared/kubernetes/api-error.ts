@@ -4,7 +4,7 @@ import { parseJson } from "../schema/json.ts";
 import { isObject } from "../schema/json-fields.ts";
 
 /** Of what the server says about a refusal. */
-const mostReasonChars = 300;
+const maxReasonChars = 300;
 /** Whatever a server asks for: a client that waits longer looks like one that has gone. */
 const longestRetryAfterMs = 60_000;
 
@@ -67,7 +67,7 @@ function reasonIn(body: string): string {
   try {
     const value = parseJson(body);
     const message = isObject(value) ? value["message"] : undefined;
-    return typeof message === "string" ? message.slice(0, mostReasonChars) : "";
+    return typeof message === "string" ? message.slice(0, maxReasonChars) : "";
   } catch {
     return "";
   }

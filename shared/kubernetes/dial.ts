@@ -4,7 +4,7 @@ import { contains, type Ip, parseCidr, parseIp } from "../net/ip.ts";
 import type { TlsMaterial } from "./access.ts";
 
 /** What a proxy says before it lets a connection through. */
-const mostProxyAnswerBytes = 16 * 1024;
+const maxProxyAnswerBytes = 16 * 1024;
 
 /**
  * A TLS connection to the server, its certificate checked; through the proxy where there is one.
@@ -61,7 +61,7 @@ async function proxyAnswer(socket: Socket, signal: AbortSignal): Promise<string>
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const onData = (chunk: Uint8Array): void => {
     text += new TextDecoder("latin1").decode(chunk);
-    if (text.includes("\r\n\r\n") || text.length > mostProxyAnswerBytes) resolve(text);
+    if (text.includes("\r\n\r\n") || text.length > maxProxyAnswerBytes) resolve(text);
   };
   const onAbort = (): void => reject(signal.reason);
   const onClose = (): void => reject(new Error("the proxy closed the connection"));

@@ -8,7 +8,7 @@ import { type ApiObject, listIn, mapIn, textIn } from "./resource.ts";
 const versions = ["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"];
 /** Some plugins ask a person, or a server at the other end of the world. */
 const pluginMs = 60_000;
-const mostAnswerBytes = 1024 * 1024;
+const maxAnswerBytes = 1024 * 1024;
 /** A token that ends within this time may end on its way. */
 const earlyMs = 10_000;
 
@@ -87,7 +87,7 @@ export class ExecCredentials implements Credentials {
     let child: Bun.Subprocess<"ignore", "pipe", "ignore">;
     try {
       const options = { stdin: "ignore", stdout: "pipe", stderr: "ignore", timeout: pluginMs } as const;
-      child = Bun.spawn([...this.#command], { ...options, env: this.#env, maxBuffer: mostAnswerBytes });
+      child = Bun.spawn([...this.#command], { ...options, env: this.#env, maxBuffer: maxAnswerBytes });
     } catch (caught) {
       throw fail(
         `cannot be started (${(caught as { readonly code?: unknown }).code}), wanted it in ${pathText(this.#env)}`,

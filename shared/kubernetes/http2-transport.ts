@@ -14,9 +14,9 @@ export const usualSessionTimes: SessionTimes = { pingMs: 30_000, pongMs: 15_000 
 /** What the server may send ahead: a page of Pods. Of the connection it must not be more than of a stream: see docs/decisions/kubernetes-client.md. */
 const windowBytes = 4 * 1024 * 1024;
 /** Whoever reads does so as it comes; who does not is cut off. */
-const mostHeldBytes = 64 * 1024 * 1024;
+const maxHeldBytes = 64 * 1024 * 1024;
 /** Requests at a time, most of them watches: the API server allows 100. */
-const mostStreams = 90;
+const maxStreams = 90;
 
 /** One connection over HTTP/2. It asks whether its peer is there as long as anything is open on it. */
 export class Http2Session {
@@ -50,7 +50,7 @@ export class Http2Session {
 
   /** Whether one more request finds room. */
   get isOpen(): boolean {
-    return !this.#retired && !this.#session.destroyed && !this.#session.closed && this.#streams < mostStreams;
+    return !this.#retired && !this.#session.destroyed && !this.#session.closed && this.#streams < maxStreams;
   }
 
   get isClosed(): boolean {
@@ -132,8 +132,8 @@ class StreamBody {
     stream.on("data", (chunk: Uint8Array) => {
       this.#came.push(chunk);
       this.#held += chunk.length;
-      if (this.#held > mostHeldBytes)
-        this.fail(new Error(`more than ${mostHeldBytes} bytes of an answer wait to be read`));
+      if (this.#held > maxHeldBytes)
+        this.fail(new Error(`more than ${maxHeldBytes} bytes of an answer wait to be read`));
       this.#wake?.();
     });
   }

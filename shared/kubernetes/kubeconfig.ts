@@ -7,7 +7,7 @@ import { isObject } from "../schema/json-fields.ts";
 import type { ApiObject } from "./resource.ts";
 
 /** A configuration of a few clusters is some kB; with certificates inline some 10. */
-const mostFileChars = 4 * 1024 * 1024;
+const maxFileChars = 4 * 1024 * 1024;
 
 /** An entry and the folder of its file, which relative paths in it start from. */
 export interface Entry {
@@ -77,7 +77,7 @@ export const pathFrom = (folder: string, path: string): string => (isAbsolute(pa
 export const wrong = (is: string): CniError => new CniError(CniCode.invalidConfig, `Cannot use the kubeconfig: ${is}`);
 
 function documentOf(path: string, text: string): ApiObject {
-  if (text.length > mostFileChars) throw wrong(`"${path}" has more than ${mostFileChars} characters`);
+  if (text.length > maxFileChars) throw wrong(`"${path}" has more than ${maxFileChars} characters`);
   let value: unknown;
   try {
     value = parse(text, { maxAliasCount: 100 });

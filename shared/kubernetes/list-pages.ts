@@ -15,7 +15,7 @@ import {
 /** Each page is read, and what nobody keeps is forgotten, before the next one comes. */
 export const pageObjects = 500;
 /** A hundred times what Kubernetes is said to bear: a server that tells of no end ends here. */
-const mostPages = 20_000;
+const maxPages = 20_000;
 
 export interface Page {
   readonly items: readonly ApiObject[];
@@ -38,7 +38,7 @@ export async function* listPages(
   const accept = acceptOf(resource, true);
   const table = listTable(resource.fields);
   let from = "";
-  for (let page = 0; page < mostPages; page++) {
+  for (let page = 0; page < maxPages; page++) {
     const query = queryOf(selection, { limit: String(limit), ...(from === "" ? {} : { continue: from }) });
     const answer = await client.get({ path: `${pathOf(resource, selection)}?${query}`, action, accept, signal }, table);
     const { resourceVersion, continue: next } = mapIn(answer, "metadata");
@@ -48,7 +48,7 @@ export async function* listPages(
     if (typeof next !== "string" || next === "") return;
     from = next;
   }
-  throw new Error(`the list of ${resource.plural} has more than ${mostPages * limit} entries`);
+  throw new Error(`the list of ${resource.plural} has more than ${maxPages * limit} entries`);
 }
 
 const listTable = (item: FieldTable = {}): FieldTable => ({

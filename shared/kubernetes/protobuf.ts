@@ -19,14 +19,14 @@ const decoder = new TextDecoder();
 
 /** Labels, names of namespaces and nodes, protocols: the same again and again, and kept once, as the JSON parser does it. */
 const longestSharedBytes = 32;
-const mostShared = 16_384;
+const maxShared = 16_384;
 const sharedTexts = new Map<string, string>();
 
 function shared(text: string): string {
   const known = sharedTexts.get(text);
   if (known !== undefined) return known;
   // What comes often is soon there again.
-  if (sharedTexts.size >= mostShared) sharedTexts.clear();
+  if (sharedTexts.size >= maxShared) sharedTexts.clear();
   sharedTexts.set(text, text);
   return text;
 }

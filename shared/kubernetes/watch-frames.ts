@@ -10,7 +10,7 @@ export interface WatchEvent {
 }
 
 /** One event of a watch; the API server itself takes objects of 1.5 MiB at most. */
-const mostEventBytes = 4 * 1024 * 1024;
+const maxEventBytes = 4 * 1024 * 1024;
 
 /** Cuts what comes into whole events. Holds no more than one that has begun. */
 export class WatchFrames {
@@ -36,7 +36,7 @@ export class WatchFrames {
     if (rest.length === 0) return;
     this.#parts.push(new Uint8Array(rest));
     this.#held += rest.length;
-    if (this.#held > mostEventBytes) throw new Error(`an event has more than ${mostEventBytes} bytes`);
+    if (this.#held > maxEventBytes) throw new Error(`an event has more than ${maxEventBytes} bytes`);
   }
 
   /** How much of these bytes ends the event that has begun; `undefined` where it goes on behind them. */
@@ -51,7 +51,7 @@ export class WatchFrames {
       for (let i = 0; i < part.length && known < 4; i++) head[known++] = part[i] ?? 0;
     if (known < 4) return undefined;
     const length = 4 + new DataView(head.buffer).getUint32(0);
-    if (length > mostEventBytes) throw new Error(`an event has more than ${mostEventBytes} bytes`);
+    if (length > maxEventBytes) throw new Error(`an event has more than ${maxEventBytes} bytes`);
     return length - this.#held <= bytes.length ? length - this.#held : undefined;
   }
 

@@ -69,10 +69,10 @@ function decodeResponse<Req, Res>(method: Method<Req, Res>, message: Uint8Array,
 }
 
 /** The most that `grpc-timeout` can say has 8 digits. */
-const mostTimeoutMs = 99_999_999;
+const maxTimeoutMs = 99_999_999;
 
 function requestHeaders(path: string, options: CallOptions): Header[] {
-  const timeoutMs = Math.max(1, Math.min(mostTimeoutMs, Math.ceil(options.timeoutMs)));
+  const timeoutMs = Math.max(1, Math.min(maxTimeoutMs, Math.ceil(options.timeoutMs)));
   const headers: Header[] = [
     [":method", "POST"],
     [":scheme", "http"],

@@ -12,7 +12,7 @@ import {
   frameLength,
   initialFrameBytes,
   initialWindowBytes,
-  mostWindowBytes,
+  maxWindowBytes,
   preface,
   readFrame,
   readUint32,
@@ -260,7 +260,7 @@ export class H2Call {
     const reason = new TextDecoder().decode(frame.payload.subarray(8, 8 + 128));
     const goaway = `GOAWAY ${name}${reason === "" ? "" : ` "${reason}"`}`;
     this.#goaway = ` after ${goaway}`;
-    const lastStream = readUint32(frame.payload, 0) & mostWindowBytes;
+    const lastStream = readUint32(frame.payload, 0) & maxWindowBytes;
     if (lastStream >= callStream) return undefined;
     return { code: GrpcCode.unavailable, is: `the server refused the call with ${goaway}, wanted an answer` };
   }

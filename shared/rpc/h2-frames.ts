@@ -27,10 +27,10 @@ export const settingIds = {
 export const frameHeaderBytes = 9;
 /** What either side may send until the other allows more (section 4.2). */
 export const initialFrameBytes = 16_384;
-export const mostFrameBytes = 16_777_215;
+export const maxFrameBytes = 16_777_215;
 /** Of a stream and of the connection until a setting or an update says otherwise (section 6.9.2). */
 export const initialWindowBytes = 65_535;
-export const mostWindowBytes = 2_147_483_647;
+export const maxWindowBytes = 2_147_483_647;
 
 export const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -65,7 +65,7 @@ export function readFrame(bytes: Uint8Array, at: number): Frame | undefined {
   return {
     type: bytes[at + 3] ?? 0,
     flags: bytes[at + 4] ?? 0,
-    stream: readUint32(bytes, at + 5) & mostWindowBytes,
+    stream: readUint32(bytes, at + 5) & maxWindowBytes,
     payload: bytes.subarray(from, to),
   };
 }

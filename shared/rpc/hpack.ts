@@ -54,8 +54,8 @@ function writeString(block: Uint8Array, from: number, text: string): number {
 /** Reads the blocks of one connection, in order: each may change the table for the next. */
 export class HpackDecoder {
   #static: readonly string[] | undefined;
-  readonly #mostTableBytes: number;
-  readonly #mostListBytes: number;
+  readonly #maxTableBytes: number;
+  readonly #maxListBytes: number;
   /** Newest first. */
   #dynamic: Header[] = [];
   #dynamicBytes = 0;
@@ -69,9 +69,9 @@ export class HpackDecoder {
    * @param listBytes bound for a decoded block: a few bytes can name a long entry many times
    */
   constructor(tableBytes: number, listBytes: number) {
-    this.#mostTableBytes = tableBytes;
+    this.#maxTableBytes = tableBytes;
     this.#tableBytes = tableBytes;
-    this.#mostListBytes = listBytes;
+    this.#maxListBytes = listBytes;
   }
 
   /** @throws {HpackError} for a block that breaks the format or the bound; the decoder is of no use then */
@@ -84,8 +84,8 @@ export class HpackDecoder {
       const header = this.#next(headers.length === 0);
       if (header === undefined) continue;
       bytes += sizeOf(header);
-      if (bytes > this.#mostListBytes)
-        throw new HpackError(`the headers are longer than ${this.#mostListBytes} bytes, wanted less`);
+      if (bytes > this.#maxListBytes)
+        throw new HpackError(`the headers are longer than ${this.#maxListBytes} bytes, wanted less`);
       headers.push(header);
     }
     return headers;
@@ -130,8 +130,8 @@ export class HpackDecoder {
   }
 
   #resize(bytes: number): void {
-    if (bytes > this.#mostTableBytes)
-      throw new HpackError(`the table's new size is ${bytes} bytes, wanted at most ${this.#mostTableBytes}`);
+    if (bytes > this.#maxTableBytes)
+      throw new HpackError(`the table's new size is ${bytes} bytes, wanted at most ${this.#maxTableBytes}`);
     this.#tableBytes = bytes;
     this.#evict();
   }

@@ -18,13 +18,13 @@ export type MessageRole = "answer" | "request";
 
 /** Puts the one message of a unary call together. Memory grows with what arrived, not with what a prefix claims. */
 export class MessageReader {
-  readonly #mostBytes: number;
+  readonly #maxBytes: number;
   readonly #role: MessageRole;
   #bytes = new Uint8Array(512);
   #length = 0;
 
-  constructor(mostBytes: number, role: MessageRole) {
-    this.#mostBytes = mostBytes;
+  constructor(maxBytes: number, role: MessageRole) {
+    this.#maxBytes = maxBytes;
     this.#role = role;
   }
 
@@ -33,7 +33,7 @@ export class MessageReader {
     if (part.length === 0) return undefined;
     const length = this.#length + part.length;
     if (length > this.#bytes.length) {
-      const grown = new Uint8Array(Math.max(length, Math.min(2 * length, messagePrefixBytes + this.#mostBytes)));
+      const grown = new Uint8Array(Math.max(length, Math.min(2 * length, messagePrefixBytes + this.#maxBytes)));
       grown.set(this.#bytes.subarray(0, this.#length));
       this.#bytes = grown;
     }
@@ -46,8 +46,8 @@ export class MessageReader {
     }
     if (length < messagePrefixBytes) return undefined;
     const wanted = readUint32(this.#bytes, 1);
-    if (wanted > this.#mostBytes) {
-      const is = `the ${this.#role} is ${wanted} bytes long, wanted at most ${this.#mostBytes}`;
+    if (wanted > this.#maxBytes) {
+      const is = `the ${this.#role} is ${wanted} bytes long, wanted at most ${this.#maxBytes}`;
       return { code: GrpcCode.resourceExhausted, is };
     }
     if (length > messagePrefixBytes + wanted)

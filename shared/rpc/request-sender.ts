@@ -4,8 +4,8 @@ import {
   flags,
   initialFrameBytes,
   initialWindowBytes,
-  mostFrameBytes,
-  mostWindowBytes,
+  maxFrameBytes,
+  maxWindowBytes,
   readUint32,
   settingIds,
 } from "./h2-frames.ts";
@@ -32,12 +32,12 @@ export class RequestSender {
       const id = readUint32(payload, at) >>> 16;
       const value = readUint32(payload, at + 2);
       if (id === settingIds.initialWindowSize) {
-        if (value > mostWindowBytes) return broken(`an initial window of ${value} bytes`);
+        if (value > maxWindowBytes) return broken(`an initial window of ${value} bytes`);
         // It holds for the stream that is open too, whose window may become negative by it.
         this.#streamWindow += value - this.#initialWindow;
         this.#initialWindow = value;
       } else if (id === settingIds.maxFrameSize) {
-        if (value < initialFrameBytes || value > mostFrameBytes) return broken(`a frame size of ${value} bytes`);
+        if (value < initialFrameBytes || value > maxFrameBytes) return broken(`a frame size of ${value} bytes`);
         this.#frameBytes = value;
       }
     }
@@ -46,11 +46,11 @@ export class RequestSender {
 
   windowUpdate(stream: number, payload: Uint8Array): Problem | undefined {
     if ((stream !== 0 && stream !== this.#stream) || payload.length !== 4) return broken("a malformed WINDOW_UPDATE");
-    const more = readUint32(payload, 0) & mostWindowBytes;
+    const more = readUint32(payload, 0) & maxWindowBytes;
     if (more === 0) return broken("a WINDOW_UPDATE of 0 bytes");
     if (stream === 0) this.#connectionWindow += more;
     else this.#streamWindow += more;
-    const beyond = this.#connectionWindow > mostWindowBytes || this.#streamWindow > mostWindowBytes;
+    const beyond = this.#connectionWindow > maxWindowBytes || this.#streamWindow > maxWindowBytes;
     return beyond ? broken("a window beyond 2^31 bytes") : undefined;
   }
 

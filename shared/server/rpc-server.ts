@@ -1,7 +1,7 @@
 import { limits } from "../limits.ts";
 import type { Logger } from "../log.ts";
 import type { CallTracker } from "./call-tracker.ts";
-import { Crowd } from "./crowd.ts";
+import { ConnectionRegistry } from "./connection-registry.ts";
 import { openCalls, type Rpc } from "./handlers.ts";
 import { Health } from "./health.ts";
 import { ServedConnection } from "./served-connection.ts";
@@ -16,11 +16,11 @@ export class RpcServer {
   /** Not serving, until somebody says so. */
   readonly health: Health;
   readonly #tracker: CallTracker;
-  readonly #connections: Crowd;
+  readonly #connections: ConnectionRegistry;
   readonly #listener: UnixListener;
   readonly #sweep: ReturnType<typeof setInterval>;
 
-  private constructor(health: Health, tracker: CallTracker, connections: Crowd, listener: UnixListener) {
+  private constructor(health: Health, tracker: CallTracker, connections: ConnectionRegistry, listener: UnixListener) {
     this.health = health;
     this.#tracker = tracker;
     this.#connections = connections;
@@ -38,7 +38,7 @@ export class RpcServer {
   ): Promise<RpcServer> {
     const health = new Health(services.flat().map(({ method }) => serviceOf(method.path)));
     const open = openCalls([...services.flat(), ...health.rpcs], tracker, logger);
-    const connections = new Crowd(logger, options.connections);
+    const connections = new ConnectionRegistry(logger, options.connections);
     const turns = new Turns();
     const listener = await UnixListener.listen<ServedConnection>(socket, options, {
       open(client) {

@@ -40,7 +40,8 @@ describeWith("pipette doctor on a node that each test spoils in one place", ["ro
     sandbox = await NetworkSandbox.enter("pt-dr-");
   });
   const start = async (changes: Readonly<Record<string, unknown>> = {}): Promise<void> => {
-    home = new AgentHome(changes);
+    // Of what is lost the agent itself sees to after thirty looks: the doctor comes first, also on a busy machine.
+    home = new AgentHome({ janitorIntervalMs: 5_000, ...changes });
     agent = await home.start();
     const parsed = parseAgentConfig(await readFile(home.configFile, "utf8"), home.configFile);
     if (parsed.t === "wrong") throw new Error(parsed.problems.join("\n"));

@@ -20,8 +20,8 @@ describeWith("the allocator's benchmark in miniature", ["cni-plugins"], () => {
       rounds: 1,
       calls: 40,
       writers: [1, 4],
-      mostLeases: 300,
-      mostLeasesWithPeer: 250,
+      maxLeases: 300,
+      maxLeasesWithPeer: 250,
       progress: () => undefined,
     });
   }, 60_000);

@@ -11,7 +11,7 @@ import { injecting, pointsOf, sampled, Watched } from "./steps.ts";
 
 /** So many steps of each kind in a run of all tests, where a frozen agent costs seconds; with PIPETTE_KILL=all every one. */
 const all = process.env["PIPETTE_KILL"] === "all" ? Number.POSITIVE_INFINITY : 0;
-const mostOf = (signal: string): number => Math.max(all, signal === "STOP" ? 1 : 2);
+const maxOf = (signal: string): number => Math.max(all, signal === "STOP" ? 1 : 2);
 /** Long enough for a call on a busy machine; those of a frozen agent take so long. */
 const timeoutMs = 1_000;
 
@@ -115,7 +115,7 @@ function body({ start, isBrief }: NodeAtSteps): void {
   for (const { name, signal, after } of wanted) {
     for (const verb of ["ADD", "DEL"] as const) {
       test(`${name} during ${verb}: nothing is lost, left or given twice`, async () => {
-        const points = sampled(steps[verb], mostOf(signal), pick);
+        const points = sampled(steps[verb], maxOf(signal), pick);
         expect(steps[verb].length).toBeGreaterThan(20);
         let hits = 0;
         for (const point of points) {

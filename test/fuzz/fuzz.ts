@@ -37,8 +37,8 @@ const { values } = parseArgs({
 });
 
 /** Of one target's corpus: the whole is to stay small enough to be read. */
-const mostKept = 6;
-const mostKeptBytes = 48 * 1024;
+const maxKept = 6;
+const maxKeptBytes = 48 * 1024;
 
 if (values.help) console.log(usage);
 else if (values.replay !== undefined) process.exitCode = await replay(values.target?.[0] ?? "", values.replay);
@@ -68,8 +68,8 @@ async function runAll(): Promise<boolean> {
       milliseconds,
       foundDirectory: join(import.meta.dirname, "../../dist/fuzz", name),
       keep: values.keep,
-      mostKept,
-      mostKeptBytes,
+      maxKept,
+      maxKeptBytes,
     };
     const outcome = await supervise(asked, progressOf(name));
     print(name, outcome);

@@ -126,7 +126,7 @@ function setAsideIn(dir: string): readonly string[] {
   return aside;
 }
 
-function choose(calls: readonly string[], mostChanging: number): readonly KillPoint[] {
+function choose(calls: readonly string[], maxChanging: number): readonly KillPoint[] {
   const counts = new Map<string, number>();
   const points = calls.map((name) => {
     const nth = (counts.get(name) ?? 0) + 1;
@@ -140,6 +140,6 @@ function choose(calls: readonly string[], mostChanging: number): readonly KillPo
   };
   const others = points.filter(({ name }) => !changing.has(name));
   const changes = points.filter(({ name }) => changing.has(name));
-  const chosen = new Set([...some(changes, Math.max(mostChanging, sampled)), ...some(others, sampled)]);
+  const chosen = new Set([...some(changes, Math.max(maxChanging, sampled)), ...some(others, sampled)]);
   return points.filter((point) => chosen.has(point));
 }

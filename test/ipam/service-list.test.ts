@@ -6,7 +6,7 @@ import { attachmentOf, ServiceHome, serviceConf } from "./service-process.ts";
 
 const leases = 100_000;
 /** More than a runtime's heap wanders by, and half of what all of them at once would take; with 400,000 it is the same. */
-const mostMb = 80;
+const maxMb = 80;
 /** 10.128.0.1 and what follows. */
 const addressOf = (i: number) => ipOf(4, BigInt(0x0a800001 + i));
 
@@ -44,12 +44,12 @@ describeWith(`a list of ${leases} leases`, ["linux"], () => {
     expect(first?.generation).toBe(1);
     // Nobody reads on; who asks for something else is served.
     expect((await home.client().allocate({ ...attachmentOf("a"), configuration: serviceConf })).leases).toHaveLength(1);
-    expect(service.residentMb() - before).toBeLessThan(mostMb);
+    expect(service.residentMb() - before).toBeLessThan(maxMb);
     for (let i = 1; i < leases; i++) {
       const { value } = await slow.next();
       if (value?.generation !== i + 1) expect(value?.generation).toBe(i + 1);
     }
     expect((await slow.next()).done).toBe(true);
-    expect(service.residentMb() - before).toBeLessThan(mostMb);
+    expect(service.residentMb() - before).toBeLessThan(maxMb);
   });
 });

@@ -33,7 +33,7 @@ const { values, positionals } = parseArgs({
 });
 
 /** Tests that take longer with a mutant than so many times what they take without are held up by it. */
-const patience = { times: 4, leastSeconds: 20, mostSeconds: 180 };
+const patience = { times: 4, leastSeconds: 20, maxSeconds: 180 };
 
 const graph = new ImportGraph();
 const healthy = new Map<string, Promise<Trial>>();
@@ -83,7 +83,7 @@ async function judge(mutant: Mutant): Promise<Judged> {
     if (tests.length === 0) continue;
     const without = await whole(tests);
     const bound = Math.max(patience.leastSeconds, patience.times * without.seconds);
-    const trial = await runTests(tests, mutant, Math.min(bound, patience.mostSeconds));
+    const trial = await runTests(tests, mutant, Math.min(bound, patience.maxSeconds));
     seconds += trial.seconds;
     if (trial.ending !== "passed") return { mutant, fate: trial.ending === "failed" ? "killed" : "timed out", seconds };
   }
@@ -93,7 +93,7 @@ async function judge(mutant: Mutant): Promise<Judged> {
 /** Tests that fail without any mutant would notice all of them. */
 async function whole(tests: readonly string[]): Promise<Trial> {
   const key = tests.join(" ");
-  const running = healthy.get(key) ?? runTests(tests, undefined, patience.mostSeconds);
+  const running = healthy.get(key) ?? runTests(tests, undefined, patience.maxSeconds);
   healthy.set(key, running);
   const trial = await running;
   if (trial.ending !== "passed")

@@ -7,7 +7,7 @@ export interface NarrowTests {
 }
 
 /** More files than these nobody runs for a change of one. */
-const mostTests = 12;
+const maxTests = 12;
 /** So many of them before the rest. */
 const firstTests = 6;
 
@@ -61,7 +61,7 @@ export class ImportGraph {
     const asked = Object.entries(elsewhere).flatMap(([start, tests]) => (path.startsWith(start) ? tests : []));
     const close = nearest.filter((test) => rank(test) <= 1);
     const first = (close.length > 0 ? close : nearest).slice(0, firstTests);
-    return { first, others: [...nearest.slice(first.length, mostTests), ...asked] };
+    return { first, others: [...nearest.slice(first.length, maxTests), ...asked] };
   }
 
   #importersOf(path: string): readonly string[] {

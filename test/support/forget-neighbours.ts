@@ -11,10 +11,10 @@ export async function forgetNeighbours(namespace: Pick<NetworkNamespace, "run">,
       await namespace.run(`ip neigh flush ${which}`);
       return;
     } catch (caught) {
-      if (looks === mostLooks || !(caught instanceof Error && caught.message.includes("No such file"))) throw caught;
+      if (looks === maxLooks || !(caught instanceof Error && caught.message.includes("No such file"))) throw caught;
     }
   }
 }
 
 /** Between two looks hardly anything goes: more than this is something else. */
-const mostLooks = 10;
+const maxLooks = 10;

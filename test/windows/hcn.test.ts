@@ -23,7 +23,7 @@ describeWine("HNS through its libraries, from a compiled program", (wine) => {
   });
   beforeEach(async () => {
     hns.reset();
-    hcn = await RemoteHcn.start(wine.prefix, driver, { deadlineMs, mostLeaked: 2 });
+    hcn = await RemoteHcn.start(wine.prefix, driver, { deadlineMs, maxLeaked: 2 });
   });
   afterEach(() => hcn[Symbol.asyncDispose]());
 

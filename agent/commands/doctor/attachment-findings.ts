@@ -63,7 +63,7 @@ export function ofNobody({ owner, seen }: AttachmentView): Finding | undefined {
   };
 }
 
-/** The janitor gets to a lease within its interval; a busy lane takes longer. */
+/** The janitor gets to a lease within its interval; a busy owner takes longer. */
 const finishMs = 10_000;
 
 export function departing(snapshot: NodeSnapshot, view: AttachmentView): Finding {

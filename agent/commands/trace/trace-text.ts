@@ -31,7 +31,7 @@ export interface Pass {
 }
 
 /** Bounds of what is read: far more than a packet can cause (4096 resubmissions, 64 levels). */
-const mostLines = 200_000;
+const maxLines = 200_000;
 
 const hopLine = /^ *(\d{1,3})\. (.*)$/;
 const matched = /^(?:(.*), )?priority (\d{1,5})(?:, cookie (0x[0-9a-f]{1,16}))?$/;
@@ -60,7 +60,7 @@ interface OpenPass {
  */
 export function parseTrace(text: string): readonly Pass[] {
   const passes: OpenPass[] = [];
-  for (const line of text.split("\n", mostLines)) {
+  for (const line of text.split("\n", maxLines)) {
     const head = (Object.keys(heads) as (keyof typeof heads)[]).find((start) => line.startsWith(start));
     if (head === "Flow: ") passes.push({ flow: "", hops: [], bridges: [], finalFlow: "", datapathActions: "" });
     const pass = passes.at(-1);

@@ -86,7 +86,7 @@ export class AdapterWaiter implements Disposable {
       const started = await this.#options.started([...this.#waiting.values()].map(({ pod }) => pod.port));
       for (const [key, waiting] of this.#waiting) {
         if (!started.has(waiting.pod.port)) {
-          this.#giveUp(key, waiting);
+          this.#abandon(key, waiting);
           continue;
         }
         this.#connecting = { key, done: this.#connect(key, waiting) };
@@ -111,7 +111,7 @@ export class AdapterWaiter implements Disposable {
     }
   }
 
-  #giveUp(key: string, { pod, sinceMs }: Waiting): void {
+  #abandon(key: string, { pod, sinceMs }: Waiting): void {
     if (performance.now() - sinceMs < startMs) return;
     this.#waiting.delete(key);
     const seconds = startMs / 1000;

@@ -273,7 +273,7 @@ class HnsDataPath implements DataPath {
       const stands = listing.get(id) !== undefined;
       if (stands && goneSinceMs !== undefined) {
         logger.warn("an endpoint was made after its creation had been given up, and goes again", { id, ...owner });
-        this.#options.leftover(owner);
+        this.#options.needsCleanup(owner);
       } else if (!stands && goneSinceMs !== undefined && nowMs - goneSinceMs > unsureMs) records.remove(id);
       // An earlier run of the agent ended over it; one that stood once was lost since.
       else if (!stands && this.#watching === undefined && record.made === undefined)

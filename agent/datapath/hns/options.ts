@@ -47,7 +47,7 @@ export interface HnsDataPathOptions {
   readonly node: NodeSide;
   readonly logger: Logger;
   /** Hears of endpoints of ours that came to be after their owner had left; `detach` takes them away. */
-  leftover(owner: Owner): void;
+  needsCleanup(owner: Owner): void;
   /** Between two listings of what HNS has; for tests. */
   readonly listingMs?: number;
   /** How long a start waits for a service that is away; for tests. */

@@ -22,7 +22,7 @@ export class CallMarks {
   }
 
   /** Owner: from now on the thread begins nothing more but what cleans up. */
-  giveUp(): void {
+  abandon(): void {
     Atomics.store(this.#words, givenUpAt, 1);
   }
 

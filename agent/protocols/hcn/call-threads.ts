@@ -12,7 +12,7 @@ export interface CallThreadOptions {
   /** How many calls run at a time; those that were given up do not count. */
   readonly threads: number;
   /** How many given-up calls may be outstanding. */
-  readonly mostLeaked: number;
+  readonly maxLeaked: number;
   /** Told once, when there are more: only the end of the process ends those threads. */
   readonly onLost: (reason: HcnError) => void;
 }
@@ -84,7 +84,7 @@ export class CallThreads implements AsyncDisposable {
     this.#isClosed = true;
     for (const call of this.#queue.splice(0)) call.fail(closed(call.action));
     for (const { state, marks } of this.#threads) {
-      marks.giveUp();
+      marks.abandon();
       if (state.t === "busy") state.call.fail(closed(state.call.action));
     }
     await Promise.all(this.#in("idle").map((thread) => this.#end(thread)));
@@ -92,7 +92,7 @@ export class CallThreads implements AsyncDisposable {
 
   #setDeadline(call: Call): void {
     clearTimeout(call.timer);
-    call.timer = setTimeout(() => this.#giveUp(call), this.#options.deadlineMs);
+    call.timer = setTimeout(() => this.#abandon(call), this.#options.deadlineMs);
   }
 
   /** Takes as many calls out of the queue as there are threads for them. */
@@ -156,7 +156,7 @@ export class CallThreads implements AsyncDisposable {
     if (!this.#isClosed) this.#begin();
   }
 
-  #giveUp(call: Call): void {
+  #abandon(call: Call): void {
     const { deadlineMs } = this.#options;
     const waiting = this.#queue.indexOf(call);
     if (waiting >= 0) {
@@ -168,7 +168,7 @@ export class CallThreads implements AsyncDisposable {
     const thread = this.#in("busy").find(({ state }) => state.t === "busy" && state.call === call);
     if (thread === undefined) return;
     thread.state = { t: "leaked" };
-    thread.marks.giveUp();
+    thread.marks.abandon();
     const { inside } = thread.marks;
     const reason = `${inside || "the call"} has not returned within ${deadlineMs} ms, wanted an answer; it may still take effect`;
     call.fail(new HcnError({ action: call.action, call: inside, reason, timedOut: true }));
@@ -177,10 +177,10 @@ export class CallThreads implements AsyncDisposable {
   }
 
   #checkLeaked(call: string): void {
-    const { mostLeaked, onLost } = this.#options;
-    if (this.leaked <= mostLeaked || this.#isLost) return;
+    const { maxLeaked, onLost } = this.#options;
+    if (this.leaked <= maxLeaked || this.#isLost) return;
     this.#isLost = true;
-    const reason = `${this.leaked} calls have not come back, wanted at most ${mostLeaked}: only a new process is rid of them`;
+    const reason = `${this.leaked} calls have not come back, wanted at most ${maxLeaked}: only a new process is rid of them`;
     onLost(new HcnError({ action: "call HNS any longer", call, reason, timedOut: true }));
   }
 

@@ -132,7 +132,7 @@ describe("HNS on threads of its own", () => {
 
   test("past a bound of leaked threads somebody is told, once", async () => {
     const told: HcnError[] = [];
-    const hcn = open({ deadlineMs: 600, mostLeaked: 1, onLost: (reason) => told.push(reason) });
+    const hcn = open({ deadlineMs: 600, maxLeaked: 1, onLost: (reason) => told.push(reason) });
     for (let i = 0; i < 3; i++) {
       await refused(hcn.hnsCall("GET", "/block/4000"));
       expect(told.length).toBe(i === 0 ? 0 : 1);

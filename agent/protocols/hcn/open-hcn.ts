@@ -12,7 +12,7 @@ export interface HcnOptions {
   /** Calls at a time. Absent: `limits.hcnThreads`. */
   readonly threads?: number;
   /** Calls that may stay away after they were given up. Absent: `limits.hcnLeakedThreads`. */
-  readonly mostLeaked?: number;
+  readonly maxLeaked?: number;
   /** There are more of them: the process has to end, and its supervisor to start it again. */
   readonly onLost?: (reason: HcnError) => void;
   /** First file of the threads. Absent: the one that calls the libraries of Windows. */
@@ -29,7 +29,7 @@ export function openHcn(options: HcnOptions = {}): Hcn {
       file: options.file ?? windowsThread,
       deadlineMs: options.deadlineMs ?? limits.hcnDeadlineMs,
       threads: options.threads ?? limits.hcnThreads,
-      mostLeaked: options.mostLeaked ?? limits.hcnLeakedThreads,
+      maxLeaked: options.maxLeaked ?? limits.hcnLeakedThreads,
       onLost: options.onLost ?? (() => undefined),
     }),
   );

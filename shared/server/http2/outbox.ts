@@ -6,8 +6,8 @@ import {
   flags,
   initialFrameBytes,
   initialWindowBytes,
-  mostFrameBytes,
-  mostWindowBytes,
+  maxFrameBytes,
+  maxWindowBytes,
   readUint32,
   settingIds,
 } from "../../rpc/h2-frames.ts";
@@ -90,14 +90,14 @@ export class Outbox {
   /** The peer takes more on the whole connection. */
   widen(more: number): Fault | undefined {
     this.#window += more;
-    return this.#window > mostWindowBytes ? beyondWindow : undefined;
+    return this.#window > maxWindowBytes ? beyondWindow : undefined;
   }
 
   /** The peer takes more on this stream. @returns whether it may */
   widenStream(stream: ServerStream, more: number): boolean {
     stream.answer.window += more;
     if (stream.answer.ready) this.#ready.add(stream);
-    return stream.answer.window <= mostWindowBytes;
+    return stream.answer.window <= maxWindowBytes;
   }
 
   /** Takes the peer's settings over, for the streams that are open as well, and confirms them. */
@@ -139,14 +139,14 @@ class PeerSettings {
       const id = readUint32(payload, at) >>> 16;
       const value = readUint32(payload, at + 2);
       if (id === settingIds.initialWindowSize) {
-        if (value > mostWindowBytes) {
-          const is = `an initial window of ${value} bytes came, wanted at most ${mostWindowBytes}`;
+        if (value > maxWindowBytes) {
+          const is = `an initial window of ${value} bytes came, wanted at most ${maxWindowBytes}`;
           return { code: H2Code.flowControlError, is };
         }
         this.windowBytes = value;
       } else if (id === settingIds.maxFrameSize) {
-        if (value < initialFrameBytes || value > mostFrameBytes) {
-          const is = `a frame size of ${value} bytes came, wanted ${initialFrameBytes} to ${mostFrameBytes}`;
+        if (value < initialFrameBytes || value > maxFrameBytes) {
+          const is = `a frame size of ${value} bytes came, wanted ${initialFrameBytes} to ${maxFrameBytes}`;
           return { code: H2Code.protocolError, is };
         }
         this.frameBytes = value;

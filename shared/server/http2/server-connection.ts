@@ -9,7 +9,7 @@ import {
   FrameType,
   flags,
   initialWindowBytes,
-  mostWindowBytes,
+  maxWindowBytes,
   preface,
   readUint32,
   settingIds,
@@ -356,7 +356,7 @@ export class ServerConnection implements StreamOwner {
 
   #onWindowUpdate(frame: Frame): Fault | undefined {
     if (frame.payload.length !== 4) return wrongSize("WINDOW_UPDATE", frame);
-    const more = readUint32(frame.payload, 0) & mostWindowBytes;
+    const more = readUint32(frame.payload, 0) & maxWindowBytes;
     if (frame.stream === 0) {
       if (more === 0) return broken("WINDOW_UPDATE came with 0 bytes");
       return this.#outbox.widen(more) ?? this.#countUpdate();

@@ -9,8 +9,8 @@ export interface IpamSetting extends Pick<Setting, "dist" | "peers" | "scratch" 
   /** How many processes write at once. */
   readonly writers: readonly number[];
   /** Standing leases of the largest pool, and of the largest that host-local is measured at too. */
-  readonly mostLeases: number;
-  readonly mostLeasesWithPeer: number;
+  readonly maxLeases: number;
+  readonly maxLeasesWithPeer: number;
 }
 
 export interface IpamFigures {
@@ -21,14 +21,14 @@ export interface IpamFigures {
 /** What the allocator costs: by how many leases stand and how they lie, and by how many processes write at once. */
 export async function measureIpam(setting: IpamSetting): Promise<IpamFigures> {
   const pools: PoolFigures[] = [];
-  for (const pool of poolsUpTo(setting.mostLeases, setting.mostLeasesWithPeer)) {
+  for (const pool of poolsUpTo(setting.maxLeases, setting.maxLeasesWithPeer)) {
     // What host-local takes at many leases makes up for fewer rounds.
     const rounds = pool.withPeer && pool.leases > 1000 ? Math.ceil(setting.rounds / 3) : setting.rounds;
     pools.push(await measurePool({ ...setting, rounds }, pool, setting.calls));
   }
   const pool: Pool = {
     subnet: "10.128.0.0/12",
-    leases: Math.min(20_000, setting.mostLeases),
+    leases: Math.min(20_000, setting.maxLeases),
     shape: "scattered",
     withPeer: false,
   };

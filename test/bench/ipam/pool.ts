@@ -21,8 +21,8 @@ const subnet6 = "fd00:128::/64";
 const nearlyFull = 1_047_525;
 
 /** @param most leases in a pool of ours, and with host-local's in one of both */
-export function poolsUpTo(most: number, mostWithPeer: number): readonly Pool[] {
-  const both = [0, 250, 4_000, 20_000].filter((leases) => leases <= mostWithPeer);
+export function poolsUpTo(most: number, maxWithPeer: number): readonly Pool[] {
+  const both = [0, 250, 4_000, 20_000].filter((leases) => leases <= maxWithPeer);
   const pools: readonly Pool[] = [
     ...both.map((leases): Pool => ({ subnet: subnet4, leases, shape: "packed", withPeer: true })),
     { subnet: subnet4, leases: 1_000_000, shape: "packed", withPeer: false },

@@ -55,7 +55,7 @@ export function hnsNode(changes: Partial<HnsConfig> = {}): HnsNode {
         handBack: async ({ name }) => void calls.push(`handBack ${name}`),
       },
       logger: createLogger("debug", (line) => lines.push(line)),
-      leftover: (owner) => void leftovers.push(owner),
+      needsCleanup: (owner) => void leftovers.push(owner),
       listingMs: 20,
       startPatienceMs: 0,
     });

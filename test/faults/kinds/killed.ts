@@ -5,7 +5,7 @@ import type { Fault } from "../workload/fault.ts";
 
 /** The agent's start is a second at most; killed later it has been killed while it served. */
 const startMs = 400;
-const mostKills = 4;
+const maxKills = 4;
 
 /** What it makes at its start, and what it finds there of its own, is met half done. */
 const killedWhileItStarts: Fault = {
@@ -15,7 +15,7 @@ const killedWhileItStarts: Fault = {
   refusals: { ADD: [11], CHECK: [11], STATUS: [50] },
   strike: async (node, _pods, random) => {
     await node.endAgent("SIGKILL");
-    const kills = 1 + random(mostKills);
+    const kills = 1 + random(maxKills);
     for (let i = 0; i < kills; i++) {
       // Never ready: that it says so is what this is about.
       const starting = node.startAgent().catch(() => undefined);

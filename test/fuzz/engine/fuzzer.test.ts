@@ -16,7 +16,7 @@ const ask = (target: string, inputs: number, hangMs?: number): Promise<Outcome> 
   supervise(
     {
       ...{ target, inputs, seed: 7, milliseconds: 60_000, foundDirectory: directory },
-      ...{ keep: false, mostKept: 0, mostKeptBytes: 0, targets: join(import.meta.dirname, "../samples/targets.ts") },
+      ...{ keep: false, maxKept: 0, maxKeptBytes: 0, targets: join(import.meta.dirname, "../samples/targets.ts") },
     },
     undefined,
     hangMs,

@@ -26,7 +26,7 @@ export interface FuzzerOptions {
 }
 
 /** Kinds of defects that are reported of one target; beyond, each input would tell another tale. */
-const mostKinds = 50;
+const maxKinds = 50;
 
 /**
  * Gives inputs to a target, each made from an earlier one, and keeps those that reach what none reached before: a
@@ -74,13 +74,13 @@ export class Fuzzer {
   /** One new input. */
   async step(): Promise<void> {
     const { chance } = this.#options;
-    const { mostBytes } = this.#options.target;
+    const { maxBytes } = this.#options.target;
     let bytes = this.#pick().bytes;
     for (let times = 1 + chance(chance(4) === 0 ? 8 : 3); times > 0; times--) {
       const mutate = this.#mutators[chance(this.#mutators.length)] as Mutator;
       bytes = mutate(bytes, this.#pick().bytes, chance);
     }
-    bytes = bytes.subarray(0, mostBytes);
+    bytes = bytes.subarray(0, maxBytes);
     const features = await this.#try(bytes);
     const fresh = features.filter((feature) => !this.#seen.has(feature));
     if (fresh.length === 0) return;
@@ -90,11 +90,11 @@ export class Fuzzer {
   }
 
   /** The inputs that together reach most: each time the one that adds most counters, the shorter of two. */
-  smallestSet(mostInputs: number, mostBytes: number): Uint8Array[] {
+  smallestSet(maxInputs: number, maxBytes: number): Uint8Array[] {
     const reached = new Set<number>();
     const chosen: Uint8Array[] = [];
     const gain = ({ features }: Entry): number => features.filter((feature) => !reached.has(feature >> 4)).length;
-    for (let left = mostBytes; chosen.length < mostInputs; ) {
+    for (let left = maxBytes; chosen.length < maxInputs; ) {
       const fits = this.#entries.filter(({ bytes }) => bytes.length <= left);
       const [best] = fits.toSorted((a, b) => gain(b) - gain(a) || a.bytes.length - b.bytes.length);
       if (best === undefined || gain(best) === 0) break;
@@ -137,7 +137,7 @@ export class Fuzzer {
     const found = this.#judge.judge(bytes);
     const wrong = found instanceof Promise ? await found : found;
     const features = featuresHit();
-    if (wrong !== undefined && !this.#kinds.has(wrong.kind) && this.#kinds.size < mostKinds) {
+    if (wrong !== undefined && !this.#kinds.has(wrong.kind) && this.#kinds.size < maxKinds) {
       this.#kinds.add(wrong.kind);
       this.#options.onDefect({ bytes: bytes.slice(), ...wrong });
     }

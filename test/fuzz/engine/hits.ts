@@ -1,7 +1,7 @@
 import type { CountedCode } from "./counted-code.ts";
 
 /** More than the product has branches, functions and statements. */
-const mostCounters = 1 << 17;
+const maxCounters = 1 << 17;
 
 interface Counters {
   readonly hits: Uint32Array;
@@ -10,15 +10,14 @@ interface Counters {
 
 /** Of the whole process: instrumented code knows the array by its global name. */
 const name = "__hits";
-const state: Counters = { hits: new Uint32Array(mostCounters), used: 0 };
+const state: Counters = { hits: new Uint32Array(maxCounters), used: 0 };
 Object.defineProperty(globalThis, name, { value: state.hits, configurable: true });
 
 /** Gives the next free counters to a file. */
 export function takeCounters(instrument: (array: string, first: number) => CountedCode): string {
   const { code, counters } = instrument(name, state.used);
   state.used += counters;
-  if (state.used > mostCounters)
-    throw new Error(`Cannot count: ${state.used} counters, wanted at most ${mostCounters}`);
+  if (state.used > maxCounters) throw new Error(`Cannot count: ${state.used} counters, wanted at most ${maxCounters}`);
   return code;
 }
 

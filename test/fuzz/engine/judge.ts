@@ -5,7 +5,7 @@ export interface Wrong {
 }
 
 /** The processor's time that one input may cost: a thousand times the usual, and far from any deadline of a verb. */
-const mostCpuMs = 400;
+const maxCpuMs = 400;
 
 type Run = (bytes: Uint8Array) => void | Promise<void>;
 
@@ -36,7 +36,7 @@ export class Judge {
       delete (Object.prototype as Record<string, unknown>)[key];
       return { kind: "prototype", why: `Object.prototype has a property "${key}" after this input` };
     }
-    return performance.now() - started < mostCpuMs ? undefined : this.#slow(bytes);
+    return performance.now() - started < maxCpuMs ? undefined : this.#slow(bytes);
   }
 
   /** A machine that was busy says nothing: only what costs processor time, again and again, is slow. */
@@ -48,8 +48,8 @@ export class Judge {
       const { user, system } = process.cpuUsage(before);
       least = Math.min(least, (user + system) / 1000);
     }
-    if (least < mostCpuMs) return undefined;
-    return { kind: "slow", why: `It takes ${least.toFixed(0)} ms of processor time, wanted less than ${mostCpuMs}` };
+    if (least < maxCpuMs) return undefined;
+    return { kind: "slow", why: `It takes ${least.toFixed(0)} ms of processor time, wanted less than ${maxCpuMs}` };
   }
 }
 

@@ -12,8 +12,8 @@ export interface WorkerOptions {
   readonly foundDirectory: string;
   /** Put what was found to reach more into the corpus. */
   readonly keep: boolean;
-  readonly mostKept: number;
-  readonly mostKeptBytes: number;
+  readonly maxKept: number;
+  readonly maxKeptBytes: number;
 }
 
 export interface Progress {

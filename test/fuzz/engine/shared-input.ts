@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 
 const headBytes = 8;
-const mostBytes = 1 << 20;
+const maxBytes = 1 << 20;
 
 /** The input that is being tried, in memory that two processes see: a process that hangs or dies cannot tell it any more. */
 export class SharedInput {
@@ -14,12 +14,12 @@ export class SharedInput {
   }
 
   static create(file: string): SharedInput {
-    writeFileSync(file, new Uint8Array(headBytes + mostBytes));
+    writeFileSync(file, new Uint8Array(headBytes + maxBytes));
     return new SharedInput(file);
   }
 
   write(input: Uint8Array): void {
-    const length = Math.min(input.length, mostBytes);
+    const length = Math.min(input.length, maxBytes);
     this.#bytes.set(input.subarray(0, length), headBytes);
     this.#head.setUint32(4, length);
     this.#head.setUint32(0, this.#head.getUint32(0) + 1);

@@ -23,6 +23,6 @@ export interface Target {
   /** Words that mean something here. */
   readonly dictionary: readonly string[];
   /** Longer inputs are cut: they find nothing that shorter ones do not, and take longer. */
-  readonly mostBytes: number;
+  readonly maxBytes: number;
   open(): Promise<Opened> | Opened;
 }

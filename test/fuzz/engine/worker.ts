@@ -12,7 +12,7 @@ import type { Target } from "./target.ts";
 // One target in a process of its own: `fuzz.ts` starts it, looks that it goes on, and ends it where it does not.
 
 /** What may stay of a hundred thousand inputs: buffers that have grown to their most, compiled code, the corpus. */
-const mostGrowthBytes = 48 * 1024 * 1024;
+const maxGrowthBytes = 48 * 1024 * 1024;
 
 const options = JSON.parse(process.argv[2] ?? "{}") as WorkerOptions;
 const say = (report: Report): void => console.log(JSON.stringify(report));
@@ -63,11 +63,11 @@ for (let said = started; !isOver(); ) {
   await Bun.sleep(0);
 }
 const grown = half === 0 ? 0 : heapBytes() - half;
-if (grown > mostGrowthBytes) {
-  const why = `The heap has grown by ${grown} bytes over the second half, wanted at most ${mostGrowthBytes}`;
+if (grown > maxGrowthBytes) {
+  const why = `The heap has grown by ${grown} bytes over the second half, wanted at most ${maxGrowthBytes}`;
   say({ t: "defect", file: "", kind: "growth", why });
 }
-if (options.keep) keepInstead(options.target, fuzzer.smallestSet(options.mostKept, options.mostKeptBytes));
+if (options.keep) keepInstead(options.target, fuzzer.smallestSet(options.maxKept, options.maxKeptBytes));
 say(progress());
 say({ t: "done", grown });
 await opened.close?.();

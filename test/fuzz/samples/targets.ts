@@ -32,5 +32,5 @@ const runs = { reader, hang, die, pollute, leak: () => void kept.push(new Uint8A
 export async function loadTarget(name: string): Promise<Target> {
   const run = runs[name as keyof typeof runs];
   const open = (): { run: typeof run } => ({ run });
-  return { name, what: "a sample", mutators: [], dictionary: [], mostBytes: 16, open };
+  return { name, what: "a sample", mutators: [], dictionary: [], maxBytes: 16, open };
 }

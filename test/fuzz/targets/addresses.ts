@@ -57,7 +57,7 @@ export const addresses: Target = {
     "fe80::1",
     "::ffff:1.2.3.4",
   ],
-  mostBytes: 64,
+  maxBytes: 64,
   open: () => ({
     run: (input) => {
       const text = textOf(input);

@@ -37,7 +37,7 @@ export const etcd: Target = {
   what: "answers, watch events and records of etcd",
   mutators: [nestedMutator(protobufFields)],
   dictionary: ["/pipette/v1/nodes/a", '{"uid":"', '"addresses":["10.0.0.1"]', '"subnets":["10.1.0.0/24"]', '"mac":"'],
-  mostBytes: 16 * 1024,
+  maxBytes: 16 * 1024,
   open: () => ({
     run: (input) => {
       const range = decoded(etcdMethods.range.response.decode, input);
@@ -119,6 +119,6 @@ export const kubernetes: Target = {
   what: "lists and watch streams of the API server",
   mutators: [jsonLinesMutator(words)],
   dictionary: words,
-  mostBytes: 16 * 1024,
+  maxBytes: 16 * 1024,
   open: openApi,
 };

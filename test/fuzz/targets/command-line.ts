@@ -110,6 +110,6 @@ export const commandLine: Target = {
   what: "arguments of every command, a line each",
   mutators: [],
   dictionary: words,
-  mostBytes: 1024,
+  maxBytes: 1024,
   open: openCommands,
 };

@@ -114,6 +114,6 @@ export const database: Target = {
     "\x0e\x00\x00\x10\x00\x00",
     "\x0c\x00\x00\x20\x00\x00",
   ],
-  mostBytes: 384,
+  maxBytes: 384,
   open: openDatabases,
 };

@@ -69,7 +69,7 @@ export const hns: Target = {
   what: "documents and errors of HNS, answers of PowerShell",
   mutators: [jsonMutator(words)],
   dictionary: words,
-  mostBytes: 16 * 1024,
+  maxBytes: 16 * 1024,
   open: () => ({
     run: (input) => {
       const text = textOf(input);

@@ -79,6 +79,6 @@ export const hostLocal: Target = {
   what: "directories of host-local",
   mutators: [jsonMutator(words)],
   dictionary: words,
-  mostBytes: 8 * 1024,
+  maxBytes: 8 * 1024,
   open: openDirectory,
 };

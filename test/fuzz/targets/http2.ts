@@ -55,7 +55,7 @@ export const serverHttp2: Target = {
   what: "frames towards the agent's server",
   mutators: [frameMutator(http2Frames)],
   dictionary,
-  mostBytes: 8 * 1024,
+  maxBytes: 8 * 1024,
   open: () => ({ run: serve }),
 };
 
@@ -84,7 +84,7 @@ export const clientHttp2: Target = {
   what: "frames towards the plugin's call",
   mutators: [frameMutator(http2Frames)],
   dictionary: [...dictionary, "grpc-message", "%0A%1b[2J", "200"],
-  mostBytes: 8 * 1024,
+  maxBytes: 8 * 1024,
   open: () => ({
     run: (input) => {
       const whole = outcomeOf([input.slice()]);

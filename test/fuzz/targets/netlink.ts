@@ -62,7 +62,7 @@ export const netlink: Target = {
   what: "what the kernel answers",
   mutators: [frameMutator(netlinkFrames)],
   dictionary: ["\x10\x00\x00\x00", "\x08\x00\x01\x00", "\x04\x00", "\x00\x00", "\xff\xff", "veth\x00"],
-  mostBytes: 16 * 1024,
+  maxBytes: 16 * 1024,
   open: () => ({
     run: (input) => {
       for (const reader of readers) read(reader, input);

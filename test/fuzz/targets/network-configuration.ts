@@ -124,7 +124,7 @@ export const networkConfiguration: Target = {
   what: "the configuration on standard input, for every verb",
   mutators: [jsonMutator(words)],
   dictionary: words,
-  mostBytes: 64 * 1024,
+  maxBytes: 64 * 1024,
   open: () => ({
     run: async (input) => {
       const text = textOf(input);
@@ -139,7 +139,7 @@ export const cniVariables: Target = {
   what: "CNI_ARGS and all other CNI_* variables",
   mutators: [jsonMutator([...variables, ...values])],
   dictionary: [...variables, ...values],
-  mostBytes: 16 * 1024,
+  maxBytes: 16 * 1024,
   open: () => ({
     run: async (input) => {
       const document = jsonOf(input);
@@ -158,7 +158,7 @@ export const prevResult: Target = {
   what: "prevResult, in every version",
   mutators: [jsonMutator(words)],
   dictionary: words,
-  mostBytes: 32 * 1024,
+  maxBytes: 32 * 1024,
   open: () => ({
     run: (input) => {
       const raw = jsonOf(input);
@@ -177,7 +177,7 @@ export const delegateResult: Target = {
   what: "what a delegated plugin writes",
   mutators: [jsonMutator(words)],
   dictionary: words,
-  mostBytes: 32 * 1024,
+  maxBytes: 32 * 1024,
   open: () => ({
     run: (input) => {
       const text = textOf(input);

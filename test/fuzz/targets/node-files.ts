@@ -119,7 +119,7 @@ export const agentConfiguration: Target = {
   what: "agent.yaml",
   mutators: [yamlMutator],
   dictionary: words,
-  mostBytes: 8 * 1024,
+  maxBytes: 8 * 1024,
   open: () => ({
     run: (input) => {
       const read = parseAgentConfig(textOf(input), "f.yaml");
@@ -138,7 +138,7 @@ export const nodesFile: Target = {
   what: "the static file of nodes, and that of services",
   mutators: [yamlMutator, jsonMutator(words)],
   dictionary: words,
-  mostBytes: 8 * 1024,
+  maxBytes: 8 * 1024,
   open: () => ({
     run: (input) => {
       const text = textOf(input);
@@ -154,7 +154,7 @@ export const runtimeList: Target = {
   what: "the runtime's list for pipette doctor",
   mutators: [jsonMutator(words)],
   dictionary: words,
-  mostBytes: 16 * 1024,
+  maxBytes: 16 * 1024,
   open: () => ({
     run: (input) => {
       const list = refusable(() => parseRuntimeList(textOf(input), 1));
@@ -202,6 +202,6 @@ export const nodeRecords: Target = {
   what: "settings file, nodes.json, node-uid, records of a Windows host, conflist",
   mutators: [jsonMutator(words)],
   dictionary: words,
-  mostBytes: 16 * 1024,
+  maxBytes: 16 * 1024,
   open: openFiles,
 };

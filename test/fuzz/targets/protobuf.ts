@@ -48,7 +48,7 @@ export const protobuf: Target = {
   what: "messages of every service",
   mutators: [nestedMutator(protobufFields)],
   dictionary: ["\x0a\x00", "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", "\x1b", "\x0b\x0c", "\xff\xff\xff\xff\x0f"],
-  mostBytes: 16 * 1024,
+  maxBytes: 16 * 1024,
   open: () => ({
     run: (input) => {
       for (const name in codecs) readAs(name, input);

@@ -99,7 +99,7 @@ export const ovsdb: Target = {
   what: "the stream of the switch's database",
   mutators: [jsonLinesMutator(words)],
   dictionary: words,
-  mostBytes: 32 * 1024,
+  maxBytes: 32 * 1024,
   open: () => ({
     run: (input) => {
       const whole = hear([input.slice()]);
@@ -165,7 +165,7 @@ export const openflow: Target = {
   what: "the stream of the switch",
   mutators: [frameMutator(openflowFrames)],
   dictionary: ["\x06\x13\x00\x10", "\x00\x00\x23\x20", "\xff\xff", "\x80\x00", "\x00\x01\x00\x08"],
-  mostBytes: 32 * 1024,
+  maxBytes: 32 * 1024,
   open: () => ({
     run: (input) => {
       const whole = talk([input.slice()]);

@@ -1,7 +1,7 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 
 /** Longer than any sentence with a list in it; what is quoted from outside is cut before that. */
-const mostChars = 4096;
+const maxChars = 4096;
 
 /** What commands a terminal, forges a line of a log, or turns the direction of writing around. */
 const commanding = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
@@ -18,7 +18,7 @@ export function requireHarmless(text: string, what: string): void {
     throw new Error(`${what} holds the character U+${code}`);
   }
   if (!text.isWellFormed()) throw new Error(`${what} holds half a character`);
-  if (text.length > mostChars) throw new Error(`${what} is longer than ${mostChars} characters`);
+  if (text.length > maxChars) throw new Error(`${what} is longer than ${maxChars} characters`);
 }
 
 /** @throws where a message is not one of our sentences */

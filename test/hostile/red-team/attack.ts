@@ -119,9 +119,9 @@ export class Attack implements Disposable {
   }
 
   /** Everything that was sent before has arrived by then, if it does. @throws where one of them does not arrive */
-  async #proveControls(mostTries = controlTries): Promise<void> {
+  async #proveControls(maxTries = controlTries): Promise<void> {
     const missing = new Set(this.#controls);
-    for (let tries = 0; tries < mostTries; tries++) {
+    for (let tries = 0; tries < maxTries; tries++) {
       const sent = [...missing].map((control) => ({ control, ...this.#sendControl(control) }));
       const until = performance.now() + controlMs;
       while (missing.size > 0 && performance.now() < until) {

@@ -2,7 +2,7 @@ import { random } from "../../support/random.ts";
 import { type Call, dataDirHere } from "./call.ts";
 import { flaws, goodConf, type NetworkConf, oneOf, type Pick } from "./configurations.ts";
 
-const mostCalls = 16;
+const maxCalls = 16;
 
 /** The calls of one seed: always the same. */
 export function sequenceOf(seed: number): readonly Call[] {
@@ -10,7 +10,7 @@ export function sequenceOf(seed: number): readonly Call[] {
   const network = goodConf(pick);
   const calls: Call[] = [];
   const ids = new Names(pick);
-  const length = 3 + pick(mostCalls - 2);
+  const length = 3 + pick(maxCalls - 2);
   for (let i = 0; i < length; i++) calls.push(nextCall(pick, network, ids));
   return calls;
 }

@@ -9,7 +9,7 @@ const NONBLOCK_CLOEXEC = 0o4000 | 0o2000000;
 const everything = 0x0300;
 /** Of `recv`: the length of the whole frame, also where it was longer. */
 const MSG_TRUNC = 0x20;
-const mostBytes = 65_536;
+const maxBytes = 65_536;
 const SOL_SOCKET = 1;
 const SO_RCVBUFFORCE = 33;
 /** Of what has come and was not asked for yet: some thousand small frames, which the kernel counts several times over. */
@@ -30,7 +30,7 @@ const outgoing = 4;
 /** Frames as bytes, on an interface of a namespace: what a pod's root may send, and what somebody else gets to see. */
 export class RawLink implements Disposable {
   readonly #socket: number;
-  readonly #buffer = new Uint8Array(new ArrayBuffer(mostBytes));
+  readonly #buffer = new Uint8Array(new ArrayBuffer(maxBytes));
   readonly #from = new Uint8Array(new ArrayBuffer(20));
   readonly #fromLength = new Uint8Array(new ArrayBuffer(4));
 
@@ -71,7 +71,7 @@ export class RawLink implements Disposable {
     for (;;) {
       new DataView(this.#fromLength.buffer).setUint32(0, this.#from.length, true);
       const length = Number(
-        libc.recvfrom(this.#socket, this.#buffer, mostBytes, MSG_TRUNC, this.#from, this.#fromLength),
+        libc.recvfrom(this.#socket, this.#buffer, maxBytes, MSG_TRUNC, this.#from, this.#fromLength),
       );
       if (length < 0) return frames;
       if (this.#from[10] !== outgoing) frames.push(this.#buffer.slice(0, length));

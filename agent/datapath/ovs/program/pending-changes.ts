@@ -71,11 +71,11 @@ export class PendingChanges implements Iterable<PendingChange> {
   }
 
   /** The first ones, in the queue still, that go into one bundle together; one at least, if there is any. */
-  batch(mostMessages: number): readonly PendingChange[] {
+  batch(maxMessages: number): readonly PendingChange[] {
     let messages = 0;
     const tooFar = this.#changes.findIndex((change) => {
       messages += change.messages;
-      return messages > mostMessages;
+      return messages > maxMessages;
     });
     return this.#changes.slice(0, tooFar < 0 ? undefined : Math.max(1, tooFar));
   }

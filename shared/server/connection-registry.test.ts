@@ -10,7 +10,7 @@ import { callUnary } from "../rpc/call.ts";
 import { concat, encodeFrame, encodeSettings, FrameType, preface } from "../rpc/h2-frames.ts";
 import { prefixed } from "../rpc/message-frame.ts";
 import { CallTracker } from "./call-tracker.ts";
-import { Crowd } from "./crowd.ts";
+import { ConnectionRegistry } from "./connection-registry.ts";
 import { rpc } from "./handlers.ts";
 import type { ServerCall } from "./http2/server-stream.ts";
 import { RpcServer } from "./rpc-server.ts";
@@ -38,7 +38,7 @@ describe("a server with more clients than it can have", () => {
   const held = { calls: 0 };
 
   beforeEach(async () => {
-    directory = mkdtempSync(join(tmpdir(), "pipette-crowd-"));
+    directory = mkdtempSync(join(tmpdir(), "pipette-registry-"));
     socket = join(directory, "s");
     held.calls = 0;
     const gate = new Promise<void>((resolve) => {
@@ -99,7 +99,7 @@ describe("connections that hold the memory for requests", () => {
   const beginning = (bytes: number): Uint8Array => encodeFrame(FrameType.headers, 0, 1, new Uint8Array(bytes));
 
   test("go where there is no more of it, who holds the most first, and nobody else", () => {
-    const crowd = new Crowd(logger, 10);
+    const registry = new ConnectionRegistry(logger, 10);
     const ended: number[] = [];
     const connect = (bytes: number): ServedConnection => {
       const terminate = (): void => void ended.push(bytes);
@@ -107,20 +107,20 @@ describe("connections that hold the memory for requests", () => {
       const socket = { write: (sent: Uint8Array) => sent.length, pause: nothing, resume: nothing, end: nothing };
       const connection = new ServedConnection(
         { ...socket, terminate },
-        { memory: crowd, turns: atOnce, open: () => expect.fail() },
+        { memory: registry, turns: atOnce, open: () => expect.fail() },
       );
-      crowd.enter(connection);
+      registry.enter(connection);
       connection.receive(concat([opening, beginning(bytes)]));
       return connection;
     };
     for (const bytes of [0, 20, 10_000, 300]) connect(bytes);
-    expect(crowd.heldBytes).toBe(10_320);
-    crowd.makeRoom();
-    crowd.makeRoom();
-    expect([ended, crowd.heldBytes, crowd.size]).toEqual([[10_000, 300], 20, 2]);
-    crowd.makeRoom();
-    crowd.makeRoom();
-    expect([ended, crowd.heldBytes, crowd.size]).toEqual([[10_000, 300, 20], 0, 1]);
+    expect(registry.heldBytes).toBe(10_320);
+    registry.makeRoom();
+    registry.makeRoom();
+    expect([ended, registry.heldBytes, registry.size]).toEqual([[10_000, 300], 20, 2]);
+    registry.makeRoom();
+    registry.makeRoom();
+    expect([ended, registry.heldBytes, registry.size]).toEqual([[10_000, 300, 20], 0, 1]);
   });
 
   test.each([
@@ -128,7 +128,7 @@ describe("connections that hold the memory for requests", () => {
     { what: "a message", says: [headers(1), part(0, 10_000), part(10_000, 20_000)] },
     { what: "another call", says: [headers(1), part(0, 14_000), long(3), long(5)] },
   ])("give all of it back where they go over their own part: $what", ({ says }) => {
-    const crowd = new Crowd(logger, 10);
+    const registry = new ConnectionRegistry(logger, 10);
     const terminate = vi.fn();
     const gone = vi.fn();
     const nothing = (): void => undefined;
@@ -140,17 +140,17 @@ describe("connections that hold the memory for requests", () => {
       terminate,
     };
     const open = () => ({ request: () => expect.fail(), room: nothing, gone });
-    const connection = new ServedConnection(socket, { memory: crowd, turns: atOnce, open });
-    crowd.enter(connection);
+    const connection = new ServedConnection(socket, { memory: registry, turns: atOnce, open });
+    registry.enter(connection);
     const others = limits.requestBytesHeld - 15_000;
-    crowd.heldBytes += others;
+    registry.heldBytes += others;
     for (const said of [opening, ...says]) connection.receive(said);
     expect([terminate.mock.calls.length, gone.mock.calls.length <= 1]).toEqual([1, true]);
-    expect([crowd.size, crowd.heldBytes]).toEqual([0, others]);
+    expect([registry.size, registry.heldBytes]).toEqual([0, others]);
   });
 
   test("keep none of it for what is half said beside a call at work, which goes on", async () => {
-    const crowd = new Crowd(logger, 10);
+    const registry = new ConnectionRegistry(logger, 10);
     const nothing = (): void => undefined;
     const terminate = vi.fn();
     const socket = {
@@ -167,14 +167,14 @@ describe("connections that hold the memory for requests", () => {
       const at = served.push(call);
       return { request: () => work.promise, room: nothing, gone: () => void gone.push(at) };
     };
-    const busy = new ServedConnection(socket, { memory: crowd, turns: atOnce, open });
-    const other = new ServedConnection(socket, { memory: crowd, turns: atOnce, open });
+    const busy = new ServedConnection(socket, { memory: registry, turns: atOnce, open });
+    const other = new ServedConnection(socket, { memory: registry, turns: atOnce, open });
     for (const connection of [busy, other]) {
-      crowd.enter(connection);
+      registry.enter(connection);
       connection.receive(opening);
     }
     busy.receive(concat([wholeCall(3), headers(5), data(5, message.subarray(0, 10_000))]));
-    crowd.heldBytes += limits.requestBytesHeld - crowd.heldBytes;
+    registry.heldBytes += limits.requestBytesHeld - registry.heldBytes;
     other.receive(wholeCall(1));
     expect([served.length, gone, terminate.mock.calls.length]).toEqual([3, [2], 0]);
     expect([busy.halfBytes, busy.isHandling, other.isHandling]).toEqual([0, true, true]);

@@ -13,14 +13,14 @@ const connectionsShare = 0.5;
  * descriptor left it could serve nobody: where there are too many, those go that have been there longest and have no
  * call at work.
  */
-export class Crowd implements RequestMemory {
+export class ConnectionRegistry implements RequestMemory {
   heldBytes = 0;
   readonly #connections = new Set<ServedConnection>();
   readonly #most: number;
   readonly #logger: Logger;
   #ended = 0;
 
-  constructor(logger: Logger, most: number = mostConnections()) {
+  constructor(logger: Logger, most: number = maxConnections()) {
     this.#logger = logger;
     this.#most = most;
   }
@@ -78,15 +78,15 @@ function most(
   all: readonly ServedConnection[],
   bytesOf: (one: ServedConnection) => number,
 ): ServedConnection | undefined {
-  let [found, mostBytes]: [ServedConnection | undefined, number] = [undefined, 0];
+  let [found, maxBytes]: [ServedConnection | undefined, number] = [undefined, 0];
   for (const one of all) {
     const bytes = bytesOf(one);
-    if (bytes > mostBytes) [found, mostBytes] = [one, bytes];
+    if (bytes > maxBytes) [found, maxBytes] = [one, bytes];
   }
   return found;
 }
 
-function mostConnections(): number {
+function maxConnections(): number {
   const descriptors = isWindows ? undefined : descriptorLimit();
   return descriptors === undefined
     ? limits.connections
