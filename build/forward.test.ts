@@ -35,5 +35,7 @@ async function isReproducible(system: "linux" | "windows", suffix: string): Prom
   for (const outfile of outfiles) await compileSmallProgram({ system, outfile, buildId });
   const [first, second] = outfiles.map((path) => readFileSync(path));
   expect(first?.equals(second ?? Buffer.alloc(0))).toBe(true);
-  expect(first?.includes(Buffer.from(buildId, "hex"))).toBe(true);
+  // Compilers put it into instructions, eight bytes at a time.
+  for (const half of [buildId.slice(0, 16), buildId.slice(16)])
+    expect(first?.includes(Buffer.from(half, "hex")), half).toBe(true);
 }

@@ -40,7 +40,9 @@ const warnings = [
   ..."-Wstrict-prototypes -Wmissing-prototypes -Wvla -Wcast-align -Wcast-qual -Wwrite-strings".split(" "),
   ..."-Wnull-dereference -Wswitch-enum -Wimplicit-fallthrough".split(" "),
 ];
-const hardened = "-O2 -fstack-protector-strong -fstack-clash-protection -fcf-protection=full".split(" ");
+const hardened = "-O2 -fstack-clash-protection -fcf-protection=full".split(" ");
+/** Not for Windows: mingw's has a library of its own draw the guard, and that costs more than the rest of the start. */
+const guarded = "-fstack-protector-strong";
 const sanitizers = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer".split(" ");
 
 /** Of the Debian package musl-tools, whose compiler does not know -static-pie by itself. */
@@ -87,8 +89,8 @@ export async function compileSmallProgram({
         ]
       : sanitized
         ? sanitizers
-        : [...hardened, ...staticPie];
-  const libraries = system === "windows" ? ["-ladvapi32"] : [];
+        : [...hardened, guarded, ...staticPie];
+  const libraries = system === "windows" ? ["-lntdll"] : [];
   const compiler = sanitized ? "/usr/bin/gcc" : compilers[system].program;
   await compile(compiler, [...how, ...sources.map((name) => join(directory, name)), ...libraries], outfile, {
     buildId,

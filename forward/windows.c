@@ -9,6 +9,11 @@
 
 #include "forward.h"
 
+/* Documented for drivers and programs alike; advapi32.dll, which has them by other names, takes milliseconds to load. */
+NTSYSAPI LONG NTAPI NtOpenProcessToken(HANDLE process, ACCESS_MASK access, PHANDLE token);
+NTSYSAPI LONG NTAPI NtQueryInformationToken(HANDLE token, TOKEN_INFORMATION_CLASS what, PVOID told, ULONG room,
+                                            PULONG length);
+
 #define WIDE_(text) L##text
 #define WIDE(text) WIDE_(text)
 
@@ -85,16 +90,25 @@ bool read_input(uint8_t *into, size_t room, size_t *length) {
 
 /* --- The server ------------------------------------------------------------------------------------------------- */
 
+/* S-1-5-18 and S-1-5-32-544: revision, number of parts, authority, parts. */
+static const uint8_t local_system[] = {1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0};
+static const uint8_t administrators[] = {1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 32, 2, 0, 0};
+
+static bool is_sid(const void *sid, const uint8_t *wanted, size_t bytes) {
+  /* The second byte says how long it is. */
+  return ((const uint8_t *)sid)[1] == wanted[1] && memcmp(sid, wanted, bytes) == 0;
+}
+
 static bool is_in_administrators(HANDLE token) {
   static union {
     TOKEN_GROUPS groups;
     uint8_t bytes[TOKEN_BYTES];
   } told;
-  DWORD length;
-  if (!GetTokenInformation(token, TokenGroups, &told, sizeof told, &length)) return false;
+  ULONG length;
+  if (NtQueryInformationToken(token, TokenGroups, &told, sizeof told, &length) < 0) return false;
   for (DWORD i = 0; i < told.groups.GroupCount; i++) {
     const SID_AND_ATTRIBUTES *group = &told.groups.Groups[i];
-    if (!IsWellKnownSid(group->Sid, WinBuiltinAdministratorsSid)) continue;
+    if (!is_sid(group->Sid, administrators, sizeof administrators)) continue;
     /* An administrator who has laid the rights down has the group for denials only. */
     return (group->Attributes & SE_GROUP_ENABLED) != 0 && (group->Attributes & SE_GROUP_USE_FOR_DENY_ONLY) == 0;
   }
@@ -106,9 +120,9 @@ static bool is_local_system(HANDLE token) {
     TOKEN_USER user;
     uint8_t bytes[sizeof(TOKEN_USER) + SECURITY_MAX_SID_SIZE];
   } told;
-  DWORD length;
-  return GetTokenInformation(token, TokenUser, &told, sizeof told, &length) &&
-         IsWellKnownSid(told.user.User.Sid, WinLocalSystemSid);
+  ULONG length;
+  return NtQueryInformationToken(token, TokenUser, &told, sizeof told, &length) >= 0 &&
+         is_sid(told.user.User.Sid, local_system, sizeof local_system);
 }
 
 /* Any program may make a pipe of a name that is free: the process that did must run as SYSTEM or an administrator. */
@@ -119,7 +133,7 @@ static bool is_trusted(HANDLE pipe) {
   const HANDLE process = OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, FALSE, pid);
   if (process == NULL) return false;
   bool trusted = false;
-  if (OpenProcessToken(process, TOKEN_QUERY, &token)) {
+  if (NtOpenProcessToken(process, TOKEN_QUERY, &token) >= 0) {
     trusted = is_local_system(token) || is_in_administrators(token);
     CloseHandle(token);
   }
