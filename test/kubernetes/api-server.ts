@@ -1,11 +1,11 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execa } from "execa";
 import { Certificates } from "../registry/certificates.ts";
 import { EtcdCluster } from "../registry/etcd-cluster.ts";
 import { eventually } from "../support/agent-process.ts";
+import { freePorts } from "../support/free-ports.ts";
 import { kubernetesProgram, longestStartMs } from "./assets.ts";
 
 const adminToken = "administrator";
@@ -201,9 +201,6 @@ export class ApiServer implements AsyncDisposable {
 }
 
 async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise<void>((resolve) => server.close(() => resolve()));
-  return typeof address === "object" ? (address?.port ?? 0) : 0;
+  const [port = 0] = await freePorts(1);
+  return port;
 }

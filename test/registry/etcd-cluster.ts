@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePorts } from "../support/free-ports.ts";
 import { freeze } from "../support/freeze.ts";
 import { textAt } from "./text-at.ts";
 
@@ -202,22 +202,4 @@ export class EtcdCluster implements AsyncDisposable {
     member.process = within(() => spawn("setpriv", command, { stdio: ["ignore", log, log] }));
     closeSync(log);
   }
-}
-
-/** Ports that nobody listened on a moment ago. */
-async function freePorts(count: number): Promise<readonly number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer();
-      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-      return server;
-    }),
-  );
-  return await Promise.all(
-    servers.map(async (server) => {
-      const address = server.address();
-      await new Promise<void>((resolve) => server.close(() => resolve()));
-      return typeof address === "object" ? (address?.port ?? 0) : 0;
-    }),
-  );
 }
