@@ -12,7 +12,7 @@ if (process.env["CNI_COMMAND"] === undefined) {
 } else if (isIpam) {
   process.exit(await (await import("./ipam/main.ts")).runIpamProcess());
 } else {
-  process.exit(await (await import("./cni/mod.ts")).runCniPlugin());
+  process.exit(await (await import("./cni/mod.ts")).runCniPlugin(process.argv.slice(2)));
 }
 
 // Makes it a module, which may wait at its top level.

@@ -34,7 +34,7 @@ const config = defineConfig({
         extends: true,
         test: {
           name: "unit",
-          include: ["{cni,ipam,agent,shared,build}/**/*.test.ts", ...fuzzing],
+          include: ["{cni,ipam,agent,shared,build,forward}/**/*.test.ts", ...fuzzing],
           testTimeout: 30_000,
           expect,
           sequence: { groupOrder: 0 },

@@ -28,6 +28,7 @@ import {
   takeNetworksOver,
 } from "./reconcile/mod.ts";
 import { cniRpcs } from "./server/cni-service.ts";
+import { agentForwarding } from "./server/forwarding.ts";
 import { agentIpamRpcs } from "./server/ipam-service.ts";
 import { nodeRpcs, outages } from "./server/node-service.ts";
 import { registryRpcs } from "./server/registry-service.ts";
@@ -205,7 +206,8 @@ export class Agent {
       registryRpcs(config.nodes?.name ?? "", this.#dependencies.registry),
       agentIpamRpcs(this.#context, this.#janitor, gate),
     ];
-    await this.#server.listen(services, config.janitorIntervalMs, logger);
+    const forwarding = agentForwarding(this.#context, services.flat(), () => this.#state.t === "ready");
+    await this.#server.listen(services, config.janitorIntervalMs, logger, forwarding);
   }
 
   /** Answers when the agent is ready, or when it waits to join. @throws as `start` */

@@ -21,6 +21,8 @@ export interface Executable {
   readonly outfile: string;
   /** What it says that it is, of a release; absent: the version of package.json. */
   readonly version?: string;
+  /** Of `shared/version.ts`, 32 digits; absent: none. */
+  readonly buildId?: string;
   /** What `version --licenses` prints; absent: it has nothing to print. */
   readonly licences?: string;
   /** Whether it obeys Bun's own variables of the environment, for tests that need one of them. Absent: it does not. */
@@ -36,6 +38,7 @@ export async function compileExecutable({
   base,
   outfile,
   version,
+  buildId,
   licences,
   unsealed = false,
 }: Executable): Promise<void> {
@@ -46,6 +49,7 @@ export async function compileExecutable({
       ...sources.define,
       // Of shared/version.ts and shared/licences.ts.
       ...(version === undefined ? {} : { releaseVersion: JSON.stringify(version) }),
+      ...(buildId === undefined ? {} : { buildIdOfExecutable: JSON.stringify(buildId) }),
       ...(licences === undefined ? {} : { licencesOfExecutable: JSON.stringify(licences) }),
     },
     entrypoints: [entry, ...(base === "bun-windows-x64" ? windowsThreads : [])],

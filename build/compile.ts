@@ -4,6 +4,7 @@ import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { reasonOf } from "../shared/reason.ts";
 import { compileExecutable, type Executable } from "./bundle.ts";
+import { compileSmallProgram, whyNoSmallProgram } from "./forward.ts";
 import { licencesInExecutable } from "./release/licences.ts";
 
 /**
@@ -26,8 +27,9 @@ const targets: readonly Target[] = [
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 /** What ends up in the executable, or decides how: a change in any of it compiles again. */
 const inputs = [
-  ...["main.ts", "cli.ts", "cni", "ipam", "agent", "shared"],
-  ...["package.json", "package-lock.json", "build/compile.ts", "build/bundle.ts", "build/seal.ts"],
+  ...["main.ts", "cli.ts", "cni", "ipam", "agent", "shared", "forward"],
+  ...["package.json", "package-lock.json"],
+  ...["build/compile.ts", "build/bundle.ts", "build/seal.ts", "build/forward.ts"],
   ...["LICENSE", "build/release/licences.ts", "build/release/components.ts"],
 ];
 
@@ -57,7 +59,8 @@ async function compile(target: Target): Promise<boolean> {
   const scratch = join(directory, `.building-${process.pid}`);
   mkdirSync(scratch, { recursive: true });
   try {
-    if (!(await bundle(target, join(scratch, "pipette")))) return false;
+    if (!(await bundle(target, join(scratch, "pipette"), stamp))) return false;
+    if (!(await compileSmall(target, stamp, scratch))) return false;
     const built = join(scratch, `pipette${target.suffix}`);
     linkSync(built, join(scratch, "pipette-ipam"));
     // A rename replaces the file under a running program, which writing into it could not.
@@ -74,11 +77,17 @@ async function compile(target: Target): Promise<boolean> {
   return true;
 }
 
-async function bundle(target: Target, outfile: string): Promise<boolean> {
+async function bundle(target: Target, outfile: string, stamp: string): Promise<boolean> {
   console.log(`${target.name}: compiling`);
   try {
     const licences = await licencesInExecutable(root);
-    await compileExecutable({ entry: join(root, "main.ts"), base: target.base, outfile, licences });
+    await compileExecutable({
+      entry: join(root, "main.ts"),
+      base: target.base,
+      outfile,
+      licences,
+      buildId: stamp.slice(0, 32),
+    });
     return true;
   } catch (caught) {
     const said = caught instanceof AggregateError ? caught.errors.map(String).join("\n") : reasonOf(caught);
@@ -92,10 +101,30 @@ async function bundle(target: Target, outfile: string): Promise<boolean> {
   }
 }
 
-/** Hash of everything that the executable depends on. */
+/** The small program, or a word that it cannot be had: everything works without it. */
+async function compileSmall(target: Target, stamp: string, scratch: string): Promise<boolean> {
+  const name = `forward${target.suffix}`;
+  const output = join(root, "dist", target.directory, name);
+  const whyNot = whyNoSmallProgram(target.name);
+  if (whyNot !== undefined) {
+    console.log(`${target.name}: without the small program of forward/, as ${whyNot}`);
+    rmSync(output, { force: true });
+    return true;
+  }
+  try {
+    await compileSmallProgram({ system: target.name, outfile: join(scratch, name), buildId: stamp.slice(0, 32) });
+    renameSync(join(scratch, name), output);
+    return true;
+  } catch (caught) {
+    console.error(`Cannot compile the small program for ${target.name}: ${reasonOf(caught)}`);
+    return false;
+  }
+}
+
+/** Hash of everything that the executable depends on; its first half is the build id of forward/PROTOCOL.md. */
 function stampOf(target: Target): string {
   const hash = createHash("sha256");
-  hash.update(JSON.stringify([Bun.version, target]));
+  hash.update(JSON.stringify([Bun.version, target, whyNoSmallProgram(target.name) ?? ""]));
   for (const path of inputs.flatMap((input) => filesIn(join(root, input)))) {
     hash.update(`\0${relative(root, path)}\0`);
     hash.update(readFileSync(path));
@@ -107,7 +136,7 @@ function filesIn(path: string): readonly string[] {
   if (!statSync(path).isDirectory()) return [path];
   return readdirSync(path)
     .sort()
-    .filter((name) => !name.endsWith(".test.ts"))
+    .filter((name) => !name.endsWith(".test.ts") && !name.endsWith(".md"))
     .flatMap((name) => filesIn(join(path, name)));
 }
 

@@ -67,6 +67,7 @@ test="$bench $overlay
   containerd runc podman                              # the runtimes
   iptables                                            # portmap and podman call it
   busybox-static gcc libc6-dev                        # container images made offline
+  musl-tools libasan8 libubsan1                       # the small program in front, as it is delivered and with sanitizers
   strace                                              # kills at chosen system calls
   procps                                              # sysctl
   systemd                                             # runs the unit, as process 1 of a machine of its own

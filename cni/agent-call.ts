@@ -3,7 +3,6 @@ import { CniCode, CniError } from "../shared/errors.ts";
 import { uptimeMs } from "../shared/os/uptime.ts";
 import type { CmdError } from "../shared/proto/cni-messages.ts";
 import { callTimes, cniService, type Method } from "../shared/proto/services.ts";
-import { callUnary } from "../shared/rpc/call.ts";
 import { GrpcCode, RpcError } from "../shared/rpc/rpc-error.ts";
 import { parseJson } from "../shared/schema/json.ts";
 import { isObject } from "../shared/schema/json-fields.ts";
@@ -39,7 +38,7 @@ export async function callCni(
   const { containerId, netns, ifname, args, path } = call.request.env;
   const networkConfiguration = new TextEncoder().encode(conf);
   const cniArgs = { containerId, netns, ifname, args, path, networkConfiguration };
-  const attempt = new Attempts(timeoutMs, method !== "cmdDel");
+  const attempt = new Attempts(timeoutMs - call.agedMs, method !== "cmdDel", call.surroundings.seen);
   for (;;) {
     try {
       const response = await callAgent(call, cniService[method], { cniArgs }, attempt.leftMs);
@@ -59,14 +58,15 @@ export async function callCni(
 /** Whether a call that got no answer is made once more, and when. */
 class Attempts {
   /** Whether a server may have seen one. */
-  seen = false;
+  seen: boolean;
   /** For somebody to be there. */
   waitedMs = 0;
   readonly #untilMs: number;
   readonly #waits: boolean;
   readonly #backoff = new Backoff(lookTimes);
 
-  constructor(timeoutMs: number, waits: boolean) {
+  constructor(timeoutMs: number, waits: boolean, seen = false) {
+    this.seen = seen;
     this.#untilMs = performance.now() + timeoutMs;
     this.#waits = waits;
   }
@@ -101,11 +101,12 @@ export async function callAgent<Req, Res>(
   call: Call,
   method: Method<Req, Res>,
   request: Req,
-  timeoutMs: number,
+  waitsMs: number,
 ): Promise<Res> {
+  const timeoutMs = Math.max(1, waitsMs);
   const started = performance.now();
   const metadata = { ...traceOf(call.request.io.env), ...timesOf(started - call.startedMs, timeoutMs) };
-  const response = await callUnary(call.conf.socket, method, request, { timeoutMs, metadata, alone: true });
+  const response = await call.surroundings.ask(call.conf.socket, method, request, { timeoutMs, metadata, alone: true });
   call.log.debug("The agent answered", { method: method.path, ms: performance.now() - started });
   return response;
 }

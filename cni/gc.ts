@@ -42,7 +42,12 @@ async function retainLeases(call: Call, valid: readonly Attachment[]): Promise<v
 async function tellAgent(call: Call, valid: readonly Attachment[]): Promise<void> {
   const { request, conf } = call;
   try {
-    const { failures } = await callAgent(call, nodeService.gc, { network: request.network, valid }, conf.delTimeoutMs);
+    const { failures } = await callAgent(
+      call,
+      nodeService.gc,
+      { network: request.network, valid },
+      conf.delTimeoutMs - call.agedMs,
+    );
     if (failures.length === 0) return;
     const is = failures.length === 1 ? "1 attachment stands" : `${failures.length} attachments stand`;
     throw new CniError(CniCode.tryAgainLater, `Cannot collect all garbage: ${is} still, wanted none`, {

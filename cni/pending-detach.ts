@@ -38,9 +38,9 @@ function isDuring({ startedAtMs, startedMs }: Call, timeMs: number): boolean {
   return [startedAtMs, Date.now() - lastedMs].some((from) => timeMs >= from && timeMs <= from + lastedMs + 1);
 }
 
-/** The store that the agent has open too. Most calls never need it, so its code is loaded here. */
+/** The store that the agent has open too. */
 export async function openStore(call: Call): Promise<Allocator> {
-  const { Allocator, dataDirOf } = await import("../ipam/mod.ts");
+  const { dataDirOf } = await import("../ipam/mod.ts");
   let dataDir = call.conf.dataDir;
   try {
     if (call.conf.ipam.kind === "own") dataDir = dataDirOf(call.request.conf);
@@ -48,5 +48,5 @@ export async function openStore(call: Call): Promise<Allocator> {
     // DEL and GC must be able to finish with a section that cannot be read.
     call.log.warn(CniError.from(caught).message);
   }
-  return Allocator.open(dataDir);
+  return call.surroundings.openStore(dataDir);
 }

@@ -44,7 +44,7 @@ async function requireUsableRanges(call: Call): Promise<void> {
 async function agentWorks(call: Call, problems: CniError[]): Promise<void> {
   const { network } = call.request;
   try {
-    const answer = await callAgent(call, nodeService.status, { network }, limits.statusTimeoutMs);
+    const answer = await callAgent(call, nodeService.status, { network }, limits.statusTimeoutMs - call.agedMs);
     for (const problem of answer.problems) problems.push(new CniError(codeOf(problem.code), problem.message));
   } catch (caught) {
     if (!(caught instanceof RpcError)) throw caught;

@@ -56,10 +56,17 @@ export interface OpenOptions {
 export class Allocator implements Disposable {
   readonly #store: Store;
   readonly #env: AllocatorEnv;
+  readonly #isLent: boolean;
 
-  constructor(store: Store, env: AllocatorEnv) {
+  constructor(store: Store, env: AllocatorEnv, isLent = false) {
     this.#store = store;
     this.#env = env;
+    this.#isLent = isLent;
+  }
+
+  /** The same for one call of many: disposing of it leaves the store open. */
+  lend(): Allocator {
+    return new Allocator(this.#store, this.#env, true);
   }
 
   /**
@@ -388,6 +395,6 @@ export class Allocator implements Disposable {
 
   /** Closes the file, without any wait for the disk; a process that ends without having closed it waits. */
   [Symbol.dispose](): void {
-    this.#store[Symbol.dispose]();
+    if (!this.#isLent) this.#store[Symbol.dispose]();
   }
 }

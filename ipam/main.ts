@@ -3,4 +3,4 @@ import { runPluginProcess } from "../shared/cni/plugin-process.ts";
 import { runIpamPlugin } from "./plugin.ts";
 
 /** @returns the exit status */
-export const runIpamProcess = (): Promise<number> => runPluginProcess(runIpamPlugin);
+export const runIpamProcess = (): Promise<number> => runPluginProcess((io) => runIpamPlugin(io));

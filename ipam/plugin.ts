@@ -19,26 +19,41 @@ import { ipamResult, readDns } from "./result.ts";
  * Unlike host-local a repeated ADD gives the same answer, GC and STATUS do something, and DEL needs
  * nothing but the names.
  */
-export function runIpamPlugin(io: PluginIo): Promise<number> {
+export function runIpamPlugin(io: PluginIo, host?: PluginHost): Promise<number> {
   const verbTable: VerbTable = {
-    ADD: withRepair(add),
-    DEL: withRepair(del),
-    CHECK: withRepair(check),
-    GC: withRepair(gc),
-    STATUS: status,
+    ADD: guarded(add, host),
+    DEL: guarded(del, host),
+    CHECK: guarded(check, host),
+    GC: guarded(gc, host),
+    STATUS: guarded(status, host),
   };
   return runPlugin(verbTable, io);
 }
 
-/** There may be no agent here that would rebuild a damaged database. */
-const withRepair =
-  (verb: VerbHandler): VerbHandler =>
-  (request) =>
-    repairing(
+type Verb = (request: CniRequest, host: PluginHost | undefined) => Promise<string | undefined>;
+
+/** A daemon that has the store open, and runs a call in place of a process of its own. */
+export interface PluginHost {
+  /** Runs the call, unless only a process of the caller's own can, and sees what becomes of it. */
+  guard(request: CniRequest, run: () => Promise<string | undefined>): Promise<string | undefined>;
+  /** The store of this data directory; disposing of it leaves it open. */
+  borrow(): Allocator;
+  /** Leaves the call to its caller, before anything has been done. @throws always */
+  pass(): never;
+}
+
+/** By itself: there may be no agent here that would rebuild a damaged database. */
+const guarded =
+  (verb: Verb, host: PluginHost | undefined): VerbHandler =>
+  (request) => {
+    const run = (): Promise<string | undefined> => verb(request, host);
+    if (host !== undefined) return host.guard(request, run);
+    return repairing(
       () => dataDirOf(request.conf),
       (line) => request.io.log(line),
-      () => verb(request),
+      run,
     );
+  };
 
 const ownerOf = ({ network, env }: CniRequest): Owner => ({
   network,
@@ -54,19 +69,24 @@ async function configOf(
   request: CniRequest,
   args: string,
   parse: (request: IpamRequest) => IpamConfig,
+  host: PluginHost | undefined,
 ): Promise<IpamConfig> {
   const settings = await readSettingsFile(dataDirOf(request.conf), request.network);
   try {
     return parse({ ...request, args, ...(settings === undefined ? {} : { settings }) });
   } catch (caught) {
+    // To look for misspelt keys takes its time, in which nobody else would be served.
+    host?.pass();
     throw (await import("./config/unknown-keys.ts")).withUnknownKeys(caught, request.conf);
   }
 }
 
-async function add(request: CniRequest): Promise<string> {
-  const config = await configOf(request, request.env.args, parseIpamConfig);
+async function add(request: CniRequest, host?: PluginHost): Promise<string> {
+  const config = await configOf(request, request.env.args, parseIpamConfig, host);
+  // A file of the caller's mounts.
+  if (config.resolvConf !== undefined) host?.pass();
   const dns = await readDns(config);
-  using allocator = await Allocator.open(config.dataDir);
+  using allocator = host?.borrow() ?? (await Allocator.open(config.dataDir));
   await takeOver(allocator, request.network, (line) => request.io.log(line), config);
   const { leases } = allocator.allocate(ownerOf(request), config, podOf(request.env.args));
   return encodeResult(await ipamResult(config, leases, dns), request.version);
@@ -76,9 +96,9 @@ async function add(request: CniRequest): Promise<string> {
  * The allocator where anything was ever leased, by it or, until now, by host-local. What keeps host-local's leases from
  * being taken over is for the next ADD to report: nothing of ours depends on it.
  */
-async function openLeased({ conf, network, io }: CniRequest): Promise<Allocator | undefined> {
+async function openLeased({ conf, network, io }: CniRequest, host?: PluginHost): Promise<Allocator | undefined> {
   const dataDir = dataDirOf(conf);
-  let allocator = await Allocator.openExisting(dataDir);
+  let allocator = host?.borrow() ?? (await Allocator.openExisting(dataDir));
   try {
     if (allocator === undefined && (await hostLocalDirectory(dataDir, network)) !== undefined)
       allocator = await Allocator.open(dataDir);
@@ -94,13 +114,13 @@ async function openLeased({ conf, network, io }: CniRequest): Promise<Allocator 
  * interface away in the same call, some before and some after this; meanwhile the cooling keeps the
  * address from the next pod.
  */
-async function del(request: CniRequest): Promise<undefined> {
-  using allocator = await openLeased(request);
+async function del(request: CniRequest, host?: PluginHost): Promise<undefined> {
+  using allocator = await openLeased(request, host);
   allocator?.release(ownerOf(request), "cooling");
 }
 
-async function check(request: CniRequest): Promise<undefined> {
-  using allocator = await openLeased(request);
+async function check(request: CniRequest, host?: PluginHost): Promise<undefined> {
+  using allocator = await openLeased(request, host);
   const leases = allocator?.find(ownerOf(request)) ?? [];
   const { containerId, ifname } = request.env;
   const who = `"${ifname}" of sandbox "${containerId}"`;
@@ -118,10 +138,10 @@ async function check(request: CniRequest): Promise<undefined> {
   );
 }
 
-async function gc(request: CniRequest): Promise<undefined> {
+async function gc(request: CniRequest, host?: PluginHost): Promise<undefined> {
   const started = performance.now();
   const valid = validAttachments(request.conf);
-  using allocator = await openLeased(request);
+  using allocator = await openLeased(request, host);
   const given = allocator?.retain(request.network, valid, "cooling", performance.now() - started) ?? [];
   for (const owner of given) {
     request.io.log(
@@ -134,6 +154,6 @@ async function gc(request: CniRequest): Promise<undefined> {
  * Whether an ADD can use the configuration. A pool without a free address, or a database that cannot be written, is for
  * ADD to say: it hurts new pods only, and a runtime that heard of it here would have all others evicted.
  */
-async function status(request: CniRequest): Promise<undefined> {
-  await configOf(request, "", parseAnyRanges);
+async function status(request: CniRequest, host: PluginHost | undefined): Promise<undefined> {
+  await configOf(request, "", parseAnyRanges, host);
 }

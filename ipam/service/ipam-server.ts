@@ -2,9 +2,11 @@ import type { Logger } from "../../shared/log.ts";
 import type { Running } from "../../shared/server/daemon.ts";
 import { SocketServer } from "../../shared/server/socket-server.ts";
 import type { System } from "../../shared/server/system.ts";
+import { buildId } from "../../shared/version.ts";
 import type { Allocator } from "../allocator.ts";
 import { openVerified } from "../recovery/open-verified.ts";
 import { StoreWatch } from "../recovery/store-watch.ts";
+import { ipamRunner } from "./forwarded.ts";
 import { type IpamHost, ipamRpcs } from "./ipam-rpcs.ts";
 
 export interface IpamServerConfig {
@@ -35,7 +37,11 @@ export async function startIpamServer(config: IpamServerConfig, logger: Logger, 
   const report = (line: string): void => logger.warn(line);
   const allocator = starting.use(await openVerified(dataDir, report, { onDamage: watch.onDamage }));
   await watch.start(allocator.path, watchIntervalMs);
-  await server.listen([ipamRpcs(aloneWith(allocator, config))], watchIntervalMs, logger);
+  const runners = { "pipette-ipam": ipamRunner({ allocator, dataDir }) };
+  await server.listen([ipamRpcs(aloneWith(allocator, config))], watchIntervalMs, logger, {
+    buildId: buildId(),
+    runners,
+  });
   server.serving = true;
   logger.info("ready", { socket, dataDir, networks: [...sections.keys()] });
   const resources = starting.move();

@@ -9,6 +9,8 @@ export const linuxPaths = {
   agentConfig: "/etc/pipette/agent.yaml",
   cniConfDir: "/etc/cni/net.d",
   cniBinDir: "/opt/cni/bin",
+  /** What the small program in the directory above becomes where no daemon answers (forward/README.md). */
+  wholeProgram: "/usr/libexec/pipette/pipette",
   executableSuffix: "",
   /** Between the directories in CNI_PATH. */
   pathListSeparator: ":",

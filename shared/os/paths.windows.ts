@@ -11,6 +11,7 @@ export const windowsPaths = {
   agentConfig: "C:\\ProgramData\\pipette\\agent.yaml",
   cniConfDir: "C:\\Program Files\\containerd\\cni\\conf",
   cniBinDir: "C:\\Program Files\\containerd\\cni\\bin",
+  wholeProgram: "C:\\Program Files\\Pipette\\pipette.exe",
   executableSuffix: ".exe",
   /** Between the directories in CNI_PATH. */
   pathListSeparator: ";",

@@ -6,7 +6,6 @@ import { callTimes, type Method } from "../proto/services.ts";
 import { WireError } from "../proto/wire.ts";
 import { GrpcCode, RpcError } from "../rpc/rpc-error.ts";
 import type { CallTracker } from "./call-tracker.ts";
-import type { RequestHead } from "./http2/request-head.ts";
 import type { CallListener, ServerCall } from "./http2/server-stream.ts";
 
 /** What a handler knows of the call around its request. */
@@ -119,7 +118,8 @@ class HandledCall implements CallListener {
   }
 
   #handle(message: Uint8Array): Promise<unknown> | AsyncIterable<unknown> {
-    const context = contextOf(this.#call.head, this.#gone.signal, this.#logger);
+    const { head } = this.#call;
+    const context = callContext((name) => head.metadata(name), this.#gone.signal, this.#logger);
     return this.#rpc.handle(decode(this.#rpc.method, message), context);
   }
 
@@ -160,10 +160,12 @@ function decode({ path, request }: Rpc["method"], message: Uint8Array): unknown 
   }
 }
 
-function contextOf(head: RequestHead, signal: AbortSignal, logger: Logger): CallContext {
-  const trace = head.metadata("traceparent");
-  const startedUptimeMs = timeOf(head, callTimes.startedMs);
-  const untilUptimeMs = timeOf(head, callTimes.untilMs);
+type Metadata = (name: string) => string | undefined;
+
+export function callContext(metadata: Metadata, signal: AbortSignal, logger: Logger): CallContext {
+  const trace = metadata("traceparent");
+  const startedUptimeMs = timeOf(metadata(callTimes.startedMs));
+  const untilUptimeMs = timeOf(metadata(callTimes.untilMs));
   return {
     signal,
     log: logger.with({ request: randomUUID(), ...(trace === undefined ? {} : { trace }) }),
@@ -173,8 +175,8 @@ function contextOf(head: RequestHead, signal: AbortSignal, logger: Logger): Call
 }
 
 /** A time that is none counts as not given. */
-function timeOf(head: RequestHead, name: string): number | undefined {
-  const time = Number(head.metadata(name) ?? Number.NaN);
+function timeOf(text: string | undefined): number | undefined {
+  const time = Number(text ?? Number.NaN);
   return Number.isFinite(time) ? time : undefined;
 }
 

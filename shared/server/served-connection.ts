@@ -1,4 +1,7 @@
 import { limits } from "../limits.ts";
+import { firstByte } from "./forward/forward-wire.ts";
+import type { ForwardedCalls } from "./forward/forwarded-calls.ts";
+import { ForwardedConnection } from "./forward/forwarded-connection.ts";
 import { type ConnectionOptions, ServerConnection } from "./http2/server-connection.ts";
 
 /** What a connection needs of its socket; as Bun's own. */
@@ -25,10 +28,20 @@ export interface ConnectionHandlers<T> {
   error?(socket: AcceptedSocket<T>, error: Error): void;
 }
 
-/** One client's socket, and the protocol on it. */
+export interface ServedOptions extends Omit<ConnectionOptions, "wake"> {
+  /** What answers calls that a plugin's process has handed on; absent: nothing does here. */
+  readonly forwarded?: ForwardedCalls | undefined;
+  /** Whether the peer is one whose calls are ours to carry out. */
+  isTrusted?(): boolean;
+}
+
+/** One client's socket, and the protocol on it: gRPC, or one forwarded call. */
 export class ServedConnection {
   readonly #socket: ServedSocket;
-  readonly #protocol: ServerConnection;
+  readonly #options: ServedOptions;
+  /** gRPC, until the first byte says otherwise. */
+  #protocol: ServerConnection | ForwardedConnection;
+  #begun = false;
   /** What the kernel has not taken yet. */
   #unsent: Uint8Array = new Uint8Array(0);
   #flushDue = false;
@@ -38,8 +51,9 @@ export class ServedConnection {
   #activeMs = performance.now();
   #leaving = false;
 
-  constructor(socket: ServedSocket, options: Omit<ConnectionOptions, "wake">) {
+  constructor(socket: ServedSocket, options: ServedOptions) {
     this.#socket = socket;
+    this.#options = options;
     this.#protocol = new ServerConnection({ ...options, wake: () => this.#wake() });
   }
 
@@ -64,11 +78,20 @@ export class ServedConnection {
   }
 
   receive(chunk: Uint8Array): void {
+    if (!this.#begun && chunk.length > 0) this.#begin(chunk[0]);
     const { requests } = this.#protocol;
     this.#protocol.receive(chunk);
     if (this.#protocol.requests > requests) this.#activeMs = performance.now();
     if (this.#protocol.canWait) this.#opening ??= setTimeout(() => this.flush(), limits.openingMs);
     else this.flush();
+  }
+
+  #begin(byte: number | undefined): void {
+    this.#begun = true;
+    const { forwarded: calls, isTrusted = () => true, memory, turns } = this.#options;
+    if (byte !== firstByte || calls === undefined || this.#leaving) return;
+    const flush = (): void => this.flush();
+    this.#protocol = new ForwardedConnection({ calls, memory, turns, isTrusted, flush });
   }
 
   /** Writes what can be written now. A peer that does not read is not read from either, until it does. */

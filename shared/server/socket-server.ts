@@ -1,5 +1,6 @@
 import type { Logger } from "../log.ts";
 import { CallTracker } from "./call-tracker.ts";
+import type { Forwarding } from "./forward/forwarded-calls.ts";
 import type { Rpc } from "./handlers.ts";
 import { InstanceLock } from "./instance-lock.ts";
 import { RpcServer } from "./rpc-server.ts";
@@ -37,11 +38,17 @@ export class SocketServer implements AsyncDisposable {
 
   /**
    * Removes what a dead process left, and serves, administrators only. Not yet healthy: that is for the caller to say.
+   * @param forwarding what answers calls that a plugin's process has handed on; absent: nothing does
    * @throws {CniError} code 5 where the path is another program's, or cannot be kept from others
    */
-  async listen(services: readonly (readonly Rpc[])[], watchIntervalMs: number, logger: Logger): Promise<void> {
+  async listen(
+    services: readonly (readonly Rpc[])[],
+    watchIntervalMs: number,
+    logger: Logger,
+    forwarding?: Forwarding,
+  ): Promise<void> {
     await this.#place.clear();
-    this.#server = await RpcServer.listen(this.path, services, this.#tracker, logger);
+    this.#server = await RpcServer.listen(this.path, services, this.#tracker, logger, { forwarding });
     try {
       this.#place.settle();
     } catch (caught) {

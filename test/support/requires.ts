@@ -19,6 +19,7 @@ const needs = {
   protoc: () => missingFile("/usr/bin/protoc", "protobuf-compiler"),
   "proto-files": () => missingFile("/usr/include/google/protobuf/any.proto", "libprotobuf-dev"),
   gcc: () => missingFile("/usr/bin/gcc", "gcc"),
+  musl: () => missingFile("/usr/bin/musl-gcc", "musl-tools"),
   busybox: () => missingFile("/usr/bin/busybox", "busybox-static"),
   strace: () => missingFile("/usr/bin/strace", "strace"),
   bash: () => missingFile("/usr/bin/bash", "bash"),
