@@ -129,7 +129,7 @@ export function traceOf(env: Readonly<Record<string, string | undefined>>): Reco
 function refusal(error: CmdError): CniError {
   // 0 is UNKNOWN in the proto, and no code that the specification knows.
   const code = error.code === 0 ? CniCode.unknownRpc : error.code;
-  return new CniError(code, error.message || "Cannot finish the call: the agent gave no reason, wanted one");
+  return new CniError(code, error.message || "Cannot finish the call: the agent gave no reason");
 }
 
 /** What is printed as it comes must at least be a JSON object: runtimes fail on anything else, far from the cause. */

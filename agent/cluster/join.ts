@@ -152,7 +152,7 @@ async function ask(
   late: (error: CniError) => boolean,
 ): Promise<ClusterNode | CniError> {
   const answer = register().catch((caught: unknown) => CniError.from(caught, "join"));
-  const is = `the registry has given no answer for ${patienceMs} ms, wanted one`;
+  const is = `the registry has given no answer for ${patienceMs} ms`;
   const error = new CniError(CniCode.tryAgainLater, `Cannot join: ${is}`);
   return await withTimeout(answer, patienceMs, () => (late(error) ? error : answer));
 }

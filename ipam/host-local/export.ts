@@ -74,7 +74,7 @@ export async function exportHostLocal(allocator: Allocator, given: ExportOptions
   }
   throw new CniError(
     CniCode.tryAgainLater,
-    `Cannot export network "${network}": its leases changed in each of ${maxRounds} rounds, wanted nobody to use it meanwhile`,
+    `Cannot export network "${network}": its leases changed in each of ${maxRounds} rounds`,
   );
 }
 

@@ -124,8 +124,7 @@ async function networkConf(host: IpamHost, given: Fields, network: string): Prom
   );
 }
 
-const gone = (action: string): CniError =>
-  new CniError(CniCode.tryAgainLater, `Cannot ${action}: its caller has gone, wanted it to wait for the answer`);
+const gone = (action: string): CniError => new CniError(CniCode.tryAgainLater, `Cannot ${action}: its caller has gone`);
 
 async function* list(allocator: Allocator, network: string | undefined): AsyncGenerator<LeaseMessage, void> {
   for (const page of allocator.pages(network)) {

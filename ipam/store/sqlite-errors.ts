@@ -105,7 +105,7 @@ export function storeError(caught: unknown, path: string): unknown {
   const meaning = meanings.get(code);
   // What is left are our own mistakes, such as a statement that does not fit the schema.
   if (meaning === undefined) {
-    return new CniError(CniCode.internal, `Cannot use the lease database "${path}": ${text}, wanted no error`, {
+    return new CniError(CniCode.internal, `Cannot use the lease database "${path}": ${text}`, {
       cause: caught,
     });
   }

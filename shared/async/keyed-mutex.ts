@@ -80,7 +80,7 @@ export class KeyedMutex {
     // Made here and not when the time is up, so that its stack names the caller.
     const late = new CniError(
       CniCode.tryAgainLater,
-      `Cannot begin ${what}: an earlier call for the same container still runs after ${timeoutMs} ms, wanted it done`,
+      `Cannot begin ${what}: an earlier call for the same container still runs after ${timeoutMs} ms`,
     );
     return new Promise<void>((resolve, reject) => {
       const settle = (): void => {
@@ -120,4 +120,4 @@ export class KeyedMutex {
 }
 
 const gone = (what: string): CniError =>
-  new CniError(CniCode.tryAgainLater, `Cannot begin ${what}: its caller has gone, wanted it to wait for the answer`);
+  new CniError(CniCode.tryAgainLater, `Cannot begin ${what}: its caller has gone`);

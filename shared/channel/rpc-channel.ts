@@ -142,9 +142,7 @@ export class RpcChannel implements Disposable {
     }
     // What the server says is a whole sentence; what grpc-js says of its own is not.
     const is = unreachable ? "nobody listens" : details;
-    const message = details.startsWith("Cannot ")
-      ? details
-      : `Cannot call ${method.path} at "${this.#address}": ${is}, wanted an answer`;
+    const message = details.startsWith("Cannot ") ? details : `Cannot call ${method.path} at "${this.#address}": ${is}`;
     return new RpcError(code as GrpcCode, message, { unreachable, cause: caught });
   }
 }

@@ -84,7 +84,7 @@ async function readText(io: PluginIo): Promise<string> {
     throw new CniError(
       CniCode.decode,
       // Reading stops soon after the bound, so the whole length is not known.
-      `Cannot read the network configuration: it is longer than ${maxStdinBytes} bytes, wanted no more than that`,
+      `Cannot read the network configuration: it is longer than ${maxStdinBytes} bytes`,
     );
   }
   return new TextDecoder().decode(bytes);

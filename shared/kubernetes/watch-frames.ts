@@ -73,7 +73,7 @@ function jsonEvent(line: Uint8Array): WatchEvent | undefined {
   if (line.every((byte) => byte <= 0x20)) return undefined;
   const event = parsedObject(line);
   const { type } = event;
-  if (typeof type !== "string") throw new Error(`an event of the watch is ${show(event)}, wanted its type`);
+  if (typeof type !== "string") throw new Error(`an event of the watch is ${show(event)}`);
   return { type, object: mapIn(event, "object") };
 }
 

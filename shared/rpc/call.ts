@@ -34,10 +34,7 @@ export async function callUnary<Req, Res>(
   const call = new H2Call(requestHeaders(method.path, options), encodeRequest(method, request, what), what);
   const message = await exchanged(address, call, options, what);
   if (message !== undefined) return decodeResponse(method, message, what);
-  throw new RpcError(
-    GrpcCode.deadlineExceeded,
-    `${what}: there is no answer after ${options.timeoutMs} ms, wanted one by then`,
-  );
+  throw new RpcError(GrpcCode.deadlineExceeded, `${what}: there is no answer after ${options.timeoutMs} ms`);
 }
 
 async function exchanged(

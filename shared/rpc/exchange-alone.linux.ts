@@ -104,15 +104,14 @@ function connect(c: Calls, fd: number, address: string, timeoutMs: number, what:
   const fail = (code: GrpcCode, is: string): never => {
     throw new RpcError(code, `${what}: ${is}`, { unreachable: true });
   };
-  if (units < address.length) fail(GrpcCode.unavailable, `the path is longer than ${written} bytes, wanted no more`);
+  if (units < address.length) fail(GrpcCode.unavailable, `the path is longer than ${written} bytes`);
   // `struct timeval`: seconds and microseconds of 64 bits, of which the lower halves are enough.
   const time = new Int32Array([timeoutMs / 1000, 0, (timeoutMs % 1000) * 1000, 0]);
   c.setsockopt(fd, socketLevel, sendTimeout, time, time.byteLength);
   while (c.connect(fd, place, addressBytes) < 0) {
     const code = errnoOf(c);
     if (code === "EINTR") continue;
-    if (code === "EAGAIN")
-      fail(GrpcCode.deadlineExceeded, `its listener took no connection within ${timeoutMs} ms, wanted one by then`);
+    if (code === "EAGAIN") fail(GrpcCode.deadlineExceeded, `its listener took no connection within ${timeoutMs} ms`);
     if (code === "ENOENT" || code === "ECONNREFUSED")
       throw new RpcError(GrpcCode.unavailable, `${what}: nobody listens (${code}), wanted an agent`, { absent: true });
     fail(GrpcCode.unavailable, connectFailure(code, "an agent"));

@@ -67,7 +67,7 @@ async function connect(address: string, call: H2Call, deadline: Deadline, what: 
     }
     await Promise.race([sleep(pauseMs), deadline.passed]);
     if (deadline.isOver()) {
-      const is = `its listener took no connection within ${deadline.timeoutMs} ms, wanted one by then`;
+      const is = `its listener took no connection within ${deadline.timeoutMs} ms`;
       throw new RpcError(GrpcCode.deadlineExceeded, `${what}: ${is}`, { unreachable: true });
     }
   }

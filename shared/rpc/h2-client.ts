@@ -118,7 +118,7 @@ export class H2Call {
 
   /** The server closed the connection, or it broke. */
   ended(how = "the server closed the connection before it answered"): void {
-    this.#fail({ code: GrpcCode.unavailable, is: `${how}${this.#goaway}, wanted an answer` });
+    this.#fail({ code: GrpcCode.unavailable, is: `${how}${this.#goaway}` });
   }
 
   #fail(problem: Problem | undefined): void {
@@ -224,7 +224,7 @@ export class H2Call {
     if (error instanceof RpcError) this.#outcome = { t: "failed", error };
     if (error !== undefined) return error instanceof RpcError ? undefined : error;
     const message = this.#response.message();
-    if (message === undefined) return { code: GrpcCode.internal, is: "the answer holds no whole message, wanted one" };
+    if (message === undefined) return { code: GrpcCode.internal, is: "the answer holds no whole message" };
     this.#outcome = { t: "answered", message };
     return undefined;
   }
@@ -246,7 +246,7 @@ export class H2Call {
   #acknowledge(type: number, payload: Uint8Array): Problem | undefined {
     this.#controlFrames++;
     if (this.#controlFrames > limits.controlFrames) {
-      const is = `the server sent more than ${limits.controlFrames} SETTINGS and PING frames, wanted an answer`;
+      const is = `the server sent more than ${limits.controlFrames} SETTINGS and PING frames`;
       return { code: GrpcCode.resourceExhausted, is };
     }
     this.#out.push(encodeFrame(type, flags.ack, 0, payload));
@@ -262,7 +262,7 @@ export class H2Call {
     this.#goaway = ` after ${goaway}`;
     const lastStream = readUint32(frame.payload, 0) & maxWindowBytes;
     if (lastStream >= callStream) return undefined;
-    return { code: GrpcCode.unavailable, is: `the server refused the call with ${goaway}, wanted an answer` };
+    return { code: GrpcCode.unavailable, is: `the server refused the call with ${goaway}` };
   }
 }
 
@@ -280,5 +280,5 @@ function foreign(bytes: Uint8Array): Problem {
 function onReset(frame: Frame): Problem {
   if (frame.stream !== callStream || frame.payload.length !== 4) return broken("a malformed RST_STREAM");
   const [name, code] = resetOf(readUint32(frame.payload, 0));
-  return { code, is: `the server reset the stream with ${name}, wanted an answer` };
+  return { code, is: `the server reset the stream with ${name}` };
 }

@@ -118,7 +118,7 @@ export class HpackDecoder {
       return blank < 0 ? [text, ""] : [text.slice(0, blank), text.slice(blank + 1)];
     }
     const entry = this.#dynamic[index - 1 - this.#static.length];
-    if (entry === undefined) throw new HpackError(`entry ${index} is not in the tables, wanted one that is`);
+    if (entry === undefined) throw new HpackError(`entry ${index} is not in the tables`);
     return entry;
   }
 
@@ -174,7 +174,7 @@ export class HpackDecoder {
     if (huffman) {
       this.#huffman ??= createHuffmanTables();
       const text = huffmanDecode(this.#huffman, bytes);
-      if (text === undefined) throw new HpackError("a string is not in the Huffman code, wanted it so");
+      if (text === undefined) throw new HpackError("a string is not in the Huffman code");
       return text;
     }
     let text = "";

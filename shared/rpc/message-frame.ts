@@ -42,7 +42,7 @@ export class MessageReader {
     if (this.#bytes[0] !== 0) {
       // By doc/compression.md: who asks so is told what there is not, who answers so has made a mistake.
       const code = this.#role === "request" ? GrpcCode.unimplemented : GrpcCode.internal;
-      return { code, is: `the ${this.#role} is compressed, which was not offered, wanted it plain` };
+      return { code, is: `the ${this.#role} is compressed, which was not offered` };
     }
     if (length < messagePrefixBytes) return undefined;
     const wanted = readUint32(this.#bytes, 1);

@@ -61,5 +61,5 @@ export interface Problem {
 /** The server sent what HTTP/2 forbids. */
 export const broken = (found: string): Problem => ({
   code: GrpcCode.internal,
-  is: `the server broke HTTP/2 with ${found}, wanted an answer`,
+  is: `the server broke HTTP/2 with ${found}`,
 });

@@ -19,8 +19,7 @@ export class CallTracker {
 
   /** @throws {CniError} code 11 once the tracker is closed */
   async track<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#closed)
-      throw new CniError(CniCode.tryAgainLater, "Cannot serve the call: the server stops, wanted it running");
+    if (this.#closed) throw new CniError(CniCode.tryAgainLater, "Cannot serve the call: the server stops");
     this.#inFlight++;
     this.#begun++;
     try {

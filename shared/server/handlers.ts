@@ -113,7 +113,7 @@ class HandledCall implements CallListener {
   }
 
   #late(timeoutMs: number): void {
-    const is = `there is no answer after ${timeoutMs} ms, wanted one by then`;
+    const is = `there is no answer after ${timeoutMs} ms`;
     this.#call.finish(GrpcCode.deadlineExceeded, `Cannot serve ${this.#call.head.path}: ${is}`);
     this.gone();
   }

@@ -54,8 +54,7 @@ export class Health {
       const change = this.#change.promise;
       if (status !== told) yield { status };
       told = status;
-      if (this.#closed)
-        throw new CniError(CniCode.tryAgainLater, "Cannot watch the health: the server stops, wanted it running");
+      if (this.#closed) throw new CniError(CniCode.tryAgainLater, "Cannot watch the health: the server stops");
       await Promise.race([change, gone]);
     }
   }

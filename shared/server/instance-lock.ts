@@ -20,11 +20,9 @@ export class InstanceLock implements Disposable {
   static take(path: string, who: string, what: string, system: System): InstanceLock {
     const attempt = tryLock(path, what, system);
     if (attempt.t === "ours") return new InstanceLock(path, attempt.release);
-    throw new CniError(
-      CniCode.io,
-      `Cannot start ${who}: ${what} is held by process ${attempt.holder ?? "unknown"}, wanted nobody to hold it`,
-      { details: `lock "${path}"` },
-    );
+    throw new CniError(CniCode.io, `Cannot start ${who}: ${what} is held by process ${attempt.holder ?? "unknown"}`, {
+      details: `lock "${path}"`,
+    });
   }
 
   [Symbol.dispose](): void {

@@ -50,13 +50,9 @@ function makeSocketDirectory(socket: string): void {
     is = letsOthersIn(statSync(directory));
   } catch (cause) {
     const reason = reasonOf(cause);
-    throw new CniError(
-      CniCode.io,
-      `Cannot make the directory of socket "${socket}": ${reason}, wanted it to be there`,
-      {
-        cause,
-      },
-    );
+    throw new CniError(CniCode.io, `Cannot make the directory of socket "${socket}": ${reason}`, {
+      cause,
+    });
   }
   if (is === undefined) return;
   throw new CniError(CniCode.io, `Cannot listen on "${socket}": its directory ${is}, wanted ${ownershipRule}`, {

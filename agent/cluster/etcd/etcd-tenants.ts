@@ -140,7 +140,7 @@ export class EtcdTenants implements TenantRegistry {
 
   #restless(project: string): CniError {
     const is = `others have changed the VNIDs ${etcdLimits.claims} times meanwhile`;
-    const message = `Cannot assign a VNID to project "${project}" in ${this.#client.name}: ${is}, wanted a moment`;
+    const message = `Cannot assign a VNID to project "${project}" in ${this.#client.name}: ${is}`;
     return new CniError(CniCode.tryAgainLater, message);
   }
 

@@ -50,10 +50,7 @@ export class Join {
       }
     }
     const is = `others have changed the registry ${etcdLimits.claims} times meanwhile`;
-    throw new CniError(
-      CniCode.tryAgainLater,
-      `Cannot register node "${self.name}" in ${this.#client.name}: ${is}, wanted a moment`,
-    );
+    throw new CniError(CniCode.tryAgainLater, `Cannot register node "${self.name}" in ${this.#client.name}: ${is}`);
   }
 
   async #look(name: string): Promise<{ config: KeyValue | undefined; node: KeyValue | undefined }> {
@@ -208,7 +205,7 @@ export async function leave(client: EtcdClient, keys: Keys, name: string, uid: s
     if (succeeded) return true;
   }
   const is = `others have changed it ${etcdLimits.claims} times meanwhile`;
-  throw new CniError(CniCode.tryAgainLater, `Cannot release node "${name}" in ${client.name}: ${is}, wanted a moment`);
+  throw new CniError(CniCode.tryAgainLater, `Cannot release node "${name}" in ${client.name}: ${is}`);
 }
 
 /** The marks of a node's subnets that are its own. */

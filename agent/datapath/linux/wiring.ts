@@ -246,7 +246,7 @@ function openPort(socket: NetlinkSocket, plan: Plan, { gateway }: HostPort, host
   if (refusal?.errno === Errno.ENODEV)
     throw new CniError(
       CniCode.tryAgainLater,
-      `Cannot connect "${host.name}": somebody deleted the gateway "${gateway.name}" just now, wanted it to stay`,
+      `Cannot connect "${host.name}": somebody deleted the gateway "${gateway.name}" just now`,
     );
   if (refusal !== undefined) throw refusal;
 }

@@ -149,7 +149,7 @@ export class OpenFlowConnection {
     for (const [exchange, deadline] of [...this.#deadlines]) {
       if (deadline > now) next = Math.min(next ?? deadline, deadline);
       else {
-        exchange.failed(new OpenFlowError("late", exchange.action, "no answer came in time, wanted one"));
+        exchange.failed(new OpenFlowError("late", exchange.action, "no answer came in time"));
         this.#finish(exchange);
       }
     }

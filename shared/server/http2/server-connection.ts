@@ -173,7 +173,7 @@ export class ServerConnection implements StreamOwner {
     this.#outbox.wrote(stream, bytes);
     const { waiting } = this.#outbox;
     if (waiting > limits.answerBytesHeld)
-      this.#fail({ code: H2Code.enhanceYourCalm, is: `${waiting} bytes of answers wait, wanted them to be read` });
+      this.#fail({ code: H2Code.enhanceYourCalm, is: `${waiting} bytes of answers wait` });
     this.#options.wake();
   }
 
