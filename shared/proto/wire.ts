@@ -208,14 +208,14 @@ export class Reader {
     this.high = 0;
     for (let shift = 0; shift < 70; shift += 7) {
       const byte = this.#bytes[this.#at++];
-      if (byte === undefined) throw new WireError("Cannot read a number: the message ends inside it, wanted all of it");
+      if (byte === undefined) throw new WireError("Cannot read a number: the message ends inside it");
       const bits = byte & 127;
       if (shift < 32) this.low |= bits << shift;
       if (shift === 28) this.high |= bits >> 4;
       if (shift > 28) this.high |= bits << (shift - 32);
       if (byte < 128) return this.low !== 0 || this.high !== 0;
     }
-    throw new WireError("Cannot read a number: it is longer than 10 bytes, wanted 10 at most");
+    throw new WireError("Cannot read a number: it is longer than 10 bytes");
   }
 
   tag(): { number: number; wireType: number } {
@@ -230,7 +230,7 @@ export class Reader {
   delimited(): Uint8Array {
     this.varint();
     const length = this.low >>> 0;
-    if (this.high !== 0) throw new WireError("Cannot read a field: its length is beyond 2^32, wanted less");
+    if (this.high !== 0) throw new WireError("Cannot read a field: its length is beyond 2^32");
     return this.#take(length);
   }
 

@@ -191,7 +191,7 @@ export class H2Call {
   #extend(block: OpenBlock, part: Uint8Array, frameFlags: number): Problem | undefined {
     block.bytes += part.length;
     if (block.bytes > limits.headerBlockBytes) {
-      const is = `the answer's headers are longer than ${limits.headerBlockBytes} bytes, wanted less`;
+      const is = `the answer's headers are longer than ${limits.headerBlockBytes} bytes`;
       return { code: GrpcCode.resourceExhausted, is };
     }
     // A copy, for it may wait for the next chunk.

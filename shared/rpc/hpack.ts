@@ -84,8 +84,7 @@ export class HpackDecoder {
       const header = this.#next(headers.length === 0);
       if (header === undefined) continue;
       bytes += sizeOf(header);
-      if (bytes > this.#maxListBytes)
-        throw new HpackError(`the headers are longer than ${this.#maxListBytes} bytes, wanted less`);
+      if (bytes > this.#maxListBytes) throw new HpackError(`the headers are longer than ${this.#maxListBytes} bytes`);
       headers.push(header);
     }
     return headers;
@@ -147,7 +146,7 @@ export class HpackDecoder {
 
   #byte(): number {
     const byte = this.#block[this.#at++];
-    if (byte === undefined) throw new HpackError("the header block ends inside a header, wanted all of it");
+    if (byte === undefined) throw new HpackError("the header block ends inside a header");
     return byte;
   }
 
@@ -160,7 +159,7 @@ export class HpackDecoder {
       value += (byte & 127) << shift;
       if (byte < 128) return value;
     }
-    throw new HpackError("a number is beyond 2^28, wanted less");
+    throw new HpackError("a number is beyond 2^28");
   }
 
   #string(): string {

@@ -51,7 +51,7 @@ export class MessageReader {
       return { code: GrpcCode.resourceExhausted, is };
     }
     if (length > messagePrefixBytes + wanted)
-      return { code: GrpcCode.internal, is: `the ${this.#role} goes on behind its message, wanted one message` };
+      return { code: GrpcCode.internal, is: `the ${this.#role} goes on behind its message` };
     return undefined;
   }
 

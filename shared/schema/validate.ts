@@ -167,7 +167,7 @@ class Reader {
   }
 
   #missing(name: string): undefined {
-    this.#say(`${nameOf([...this.#path, name])} is missing, wanted it set`);
+    this.#say(`${nameOf([...this.#path, name])} is missing`);
   }
 
   #unknown(name: string, keys: Keys): void {

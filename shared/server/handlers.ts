@@ -58,7 +58,7 @@ export function openCalls(
   return (call) => {
     const rpc = byPath.get(call.head.path);
     if (rpc !== undefined) return new HandledCall(rpc, call, tracker, logger);
-    call.finish(GrpcCode.unimplemented, `Cannot serve ${call.head.path}: there is no such method, wanted one of ours`);
+    call.finish(GrpcCode.unimplemented, `Cannot serve ${call.head.path}: there is no such method`);
     return nobody;
   };
 }

@@ -36,6 +36,6 @@ function tryLock(path: string, what: string, system: System): LockAttempt {
     return system.tryLock(path);
   } catch (cause) {
     const reason = reasonOf(cause);
-    throw new CniError(CniCode.io, `Cannot lock ${what}: ${reason}, wanted a lock that can be taken`, { cause });
+    throw new CniError(CniCode.io, `Cannot lock ${what}: ${reason}`, { cause });
   }
 }

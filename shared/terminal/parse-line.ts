@@ -32,7 +32,7 @@ export function parseLine(command: Command, args: readonly string[]): ParsedLine
     if (problem !== undefined) return { t: "wrong", problem };
     const before = values.get(token.name);
     if (before !== undefined && spec?.repeats === undefined && spec?.value !== undefined)
-      return { t: "wrong", problem: `"${token.rawName}" is there twice, wanted once` };
+      return { t: "wrong", problem: `"${token.rawName}" is there twice` };
     values.set(token.name, [...(before ?? []), token.value ?? ""]);
   }
   const problem = missingOption(command, values) ?? wrongOperands(command, operands);
@@ -78,7 +78,7 @@ function wrongOperands({ operands = [] }: Command, given: readonly string[]): st
   if (missing !== undefined) return `${missing.name} is missing, wanted ${missing.help}`;
   for (const [i, { name, of, mayBeEmpty }] of operands.entries()) {
     const value = given[i];
-    if (value === "" && mayBeEmpty === undefined) return `${name} is empty, wanted some text`;
+    if (value === "" && mayBeEmpty === undefined) return `${name} is empty`;
     if (value !== undefined && isList(of) && !of.includes(value)) return `${name} is "${value}", wanted ${orList(of)}`;
   }
   return undefined;

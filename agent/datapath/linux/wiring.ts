@@ -161,7 +161,7 @@ function nameTaken({ socket, kernel }: WiringTools, plan: Plan, namespace: Netwo
   const about = holder === undefined ? "" : `, of kind "${holder.kind ?? "hardware"}" with index ${holder.index}`;
   return new CniError(
     CniCode.interfaceFailure,
-    `Cannot create the interface "${name}": the ${place} has one of that name that is not ours${about}, wanted the name free`,
+    `Cannot create the interface "${name}": the ${place} has one of that name that is not ours${about}`,
   );
 }
 

@@ -170,7 +170,7 @@ export class CallThreads implements AsyncDisposable {
     thread.state = { t: "leaked" };
     thread.marks.abandon();
     const { inside } = thread.marks;
-    const reason = `${inside || "the call"} has not returned within ${deadlineMs} ms, wanted an answer; it may still take effect`;
+    const reason = `${inside || "the call"} has not returned within ${deadlineMs} ms; it may still take effect`;
     call.fail(new HcnError({ action: call.action, call: inside, reason, timedOut: true }));
     this.#checkLeaked(inside);
     this.#begin();

@@ -76,7 +76,7 @@ describe("HNS on threads of its own", () => {
     clearInterval(ticking);
     expect(error).toMatchObject({ call: "HNSCall", timedOut: true, hresult: 0 });
     expect(error.message).toBe(
-      'Cannot GET "/block/1500" of HNS: HNSCall has not returned within 600 ms, wanted an answer; it may still take effect',
+      'Cannot GET "/block/1500" of HNS: HNSCall has not returned within 600 ms; it may still take effect',
     );
     expect(ticks).toBeGreaterThan(10);
     expect(hcn.leaked).toBe(1);

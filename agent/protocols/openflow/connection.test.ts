@@ -329,7 +329,7 @@ test("what waits is bounded, and a request that cannot be said leaves nothing be
   expect(script.connection.waiting).toBe(0);
   run(script, fill);
   run(script, fill);
-  expect(() => run(script, adds)).toThrow("wanted the switch to answer");
+  expect(() => run(script, adds)).toThrow("requests wait already");
   script.heard();
   expect(() =>
     run(

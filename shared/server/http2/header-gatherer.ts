@@ -49,16 +49,14 @@ export class HeaderGatherer {
   /** A HEADERS or CONTINUATION frame; answers the list that it completes. */
   push(frame: Frame): HeaderList | Fault | undefined {
     if (frame.type === FrameType.continuation) {
-      if (this.#open === undefined)
-        return { code: H2Code.protocolError, is: "CONTINUATION came without HEADERS, wanted it behind them" };
+      if (this.#open === undefined) return { code: H2Code.protocolError, is: "CONTINUATION came without HEADERS" };
       // Empty ones would count for nothing and could come without end.
       if (frame.payload.length === 0 && !(frame.flags & flags.endHeaders))
-        return { code: H2Code.enhanceYourCalm, is: "an empty CONTINUATION came, wanted the rest of the headers" };
+        return { code: H2Code.enhanceYourCalm, is: "an empty CONTINUATION came" };
       return this.#extend(this.#open, frame.payload, frame.flags);
     }
     const part = unpadded(frame, frame.flags & flags.priority ? 5 : 0);
-    if (part === undefined)
-      return { code: H2Code.protocolError, is: "HEADERS came with more padding than payload, wanted less" };
+    if (part === undefined) return { code: H2Code.protocolError, is: "HEADERS came with more padding than payload" };
     const endStream = (frame.flags & flags.endStream) !== 0;
     return this.#extend({ stream: frame.stream, endStream, parts: [], bytes: 0 }, part, frame.flags);
   }
@@ -66,7 +64,7 @@ export class HeaderGatherer {
   #extend(block: OpenBlock, part: Uint8Array, frameFlags: number): HeaderList | Fault | undefined {
     block.bytes += part.length;
     if (block.bytes > limits.headerBlockBytes) {
-      const is = `headers of more than ${limits.headerBlockBytes} bytes came, wanted less`;
+      const is = `headers of more than ${limits.headerBlockBytes} bytes came`;
       return { code: H2Code.enhanceYourCalm, is };
     }
     const whole = (frameFlags & flags.endHeaders) !== 0;

@@ -123,7 +123,7 @@ export class Outbox {
 /** "The table holds 0 bytes from here on" (RFC 7541, section 6.3): ours never holds anything. */
 const tableOfNothing = new Uint8Array([0x20]);
 
-const beyondWindow: Fault = { code: H2Code.flowControlError, is: "a window beyond 2^31 bytes came, wanted less" };
+const beyondWindow: Fault = { code: H2Code.flowControlError, is: "a window beyond 2^31 bytes came" };
 
 /** What the peer allows (RFC 9113, section 6.5.2), as far as it concerns what we send. */
 class PeerSettings {

@@ -243,7 +243,7 @@ export class ServerConnection implements StreamOwner {
   #count(): Fault | undefined {
     this.#controlFrames++;
     if (this.#controlFrames <= limits.controlFrames) return undefined;
-    const is = `more than ${limits.controlFrames} frames came that carry nothing on, wanted calls`;
+    const is = `more than ${limits.controlFrames} frames came that carry nothing on`;
     return { code: H2Code.enhanceYourCalm, is };
   }
 
