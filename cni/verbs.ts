@@ -17,7 +17,7 @@ export const verbs: VerbTable = {
   ADD: handler(add, "strictly"),
   CHECK: handler(check, "strictly"),
   STATUS: handler(status, "strictly"),
-  // These two must be able to finish whatever has become of the configuration.
+  // DEL and GC must be able to finish with any configuration.
   DEL: handler(del, "leniently"),
   GC: handler(gc, "leniently"),
 };
