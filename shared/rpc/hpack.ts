@@ -18,12 +18,12 @@ const staticEntries =
   "last-modified|link|location|max-forwards|proxy-authenticate|proxy-authorization|range|referer|refresh|retry-after|" +
   "server|set-cookie|strict-transport-security|transfer-encoding|user-agent|vary|via|www-authenticate";
 
-/** What an entry counts for, in the table and in a list (sections 4.1; RFC 9113, 6.5.2). */
+/** The size of an entry, in the table and in a list (sections 4.1; RFC 9113, 6.5.2). */
 const sizeOf = (header: Header): number => header[0].length + header[1].length + 32;
 
 /**
- * Writes a block of literals that use no table at all, so neither side has to look anything up.
- * Names and values are printable ASCII: the caller keeps everything else out.
+ * Writes a block of literals that use no table, so neither side has to look anything up. The caller passes only
+ * printable ASCII.
  */
 export function encodeHeaders(headers: readonly Header[]): Uint8Array {
   let most = 0;
@@ -46,7 +46,7 @@ function writeString(block: Uint8Array, from: number, text: string): number {
   let rest = text.length - 127;
   block[at++] = Math.min(text.length, 127);
   for (; rest >= 0; rest = rest < 128 ? -1 : rest >> 7) block[at++] = rest < 128 ? rest : (rest & 127) | 128;
-  // A loop over the characters would be long enough for the JIT to start, which takes a plugin's process a millisecond.
+  // Not a loop over the characters: that would start the JIT, which costs a plugin a millisecond.
   new TextEncoder().encodeInto(text, block.subarray(at));
   return at + text.length;
 }
@@ -66,7 +66,7 @@ export class HpackDecoder {
 
   /**
    * @param tableBytes the SETTINGS_HEADER_TABLE_SIZE that the peer was told
-   * @param listBytes bound for a decoded block: a few bytes can name a long entry many times
+   * @param listBytes bound for a decoded block, since a few bytes can repeat a long entry many times
    */
   constructor(tableBytes: number, listBytes: number) {
     this.#maxTableBytes = tableBytes;

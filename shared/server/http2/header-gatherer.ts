@@ -18,8 +18,8 @@ interface OpenBlock {
 }
 
 /**
- * Puts header blocks together (RFC 9113, section 4.3) and reads them. Every block has to pass here, wanted or not:
- * each may change the table for the next.
+ * Assembles header blocks (RFC 9113, section 4.3) and decodes them. Every block has to be decoded, also of refused
+ * streams, because each may change the table for the next.
  */
 export class HeaderGatherer {
   readonly #hpack = new HpackDecoder(limits.headerTableBytes, limits.headerBlockBytes);
@@ -30,18 +30,18 @@ export class HeaderGatherer {
     this.#held = new HeldBytes(memory);
   }
 
-  /** Of a block that is not whole yet. */
+  /** Bytes of an incomplete block. */
   get heldBytes(): number {
     return this.#held.bytes;
   }
 
-  /** The connection is over. */
+  /** Drops the incomplete block when the connection ends. */
   close(): void {
     this.#held.close();
     this.#open = undefined;
   }
 
-  /** While a block is open nothing else may come, on any stream. */
+  /** While a block is incomplete no other frame may come, on any stream. */
   isInterruptedBy(frame: Frame): boolean {
     return this.#open !== undefined && (frame.type !== FrameType.continuation || frame.stream !== this.#open.stream);
   }
@@ -50,7 +50,7 @@ export class HeaderGatherer {
   push(frame: Frame): HeaderList | Fault | undefined {
     if (frame.type === FrameType.continuation) {
       if (this.#open === undefined) return { code: H2Code.protocolError, is: "CONTINUATION came without HEADERS" };
-      // Empty ones would count for nothing and could come without end.
+      // Empty frames would add nothing to the bound and could come without end.
       if (frame.payload.length === 0 && !(frame.flags & flags.endHeaders))
         return { code: H2Code.enhanceYourCalm, is: "an empty CONTINUATION came" };
       return this.#extend(this.#open, frame.payload, frame.flags);
@@ -70,7 +70,7 @@ export class HeaderGatherer {
     const whole = (frameFlags & flags.endHeaders) !== 0;
     if (!whole && !this.#held.take(part.length)) return { code: H2Code.enhanceYourCalm, is: this.#held.problem };
     if (whole) this.#held.giveBack();
-    // A copy where it waits for the next frame: the bytes are the caller's.
+    // Copied if it waits for the next frame, because the caller reuses the bytes.
     block.parts.push(whole ? part : new Uint8Array(part));
     this.#open = whole ? undefined : block;
     if (!whole) return undefined;
