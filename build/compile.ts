@@ -95,7 +95,7 @@ async function bundle(target: Target, outfile: string, stamp: string): Promise<b
     console.error(
       /download|extract/i.test(said)
         ? `Cannot compile for ${target.name}: Bun's base executable "${target.base}" ${Bun.version} is not on this machine and could not be fetched, wanted a reachable npm registry (once; it is kept in Bun's cache)`
-        : `Cannot compile for ${target.name}: the sources do not bundle, wanted them to`,
+        : `Cannot compile for ${target.name}: the sources do not bundle`,
     );
     return false;
   }
