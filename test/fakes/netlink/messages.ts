@@ -9,17 +9,20 @@ import { NetlinkError } from "../../../agent/protocols/netlink/netlink-error.ts"
 
 /** What a kernel in memory answers in place of doing what it is asked for. */
 export class Refusal extends Error {
-  constructor(readonly errno: number) {
+  readonly errno: number;
+  constructor(errno: number) {
     super(`errno ${errno}`);
+    this.errno = errno;
   }
 }
 
+const room = new Uint8Array(64 * 1024);
+
 /** A message as the kernel gets or sends it. */
 export function framed(type: number, body: (writer: MessageWriter) => void, flags = 0): RawMessage {
-  const bytes = new Uint8Array(64 * 1024);
-  const writer = new MessageWriter(bytes);
+  const writer = new MessageWriter(room);
   writer.message(type, flags, 1, body);
-  const [message] = readMessages(bytes.slice(0, writer.length));
+  const [message] = readMessages(room.slice(0, writer.length));
   if (message === undefined) throw new Error("Broken invariant: nothing was written");
   return message;
 }
