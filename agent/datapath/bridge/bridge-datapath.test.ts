@@ -1,9 +1,10 @@
-import { describe, expect, test, vi } from "vitest";
+import { beforeEach, describe, expect, test, vi } from "vitest";
 import { formatCidr } from "../../../shared/net/ip.ts";
 import { formatMac } from "../../../shared/net/mac.ts";
 import {
   bridge,
   failing,
+  freshNode,
   hostOf,
   lines,
   network,
@@ -31,6 +32,7 @@ vi.mock(import("node:fs"), async (original) => {
   return hostFiles(await original()) as never;
 });
 
+beforeEach(freshNode);
 const node = () => present.node;
 
 /** Elements about pods in the kernel's packet rules. */

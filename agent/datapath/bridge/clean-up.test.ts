@@ -1,7 +1,15 @@
-import { expect, test, vi } from "vitest";
+import { beforeEach, expect, test, vi } from "vitest";
 import { createLogger } from "../../../shared/log.ts";
 import { parseIp } from "../../../shared/net/ip.ts";
-import { bridge, cidr, hostOf, network, requestFor, started } from "../../../test/fakes/netlink/bridge-node.ts";
+import {
+  bridge,
+  cidr,
+  freshNode,
+  hostOf,
+  network,
+  requestFor,
+  started,
+} from "../../../test/fakes/netlink/bridge-node.ts";
 import { present } from "../../../test/fakes/netlink/kernel.ts";
 import { Refusal } from "../../../test/fakes/netlink/messages.ts";
 import { addRoute, Errno } from "../../protocols/netlink/mod.ts";
@@ -18,6 +26,7 @@ vi.mock(import("node:fs"), async (original) => {
   return hostFiles(await original()) as never;
 });
 
+beforeEach(freshNode);
 const logger = createLogger("error", () => undefined);
 const cleanUp = async (networks: readonly { readonly name: string; readonly bridge: string }[] = [network]) =>
   (await cleanUpBridges(networks, logger)).map(({ step, what, did, problem }) =>

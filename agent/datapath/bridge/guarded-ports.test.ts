@@ -1,7 +1,8 @@
-import { describe, expect, test, vi } from "vitest";
+import { beforeEach, describe, expect, test, vi } from "vitest";
 import { type Ip, parseIp } from "../../../shared/net/ip.ts";
 import {
   bridge,
+  freshNode,
   hostOf,
   lines,
   podOf,
@@ -25,6 +26,7 @@ vi.mock(import("node:fs"), async (original) => {
   return hostFiles(await original()) as never;
 });
 
+beforeEach(freshNode);
 const node = () => present.node;
 
 describe("an agent that starts again", () => {

@@ -1,7 +1,7 @@
-import { beforeEach } from "vitest";
 import { createBridgeDataPath } from "../../../agent/datapath/bridge/bridge-datapath.ts";
 import type { BridgeDataPathOptions, BridgeNetwork } from "../../../agent/datapath/bridge/options.ts";
 import type { AttachRequest, DataPath } from "../../../agent/datapath/datapath.ts";
+import { Kernel } from "../../../agent/protocols/netlink/mod.ts";
 import type { CniResult } from "../../../shared/cni/types.ts";
 import { CniError } from "../../../shared/errors.ts";
 import { createLogger } from "../../../shared/log.ts";
@@ -10,16 +10,18 @@ import { NodeInMemory, present } from "./kernel.ts";
 import type { LinkInMemory, NamespaceInMemory } from "./namespace.ts";
 
 /**
- * A bridge data path on a node in memory, a fresh one for each test. Whoever uses it puts kernel.ts, host-files.ts and the
+ * A bridge data path on a node in memory. Whoever uses it puts kernel.ts, host-files.ts and the
  * node's `nft` in the place of the real ones.
  */
 
 /** What the data path has logged at `warn` or above. */
 export const lines: string[] = [];
-beforeEach(() => {
+
+/** Before each test. */
+export function freshNode(): void {
   present.node = new NodeInMemory();
   lines.length = 0;
-});
+}
 
 export const cidr = (text: string): Cidr => {
   const parsed = parseCidr(text);
@@ -35,7 +37,13 @@ export const network: BridgeNetwork = {
 };
 export const ownerOf = (sandboxId: string, name = "pods") => ({ network: name, sandboxId, ifname: "eth0" });
 
+/** Opens no socket of this machine, whatever a test has forgotten. */
+function requireInMemory(): void {
+  if (!("isInMemory" in Kernel)) throw new Error("Broken invariant: the kernel of this machine would be asked");
+}
+
 export function open(changes: Partial<BridgeNetwork> = {}, options: Partial<BridgeDataPathOptions> = {}): DataPath {
+  requireInMemory();
   return createBridgeDataPath({
     networks: [{ ...network, ...changes }],
     leasedTo: () => [],

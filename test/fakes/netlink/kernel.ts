@@ -64,6 +64,7 @@ export const present: { node: NodeInMemory } = { node: new NodeInMemory() };
  * `vi.mock(import("../../protocols/netlink/kernel.ts"), () => import("../../../test/fakes/netlink/kernel.ts") as never);`
  */
 export class Kernel implements Disposable {
+  static readonly isInMemory = true;
   readonly #node = present.node;
 
   namespaceAt(path: string): OpenedNamespace {
