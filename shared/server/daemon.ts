@@ -51,6 +51,8 @@ export async function runDaemon(context: DaemonContext, start: () => Promise<Run
   const signalled = Promise.race([stopSignal(), ...asked]);
   try {
     const running = await start();
+    // An executable starts as a plugin does, which is over before compiled code pays (`jitPolicy` in build/bundle.ts).
+    Bun.unsafe.setJITPolicy(1);
     tell(context, "READY=1");
     supervisor?.ready();
     const lost = await Promise.race([signalled.then((signal) => void logger.info("signal", { signal })), running.lost]);
