@@ -18,6 +18,8 @@ export class RuntimeNode implements AsyncDisposable {
   readonly node: PrivateNode;
   /** Every CNI executable that the runtime may start. */
   readonly pluginDir: string;
+  /** Where the agent's executable lies: there as well, or of its own where the small program is what runtimes start. */
+  readonly wholeDir: string;
   /** Where the agent writes the network configuration, and where the runtime looks for it. */
   readonly confDir: string;
   readonly home: AgentHome;
@@ -30,13 +32,13 @@ export class RuntimeNode implements AsyncDisposable {
     this.confDir = join(node.directory, "net.d");
     mkdirSync(this.confDir);
     // As installed: an agent that runs from there finds the others beside it.
-    const wholeDir = isInFront ? join(node.directory, "libexec") : this.pluginDir;
-    fill(wholeDir, executables);
+    this.wholeDir = isInFront ? join(node.directory, "libexec") : this.pluginDir;
+    fill(this.wholeDir, executables);
     const changes = {
       cni: { confDir: this.confDir, plugins: undefined },
       networks: [{ name: networkName, subnets, bridge: bridgeName, hairpin: true, masquerade: true }, ...moreNetworks],
     };
-    this.home = new AgentHome(changes, wholeDir, node.prefix);
+    this.home = new AgentHome(changes, this.wholeDir, node.prefix);
     if (isInFront) {
       const { socket: agentSocket, directory } = this.home;
       fill(this.pluginDir, smallPrograms({ agentSocket, ipamSocket: join(directory, "ipam.sock") }));
@@ -71,5 +73,6 @@ export class RuntimeNode implements AsyncDisposable {
 function fill(directory: string, ours: string): void {
   mkdirSync(directory);
   for (const name of ["pipette", "pipette-ipam"]) copyFileSync(join(ours, name), join(directory, name));
-  for (const name of ["loopback", "portmap", "bandwidth"]) symlinkSync(join(debianPlugins, name), join(directory, name));
+  for (const name of ["loopback", "portmap", "bandwidth"])
+    symlinkSync(join(debianPlugins, name), join(directory, name));
 }

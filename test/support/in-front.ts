@@ -19,7 +19,10 @@ export const frontDirectory = join(root, "dist", "in-front");
 
 /** As long as a socket's path can be. */
 const mostPathBytes = 107;
-const placeholders = { agentSocket: "agent-".padEnd(mostPathBytes, "-"), ipamSocket: "ipam-".padEnd(mostPathBytes, "-") };
+const placeholders = {
+  agentSocket: "agent-".padEnd(mostPathBytes, "-"),
+  ipamSocket: "ipam-".padEnd(mostPathBytes, "-"),
+};
 type Sockets = Readonly<Record<keyof typeof placeholders, string>>;
 
 /**
@@ -83,16 +86,19 @@ export function withSmallProgram({ command, env }: Command, stdin: string): Comm
   };
 }
 
-/** Where the configuration has its agent; and where tests have an agent and a service of the data directory. */
+/** Where the configuration has its agent, and tests those of its data directory. */
 function socketsFor(stdin: string): Sockets {
   const conf = read(stdin);
   const ipam = isObject(conf["ipam"]) ? conf["ipam"] : {};
   const dataDir = textOf(ipam["dataDir"]) ?? textOf(conf["dataDir"]) ?? "/nonexistent/data";
+  const beside = socketsOf(dataDir);
+  return { ...beside, agentSocket: textOf(conf["socket"]) ?? beside.agentSocket };
+}
+
+/** Where tests have the servers of a data directory. */
+export function socketsOf(dataDir: string): Sockets {
   const beside = (name: string): string => join(dirname(dataDir), "run", name);
-  return {
-    agentSocket: textOf(conf["socket"]) ?? beside("cni.sock"),
-    ipamSocket: beside("ipam.sock"),
-  };
+  return { agentSocket: beside("cni.sock"), ipamSocket: beside("ipam.sock") };
 }
 
 function read(stdin: string): Readonly<Record<string, unknown>> {
