@@ -9,8 +9,8 @@ const fuzzing = ["test/{fuzz,mutants}/**/*.test.ts"];
 // On a machine or in a directory of its own for each, with the product's deadlines: side by side, as those under Wine.
 const apart = ["test/{faults,ipam,upgrade}/**/*.test.ts"];
 
-// With programs of Kubernetes, which mostly wait for one another: one file at a time, beside those.
-const kubernetes = ["test/kubernetes/**/*.test.ts"];
+// With etcd, or programs of Kubernetes, which mostly wait for one another: one file at a time, beside those.
+const controlPlane = ["test/{kubernetes,registry}/**/*.test.ts"];
 // Whole clusters take some twelve minutes more: only "npm run test:kubernetes" runs them.
 const clusters = ["bridge", "open-vswitch", "first-cluster", "openvswitch-pods"].map(
   (name) => `test/kubernetes/${name}.test.ts`,
@@ -58,7 +58,7 @@ const config = defineConfig({
         test: {
           name: "system",
           include: ["test/**/*.test.ts"],
-          exclude: [...windows, ...apart, ...kubernetes, ...fuzzing],
+          exclude: [...windows, ...apart, ...controlPlane, ...fuzzing],
           fileParallelism: false,
           maxWorkers: 1,
           testTimeout: 60_000,
@@ -99,8 +99,8 @@ const config = defineConfig({
       {
         extends: true,
         test: {
-          name: "kubernetes",
-          include: kubernetes,
+          name: "control-plane",
+          include: controlPlane,
           exclude: clusters,
           fileParallelism: false,
           maxWorkers: 1,

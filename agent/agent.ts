@@ -102,7 +102,7 @@ export class Agent {
     this.#joining = new Joining(context, registry, this.#stopping.signal);
     this.#janitor = new Janitor(context, {
       intervalMs,
-      staleGraceMs: limits.suspectGraceMs,
+      staleGraceMs: limits.staleGraceMs,
       ...lost,
       livenessProbes,
     });

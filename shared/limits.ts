@@ -59,7 +59,7 @@ export const limits = {
   /** Entries of one `exclude`: a block counts as one, and ADD reads them all. */
   excludeEntries: 1024,
   /** A lease of an earlier boot may be taken away after this long without any sign of its owner. */
-  suspectGraceMs: 5 * 60_000,
+  staleGraceMs: 5 * 60_000,
   /** One call of HNS: a busy node takes seconds, a call that hangs never returns. An ADD must hear of it while it waits. */
   hcnDeadlineMs: 15_000,
   /** Calls of HNS at a time, so that a slow one does not hold up all others. */

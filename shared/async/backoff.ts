@@ -36,7 +36,8 @@ export class Backoff {
 }
 
 export interface RetryOptions extends BackoffTimes {
-  readonly signal: AbortSignal;
+  /** Absent: only `failed` ends it. */
+  readonly signal?: AbortSignal;
   /** Hears of each failure; throws to give up. */
   failed(caught: unknown, pauseMs: number): void;
 }
@@ -46,7 +47,7 @@ export interface RetryOptions extends BackoffTimes {
  * @throws what `failed` throws, and what the signal was aborted with
  */
 export async function retry<T>(attempt: () => Promise<T>, options: RetryOptions): Promise<T> {
-  const { signal, failed } = options;
+  const { signal = new AbortController().signal, failed } = options;
   const backoff = new Backoff(options);
   for (;;) {
     signal.throwIfAborted();
