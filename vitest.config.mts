@@ -16,6 +16,19 @@ const clusters = ["bridge", "open-vswitch", "first-cluster", "openvswitch-pods"]
   (name) => `test/kubernetes/${name}.test.ts`,
 );
 
+// What starts our plugins, once more with the small program of forward/ in front of them: some of it always, all by
+// "npm run test:forwarded".
+const forwarded = ["test/conformance/**/*.test.ts"];
+const forwardedRest = ["test/{ipam,clients,faults,hostile}/**/*.test.ts"];
+const inFront = {
+  fileParallelism: false,
+  maxWorkers: 1,
+  env: { PIPETTE_IN_FRONT: "1" },
+  globalSetup: ["test/support/in-front-setup.ts"],
+  testTimeout: 60_000,
+  hookTimeout: 120_000,
+};
+
 // Waiting longer costs nothing where it works; a busy machine needs more than the second that polls have by default.
 const expect = { poll: { timeout: 20_000 } };
 
@@ -81,6 +94,8 @@ const config = defineConfig({
           sequence: { groupOrder: 2 },
         },
       },
+      { extends: true, test: { ...inFront, name: "forwarded", include: forwarded, expect, retry } },
+      { extends: true, test: { ...inFront, name: "forwarded-rest", include: forwardedRest, expect, retry } },
       {
         extends: true,
         test: {
