@@ -15,7 +15,7 @@ import {
 } from "./files.ts";
 import type { Step } from "./plan.ts";
 
-/** In which executables are read and copied. */
+/** The size of the chunks in which executables are read and copied. */
 const chunkBytes = 1024 * 1024;
 
 /** Both names of the executable in `directory`, the plugin's and agent's first. */
@@ -25,9 +25,9 @@ export const executablesIn = (directory: string): readonly [string, string] => [
 ];
 
 /**
- * What puts the executable `from` into `directory` under both names, the second as a hard link where the file system
- * has them.
- * @throws {CniError} code 5 where something stands in the way; nothing was touched
+ * Plans to install the executable `from` in `directory` under both names, the second as a hard link if the file system
+ * supports it.
+ * @throws {CniError} code 5 where something is in the way; nothing was changed
  */
 export async function planExecutables(from: string, directory: string): Promise<readonly Step[]> {
   const reader = new ExecutableReader();
@@ -57,7 +57,10 @@ export async function planExecutables(from: string, directory: string): Promise<
   ];
 }
 
-/** What takes both away, and what running ones have left. @throws {CniError} where another's file has the name */
+/**
+ * Plans the removal of both, and of files that running executables have left. @throws {CniError} where another's file
+ * has the name
+ */
 export async function planRemoval(directory: string): Promise<readonly Step[]> {
   if (!(await directoryIsThere(directory))) return [];
   const reader = new ExecutableReader();
@@ -104,7 +107,7 @@ async function copyWhole(from: string, to: string): Promise<void> {
     if (bytesRead === 0) break;
     for (let at = 0; at < bytesRead; ) at += (await target.write(buffer, at, bytesRead - at)).bytesWritten;
   }
-  // The mask of whoever installs must not keep the runtime from running it.
+  // Set explicitly, because the installing user's umask could keep the runtime from running it.
   await target.chmod(0o755);
   await target.sync();
 }
@@ -141,12 +144,12 @@ async function directoryIsThere(path: string): Promise<boolean> {
 }
 
 /**
- * Stands in every executable of ours, because this file is part of it: so an executable can be told from another
- * program's without running it. Releases know each other by it, so it never changes.
+ * A mark that every executable of ours contains, because this file is part of it. It identifies our executables without
+ * running them, also of other releases, so it never changes.
  */
 const mark = "pipette:executable:b9b2a6d0c1f84a6e";
 
-/** What stands at a path where an executable of ours is to be. */
+/** What exists at the path of an executable of ours. */
 export type ExecutableFile =
   | { readonly t: "absent" }
   | {
@@ -165,12 +168,12 @@ export interface FileContents {
   readonly marked: boolean;
 }
 
-/** Reads executables, and one that has two names once: it has 100 MB and more. */
+/** Reads executables; a file with two names is read once, since it has more than 100 MB. */
 export class ExecutableReader {
   readonly #read = new Map<string, FileContents>();
 
   /**
-   * Looks at what stands at `path`, following no link.
+   * Examines what exists at `path`, following no link.
    * @throws {CniError} code 5 where it is something that may not be replaced: a link, a directory, another program
    */
   async lookAt(path: string): Promise<ExecutableFile> {
@@ -195,7 +198,7 @@ export class ExecutableReader {
       const { dev, ino, size, mtimeNs } = await file.stat({ bigint: true });
       const identity = `${dev}:${ino}:${size}:${mtimeNs}`;
       const contents = this.#read.get(identity) ?? (await readWhole(file));
-      // Where a file system numbers no files, nothing is known of them.
+      // Without file numbers two names of one file cannot be recognised.
       if (ino !== 0n) this.#read.set(identity, contents);
       return contents;
     } catch (caught) {
@@ -207,7 +210,7 @@ export class ExecutableReader {
 async function readWhole(file: FileHandle): Promise<FileContents> {
   const hash = createHash("sha256");
   const needle = new TextEncoder().encode(mark);
-  // Room for the end of the chunk before, in which the mark may begin.
+  // With room for the end of the previous chunk, in which the mark may begin.
   const buffer = Buffer.allocUnsafe(needle.length + chunkBytes);
   let [kept, bytes, marked] = [0, 0, false];
   for (;;) {
