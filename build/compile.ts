@@ -24,7 +24,7 @@ const targets: readonly Target[] = [
 ];
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-/** What ends up in the executable, or decides how: a change in any of it compiles again. */
+/** Files that end up in the executable or decide how it is made: a change in any of them compiles again. */
 const inputs = [
   ...["main.ts", "cli.ts", "cni", "ipam", "agent", "shared"],
   ...["package.json", "package-lock.json", "build/compile.ts", "build/bundle.ts", "build/seal.ts"],

@@ -161,7 +161,7 @@ function missingOfLearn({ specs }: Learn, under: Match): string | undefined {
     const reason = missingFor(field, { ...matchAll, fields: learned.list() });
     if (reason !== undefined) return `it would match ${field.name}, and ${reason} before`;
     const shift = BigInt(from);
-    // A value that is known only at run time counts as fulfilling the prerequisite.
+    // The match at hand may fix the packet's own value; one that is known only at run time counts as 0.
     const value = "number" in spec.source ? spec.source.number : (valueUnder(field, under) ?? 0n);
     learned.take(field, value << shift, ((1n << BigInt(count)) - 1n) << shift);
   }
