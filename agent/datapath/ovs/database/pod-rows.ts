@@ -12,11 +12,18 @@ export interface PodRow {
   readonly port: PodPort | undefined;
 }
 
+interface Whose {
+  readonly owner: Owner;
+  readonly identity: ReturnType<typeof parseIdentity>;
+}
+
 /** The rows of pods' ports in the database of the switch. */
 export class PodRows {
   readonly #db: SwitchDatabase;
   readonly #bridge: string;
   readonly #numbers = new PortNumbers();
+  /** What rows say of themselves: one that changes comes as another object, and each ADD and DEL looks at all. */
+  readonly #read = new WeakMap<PortRow, Whose | undefined>();
 
   constructor(db: SwitchDatabase, bridge: string) {
     this.#db = db;
@@ -26,18 +33,27 @@ export class PodRows {
   /** The pods' ports in the database; invalid fields are left out. */
   all(): readonly PodRow[] {
     return portsOf(this.#db.view, this.#bridge).flatMap((row) => {
-      const owner = ownerOf(row.external_ids);
-      if (owner === undefined) return [];
-      const identity = parseIdentity(row.external_ids);
+      const whose = this.#whose(row);
+      if (whose === undefined) return [];
+      const { owner, identity } = whose;
       const port = identity === undefined ? undefined : { ...identity, port: row.name, ...this.#typeOf(row.name) };
       return [{ row, owner, port }];
     });
   }
 
+  #whose(row: PortRow): Whose | undefined {
+    if (!this.#read.has(row)) {
+      const owner = ownerOf(row.external_ids);
+      const identity = parseIdentity(row.external_ids);
+      this.#read.set(row, owner === undefined ? undefined : { owner, identity });
+    }
+    return this.#read.get(row);
+  }
+
   /** The owner of the port of this name; `undefined` if there is none, or it is no pod's. */
   ownerOf(name: string): Owner | undefined {
     const row = portNamed(this.#db.view, name);
-    return row === undefined ? undefined : ownerOf(row.external_ids);
+    return row === undefined ? undefined : this.#whose(row)?.owner;
   }
 
   #typeOf(name: string): Pick<PodPort, "type"> {
@@ -154,9 +170,13 @@ export class PortNumbers {
 
   /** @param taken those that ports have now. Answers 0, with which the switch chooses, if all are taken. */
   next(taken: ReadonlySet<number>): number {
-    const own = [...taken].filter((number) => number >= first && number <= lastPodNumber);
-    if (own.length > lastPodNumber - first) return 0;
-    let number = this.#given ?? Math.max(first - 1, ...own);
+    let number = this.#given;
+    // Whose number was the last is asked for once, and whether all are taken where there are as many.
+    if (number === undefined || taken.size > lastPodNumber - first) {
+      const own = [...taken].filter((number) => number >= first && number <= lastPodNumber);
+      if (own.length > lastPodNumber - first) return 0;
+      number ??= Math.max(first - 1, ...own);
+    }
     do number = number >= lastPodNumber ? first : number + 1;
     while (taken.has(number));
     this.#given = number;
