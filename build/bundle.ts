@@ -1,6 +1,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { carriedMark } from "../agent/commands/install/executable-marks.ts";
 import { type Processor, seal } from "./seal.ts";
 
 /** How executables are made of sources. */
@@ -12,6 +13,9 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
  * there and nobody would say so. A program without such a thread only carries it.
  */
 export const windowsThreads = [resolve(root, "agent/protocols/hcn/hcn-worker.windows.ts")];
+
+/** What an executable carries in its bytes, and never loads. */
+const carrier = resolve(root, "forward/carried.ts");
 
 export interface Executable {
   /** Path of the program's first file. */
@@ -25,6 +29,8 @@ export interface Executable {
   readonly buildId?: string;
   /** What `version --licenses` prints; absent: it has nothing to print. */
   readonly licences?: string;
+  /** The small program of `forward/` for its system; absent: "pipette install" puts the whole one in its place. */
+  readonly smallProgram?: Uint8Array;
   /** Whether it obeys Bun's own variables of the environment, for tests that need one of them. Absent: it does not. */
   readonly unsealed?: boolean;
 }
@@ -40,6 +46,7 @@ export async function compileExecutable({
   version,
   buildId,
   licences,
+  smallProgram,
   unsealed = false,
 }: Executable): Promise<void> {
   const sources = await bundling(entry);
@@ -47,12 +54,17 @@ export async function compileExecutable({
     ...sources,
     define: {
       ...sources.define,
-      // Of shared/version.ts and shared/licences.ts.
+      // Of shared/version.ts, shared/licences.ts and forward/carried.ts.
       ...(version === undefined ? {} : { releaseVersion: JSON.stringify(version) }),
       ...(buildId === undefined ? {} : { buildIdOfExecutable: JSON.stringify(buildId) }),
       ...(licences === undefined ? {} : { licencesOfExecutable: JSON.stringify(licences) }),
+      ...(smallProgram === undefined ? {} : { carriedProgram: JSON.stringify(carriedMark(smallProgram)) }),
     },
-    entrypoints: [entry, ...(base === "bun-windows-x64" ? windowsThreads : [])],
+    entrypoints: [
+      entry,
+      ...(base === "bun-windows-x64" ? windowsThreads : []),
+      ...(smallProgram === undefined ? [] : [carrier]),
+    ],
     // A thread's file is found by its path from here.
     root,
     bytecode: true,

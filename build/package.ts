@@ -19,7 +19,7 @@ mkdirSync(directory, { recursive: true });
 const scratch = mkdtempSync(join(root, "dist", ".packaging-"));
 try {
   const version = versionOf(root);
-  const executables = await releaseExecutables(root, version.full, platforms, scratch);
+  const executables = await releaseExecutables(version.full, platforms, scratch, console.error);
   for (const { name, bytes } of await releaseFiles({
     root,
     version,

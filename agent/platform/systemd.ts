@@ -53,7 +53,7 @@ NotifyAccess=main
 # Before the file system is read-only for all that follows.
 ExecStartPre=+/bin/mkdir -p -m 0755 ${writable.map(word).join(" ")}
 # From end to end before anything of it runs: pages that come in one by one, by page faults, make every later start of
-# the plugin, which is the same file, a tenth slower.
+# it, also as a plugin that finds no agent, a tenth slower.
 ExecStartPre=-/bin/dd ${word(`if=${executable}`)} of=/dev/null bs=1M status=none
 ExecStart=${word(executable)} agent --config ${word(configFile)}
 Restart=always

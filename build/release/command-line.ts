@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { reasonOf } from "../../shared/reason.ts";
-import { type Platform, platforms } from "./executables.ts";
+import { type Platform, platforms } from "../program.ts";
 
 /** What `npm run image` and `npm run package` are told. */
 export interface Wish {

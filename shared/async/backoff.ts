@@ -5,8 +5,8 @@ export interface BackoffTimes {
   readonly firstMs: number;
   readonly longestMs: number;
   /**
-   * The part of each pause that is random, from 0 to 1 (absent: 0), so that many clients of one server do not come back
-   * at the same moment after it was away.
+   * The part of each pause that is random, from 0 to 1 (absent: 0), so that many clients of one server do not reconnect
+   * at the same moment after an outage.
    */
   readonly jitter?: number;
 }
@@ -38,7 +38,7 @@ export class Backoff {
 export interface RetryOptions extends BackoffTimes {
   /** Absent: only `failed` ends it. */
   readonly signal?: AbortSignal;
-  /** Hears of each failure; throws to give up. */
+  /** Called after each failure; throws to give up. */
   failed(caught: unknown, pauseMs: number): void;
 }
 

@@ -40,7 +40,7 @@ function placeIn(path: string): Place {
   const at = (...parts: string[]): string => join(path, ...parts);
   const found = { bin: at("bin"), config: at("etc", "agent.yaml"), data: at("data"), old: at("1"), fresh: at("2") };
   writeSample(found.old, "old ");
-  writeSample(found.fresh, "new ", 12);
+  writeSample(found.fresh, "new ", { mebibytes: 12 });
   return found;
 }
 

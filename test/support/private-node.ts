@@ -4,12 +4,14 @@ import { basename, join } from "node:path";
 import { execa } from "execa";
 
 /**
- * File systems of the node's own for what runtimes keep at fixed places, below /run and /var/lib. The shell stays
+ * File systems of the node's own for what runtimes keep at fixed places, below /run and /var/lib, and for the whole
+ * program of an installation, whose place is fixed as well. The shell stays
  * as process 1: bash reaps what others leave, and ends with its stdin, that is with whoever started the node.
  */
 const script = `set -e
 mount -t tmpfs -o mode=755 run /run
 mount -t tmpfs -o mode=755 lib /var/lib
+mount -t tmpfs -o mode=755 libexec /usr/libexec
 mount -t tmpfs -o mode=1777 shm /dev/shm
 mkdir /run/netns
 ip link set lo up

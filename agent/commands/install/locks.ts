@@ -11,16 +11,21 @@ import type { Step } from "./plan.ts";
 export const lockName = ".pipette.lock";
 
 /**
- * Keeps a second installation away from this directory, which is made where it is missing. The lock ends with the
+ * Keeps a second installation away from these directories, which are made where they are missing. The locks end with the
  * process, however that ends.
- * @throws {CniError} code 5 naming the process that holds it
+ * @throws {CniError} code 5 naming the process that holds one
  */
-export async function lockInstallation(directory: string): Promise<InstanceLock> {
-  await mkdir(directory, { recursive: true, mode: 0o755 }).catch((caught) => {
-    throw failed("make", directory, caught);
-  });
-  const path = join(directory, lockName);
-  return InstanceLock.take(path, "a change of the installation", `"${directory}"`, await openSystem());
+export async function lockInstallation(directories: readonly string[]): Promise<Disposable> {
+  using locks = new DisposableStack();
+  for (const directory of directories) {
+    await mkdir(directory, { recursive: true, mode: 0o755 }).catch((caught) => {
+      throw failed("make", directory, caught);
+    });
+    const path = join(directory, lockName);
+    const system = await openSystem();
+    locks.use(await InstanceLock.take(path, "a change of the installation", `"${directory}"`, system));
+  }
+  return locks.move();
 }
 
 /** `process 123`, where an agent holds the data directory, whether it answers or not. */

@@ -124,6 +124,11 @@ export const placeOptions = {
     of: "directory",
     help: `where the runtime looks for plugins (default ${paths.cniBinDir})`,
   },
+  "libexec-dir": {
+    value: "DIR",
+    of: "directory",
+    help: `where the whole program goes, while the small one that hands calls to the agent goes where the runtime looks; it starts ${paths.wholeProgram}, so this is for a container that has the node's directory elsewhere`,
+  },
   config: { value: "FILE", of: "file", help: `the agent's configuration (default ${paths.agentConfig})` },
   "link-dir": {
     value: "DIR",

@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { rmdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { paths } from "../../../shared/os/paths.ts";
@@ -10,11 +11,12 @@ import { conflistPath } from "../../conflist/conflist.ts";
 import { planUnlink } from "./command-link.ts";
 import { readConfig } from "./config-file.ts";
 import { podsWithAddresses, removeConfig, removeData, removeSocket } from "./data-directory.ts";
-import { executablesIn, planRemoval } from "./executables.ts";
+import { directoriesOf, executablesAt, executablesIn, type Places, planRemoval } from "./executables.ts";
 import { planSweep, removeFile } from "./files.ts";
 import { planHostCleanUp, planNetworkCleanUp } from "./host-clean-up.ts";
 import { leftBehind } from "./left.ts";
 import { agentWarning, lockInstallation, lockName, planAgentGone } from "./locks.ts";
+import { placesOf } from "./places.ts";
 import type { Plan, Step } from "./plan.ts";
 import { placeOptions, runPlan } from "./plan.ts";
 import { planUnconfigure } from "./runtime-configuration.ts";
@@ -36,20 +38,22 @@ const options = {
 export const uninstallCommandWith = (openInstaller: () => Promise<ServiceInstaller>) =>
   defineCommand({
     action: "uninstall",
-    about: `Takes the runtime's configuration away, then the service, then both executables; agent.yaml and the leases stay,
+    about: `Takes the runtime's configuration away, then the service, then the executables; agent.yaml and the leases stay,
 unless --purge asks for those too. What stays is listed, with the command that takes it away. It wants a drained node: without the executables nobody takes a pod's network down.
 What is not there already is passed over, so it can be run again to finish what was interrupted.`,
     options,
     exits: { 1: "failed; what was done is listed, and the next run goes on from there" },
     run: async (line, io) => {
-      const { "bin-dir": binDir = paths.cniBinDir, "dry-run": dryRun, json, progress } = line.options;
-      const directory = resolve(binDir);
-      const present = existsSync(directory);
-      using lock = dryRun || !present ? undefined : await lockInstallation(directory);
-      const plan = await planUninstall(line, directory, openInstaller);
+      const { "dry-run": dryRun, json, progress } = line.options;
+      const places = placesOf(line.options);
+      const directories = directoriesOf(places).filter((directory) => existsSync(directory));
+      using locks = dryRun ? undefined : await lockInstallation(directories);
+      const plan = await planUninstall(line, places, openInstaller);
       const status = await runPlan(plan, { dryRun, json, progress }, io);
-      lock?.[Symbol.dispose]();
-      if (lock !== undefined) await removeFile(join(directory, lockName));
+      locks?.[Symbol.dispose]();
+      if (!dryRun) for (const directory of directories) await removeFile(join(directory, lockName));
+      // Of our making, unlike the other; where it is mounted, or holds what still runs, it stays.
+      if (!dryRun && places.libexec !== undefined) await rmdir(places.libexec).catch(() => undefined);
       if (line.options.stay && status === exitStatus.done) await terminated();
       return status;
     },
@@ -57,12 +61,12 @@ What is not there already is passed over, so it can be run again to finish what 
 
 async function planUninstall(
   { options: given }: CommandLine<typeof options>,
-  directory: string,
+  places: Places,
   openInstaller: () => Promise<ServiceInstaller>,
 ): Promise<Plan> {
-  const swept = await Promise.all(executablesIn(directory).map((path) => planSweep(path)));
-  const link = await planUnlink(executablesIn(directory)[0], given["link-dir"]);
-  const executables = [...link, ...(await planRemoval(directory)), ...swept.flat()];
+  const swept = await Promise.all(executablesAt(places).map((path) => planSweep(path)));
+  const link = await planUnlink(executablesIn(places.bin)[0], given["link-dir"]);
+  const executables = [...link, ...(await planRemoval(places)), ...swept.flat()];
   if (given["executables-only"]) return { steps: executables, warnings: [] };
   const configFile = resolve(given.config ?? paths.agentConfig);
   const { config, warnings } = await configOrDefaults(configFile);
