@@ -71,6 +71,7 @@ test="$bench
   iptables                                            # portmap and podman call it
   busybox-static gcc libc6-dev                        # container images made offline
   musl-tools libasan8 libubsan1                       # the small program in front, as it is delivered and with sanitizers
+  clang-14 libclang-rt-14-dev                         # libFuzzer, which leads streams into its state machine
   strace                                              # kills at chosen system calls
   procps                                              # sysctl
   systemd                                             # runs the unit, as process 1 of a machine of its own

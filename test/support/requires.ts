@@ -19,6 +19,7 @@ const needs = {
   protoc: () => missingFile("/usr/bin/protoc", "protobuf-compiler"),
   "proto-files": () => missingFile("/usr/include/google/protobuf/any.proto", "libprotobuf-dev"),
   gcc: () => missingFile("/usr/bin/gcc", "gcc"),
+  clang: () => missingFile("/usr/bin/clang-14", "clang-14, and libclang-rt-14-dev for its libFuzzer"),
   musl: () => missingFile("/usr/bin/musl-gcc", "musl-tools"),
   busybox: () => missingFile("/usr/bin/busybox", "busybox-static"),
   strace: () => missingFile("/usr/bin/strace", "strace"),
