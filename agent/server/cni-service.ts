@@ -76,8 +76,8 @@ async function answer(
 }
 
 /**
- * A pod that has its addresses already gets the same answer again, whether or not new pods get addresses. @throws as
- * `Gate.requireAddresses`
+ * A pod that has its addresses already gets the same answer again, whether or not new pods get addresses.
+ * @throws as `Gate.requireAddresses`
  */
 function requireAddresses({ allocator }: AgentContext, gate: Gate, owner: Owner): void {
   try {

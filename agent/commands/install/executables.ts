@@ -86,8 +86,8 @@ export async function planExecutables(from: string, { bin, libexec }: Places): P
 }
 
 /**
- * Plans the removal of all, and of files that running executables have left. @throws {CniError} where another's file
- * has the name
+ * Plans the removal of all, and of files that running executables have left.
+ * @throws {CniError} where another's file has the name
  */
 export async function planRemoval(places: Places): Promise<readonly Step[]> {
   const reader = new ExecutableReader();
