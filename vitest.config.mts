@@ -9,12 +9,25 @@ const fuzzing = ["test/{fuzz,mutants}/**/*.test.ts"];
 // On a machine or in a directory of its own for each, with the product's deadlines: side by side, as those under Wine.
 const apart = ["test/{faults,ipam,upgrade}/**/*.test.ts"];
 
-// With programs of Kubernetes, which mostly wait for one another: one file at a time, beside those.
-const kubernetes = ["test/kubernetes/**/*.test.ts"];
+// With etcd, or programs of Kubernetes, which mostly wait for one another: one file at a time, beside those.
+const controlPlane = ["test/{kubernetes,registry}/**/*.test.ts"];
 // Whole clusters take some twelve minutes more: only "npm run test:kubernetes" runs them.
 const clusters = ["bridge", "open-vswitch", "first-cluster", "openvswitch-pods"].map(
   (name) => `test/kubernetes/${name}.test.ts`,
 );
+
+// What starts our plugins, once more with the small program of forward/ in front of them: some of it always, all by
+// "npm run test:forwarded".
+const forwarded = ["test/conformance/**/*.test.ts"];
+const forwardedRest = ["test/{ipam,clients,faults,hostile}/**/*.test.ts"];
+const inFront = {
+  fileParallelism: false,
+  maxWorkers: 1,
+  env: { PIPETTE_IN_FRONT: "1" },
+  globalSetup: ["test/support/in-front-setup.ts"],
+  testTimeout: 60_000,
+  hookTimeout: 120_000,
+};
 
 // Waiting longer costs nothing where it works; a busy machine needs more than the second that polls have by default.
 const expect = { poll: { timeout: 20_000 } };
@@ -45,7 +58,7 @@ const config = defineConfig({
         test: {
           name: "system",
           include: ["test/**/*.test.ts"],
-          exclude: [...windows, ...apart, ...kubernetes, ...fuzzing],
+          exclude: [...windows, ...apart, ...controlPlane, ...fuzzing],
           fileParallelism: false,
           maxWorkers: 1,
           testTimeout: 60_000,
@@ -81,11 +94,13 @@ const config = defineConfig({
           sequence: { groupOrder: 2 },
         },
       },
+      { extends: true, test: { ...inFront, name: "forwarded", include: forwarded, expect, retry } },
+      { extends: true, test: { ...inFront, name: "forwarded-rest", include: forwardedRest, expect, retry } },
       {
         extends: true,
         test: {
-          name: "kubernetes",
-          include: kubernetes,
+          name: "control-plane",
+          include: controlPlane,
           exclude: clusters,
           fileParallelism: false,
           maxWorkers: 1,

@@ -102,7 +102,7 @@ export class Agent {
     this.#joining = new Joining(context, registry, this.#stopping.signal);
     this.#janitor = new Janitor(context, {
       intervalMs,
-      staleGraceMs: limits.suspectGraceMs,
+      staleGraceMs: limits.staleGraceMs,
       ...lost,
       livenessProbes,
     });
@@ -166,7 +166,7 @@ export class Agent {
 
   async #end(withinMs: number): Promise<boolean> {
     this.#started.abort();
-    this.#stopping.abort(new CniError(CniCode.tryAgainLater, "Cannot join: the agent stops, wanted it to run"));
+    this.#stopping.abort(new CniError(CniCode.tryAgainLater, "Cannot join: the agent stops"));
     const ended = await this.#server.close(withinMs);
     await this.#began.catch(() => undefined);
     await this.#janitor.stop();
@@ -259,9 +259,9 @@ export class Agent {
     if (this.#state.t === "ready") return undefined;
     const { waiting } = this.#joining;
     if (this.#state.t === "starting" && waiting !== undefined)
-      return `Cannot serve the node: the agent waits to join, wanted it ready. ${waiting}`;
+      return `Cannot serve the node: the agent waits to join. ${waiting}`;
     const is = this.#state.t === "starting" ? "the agent is still starting" : "the agent stops";
-    return `Cannot serve the node: ${is}, wanted it ready`;
+    return `Cannot serve the node: ${is}`;
   }
 
   async #untilReady({ signal, untilUptimeMs }: CallContext): Promise<void> {

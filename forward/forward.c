@@ -135,6 +135,9 @@ static enum why wait_for_answer(uint64_t until_us) {
         length -= ANSWER_HEADER_BYTES;
         memmove(received, received + ANSWER_HEADER_BYTES, length);
         continue;
+      case FOREIGN:
+        /* Who does not speak this has understood nothing of the request. */
+        return taken ? LOST : UNASKED;
       case GARBAGE:
         return LOST;
     }

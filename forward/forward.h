@@ -30,7 +30,8 @@ enum {
 
 /* --- answer.c: the only reader of bytes from outside that decides by them --------------------------------------- */
 
-enum verdict { MORE, DONE, PASS, TAKEN, GARBAGE };
+/* FOREIGN: of another protocol, as from an agent that is older than this one. */
+enum verdict { MORE, DONE, PASS, TAKEN, GARBAGE, FOREIGN };
 
 struct answer {
   uint32_t status;

@@ -86,6 +86,9 @@ static void make_stream(void) {
 /* PROTOCOL.md once more: what a client that sees the whole stream, and then its end, must make of it. */
 static struct outcome expected(void) {
   struct outcome wanted = {WHOLE_LOST, 0, {0, 0, 0, 0}};
+  /* Who speaks no such protocol has understood nothing. */
+  for (size_t i = 0; i < 3 && i < stream_bytes; i++)
+    if (stream[i] != "\0PA"[i]) wanted.end = WHOLE_UNASKED;
   for (size_t at = 0, taken = 0; stream_bytes - at >= 24; at += 24) {
     uint32_t field[6];
     for (size_t i = 0; i < 6; i++) {

@@ -27,7 +27,7 @@ for (const check of [...checks, executables]) {
 const reporter = new ClosingReporter(print);
 const files = process.argv.slice(2);
 // Each lane waits much, for clocks, switches and Windows' processes: side by side they keep two cores busy.
-const beside = ["windows", "apart", "kubernetes"];
+const beside = ["windows", "apart", "control-plane"];
 // Of a length that only those wait for who ask for it, by the names of files.
 const clusters = files.length === 0 ? [] : ["clusters"];
 const lanes = [projects.filter((name) => ![...beside, "clusters"].includes(name)), [...beside, ...clusters]];

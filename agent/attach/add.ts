@@ -73,10 +73,7 @@ const hasCallerGone = ({ signal, untilUptimeMs = Number.POSITIVE_INFINITY }: Cal
   signal.aborted || (uptimeMs() ?? 0) > untilUptimeMs;
 
 const callerGone = ({ sandboxId }: Owner): CniError =>
-  new CniError(
-    CniCode.tryAgainLater,
-    `Cannot finish ADD of "${sandboxId}": its caller has gone, wanted it to wait for the answer`,
-  );
+  new CniError(CniCode.tryAgainLater, `Cannot finish ADD of "${sandboxId}": its caller has gone`);
 
 /** A DEL that never reached this agent, then an ADD of the same sandbox (podman does so): the old interface goes first. */
 async function detachEarlier(context: AgentContext, { owner }: CmdRequest): Promise<void> {

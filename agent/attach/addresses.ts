@@ -94,7 +94,7 @@ export function stillClaimed(context: AgentContext, owner: Owner, claim: Address
 export const addressesReleased = (owner: Owner): CniError =>
   new CniError(
     CniCode.tryAgainLater,
-    `Cannot wire "${owner.sandboxId}": its addresses were given up while the call waited, wanted them allocated`,
+    `Cannot wire "${owner.sandboxId}": its addresses were given up while the call waited`,
   );
 
 /**

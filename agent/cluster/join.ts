@@ -152,7 +152,7 @@ async function ask(
   late: (error: CniError) => boolean,
 ): Promise<ClusterNode | CniError> {
   const answer = register().catch((caught: unknown) => CniError.from(caught, "join"));
-  const is = `the registry has given no answer for ${patienceMs} ms, wanted one`;
+  const is = `the registry has given no answer for ${patienceMs} ms`;
   const error = new CniError(CniCode.tryAgainLater, `Cannot join: ${is}`);
   return await withTimeout(answer, patienceMs, () => (late(error) ? error : answer));
 }
@@ -185,10 +185,10 @@ export function withSubnets(config: AgentConfig, self: ClusterNode): AgentConfig
   const [first, ...others] = config.networks;
   if (first === undefined) return config;
   const text = self.subnets.map(formatCidr).join(", ");
-  const refuse = (is: string, wanted: string): never => {
+  const refuse = (is: string, wanted?: string): never => {
     throw new CniError(
       CniCode.invalidConfig,
-      `Cannot join: the registry gives this node ${text === "" ? "no subnet" : `"${text}"`}, ${is}, wanted ${wanted}`,
+      `Cannot join: the registry gives this node ${text === "" ? "no subnet" : `"${text}"`}, ${is}${wanted === undefined ? "" : `, wanted ${wanted}`}`,
     );
   };
   const families = new Set(self.subnets.map(({ ip }) => ip.family));
@@ -198,9 +198,9 @@ export function withSubnets(config: AgentConfig, self: ClusterNode): AgentConfig
   const said = first.subnets.map(formatCidr).join(", ");
   if (said !== "" && said !== text) refuse(`and the configuration says "${said}"`, "the same, or none there");
   const within = self.addresses.find((ip) => self.subnets.some((subnet) => contains(subnet, ip)));
-  if (within !== undefined) refuse(`with the node's own address "${formatIp(within)}" in it`, "another");
+  if (within !== undefined) refuse(`with the node's own address "${formatIp(within)}" in it`);
   const other = others.find(({ subnets }) => subnets.some((a) => self.subnets.some((b) => overlap(a, b))));
-  if (other !== undefined) refuse(`a part of network "${other.name}" or around it`, "one that is free");
+  if (other !== undefined) refuse(`a part of network "${other.name}" or around it`);
   if (config.dataPath === "hns" && (families.has(6) || self.subnets.length !== 1))
     refuse('and "dataPath" is "hns"', "one of IPv4");
   if (families.has(6) && (first.mtu ?? 1500) < 1280) refuse(`and an MTU of ${first.mtu}`, "at least 1280 for IPv6");

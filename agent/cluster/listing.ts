@@ -77,6 +77,6 @@ async function firstOf(source: Followed<Vnids>, registry: string): Promise<Vnids
   using _ = followed.subscribe(resolve);
   return await withTimeout(promise, listMs, () => {
     const is = `${registry} has told none within ${listMs} ms`;
-    throw new CniError(CniCode.tryAgainLater, `Cannot list the tenants: ${is}, wanted an answer`);
+    throw new CniError(CniCode.tryAgainLater, `Cannot list the tenants: ${is}`);
   });
 }

@@ -129,7 +129,7 @@ export function checkNodeAddress(hns: WrittenHns, at: readonly (string | number)
     at,
     said === undefined
       ? `without "nodeAddress", wanted it, or ${nodeVariables.address} in the environment`
-      : `without "nodeAddress", and "${said}" of ${nodeVariables.address} is no IPv4 address, wanted one`,
+      : `without "nodeAddress", and "${said}" of ${nodeVariables.address} is no IPv4 address`,
   );
 }
 

@@ -160,6 +160,6 @@ function checkEtcd({ endpoints, ca, cert, key, networks }: EtcdRegistryConfig, f
         `${hostBits} in ${findings.written(cidrAt)}, wanted room for 1 to 2^24 nodes`,
       );
     if (networks.slice(0, i).some((other) => overlap(other.cidr, cidr)))
-      findings.add(cidrAt, `${findings.written(cidrAt)}, a part of an earlier one or around it, wanted its own`);
+      findings.add(cidrAt, `${findings.written(cidrAt)}, a part of an earlier one or around it`);
   });
 }

@@ -64,8 +64,7 @@ function checkNetwork(
 ): void {
   const at = ["networks", earlier.length];
   const { name, bridge, subnets, mtu, hns } = network;
-  if (earlier.some((other) => other.name === name))
-    findings.add([...at, "name"], `"${name}" for the second time, wanted another name`);
+  if (earlier.some((other) => other.name === name)) findings.add([...at, "name"], `"${name}" for the second time`);
   if (earlier.some((other) => other.bridge === bridge))
     findings.add([...at, "bridge"], `"${bridge}" for the second time, wanted a bridge for each network`);
   if (hns !== undefined) checkNodeAddress(hns, [...at, "hns"], findings);
@@ -82,10 +81,7 @@ function checkNetwork(
   subnets.forEach((subnet, k) => {
     const hit = earlier.find((other) => other.subnets.some((theirs) => overlap(subnet, theirs)));
     if (hit !== undefined)
-      findings.add(
-        [...at, "subnets", k],
-        `"${formatCidr(subnet)}", a part of network "${hit.name}", wanted one that is free`,
-      );
+      findings.add([...at, "subnets", k], `"${formatCidr(subnet)}", a part of network "${hit.name}"`);
   });
 }
 
@@ -125,5 +121,5 @@ function checkHnsNetwork(
   checkHns(hns, [...at, "hns"], subnets, findings);
   const name = hns.network.toLowerCase();
   if (earlier.some((other) => other.hns?.network.toLowerCase() === name))
-    findings.add([...at, "hns"], `a section with the HNS network "${hns.network}" for the second time, wanted another`);
+    findings.add([...at, "hns"], `a section with the HNS network "${hns.network}" for the second time`);
 }

@@ -55,7 +55,6 @@ export async function runProgram(
     child = await retry(async () => spawn(file, args, options), {
       firstMs: startAgainMs,
       longestMs: startAgainMs,
-      signal: new AbortController().signal,
       failed: (caught) => {
         if (left-- === 0 || !passing.has(codeOf(caught))) throw caught;
       },

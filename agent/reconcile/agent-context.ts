@@ -57,7 +57,7 @@ export class StartingContext implements AgentContext {
   /** @throws {CniError} code 11 before there is one: the agent knows of no interfaces then */
   get dataPath(): DataPath {
     if (this.#dataPath !== undefined) return this.#dataPath;
-    throw new CniError(CniCode.tryAgainLater, "Cannot use the data path: the agent is still starting, wanted it ready");
+    throw new CniError(CniCode.tryAgainLater, "Cannot use the data path: the agent is still starting");
   }
 
   complete(config: AgentConfig, dataPath: DataPath): void {

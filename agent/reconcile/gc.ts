@@ -20,8 +20,7 @@ export async function collect(context: AgentContext, request: GcRequest, call: C
   const { network } = request;
   const listed = listedIn(request);
   // The list of a caller that has gone may be old: what has come since would be taken for a leftover.
-  if (call.signal.aborted)
-    throw new CniError(CniCode.tryAgainLater, "Cannot run GC: its caller has gone, wanted it to wait for the answer");
+  if (call.signal.aborted) throw new CniError(CniCode.tryAgainLater, "Cannot run GC: its caller has gone");
   const valid = request.valid.map(({ containerId, ifname }) => ({ containerId, ifname }));
   const lastAddAt = new Map(context.lastAddAt);
   const { startedUptimeMs: began = Number.POSITIVE_INFINITY } = call;

@@ -94,7 +94,7 @@ function report(context: AgentContext, plan: ReconcilePlan): void {
   if (plan.stale.length > 0)
     logger.warn("the node has booted since leases were given out: none is given back before the grace is over", {
       leases: plan.stale.length,
-      graceMs: limits.suspectGraceMs,
+      graceMs: limits.staleGraceMs,
     });
   logger.info("reconciled", {
     adopted: plan.adopt.length,

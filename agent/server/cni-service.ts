@@ -1,3 +1,4 @@
+import type { Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { redactArgs } from "../../shared/log.ts";
 import type { CmdError, CniCmdRequest, CniCmdResponse } from "../../shared/proto/cni-messages.ts";
@@ -59,9 +60,7 @@ async function answer(
     // A DEL is kept by its plugin at once, and finished by the start itself.
     if (verb === "DEL") gate.requireReady();
     else await gate.untilReady(call);
-    // A pod that stands gets its answer again.
-    if (verb === "ADD" && context.allocator.find(request.owner).length === 0)
-      gate.requireAddresses(request.owner.network);
+    if (verb === "ADD") requireAddresses(context, gate, request.owner);
     const result = (await run(context, request, call)) ?? "";
     call.log.info("served", { ...fields, outcome: "ok", durationMs: took() });
     return { cniResult: new TextEncoder().encode(result) };
@@ -73,6 +72,15 @@ async function answer(
     const outcome = { outcome: "failed", code: error.code, error: error.message, details: error.details };
     call.log[level]("served", { ...fields, ...outcome, durationMs: took() });
     return { cniResult: new Uint8Array(0), error: toMessage(error) };
+  }
+}
+
+/** A pod that stands gets its answer again, whether or not new ones get addresses. @throws as `Gate.requireAddresses` */
+function requireAddresses({ allocator }: AgentContext, gate: Gate, owner: Owner): void {
+  try {
+    gate.requireAddresses(owner.network);
+  } catch (caught) {
+    if (allocator.find(owner).length === 0) throw caught;
   }
 }
 

@@ -135,6 +135,6 @@ function exhausted(context: AgentContext, network: NetworkConfig): readonly stri
     .filter((usage) => usage.free <= 0n && usage.cooling === 0 && !context.allocator.hasStaleLeases(network.name))
     .map(
       ({ range, total }) =>
-        `Cannot give a new pod of network "${network.name}" an address: all ${total} addresses of ${range} are taken, wanted a free one`,
+        `Cannot give a new pod of network "${network.name}" an address: all ${total} addresses of ${range} are taken`,
     );
 }

@@ -38,7 +38,7 @@ export function registryRpcs(self: string, registry: NodeRegistry | undefined): 
 function required(registry: NodeRegistry | undefined): NodeRegistry {
   if (registry !== undefined) return registry;
   const is = 'the configuration that this agent runs with has no section "nodes"';
-  throw new RpcError(GrpcCode.failedPrecondition, `Cannot ask the registry: ${is}, wanted one`);
+  throw new RpcError(GrpcCode.failedPrecondition, `Cannot ask the registry: ${is}`);
 }
 
 /** One at least. */

@@ -84,9 +84,7 @@ function packagesOf(source: PackageSource, selection: Selection): readonly Debia
   source.verify(names, taken);
   const missing = selection.files.find((pattern) => !taken.some((path) => pattern.test(path)));
   if (missing !== undefined)
-    throw new Error(
-      `Cannot make an image of ${selection.packages.join(", ")}: no file of them is ${missing}, wanted one`,
-    );
+    throw new Error(`Cannot make an image of ${selection.packages.join(", ")}: no file of them is ${missing}`);
   return packages;
 }
 

@@ -10,7 +10,7 @@ export interface Side {
   readonly path: string;
 }
 
-export interface ConnectionRegistry {
+export interface CrowdOutcome {
   /** From the first start to the last end. */
   readonly ms: number;
   /** Calls that failed. */
@@ -43,11 +43,7 @@ export async function removeNamespaces(namespaces: readonly Namespace[]): Promis
 }
 
 /** One verb for every namespace, all started at once: by one loop with nothing else in it, since a runtime has a thread for each. */
-export async function crowd(
-  side: Side,
-  verb: "ADD" | "DEL",
-  namespaces: readonly Namespace[],
-): Promise<ConnectionRegistry> {
+export async function crowd(side: Side, verb: "ADD" | "DEL", namespaces: readonly Namespace[]): Promise<CrowdOutcome> {
   const { executable, conf, path } = side;
   const stdin = new TextEncoder().encode(JSON.stringify(conf));
   const started = performance.now();

@@ -149,6 +149,7 @@ describeWith("calls handed to the agent", ["linux", "root", "cni-plugins"], () =
     const kinds = async (request: Parameters<typeof forward>[1]) =>
       (await forward(socket, { env, stdin, ...request })).map(({ kind }) => kind);
     expect(await kinds({ buildId: new Uint8Array(16) })).toEqual(["pass"]);
+    expect(await kinds({ stdin: " ".repeat(8 * 1024) })).toEqual(["pass"]);
     expect(await kinds({ stdin: " ".repeat(10_000_000) })).toEqual(["pass"]);
     expect(await kinds({ env: { ...env, CNI_ARGS: "x".repeat(70_000) } })).toEqual(["pass"]);
   });
@@ -303,4 +304,7 @@ async function ipamVerbs(socket: string, { dataDir, ...network }: IpamConf): Pro
   expect(store.find({ network: network.name, sandboxId: "a", ifname: "eth0" })).toEqual([]);
   expect(await call(env("ADD"), { ipam: { ...ipam, dataDir: "/var/lib/pt-cf-other" } })).toBe("pass");
   expect(await call(env("ADD"), { ipam: { ...ipam, resolvConf: "/etc/resolv.conf" } })).toBe("pass");
+  const sets = (count: number) => Array.from({ length: count }, (_, i) => [{ subnet: `10.8.${i}.0/24` }]);
+  expect(await call(env("ADD", "many"), { ipam: { ...ipam, ranges: sets(17) } })).toBe("pass");
+  expect(await call(env("ADD", "many"), { ipam: { ...ipam, ranges: sets(16) } })).toMatchObject({ status: 0 });
 }

@@ -17,14 +17,14 @@ const atOnce = navigator.hardwareConcurrency;
 
 const peer = (): Side => hostLocal(`${debianPlugins}/host-local`);
 
-async function differenceIn(calls: readonly Call[], own: () => Side): Promise<Difference | undefined> {
+async function differenceIn(calls: readonly Call[], own: () => Side | Promise<Side>): Promise<Difference | undefined> {
   using theirs = peer();
-  using ours = own();
+  using ours = await own();
   return await firstDifference(calls, theirs, ours);
 }
 
 /** What to say of a seed whose sequence shows a difference. */
-async function report(seed: number, calls: readonly Call[], own: () => Side): Promise<string> {
+async function report(seed: number, calls: readonly Call[], own: () => Side | Promise<Side>): Promise<string> {
   const short = await shrink(calls, async (fewer) => (await differenceIn(fewer, own)) !== undefined);
   const difference = await differenceIn(short, own);
   const answers = [difference?.theirs, difference?.ours].map((ended) => `status ${ended?.status}: ${ended?.stdout}`);
@@ -36,7 +36,10 @@ async function report(seed: number, calls: readonly Call[], own: () => Side): Pr
   ].join("\n");
 }
 
-async function runSeeds(seeds: readonly number[], own: () => Side): Promise<{ calls: number; found: string[] }> {
+async function runSeeds(
+  seeds: readonly number[],
+  own: () => Side | Promise<Side>,
+): Promise<{ calls: number; found: string[] }> {
   const waiting = [...seeds];
   const found: string[] = [];
   let calls = 0;

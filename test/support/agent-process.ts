@@ -9,6 +9,7 @@ import { callTimes, cniService, type Method, nodeService } from "../../shared/pr
 import { callUnary } from "../../shared/rpc/call.ts";
 import { isObject } from "../../shared/schema/json-fields.ts";
 import { eventually } from "./eventually.ts";
+import { freeze } from "./freeze.ts";
 import { innerProcess } from "./inner-process.ts";
 
 export { eventually };
@@ -180,6 +181,12 @@ export class AgentProcess {
     process.kill(this.pid, name);
     // `nsenter` stops with its child, and has to go on with it.
     if (name !== "SIGSTOP") this.#child.kill("SIGCONT");
+  }
+
+  /** It does nothing until this is disposed of: what is taken away meanwhile, it cannot put back before anybody looks. */
+  async held(): Promise<Disposable> {
+    await freeze(this);
+    return { [Symbol.dispose]: () => this.signal("SIGCONT") };
   }
 
   /** Sends the signal and waits for the end. */

@@ -95,10 +95,10 @@ export function fail(
   io: TerminalIo,
   action: string,
   is: string,
-  wanted: string,
+  wanted: string | undefined,
   status: number = exitStatus.failed,
 ): number {
-  io.stderr(`${printable(`Cannot ${action}: ${is}, wanted ${wanted}`)}\n`);
+  io.stderr(`${printable(`Cannot ${action}: ${is}${wanted === undefined ? "" : `, wanted ${wanted}`}`)}\n`);
   return status;
 }
 

@@ -122,11 +122,11 @@ export function familiesOf(networks: readonly ClusterNetwork[]): readonly Family
     for (const b of networks.slice(i + 1)) {
       if (!contains(a.cidr, b.cidr.ip) && !contains(b.cidr, a.cidr.ip)) continue;
       const both = `${formatCidr(a.cidr)} and ${formatCidr(b.cidr)}`;
-      throw new CniError(CniCode.invalidConfig, `Cannot use the cluster networks: ${both} overlap, wanted them apart`);
+      throw new CniError(CniCode.invalidConfig, `Cannot use the cluster networks: ${both} overlap`);
     }
   }
   if (networks.length === 0)
-    throw new CniError(CniCode.invalidConfig, "Cannot use the cluster networks: there is none, wanted one or more");
+    throw new CniError(CniCode.invalidConfig, "Cannot use the cluster networks: there is none");
   const pools = networks.map((network) => new SubnetPool(network));
   const ofFamily = (family: 4 | 6): readonly SubnetPool[] =>
     pools.filter((pool) => pool.network.cidr.ip.family === family);

@@ -87,7 +87,7 @@ export class EtcdTenants implements TenantRegistry {
       const all = (found[0] ?? []).map((kv) => ({ project: keyOf(kv).slice(this.#keys.vnids.length), kv }));
       const own = all.find((each) => each.project === project);
       const is = (has: string): CniError =>
-        new CniError(CniCode.invalidConfig, `Cannot ${action} in ${this.#client.name}: it has ${has}, wanted that one`);
+        new CniError(CniCode.invalidConfig, `Cannot ${action} in ${this.#client.name}: it has ${has}`);
       if (own === undefined || this.#vnidIn(own.kv) !== vnid) throw is(own === undefined ? "none" : textOf(own.kv));
       // Those that have it are meant to have it together.
       const others = all.filter((each) => vnid >= firstVnid && each !== own && vnidOfText(textOf(each.kv)) === vnid);
@@ -140,7 +140,7 @@ export class EtcdTenants implements TenantRegistry {
 
   #restless(project: string): CniError {
     const is = `others have changed the VNIDs ${etcdLimits.claims} times meanwhile`;
-    const message = `Cannot assign a VNID to project "${project}" in ${this.#client.name}: ${is}, wanted a moment`;
+    const message = `Cannot assign a VNID to project "${project}" in ${this.#client.name}: ${is}`;
     return new CniError(CniCode.tryAgainLater, message);
   }
 
@@ -206,9 +206,8 @@ export class EtcdTenants implements TenantRegistry {
 
   #none(project: string, to: Target): CniError {
     const cannot = `Cannot assign a VNID to project "${project}" in ${this.#client.name}`;
-    if (typeof to === "object")
-      return new CniError(CniCode.invalidConfig, `${cannot}: project "${to.join}" has none, wanted one to join`);
-    return new CniError(CniCode.ipamFailure, `${cannot}: all ${vnids} are taken, wanted a free one`);
+    if (typeof to === "object") return new CniError(CniCode.invalidConfig, `${cannot}: project "${to.join}" has none`);
+    return new CniError(CniCode.ipamFailure, `${cannot}: all ${vnids} are taken`);
   }
 }
 

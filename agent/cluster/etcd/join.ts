@@ -50,10 +50,7 @@ export class Join {
       }
     }
     const is = `others have changed the registry ${etcdLimits.claims} times meanwhile`;
-    throw new CniError(
-      CniCode.tryAgainLater,
-      `Cannot register node "${self.name}" in ${this.#client.name}: ${is}, wanted a moment`,
-    );
+    throw new CniError(CniCode.tryAgainLater, `Cannot register node "${self.name}" in ${this.#client.name}: ${is}`);
   }
 
   async #look(name: string): Promise<{ config: KeyValue | undefined; node: KeyValue | undefined }> {
@@ -117,7 +114,7 @@ export class Join {
       const subnet = taken === undefined ? family.first(ticket ?? 0) : family.free(taken, ticket);
       if (subnet === undefined && taken === undefined) return undefined;
       if (subnet === undefined) {
-        const is = `all subnets of ${family.name} are taken, wanted a free one: release nodes that are gone`;
+        const is = `all subnets of ${family.name} are taken: release nodes that are gone`;
         throw new CniError(CniCode.ipamFailure, `Cannot register node "${self.name}" in ${this.#client.name}: ${is}`);
       }
       subnets.push(subnet);
@@ -151,7 +148,7 @@ export class Join {
     const owner = readOwner(mark);
     if (owner?.node === self.name && owner.uid === self.uid) return;
     const holder = owner === undefined ? "somebody" : `node "${owner.node}"`;
-    const is = `its subnet ${subnet} is held by ${holder} too, wanted it alone: release one of them`;
+    const is = `its subnet ${subnet} is held by ${holder} too: release one of them`;
     throw new CniError(CniCode.ipamFailure, `Cannot register node "${self.name}" in ${this.#client.name}: ${is}`);
   }
 
@@ -208,7 +205,7 @@ export async function leave(client: EtcdClient, keys: Keys, name: string, uid: s
     if (succeeded) return true;
   }
   const is = `others have changed it ${etcdLimits.claims} times meanwhile`;
-  throw new CniError(CniCode.tryAgainLater, `Cannot release node "${name}" in ${client.name}: ${is}, wanted a moment`);
+  throw new CniError(CniCode.tryAgainLater, `Cannot release node "${name}" in ${client.name}: ${is}`);
 }
 
 /** The marks of a node's subnets that are its own. */

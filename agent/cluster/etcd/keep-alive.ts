@@ -101,7 +101,7 @@ export class KeepAlive implements AsyncDisposable {
     const { found } = await this.#client.txn({ run: [get(this.#keys.node(name))] });
     const kv = found[0]?.[0];
     if (kv === undefined || readNode(name, textOf(kv)).uid !== uid)
-      throw new EtcdError("refused", `node "${name}" is not registered any more, wanted it registered with its uid`);
+      throw new EtcdError("refused", `node "${name}" is not registered any more`);
     const { succeeded } = await this.#client.txn({
       when: [unchanged(this.#keys.node(name), kv.modRevision)],
       run: [put(this.#keys.aliveNode(name), uid, id)],

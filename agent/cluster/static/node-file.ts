@@ -64,7 +64,7 @@ function checkTogether({ nodes }: Written, findings: Findings): void {
   const places = new Map(nodes.map((node, i) => [node, ["nodes", i]]));
   const names = new Set<string>();
   for (const [node, at] of places) {
-    if (names.has(node.name)) findings.add([...at, "name"], `"${node.name}" for the second time, wanted another name`);
+    if (names.has(node.name)) findings.add([...at, "name"], `"${node.name}" for the second time`);
     names.add(node.name);
     for (const key of ["addresses", "subnets"] as const) {
       const [first, second] = node[key].map((entry) => ("ip" in entry ? entry.ip.family : entry.family));
@@ -72,6 +72,5 @@ function checkTogether({ nodes }: Written, findings: Findings): void {
         findings.add([...at, key], "two of one family, wanted one of IPv4 and one of IPv6");
     }
   }
-  for (const { node, is } of conflictsAmong(nodes))
-    findings.add(places.get(node) ?? ["nodes"], `with ${is}, wanted its own`);
+  for (const { node, is } of conflictsAmong(nodes)) findings.add(places.get(node) ?? ["nodes"], `with ${is}`);
 }

@@ -144,7 +144,7 @@ export function withoutInterface(snapshot: NodeSnapshot, { owner, leases }: Atta
       code: "earlier-boot",
       trusts: "the lease",
       why: "The node has booted since; the runtime may bring the sandbox back",
-      todo: `nothing: the agent gives it back ${limits.suspectGraceMs / 60_000} minutes after its start`,
+      todo: `nothing: the agent gives it back ${limits.staleGraceMs / 60_000} minutes after its start`,
     };
   const elsewhere = addresses.filter((address) => snapshot.namespaceAddresses.has(address));
   if (elsewhere.length > 0)

@@ -61,7 +61,7 @@ export interface NodeSnapshot {
   readonly agent: SeenAgent;
   /** Of every network, allocated or releasing. */
   readonly leases: readonly Lease[] | undefined;
-  readonly departures: readonly Owner[];
+  readonly pendingDetaches: readonly Owner[];
   readonly interfaces: readonly SeenInterface[] | undefined;
   readonly halfMade: readonly HalfMade[];
   /** Addresses in the named network namespaces of the node, as `formatIp` writes them. */
@@ -78,7 +78,7 @@ export interface AttachmentView {
   readonly owner: Owner;
   /** Allocated, in the order of their addresses. */
   readonly leases: readonly Lease[];
-  /** Given up and not finished: a lease in `releasing`, or a departure on record. */
+  /** Given up and not finished: a lease in `releasing`, or a pending detach on record. */
   readonly departing: boolean;
   readonly releasedAtMs: number;
   readonly seen: SeenInterface | undefined;
@@ -87,14 +87,14 @@ export interface AttachmentView {
 
 /** Of every attachment that any source speaks of. */
 export function attachmentViews(snapshot: NodeSnapshot): readonly AttachmentView[] {
-  const { leases = [], departures, interfaces = [], networks } = snapshot;
-  const departed = new Set(departures.map(ownerKey));
+  const { leases = [], pendingDetaches, interfaces = [], networks } = snapshot;
+  const departed = new Set(pendingDetaches.map(ownerKey));
   const owners = new Map<string, Owner>();
   const see = (owner: Owner): void => void owners.set(ownerKey(owner), owner);
   // One that host-local noted without an interface's name is any interface's of the sandbox.
   const served = leases.filter(({ owner }) => networks.includes(owner.network) && owner.ifname !== "");
   for (const { owner } of [...served, ...interfaces, ...(snapshot.switch?.ports ?? [])]) see(owner);
-  for (const owner of departures) if (networks.includes(owner.network)) see(owner);
+  for (const owner of pendingDetaches) if (networks.includes(owner.network)) see(owner);
   const seen = new Map(interfaces.map((one) => [ownerKey(one.owner), one]));
   const ports = new Map(snapshot.switch?.ports.map((one) => [ownerKey(one.owner), one]));
   const byOwner = Map.groupBy(leases, ({ owner }) => ownerKey(owner));

@@ -48,17 +48,17 @@ async function lookIntoNamespaces(): Promise<Pick<NodeSnapshot, "namespaceAddres
 
 async function lookAtLeases(
   dataDir: string,
-): Promise<Pick<NodeSnapshot, "leases" | "departures"> & { readonly problem?: string }> {
+): Promise<Pick<NodeSnapshot, "leases" | "pendingDetaches"> & { readonly problem?: string }> {
   const { StoreSnapshot, databaseIn, requireRights } = await loadCheck();
   requireRights(databaseIn(dataDir));
   try {
     using snapshot = await StoreSnapshot.open(databaseIn(dataDir));
-    if (snapshot === undefined) return { leases: [], departures: [] };
+    if (snapshot === undefined) return { leases: [], pendingDetaches: [] };
     // Those that cool have nothing that they could agree with, and there may be very many.
     const leases = Iterator.from(snapshot.leases()).filter(({ state }) => state !== "cooling");
-    return { leases: [...leases], departures: snapshot.pendingDetaches().map(({ owner }) => owner) };
+    return { leases: [...leases], pendingDetaches: snapshot.pendingDetaches().map(({ owner }) => owner) };
   } catch (caught) {
-    if (caught instanceof CniError) return { leases: undefined, departures: [], problem: caught.message };
+    if (caught instanceof CniError) return { leases: undefined, pendingDetaches: [], problem: caught.message };
     throw caught;
   }
 }

@@ -97,7 +97,6 @@ async function patiently(act: () => Promise<void>): Promise<void> {
   await retry(act, {
     firstMs: busyWaitMs,
     longestMs: busyWaitMs,
-    signal: new AbortController().signal,
     failed: (caught) => {
       if (left-- === 0 || !isInUse(caught)) throw caught;
     },

@@ -123,7 +123,7 @@ function protocolOf(tcp: string | undefined, udp: string | undefined, icmp: bool
   const several = [tcp !== undefined, udp !== undefined, icmp].filter(Boolean).length > 1;
   if (several) {
     const is = "there is more than one of --tcp, --udp and --icmp";
-    throw new CniError(CniCode.invalidConfig, `Cannot ${action}: ${is}, wanted one`);
+    throw new CniError(CniCode.invalidConfig, `Cannot ${action}: ${is}`);
   }
   if (tcp !== undefined) return { t: "tcp", port: Number(tcp) };
   return udp === undefined ? { t: "icmp" } : { t: "udp", port: Number(udp) };

@@ -31,10 +31,7 @@ export function createBridgeDataPath(options: BridgeDataPathOptions): DataPath {
   for (const key of ["name", "bridge"] as const) {
     const twice = networks.find((network, i) => networks.findIndex((other) => other[key] === network[key]) !== i);
     if (twice !== undefined) {
-      throw new CniError(
-        CniCode.invalidConfig,
-        `Cannot set up the networks: ${key} "${twice[key]}" is there twice, wanted each once`,
-      );
+      throw new CniError(CniCode.invalidConfig, `Cannot set up the networks: ${key} "${twice[key]}" is there twice`);
     }
   }
   try {

@@ -201,7 +201,4 @@ export class PortGuard {
 }
 
 const taken = (mac: string, holder: string): CniError =>
-  new CniError(
-    CniCode.interfaceFailure,
-    `Cannot use the hardware address "${mac}": ${holder} has it, wanted one that is free`,
-  );
+  new CniError(CniCode.interfaceFailure, `Cannot use the hardware address "${mac}": ${holder} has it`);

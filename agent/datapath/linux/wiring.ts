@@ -161,7 +161,7 @@ function nameTaken({ socket, kernel }: WiringTools, plan: Plan, namespace: Netwo
   const about = holder === undefined ? "" : `, of kind "${holder.kind ?? "hardware"}" with index ${holder.index}`;
   return new CniError(
     CniCode.interfaceFailure,
-    `Cannot create the interface "${name}": the ${place} has one of that name that is not ours${about}, wanted the name free`,
+    `Cannot create the interface "${name}": the ${place} has one of that name that is not ours${about}`,
   );
 }
 
@@ -246,7 +246,7 @@ function openPort(socket: NetlinkSocket, plan: Plan, { gateway }: HostPort, host
   if (refusal?.errno === Errno.ENODEV)
     throw new CniError(
       CniCode.tryAgainLater,
-      `Cannot connect "${host.name}": somebody deleted the gateway "${gateway.name}" just now, wanted it to stay`,
+      `Cannot connect "${host.name}": somebody deleted the gateway "${gateway.name}" just now`,
     );
   if (refusal !== undefined) throw refusal;
 }

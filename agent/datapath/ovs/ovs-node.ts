@@ -206,11 +206,11 @@ export class OvsNode implements OverlayNode {
     await this.#setUpHost();
     if (services !== undefined) {
       const cidrs = serviceCidrs;
-      const keeper = this.#resources.use(
+      const reconciler = this.#resources.use(
         new ServiceReconciler({ source: services, program, context, cidrs, management, logger }),
       );
       // Those of before stay until then.
-      await keeper.initialSync();
+      await reconciler.initialSync();
     }
     await program.finishRound();
     this.#flowCache?.purge();

@@ -83,7 +83,7 @@ export function cniErrorOf(
       // Of rights and certificates, not of this node: what it has stays its own, as where nobody answers.
       return fail(CniCode.tryAgainLater, `it refuses this client (${is}), wanted one that may read and write there`);
     case "refused":
-      return fail(CniCode.internal, `it refuses the request (${is}), wanted an answer`);
+      return fail(CniCode.internal, `it refuses the request (${is})`);
   }
 }
 

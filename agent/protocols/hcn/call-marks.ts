@@ -36,7 +36,7 @@ export class CallMarks {
     if (Atomics.load(this.#words, givenUpAt) !== 0)
       throw new NativeError({
         call: name,
-        reason: `${name} was not begun: the call was given up before, wanted it alive`,
+        reason: `${name} was not begun: the call was given up before`,
       });
     return this.withinAlways(name, native);
   }

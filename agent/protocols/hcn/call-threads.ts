@@ -118,7 +118,7 @@ export class CallThreads implements AsyncDisposable {
       worker = new Worker(this.#options.file, { workerData: marks.memory });
     } catch (caught) {
       const is = reasonOf(caught);
-      fail(new HcnError({ action, call: "", reason: `there is no thread for it (${is}), wanted one` }));
+      fail(new HcnError({ action, call: "", reason: `there is no thread for it (${is})` }));
       return undefined;
     }
     const thread: Thread = { worker, marks, state: { t: "idle" } };
@@ -150,7 +150,7 @@ export class CallThreads implements AsyncDisposable {
     const { state, marks } = thread;
     if (state.t === "busy") {
       const { action } = state.call;
-      const is = `the thread of the call is gone (${reason}), wanted an answer`;
+      const is = `the thread of the call is gone (${reason})`;
       state.call.fail(new HcnError({ action, call: marks.inside, reason: is }));
     }
     if (!this.#isClosed) this.#begin();
@@ -161,7 +161,7 @@ export class CallThreads implements AsyncDisposable {
     const waiting = this.#queue.indexOf(call);
     if (waiting >= 0) {
       this.#queue.splice(waiting, 1);
-      const reason = `no thread of ${this.#options.threads} was free within ${deadlineMs} ms, wanted one`;
+      const reason = `no thread of ${this.#options.threads} was free within ${deadlineMs} ms`;
       call.fail(new HcnError({ action: call.action, call: "", reason, timedOut: true }));
       return;
     }
@@ -170,7 +170,7 @@ export class CallThreads implements AsyncDisposable {
     thread.state = { t: "leaked" };
     thread.marks.abandon();
     const { inside } = thread.marks;
-    const reason = `${inside || "the call"} has not returned within ${deadlineMs} ms, wanted an answer; it may still take effect`;
+    const reason = `${inside || "the call"} has not returned within ${deadlineMs} ms; it may still take effect`;
     call.fail(new HcnError({ action: call.action, call: inside, reason, timedOut: true }));
     this.#checkLeaked(inside);
     this.#begin();
@@ -195,4 +195,4 @@ export class CallThreads implements AsyncDisposable {
 }
 
 const closed = (action: string): HcnError =>
-  new HcnError({ action, call: "", reason: "the connection to HNS is being closed, wanted it open" });
+  new HcnError({ action, call: "", reason: "the connection to HNS is being closed" });

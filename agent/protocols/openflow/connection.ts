@@ -149,7 +149,7 @@ export class OpenFlowConnection {
     for (const [exchange, deadline] of [...this.#deadlines]) {
       if (deadline > now) next = Math.min(next ?? deadline, deadline);
       else {
-        exchange.failed(new OpenFlowError("late", exchange.action, "no answer came in time, wanted one"));
+        exchange.failed(new OpenFlowError("late", exchange.action, "no answer came in time"));
         this.#finish(exchange);
       }
     }
@@ -266,7 +266,7 @@ export class OpenFlowConnection {
     this.#requireOpen(action);
     const count = requests.length;
     if (this.waiting > this.#unsentBytes || this.#pending + count > maxPendingRequests) {
-      const is = `${this.waiting} bytes and ${this.#pending} requests wait already, wanted the switch to answer`;
+      const is = `${this.waiting} bytes and ${this.#pending} requests wait already`;
       throw new OpenFlowError("full", action, is);
     }
     // Numbers of one exchange lie side by side; 0 is never ours.

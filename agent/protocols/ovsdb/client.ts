@@ -241,7 +241,7 @@ export class OvsdbClient<M extends Monitored> implements Disposable {
 
   #closed(action: string): OvsdbError {
     const is = `the client of "${this.#addressText}" is closed`;
-    return new OvsdbError(OvsdbCode.closed, `Cannot ${action}: ${is}, wanted it open`);
+    return new OvsdbError(OvsdbCode.closed, `Cannot ${action}: ${is}`);
   }
 }
 

@@ -137,24 +137,18 @@ function failure(action: string, outcome: Failed, timeoutMs: number): OvsdbError
   switch (outcome.t) {
     case "error": {
       const { code, text } = serverError(outcome.error);
-      return new OvsdbError(code, `Cannot ${action}: the server answers ${text}, wanted a result`);
+      return new OvsdbError(code, `Cannot ${action}: the server answers ${text}`);
     }
-    case "gone": {
-      const is = `${outcome.reason} before the answer`;
-      return new OvsdbError(OvsdbCode.disconnected, `Cannot ${action}: ${is}, wanted the answer`);
-    }
-    case "unsent": {
-      const is = `the connection has ended (${outcome.reason})`;
-      return new OvsdbError(OvsdbCode.unreachable, `Cannot ${action}: ${is}, wanted one that stands`);
-    }
+    case "gone":
+      return new OvsdbError(OvsdbCode.disconnected, `Cannot ${action}: ${outcome.reason} before the answer`);
+    case "unsent":
+      return new OvsdbError(OvsdbCode.unreachable, `Cannot ${action}: the connection has ended (${outcome.reason})`);
     case "late":
       return new OvsdbError(
         OvsdbCode.late,
         `Cannot ${action}: no answer came, wanted one within ${Math.round(timeoutMs)} ms`,
       );
-    case "full": {
-      const is = "the request is too long or too many wait";
-      return new OvsdbError(OvsdbCode.invalid, `Cannot ${action}: ${is}, wanted it within the bounds`);
-    }
+    case "full":
+      return new OvsdbError(OvsdbCode.invalid, `Cannot ${action}: the request is too long or too many wait`);
   }
 }

@@ -273,5 +273,5 @@ function refusal({ action, steps }: Transaction, at: number, json: Readonly<Reco
   const words = steps[at]?.words;
   const where = words === undefined ? "the commit" : `operation ${at} (${words})`;
   const { code, text } = serverError(json);
-  return new OvsdbError(code, `Cannot ${action}: ${where} is answered ${text}, wanted success`, { operation: at });
+  return new OvsdbError(code, `Cannot ${action}: ${where} is answered ${text}`, { operation: at });
 }

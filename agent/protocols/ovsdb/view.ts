@@ -175,7 +175,7 @@ export class RowWaits {
     };
     if (isCurrent && wait.look(undefined)) return promise;
     const notSeen = (is: string): OvsdbError => new OvsdbError(OvsdbCode.notSeen, `Cannot ${action}: ${is}`);
-    const stop = (): void => reject(notSeen("the caller has given up, wanted the database to show it before"));
+    const stop = (): void => reject(notSeen("the caller has given up"));
     if (signal?.aborted === true) stop();
     signal?.addEventListener("abort", stop);
     this.#waits.add(wait);

@@ -94,7 +94,7 @@ export async function transactAndApply<M extends WatchesConfiguration>(
   const outcome = await client.transact(transaction, timeoutMs);
   const wanted = outcome.rowsOf(numbers)[0]?.next_cfg;
   if (wanted === undefined) {
-    const is = "the database has no row in Open_vSwitch, wanted one";
+    const is = "the database has no row in Open_vSwitch";
     throw new OvsdbError(OvsdbCode.notSeen, `Cannot ${action}: ${is}`);
   }
   const isDone = (row: AnyRow): boolean => typeof row["cur_cfg"] === "number" && row["cur_cfg"] >= wanted;
@@ -141,7 +141,7 @@ export async function waitForOfport<M extends WatchesInterfaces>(
   const { ofport, error } = found as unknown as AnyRow;
   if (typeof ofport === "number" && ofport >= 0) return ofport;
   const reason = typeof error === "string" ? ` (${error})` : "";
-  throw new OvsdbError(OvsdbCode.refused, `Cannot ${action}: ovs-vswitchd has made no port${reason}, wanted one`);
+  throw new OvsdbError(OvsdbCode.refused, `Cannot ${action}: ovs-vswitchd has made no port${reason}`);
 }
 
 function requireWatched(monitored: Monitored, table: TableName, columns: readonly string[], action: string): void {

@@ -2,14 +2,7 @@ import { AgentHome } from "../../support/agent-process.ts";
 import { budgets } from "../budgets.ts";
 import { readFromEndToEnd } from "../page-cache.ts";
 import { runTimed, verbEnv } from "../plugin-process.ts";
-import {
-  type ConnectionRegistry,
-  crowd,
-  makeNamespaces,
-  type Namespace,
-  removeNamespaces,
-  type Side,
-} from "../pods.ts";
+import { type CrowdOutcome, crowd, makeNamespaces, type Namespace, removeNamespaces, type Side } from "../pods.ts";
 import { compare, type Row } from "../row.ts";
 import type { Setting } from "../setting.ts";
 import { summarize } from "../stats.ts";
@@ -96,7 +89,7 @@ async function measureCrowds(setting: Setting, ours: Side, peer: Side): Promise<
   const lost: number[] = [];
   const doubled: number[] = [];
   let round = 0;
-  const once = async (name: string, side: Side): Promise<ConnectionRegistry> => {
+  const once = async (name: string, side: Side): Promise<CrowdOutcome> => {
     const namespaces = await makeNamespaces(`crowd-${name}-${round++}`, setting.pods);
     const added = await crowd(side, "ADD", namespaces);
     const gone = await crowd(side, "DEL", namespaces);

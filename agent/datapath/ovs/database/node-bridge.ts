@@ -163,7 +163,7 @@ function bringPort({ view }: SwitchDatabase, bridge: string, port: NodePort, tra
 const nameTaken = (bridge: string, { name, role }: NodePort): CniError =>
   new CniError(
     CniCode.interfaceFailure,
-    `Cannot make the ${role} port "${name}" on "${bridge}": Open vSwitch has a port of that name that is not ours, wanted the name free`,
+    `Cannot make the ${role} port "${name}" on "${bridge}": Open vSwitch has a port of that name that is not ours`,
   );
 
 /** A database that a person is to start first is not waited for long. */
@@ -192,7 +192,10 @@ export async function removeOverlay(database: string, bridge: string): Promise<r
     await db.transact(transaction);
     if (others.length === 0) return [{ step, what, did: "undone" }];
     const names = others.map(({ name }) => `"${name}"`).join(", ");
-    throw new CniError(CniCode.interfaceFailure, `Cannot remove the ${what}: it has ports ${names}, wanted ours alone`);
+    throw new CniError(
+      CniCode.interfaceFailure,
+      `Cannot remove the ${what}: it has ports ${names}, which are not ours`,
+    );
   } catch (caught) {
     return [{ step, what, did: "failed", problem: reasonOf(caught) }];
   }

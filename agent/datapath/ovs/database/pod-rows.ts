@@ -138,7 +138,7 @@ export class PodRows {
 const nameTaken = (port: string, { sandboxId }: Owner): CniError =>
   new CniError(
     CniCode.interfaceFailure,
-    `Cannot add the port "${port}" of sandbox "${sandboxId}": Open vSwitch has a port of that name that is not ours, wanted the name free`,
+    `Cannot add the port "${port}" of sandbox "${sandboxId}": Open vSwitch has a port of that name that is not ours`,
   );
 
 /** Below the node's own ports, above those that the switch gives by itself. */

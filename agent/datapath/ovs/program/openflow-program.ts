@@ -89,7 +89,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   /**
    * Begins a round of its own and to connect. Each start has a new number, which is saved before any flow has it: the
    * flows of earlier starts, also of one that came to nothing, forward until this one has put in its own.
-   * @throws what the keeper of rounds throws
+   * @throws what `rounds` throws
    */
   static async start(options: ProgramOptions): Promise<OpenFlowProgram> {
     parseAddress(options.management, isWindows);

@@ -81,12 +81,11 @@ function checkTogether({ services }: Infer<typeof serviceFileSchema>, findings: 
   const places = new Map<string, string>();
   services.forEach(({ name, clusterIp, protocol, port, endpoints }, i) => {
     const at = ["services", i];
-    if (names.has(name)) findings.add([...at, "name"], `"${name}" for the second time, wanted another name`);
+    if (names.has(name)) findings.add([...at, "name"], `"${name}" for the second time`);
     names.add(name);
     const place = `${protocol} ${formatIp(clusterIp)} ${port}`;
     const other = places.get(place);
-    if (other !== undefined)
-      findings.add([...at, "clusterIp"], `with protocol and port that of "${other}", wanted its own`);
+    if (other !== undefined) findings.add([...at, "clusterIp"], `with protocol and port that of "${other}"`);
     places.set(place, name);
     const seen = new Set<string>();
     endpoints.forEach(({ ip, port }, k) => {
@@ -94,7 +93,7 @@ function checkTogether({ services }: Infer<typeof serviceFileSchema>, findings: 
       const written = (): string => findings.written([...path, "ip"]);
       if (ip.family !== clusterIp.family)
         findings.add([...path, "ip"], `${written()}, wanted IPv${clusterIp.family} as "clusterIp"`);
-      if (seen.has(here)) findings.add(path, `${written()} port ${port} for the second time, wanted each once`);
+      if (seen.has(here)) findings.add(path, `${written()} port ${port} for the second time`);
       seen.add(here);
     });
   });

@@ -14,8 +14,15 @@ import {
   tagged,
   u16,
   udp,
-} from "../support/frames/frame.ts";
-import type { Party } from "./bridge-pods.ts";
+} from "./frame.ts";
+
+/** Whom frames name. */
+export interface Party {
+  readonly mac: string;
+  readonly ip4: string;
+  readonly ip6: string;
+  readonly linkLocal: string;
+}
 
 export type Frame = readonly [name: string, frame: Uint8Array];
 
