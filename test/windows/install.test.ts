@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { beforeAll, beforeEach, expect, test } from "vitest";
-import { smallSample, writeSample } from "../install/sample-executable.ts";
+import { smallSample, writeSample } from "../fakes/sample-executable.ts";
 import { eventually } from "../support/agent-process.ts";
 import { anotherRelease, compileStandIn } from "./service-stand-in.ts";
 import { describeWine } from "./wine/describe-wine.ts";
