@@ -76,9 +76,8 @@ export class Allocator implements Disposable {
   }
 
   /**
-   * As `open`, but `undefined` where nothing was ever leased: a query must not leave a file behind, and a DEL must not
-   * fail because it cannot create one. Only for queries and releases: it does not read the boot id, so leases made with
-   * it would belong to an unknown boot.
+   * As `open`, but `undefined` where nothing was ever leased: neither a query nor a DEL may need to create a file.
+   * Only for these: it does not read the boot id, so leases made with it would belong to an unknown boot.
    */
   static async openExisting(dataDir: string): Promise<Allocator | undefined> {
     const store = await SqliteStore.openExisting(databaseIn(dataDir), dataDir);

@@ -1,4 +1,4 @@
-import { mkdir, open, readFile, rename, unlink } from "node:fs/promises";
+import { mkdir, open, readFile, rename, stat, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { ServiceDefinition } from "../../platform/agent-service.ts";
@@ -31,12 +31,18 @@ export function openSystemd(systemd: Systemd = thisSystemd): ServiceInstaller {
       const unit = await planUnit(path, definition);
       const enabled = (await answer("is-enabled", unitName)) === "enabled";
       const active = (await answer("is-active", unitName)) === "active";
+      const changed =
+        unit.run !== undefined ||
+        wish.executableChanged ||
+        // An earlier run that was killed has replaced the file, and not the process.
+        (active &&
+          !(await runs(definition.executable, await answer("show", "--property=MainPID", "--value", unitName))));
       return [
         ...(await planSweep(path)),
         unit,
         ...(unit.run === undefined ? [] : [step("register", "", "daemon-reload")]),
         ...(enabled ? [] : [step("register", "starts with the system", "enable", unitName)]),
-        ...startSteps(active, unit.run !== undefined || wish.executableChanged, wish, step),
+        ...startSteps(active, changed, wish, step),
       ];
     },
     async planRemoval() {
@@ -70,6 +76,16 @@ function startSteps(
   if (active && !changed) return [{ action: "keep", target: unitName, detail: "runs, and is the same" }];
   // `systemctl` returns once the agent serves and has written the runtime's file.
   return [step(active ? "restart" : "start", "until it serves", "restart", unitName)];
+}
+
+/** Whether the process runs this very file; also where that cannot be seen. */
+async function runs(executable: string, pid: string): Promise<boolean> {
+  try {
+    const [running, installed] = await Promise.all([`/proc/${pid}/exe`, executable].map((path) => stat(path)));
+    return running?.ino === installed?.ino && running?.dev === installed?.dev;
+  } catch {
+    return true;
+  }
 }
 
 async function planUnit(path: string, definition: ServiceDefinition): Promise<Step> {
