@@ -6,14 +6,14 @@ import type { Face, RequestHead } from "./forward-wire.ts";
 import { type Caller, type CniRunner, type ForwardedCall, type Outcome, runForwarded } from "./run-forwarded.ts";
 
 /** Calls at a time, those that wait for their turn among them: a node has a tenth of that in pods. */
-export const mostForwardedCalls = 1000;
+export const maxForwardedCalls = 1000;
 
 /**
  * Variables and configuration of a call together. All others wait while one is read: some 4 ms for the strangest of
  * this length (many ranges, which are all compared), a fifth of one for the usual. What is longer, such as the list of a
  * GC on a full node, is read by a process of its own.
  */
-export const mostCallBytes = 8 * 1024;
+export const maxCallBytes = 8 * 1024;
 
 /** What answers forwarded calls: the same code that a plugin's process runs. */
 export interface Forwarding {
@@ -39,8 +39,8 @@ export class ForwardedCalls {
   /** Whether a call of this head is one for us, and there is room for it. It is to `leave` then. */
   enter({ face, buildId, envBytes, stdinBytes }: RequestHead): boolean {
     const isOurs = buildId.every((byte, at) => byte === this.#forwarding.buildId[at]);
-    if (!isOurs || envBytes + stdinBytes > mostCallBytes) return false;
-    if (this.#forwarding.runners[face] === undefined || this.#open >= mostForwardedCalls) return false;
+    if (!isOurs || envBytes + stdinBytes > maxCallBytes) return false;
+    if (this.#forwarding.runners[face] === undefined || this.#open >= maxForwardedCalls) return false;
     this.#open++;
     return true;
   }
