@@ -7,7 +7,7 @@ import { failed, isMissing } from "./files.ts";
 /** The size of the chunks in which executables are read. */
 const chunkBytes = 1024 * 1024;
 /** Marks that are read of one file: a whole program has four, because it contains its code as text and compiled. */
-const mostMarks = 16;
+const maxMarks = 16;
 
 /** What exists at the path of an executable of ours. */
 export type ExecutableFile =
@@ -81,7 +81,7 @@ async function readWhole(file: FileHandle): Promise<FileContents> {
     if (bytesRead === 0) break;
     hash.update(buffer.subarray(kept, kept + bytesRead));
     const held = buffer.subarray(0, kept + bytesRead);
-    for (let at = held.indexOf(needle); at >= 0 && marks.length < mostMarks; at = held.indexOf(needle, at + 1))
+    for (let at = held.indexOf(needle); at >= 0 && marks.length < maxMarks; at = held.indexOf(needle, at + 1))
       marks.push(bytes - kept + at);
     bytes += bytesRead;
     kept = Math.min(needle.length - 1, held.length);

@@ -14,9 +14,9 @@ export const requestHeadBytes = 48;
  * The length of each of a request's two texts. A call with a longer one runs in a process of its own, since it would
  * delay all others here.
  */
-export const mostTextBytes = 64 * 1024;
+export const maxTextBytes = 64 * 1024;
 /** Both texts of an answer. */
-export const mostAnswerBytes = 4 * 1024 * 1024;
+export const maxAnswerBytes = 4 * 1024 * 1024;
 
 const requestMark = [0, 0x50, 0x46];
 const answerMark = [0, 0x50, 0x41];
@@ -50,7 +50,7 @@ export function readHead(bytes: Uint8Array): HeadOutcome {
   const [envBytes, stdinBytes] = [view.getUint32(4, true), view.getUint32(8, true)];
   const face = faces[view.getUint32(12, true)];
   const isKnown = bytes[3] === protocol && face !== undefined;
-  if (!isKnown || envBytes === 0 || envBytes > mostTextBytes || stdinBytes > mostTextBytes)
+  if (!isKnown || envBytes === 0 || envBytes > maxTextBytes || stdinBytes > maxTextBytes)
     return { t: "other", textBytes: envBytes + stdinBytes };
   const head: RequestHead = {
     envBytes,
@@ -96,7 +96,7 @@ const kinds = { done: 1, pass: 2, taken: 3 } as const;
 /** `undefined` where it is longer than an answer can be. */
 export function encodeDone({ status, stdout, stderr }: Done): Uint8Array | undefined {
   const [out, err] = [new TextEncoder().encode(stdout), new TextEncoder().encode(stderr)];
-  if (out.length + err.length > mostAnswerBytes) return undefined;
+  if (out.length + err.length > maxAnswerBytes) return undefined;
   return concat([answerHead(kinds.done, status, out.length, err.length, 0), out, err]);
 }
 

@@ -6,14 +6,14 @@ import type { Face, RequestHead } from "./forward-wire.ts";
 import { type Caller, type CniRunner, type ForwardedCall, type Outcome, runForwarded } from "./run-forwarded.ts";
 
 /** Calls at a time, waiting ones included: ten times the pods of a node. */
-export const mostForwardedCalls = 1000;
+export const maxForwardedCalls = 1000;
 
 /**
  * Variables and configuration of a call together. All other calls wait while one is parsed: up to 4 ms at this length
  * (with many ranges, which are all compared), usually a fifth of a millisecond. Longer ones, such as the list of a GC
  * on a full node, run in a process of their own.
  */
-export const mostCallBytes = 8 * 1024;
+export const maxCallBytes = 8 * 1024;
 
 /** Answers forwarded calls by the same code that a plugin's process runs. */
 export interface Forwarding {
@@ -42,8 +42,8 @@ export class ForwardedCalls {
   /** Whether a call with this head is accepted, and there is room for it. Then it has to `leave`. */
   enter({ face, buildId, envBytes, stdinBytes }: RequestHead): boolean {
     const isOurs = buildId.every((byte, at) => byte === this.#forwarding.buildId[at]);
-    if (!isOurs || envBytes + stdinBytes > mostCallBytes) return false;
-    if (this.#forwarding.runners[face] === undefined || this.#open >= mostForwardedCalls) return false;
+    if (!isOurs || envBytes + stdinBytes > maxCallBytes) return false;
+    if (this.#forwarding.runners[face] === undefined || this.#open >= maxForwardedCalls) return false;
     this.#open++;
     return true;
   }

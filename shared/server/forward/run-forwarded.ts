@@ -5,7 +5,7 @@ import { uptimeMs } from "../../os/uptime.ts";
 import type { Done, RequestHead } from "./forward-wire.ts";
 
 /** How much a call may write to standard error. */
-const mostLogChars = 1024 * 1024;
+const maxLogChars = 1024 * 1024;
 
 /** A complete call. */
 export interface ForwardedCall extends Pick<RequestHead, "face" | "startedUptimeMs" | "untilUptimeMs"> {
@@ -69,7 +69,7 @@ export async function runForwarded(call: ForwardedCall, caller: Caller, runner: 
       stdout = `${text}\n`;
     },
     log: (line) => {
-      if (stderr.length < mostLogChars) stderr += `${line}\n`.slice(0, mostLogChars);
+      if (stderr.length < maxLogChars) stderr += `${line}\n`.slice(0, maxLogChars);
     },
   };
   const end = (outcome: Outcome, cause?: unknown): never => {
