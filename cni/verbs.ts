@@ -9,25 +9,30 @@ import { gc } from "./gc.ts";
 import { type NetConf, parseNetConf, parseNetConfLeniently } from "./net-conf.ts";
 import { openPluginLog } from "./plugin-log.ts";
 import { status } from "./status.ts";
+import type { Surroundings } from "./surroundings.ts";
 
 type Run = (call: Call) => Promise<string | undefined>;
 
 /** Every verb as the dispatcher calls it: with its log, and its part of the configuration read. */
-export const verbs: VerbTable = {
-  ADD: handler(add, "strictly"),
-  CHECK: handler(check, "strictly"),
-  STATUS: handler(status, "strictly"),
-  // These two must be able to finish whatever has become of the configuration.
-  DEL: handler(del, "leniently"),
-  GC: handler(gc, "leniently"),
-};
+export function verbsIn(surroundings: Surroundings): VerbTable {
+  return {
+    ADD: handler(surroundings, add, "strictly"),
+    CHECK: handler(surroundings, check, "strictly"),
+    STATUS: handler(surroundings, status, "strictly"),
+    // DEL and GC must be able to finish with any configuration.
+    DEL: handler(surroundings, del, "leniently"),
+    GC: handler(surroundings, gc, "leniently"),
+  };
+}
 
-function handler(run: Run, manner: "strictly" | "leniently"): VerbHandler {
+function handler(surroundings: Surroundings, run: Run, manner: "strictly" | "leniently"): VerbHandler {
   return async (request) => {
+    surroundings.admit?.(request);
     const opened = await openPluginLog(request);
     const log = opened.log.with(fieldsOf(request));
-    const started = performance.now();
-    const startedAtMs = Date.now();
+    const agedMs = surroundings.agedMs?.() ?? 0;
+    const started = performance.now() - agedMs;
+    const startedAtMs = Date.now() - Math.ceil(agedMs);
     const sinceMs = (): number => Math.round((performance.now() - started) * 1000) / 1000;
     if (opened.debugging)
       log.debug("Called", { args: redactArgs(request.env.args), conf: redactConf(request.conf.raw) });
@@ -36,7 +41,7 @@ function handler(run: Run, manner: "strictly" | "leniently"): VerbHandler {
         manner === "strictly"
           ? parseNetConf(request.conf)
           : parseNetConfLeniently(request.conf, (problem) => log.warn(problem));
-      const text = await run({ request, conf, log, startedAtMs, startedMs: started });
+      const text = await run({ request, conf, log, surroundings, agedMs, startedAtMs, startedMs: started });
       log.info("Done", { ms: sinceMs() });
       return text;
     } catch (caught) {

@@ -14,31 +14,46 @@ import { repairing } from "./recovery/repair.ts";
 import { ipamResult, readDns } from "./result.ts";
 
 /**
- * The `pipette-ipam` face: one CNI call as an IPAM plugin, a drop-in for host-local; answers the exit status.
+ * `pipette-ipam`: one CNI call as an IPAM plugin, a drop-in for host-local; answers the exit status.
  *
- * Unlike host-local a repeated ADD gives the same answer, GC and STATUS do something, and DEL needs
- * nothing but the names.
+ * Unlike with host-local, a repeated ADD gives the same answer, GC and STATUS do something, and DEL needs only the
+ * names.
  */
-export function runIpamPlugin(io: PluginIo): Promise<number> {
+export function runIpamPlugin(io: PluginIo, host?: PluginHost): Promise<number> {
   const verbTable: VerbTable = {
-    ADD: withRepair(add),
-    DEL: withRepair(del),
-    CHECK: withRepair(check),
-    GC: withRepair(gc),
-    STATUS: status,
+    ADD: guarded(add, host),
+    DEL: guarded(del, host),
+    CHECK: guarded(check, host),
+    GC: guarded(gc, host),
+    STATUS: guarded(status, host),
   };
   return runPlugin(verbTable, io);
 }
 
-/** There may be no agent here that would rebuild a damaged database. */
-const withRepair =
-  (verb: VerbHandler): VerbHandler =>
-  (request) =>
-    repairing(
+type Verb = (request: CniRequest, host: PluginHost | undefined) => Promise<string | undefined>;
+
+/** A daemon that has the store open, and runs a call in place of a process of its own. */
+export interface PluginHost {
+  /** Runs the call, unless only a process of the caller's own can, and sees what becomes of it. */
+  guard(request: CniRequest, run: () => Promise<string | undefined>): Promise<string | undefined>;
+  /** The store of this data directory; disposing of it leaves it open. */
+  borrow(): Allocator;
+  /** Leaves the call to its caller, before anything has been done. @throws always */
+  pass(): never;
+}
+
+/** Without an agent on the node nothing else would rebuild a damaged database. */
+const guarded =
+  (verb: Verb, host: PluginHost | undefined): VerbHandler =>
+  (request) => {
+    const run = (): Promise<string | undefined> => verb(request, host);
+    if (host !== undefined) return host.guard(request, run);
+    return repairing(
       () => dataDirOf(request.conf),
       (line) => request.io.log(line),
-      () => verb(request),
+      run,
     );
+  };
 
 const ownerOf = ({ network, env }: CniRequest): Owner => ({
   network,
@@ -47,38 +62,47 @@ const ownerOf = ({ network, env }: CniRequest): Owner => ({
 });
 
 /**
- * For the verbs that give out addresses: with the network's settings file, without which the others must work.
- * @throws what `parse` throws, with the misspelt keys, which may be the reason
+ * The configuration with the network's settings file, for the verbs that give out addresses; the others must work
+ * without that file.
+ * @throws what `parse` throws, with unknown keys added, since a misspelt key may be the reason
  */
 async function configOf(
   request: CniRequest,
   args: string,
   parse: (request: IpamRequest) => IpamConfig,
+  host: PluginHost | undefined,
 ): Promise<IpamConfig> {
   const settings = await readSettingsFile(dataDirOf(request.conf), request.network);
   try {
     return parse({ ...request, args, ...(settings === undefined ? {} : { settings }) });
   } catch (caught) {
+    // To look for misspelt keys takes its time, in which nobody else would be served.
+    host?.pass();
     throw (await import("./config/unknown-keys.ts")).withUnknownKeys(caught, request.conf);
   }
 }
 
-async function add(request: CniRequest): Promise<string> {
-  const config = await configOf(request, request.env.args, parseIpamConfig);
+/** An ADD takes an address of each, in a tenth of a millisecond; a daemon serves nobody else meanwhile. */
+const maxHostedSets = 16;
+
+async function add(request: CniRequest, host?: PluginHost): Promise<string> {
+  const config = await configOf(request, request.env.args, parseIpamConfig, host);
+  // The one is a file of the caller's mounts, the other would have everybody else wait.
+  if (config.resolvConf !== undefined || config.rangeSets.length > maxHostedSets) host?.pass();
   const dns = await readDns(config);
-  using allocator = await Allocator.open(config.dataDir);
+  using allocator = host?.borrow() ?? (await Allocator.open(config.dataDir));
   await takeOver(allocator, request.network, (line) => request.io.log(line), config);
   const { leases } = allocator.allocate(ownerOf(request), config, podOf(request.env.args));
   return encodeResult(await ipamResult(config, leases, dns), request.version);
 }
 
 /**
- * The allocator where anything was ever leased, by it or, until now, by host-local. What keeps host-local's leases from
- * being taken over is for the next ADD to report: nothing of ours depends on it.
+ * The allocator, if anything was ever leased by it or by host-local. A failing import of host-local's leases is ignored
+ * here and reported by the next ADD, because our own leases do not depend on it.
  */
-async function openLeased({ conf, network, io }: CniRequest): Promise<Allocator | undefined> {
+async function openLeased({ conf, network, io }: CniRequest, host?: PluginHost): Promise<Allocator | undefined> {
   const dataDir = dataDirOf(conf);
-  let allocator = await Allocator.openExisting(dataDir);
+  let allocator = host?.borrow() ?? (await Allocator.openExisting(dataDir));
   try {
     if (allocator === undefined && (await hostLocalDirectory(dataDir, network)) !== undefined)
       allocator = await Allocator.open(dataDir);
@@ -90,22 +114,21 @@ async function openLeased({ conf, network, io }: CniRequest): Promise<Allocator 
 }
 
 /**
- * Straight to `cooling`: there is no agent here that could end `releasing`. The main plugin that runs us takes the
- * interface away in the same call, some before and some after this; meanwhile the cooling keeps the
- * address from the next pod.
+ * Straight to `cooling`, because without an agent nothing would end `releasing`. The main plugin removes the interface
+ * in the same call, some before and some after this; the cooldown keeps the address from the next pod meanwhile.
  */
-async function del(request: CniRequest): Promise<undefined> {
-  using allocator = await openLeased(request);
+async function del(request: CniRequest, host?: PluginHost): Promise<undefined> {
+  using allocator = await openLeased(request, host);
   allocator?.release(ownerOf(request), "cooling");
 }
 
-async function check(request: CniRequest): Promise<undefined> {
-  using allocator = await openLeased(request);
+async function check(request: CniRequest, host?: PluginHost): Promise<undefined> {
+  using allocator = await openLeased(request, host);
   const leases = allocator?.find(ownerOf(request)) ?? [];
   const { containerId, ifname } = request.env;
   const who = `"${ifname}" of sandbox "${containerId}"`;
   if (leases.length === 0)
-    throw new CniError(CniCode.checkFailure, `Cannot confirm the address of ${who}: it has none, wanted a lease`);
+    throw new CniError(CniCode.checkFailure, `Cannot confirm the address of ${who}: it has none`);
   const previous = request.conf.object("prevResult");
   if (previous === undefined) return;
   const { ips } = parseResult(previous, request.version);
@@ -118,10 +141,10 @@ async function check(request: CniRequest): Promise<undefined> {
   );
 }
 
-async function gc(request: CniRequest): Promise<undefined> {
+async function gc(request: CniRequest, host?: PluginHost): Promise<undefined> {
   const started = performance.now();
   const valid = validAttachments(request.conf);
-  using allocator = await openLeased(request);
+  using allocator = await openLeased(request, host);
   const given = allocator?.retain(request.network, valid, "cooling", performance.now() - started) ?? [];
   for (const owner of given) {
     request.io.log(
@@ -131,9 +154,9 @@ async function gc(request: CniRequest): Promise<undefined> {
 }
 
 /**
- * Whether an ADD can use the configuration. A pool without a free address, or a database that cannot be written, is for
- * ADD to say: it hurts new pods only, and a runtime that heard of it here would have all others evicted.
+ * Whether an ADD can use the configuration. A full pool or a database that cannot be written is reported by ADD
+ * instead: it affects only new pods, and reporting it here would make the node not ready and get all its pods evicted.
  */
-async function status(request: CniRequest): Promise<undefined> {
-  await configOf(request, "", parseAnyRanges);
+async function status(request: CniRequest, host: PluginHost | undefined): Promise<undefined> {
+  await configOf(request, "", parseAnyRanges, host);
 }

@@ -74,7 +74,7 @@ describe("one round", () => {
     expect(states("revived")).toEqual(["allocated"]);
   });
 
-  test("a departure on record ends also a lease that the agent gave out itself", async () => {
+  test("a pending detach on record ends also a lease that the agent gave out itself", async () => {
     wire("departed");
     parts.allocator.recordPendingDetach(ownerOf("departed"));
     await janitor.round();

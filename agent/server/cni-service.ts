@@ -1,3 +1,4 @@
+import type { Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { redactArgs } from "../../shared/log.ts";
 import type { CmdError, CniCmdRequest, CniCmdResponse } from "../../shared/proto/cni-messages.ts";
@@ -11,18 +12,18 @@ import type { AgentContext } from "../reconcile/mod.ts";
 
 type Verb = (context: AgentContext, request: CmdRequest, call: CallContext) => Promise<string | undefined>;
 
-/** What the service needs to know of the agent's life around it. */
+/** The agent's state, as far as the service depends on it. */
 export interface Gate {
   /** @throws {CniError} code 11 before the node is reconciled */
   requireReady(): void;
   /**
-   * The same for a caller that waits, and says how long: a start takes a moment. Joining a cluster for the first time
-   * takes any time, which nobody waits for.
+   * The same for a caller that waits until its deadline, since a start takes a moment. Joining a cluster for the first
+   * time may take for ever and is not waited for.
    */
   untilReady(call: CallContext): Promise<void>;
   /** @throws {CniError} code 11 where no new pod of the network may get an address now */
   requireAddresses(network: string): void;
-  /** An ADD has found no address that it could have. */
+  /** Reports that an ADD found no free address. */
   lackedAddress(): void;
 }
 
@@ -56,23 +57,30 @@ async function answer(
   try {
     const request = parseCmdRequest(message, verb, context.config.dataPath);
     fields["network"] = request.owner.network;
-    // A DEL is kept by its plugin at once, and finished by the start itself.
+    // A DEL does not wait: the plugin records it, and the start finishes it.
     if (verb === "DEL") gate.requireReady();
     else await gate.untilReady(call);
-    // A pod that stands gets its answer again.
-    if (verb === "ADD" && context.allocator.find(request.owner).length === 0)
-      gate.requireAddresses(request.owner.network);
+    if (verb === "ADD") requireAddresses(context, gate, request.owner);
     const result = (await run(context, request, call)) ?? "";
     call.log.info("served", { ...fields, outcome: "ok", durationMs: took() });
     return { cniResult: new TextEncoder().encode(result) };
   } catch (caught) {
     const error = CniError.from(caught, `run ${verb}`);
-    // The runtime comes again, and may find one then.
+    // The runtime will try again, and may find a free address then.
     if (verb === "ADD" && error.code === CniCode.ipamFailure) gate.lackedAddress();
     const level = error.code === CniCode.internal ? "error" : "warn";
     const outcome = { outcome: "failed", code: error.code, error: error.message, details: error.details };
     call.log[level]("served", { ...fields, ...outcome, durationMs: took() });
     return { cniResult: new Uint8Array(0), error: toMessage(error) };
+  }
+}
+
+/** A pod that stands gets its answer again, whether or not new ones get addresses. @throws as `Gate.requireAddresses` */
+function requireAddresses({ allocator }: AgentContext, gate: Gate, owner: Owner): void {
+  try {
+    gate.requireAddresses(owner.network);
+  } catch (caught) {
+    if (allocator.find(owner).length === 0) throw caught;
   }
 }
 

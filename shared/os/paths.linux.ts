@@ -9,14 +9,16 @@ export const linuxPaths = {
   agentConfig: "/etc/pipette/agent.yaml",
   cniConfDir: "/etc/cni/net.d",
   cniBinDir: "/opt/cni/bin",
+  /** What the small program in the directory above becomes where no daemon answers (forward/README.md). */
+  wholeProgram: "/usr/libexec/pipette/pipette",
   executableSuffix: "",
   /** Between the directories in CNI_PATH. */
   pathListSeparator: ":",
   directorySeparator: "/",
   isAbsolute: (path: string): boolean => path.startsWith("/"),
-  /** What a network configuration may name for root to write to, or to read. */
+  /** Whether a network configuration may name this path for root to read or write. */
   isLocal: (path: string): boolean => path.startsWith("/") && !path.includes("\0"),
   localRule: "an absolute path",
-  /** Of a name without separators: whether a file can have it. */
+  /** Whether a file can have this name, which has no separators. */
   isFileName: (_name: string): boolean => true,
 } as const;

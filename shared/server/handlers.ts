@@ -6,14 +6,13 @@ import { callTimes, type Method } from "../proto/services.ts";
 import { WireError } from "../proto/wire.ts";
 import { GrpcCode, RpcError } from "../rpc/rpc-error.ts";
 import type { CallTracker } from "./call-tracker.ts";
-import type { RequestHead } from "./http2/request-head.ts";
 import type { CallListener, ServerCall } from "./http2/server-stream.ts";
 
 /** What a handler knows of the call around its request. */
 export interface CallContext {
   /** Aborted when the caller has gone or its deadline has passed. */
   readonly signal: AbortSignal;
-  /** When our plugin began the call, by `uptimeMs`; another make's client does not say. */
+  /** When our plugin began the call, by `uptimeMs`; absent for other clients. */
   readonly startedUptimeMs?: number;
   /** Until when it waits for the answer. */
   readonly untilUptimeMs?: number;
@@ -38,8 +37,8 @@ export function rpc<Req, Res>(
 }
 
 /**
- * Binds a handler to a streaming method. The next response is asked for once the caller has room for it, so that a
- * slow one costs no memory; when it has gone the iteration ends by `return()`.
+ * Binds a handler to a streaming method. The next response is requested once the client has room for it, so that a slow
+ * client costs no memory; when it has gone the iteration ends by `return()`.
  */
 export function streamingRpc<Req, Res>(
   method: Method<Req, Res>,
@@ -58,7 +57,7 @@ export function openCalls(
   return (call) => {
     const rpc = byPath.get(call.head.path);
     if (rpc !== undefined) return new HandledCall(rpc, call, tracker, logger);
-    call.finish(GrpcCode.unimplemented, `Cannot serve ${call.head.path}: there is no such method, wanted one of ours`);
+    call.finish(GrpcCode.unimplemented, `Cannot serve ${call.head.path}: there is no such method`);
     return nobody;
   };
 }
@@ -90,7 +89,7 @@ class HandledCall implements CallListener {
         await this.#tracker.track(() => this.#stream(message));
       } else {
         const response = await this.#tracker.track(async () => await this.#handle(message));
-        // In one step with the end, so that both go out together.
+        // Sent in the same step as the end, so that both go out together.
         this.#send(response);
       }
       this.#call.finish(GrpcCode.ok);
@@ -113,13 +112,14 @@ class HandledCall implements CallListener {
   }
 
   #late(timeoutMs: number): void {
-    const is = `there is no answer after ${timeoutMs} ms, wanted one by then`;
+    const is = `there is no answer after ${timeoutMs} ms`;
     this.#call.finish(GrpcCode.deadlineExceeded, `Cannot serve ${this.#call.head.path}: ${is}`);
     this.gone();
   }
 
   #handle(message: Uint8Array): Promise<unknown> | AsyncIterable<unknown> {
-    const context = contextOf(this.#call.head, this.#gone.signal, this.#logger);
+    const { head } = this.#call;
+    const context = callContext((name) => head.metadata(name), this.#gone.signal, this.#logger);
     return this.#rpc.handle(decode(this.#rpc.method, message), context);
   }
 
@@ -160,10 +160,12 @@ function decode({ path, request }: Rpc["method"], message: Uint8Array): unknown 
   }
 }
 
-function contextOf(head: RequestHead, signal: AbortSignal, logger: Logger): CallContext {
-  const trace = head.metadata("traceparent");
-  const startedUptimeMs = timeOf(head, callTimes.startedMs);
-  const untilUptimeMs = timeOf(head, callTimes.untilMs);
+type Metadata = (name: string) => string | undefined;
+
+export function callContext(metadata: Metadata, signal: AbortSignal, logger: Logger): CallContext {
+  const trace = metadata("traceparent");
+  const startedUptimeMs = timeOf(metadata(callTimes.startedMs));
+  const untilUptimeMs = timeOf(metadata(callTimes.untilMs));
   return {
     signal,
     log: logger.with({ request: randomUUID(), ...(trace === undefined ? {} : { trace }) }),
@@ -172,21 +174,21 @@ function contextOf(head: RequestHead, signal: AbortSignal, logger: Logger): Call
   };
 }
 
-/** A time that is none counts as not given. */
-function timeOf(head: RequestHead, name: string): number | undefined {
-  const time = Number(head.metadata(name) ?? Number.NaN);
+/** An invalid time counts as absent. */
+function timeOf(text: string | undefined): number | undefined {
+  const time = Number(text ?? Number.NaN);
   return Number.isFinite(time) ? time : undefined;
 }
 
-/** gRPC's code for each of ours, for the services whose failures are statuses; whatever stands not here is INTERNAL. */
+/** gRPC's code for each of ours, for services that report failures as statuses; all others are INTERNAL. */
 const statusOf = new Map<number, GrpcCode>([
-  // The request itself will not do: the same again fails again.
+  // The request itself is wrong: repeating it fails again.
   [CniCode.incompatibleVersion, GrpcCode.invalidArgument],
   [CniCode.unsupportedField, GrpcCode.invalidArgument],
   [CniCode.invalidEnvironment, GrpcCode.invalidArgument],
   [CniCode.decode, GrpcCode.invalidArgument],
   [CniCode.invalidConfig, GrpcCode.invalidArgument],
-  // Nothing to give now; somebody must give something back first.
+  // Nothing is free now; something must be released first.
   [CniCode.ipamFailure, GrpcCode.resourceExhausted],
   // May work later without anybody changing the request.
   [CniCode.io, GrpcCode.unavailable],
@@ -195,8 +197,8 @@ const statusOf = new Map<number, GrpcCode>([
 ]);
 
 /**
- * The gRPC status of a failed call: of an `RpcError` its own, else by the CNI code. A fault of ours keeps its stack
- * out of the answer: the log has it.
+ * The gRPC status of a failed call: an `RpcError`'s own, else by the CNI code. The stack of an internal error is only
+ * in the log.
  */
 export function rpcStatus(caught: unknown): { code: GrpcCode; details: string } {
   if (caught instanceof RpcError) return { code: caught.grpcCode, details: caught.message };

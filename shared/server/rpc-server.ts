@@ -2,18 +2,25 @@ import { limits } from "../limits.ts";
 import type { Logger } from "../log.ts";
 import type { CallTracker } from "./call-tracker.ts";
 import { ConnectionRegistry } from "./connection-registry.ts";
+import { ForwardedCalls, type Forwarding } from "./forward/forwarded-calls.ts";
 import { openCalls, type Rpc } from "./handlers.ts";
 import { Health } from "./health.ts";
+import { isRootPeer } from "./peer.linux.ts";
 import { ServedConnection } from "./served-connection.ts";
 import { Turns } from "./turns.ts";
 import { type ListenOptions, UnixListener } from "./unix-listener.ts";
 
-/** How long clients have to take the last answers: on a busy node one may not run for a second. */
+/** How long clients have to read the last answers: on a busy node a client may not run for a second. */
 const farewellMs = 3_000;
+
+export interface ServeOptions extends ListenOptions {
+  /** What answers calls that a plugin's process has handed on; absent: nothing does. */
+  readonly forwarding?: Forwarding | undefined;
+}
 
 /** A gRPC server on a unix socket, or a Windows pipe, that tells its health besides the services it is given. */
 export class RpcServer {
-  /** Not serving, until somebody says so. */
+  /** Initially not serving. */
   readonly health: Health;
   readonly #tracker: CallTracker;
   readonly #connections: ConnectionRegistry;
@@ -34,15 +41,23 @@ export class RpcServer {
     services: readonly (readonly Rpc[])[],
     tracker: CallTracker,
     logger: Logger,
-    options: ListenOptions = {},
+    options: ServeOptions = {},
   ): Promise<RpcServer> {
     const health = new Health(services.flat().map(({ method }) => serviceOf(method.path)));
     const open = openCalls([...services.flat(), ...health.rpcs], tracker, logger);
     const connections = new ConnectionRegistry(logger, options.connections);
     const turns = new Turns();
+    const { forwarding } = options;
+    const forwarded = forwarding === undefined ? undefined : new ForwardedCalls(forwarding, tracker, logger);
     const listener = await UnixListener.listen<ServedConnection>(socket, options, {
       open(client) {
-        client.data = new ServedConnection(client, { open, memory: connections, turns });
+        client.data = new ServedConnection(client, {
+          open,
+          memory: connections,
+          turns,
+          forwarded,
+          isTrusted: () => isRootPeer(client),
+        });
         connections.enter(client.data);
       },
       data: ({ data }, chunk) => data.receive(chunk),
@@ -81,6 +96,6 @@ export class RpcServer {
 /** `package.Service` in `/package.Service/Name`. */
 const serviceOf = (path: string): string => path.split("/")[1] ?? "";
 
-/** What a write to a pipe comes back with when its reader has closed. */
+/** Whether a write to a pipe failed because the reader has closed. */
 const isPeerGone = (error: Error): boolean =>
   "code" in error && (error.code === "EPIPE" || error.code === "ECONNRESET" || error.code === "EOF");

@@ -1,9 +1,12 @@
 import { limits } from "../limits.ts";
+import { firstByte } from "./forward/forward-wire.ts";
+import type { ForwardedCalls } from "./forward/forwarded-calls.ts";
+import { ForwardedConnection } from "./forward/forwarded-connection.ts";
 import { type ConnectionOptions, ServerConnection } from "./http2/server-connection.ts";
 
-/** What a connection needs of its socket; as Bun's own. */
+/** The part of Bun's socket that a connection uses. */
 export interface ServedSocket {
-  /** How many bytes were taken; less than 0 where the peer has gone. */
+  /** How many bytes were taken; negative if the peer has gone. */
   write(bytes: Uint8Array): number;
   pause(): void;
   resume(): void;
@@ -25,21 +28,32 @@ export interface ConnectionHandlers<T> {
   error?(socket: AcceptedSocket<T>, error: Error): void;
 }
 
-/** One client's socket, and the protocol on it. */
+export interface ServedOptions extends Omit<ConnectionOptions, "wake"> {
+  /** What answers calls that a plugin's process has handed on; absent: nothing does here. */
+  readonly forwarded?: ForwardedCalls | undefined;
+  /** Whether the peer is one whose calls are ours to carry out. */
+  isTrusted?(): boolean;
+}
+
+/** One client's socket, and the protocol on it: gRPC, or one forwarded call. */
 export class ServedConnection {
   readonly #socket: ServedSocket;
-  readonly #protocol: ServerConnection;
-  /** What the kernel has not taken yet. */
+  readonly #options: ServedOptions;
+  /** gRPC, until the first byte says otherwise. */
+  #protocol: ServerConnection | ForwardedConnection;
+  #begun = false;
+  /** Bytes that the kernel has not taken yet. */
   #unsent: Uint8Array = new Uint8Array(0);
   #flushDue = false;
   #opening: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
-  /** When a whole request came last, or something of an answer went: single bytes carry nothing on. */
+  /** When the last whole request came or part of an answer was sent; single bytes do not count as activity. */
   #activeMs = performance.now();
   #leaving = false;
 
-  constructor(socket: ServedSocket, options: Omit<ConnectionOptions, "wake">) {
+  constructor(socket: ServedSocket, options: ServedOptions) {
     this.#socket = socket;
+    this.#options = options;
     this.#protocol = new ServerConnection({ ...options, wake: () => this.#wake() });
   }
 
@@ -48,22 +62,23 @@ export class ServedConnection {
     return this.#protocol.isHandling;
   }
 
-  /** What it has of the memory for requests. */
+  /** Its share of the memory for requests. */
   get heldBytes(): number {
     return this.#protocol.heldBytes;
   }
 
-  /** What of that belongs to calls whose request is not whole. */
+  /** The part of that for incomplete requests. */
   get halfBytes(): number {
     return this.#protocol.halfBytes;
   }
 
-  /** Lets go of those; its calls at work go on. */
+  /** Refuses the incomplete requests; running calls continue. */
   refuseHalf(): void {
     this.#protocol.refuseHalf();
   }
 
   receive(chunk: Uint8Array): void {
+    if (!this.#begun && chunk.length > 0) this.#begin(chunk[0]);
     const { requests } = this.#protocol;
     this.#protocol.receive(chunk);
     if (this.#protocol.requests > requests) this.#activeMs = performance.now();
@@ -71,7 +86,15 @@ export class ServedConnection {
     else this.flush();
   }
 
-  /** Writes what can be written now. A peer that does not read is not read from either, until it does. */
+  #begin(byte: number | undefined): void {
+    this.#begun = true;
+    const { forwarded: calls, isTrusted = () => true, memory, turns } = this.#options;
+    if (byte !== firstByte || calls === undefined || this.#leaving) return;
+    const flush = (): void => this.flush();
+    this.#protocol = new ForwardedConnection({ calls, memory, turns, isTrusted, flush });
+  }
+
+  /** Writes what can be written now. While the peer does not read, nothing is read from it either. */
   flush(): void {
     if (this.#closed) return;
     clearTimeout(this.#opening);
@@ -82,7 +105,7 @@ export class ServedConnection {
       if (this.#unsent.length === 0) break;
       const written = this.#socket.write(this.#unsent);
       if (written < 0) {
-        // The peer has closed. A paused socket would never say so.
+        // The peer has closed, which a paused socket would not report.
         this.#socket.terminate();
         return;
       }
@@ -104,7 +127,7 @@ export class ServedConnection {
     this.flush();
   }
 
-  /** To be called now and then: ends a connection that only the peer could carry on, and does not. */
+  /** To be called periodically: ends a connection that waits for its peer too long. */
   sweep(nowMs: number): void {
     this.#protocol.refresh();
     if (nowMs - this.#activeMs < limits.idleConnectionMs) return;
@@ -126,7 +149,7 @@ export class ServedConnection {
     this.#protocol.ended();
   }
 
-  /** Once for all that a handler says in one step. */
+  /** Scheduled once for everything that a handler sends in one step. */
   #wake(): void {
     if (this.#flushDue) return;
     this.#flushDue = true;

@@ -1,13 +1,14 @@
 import type { Logger } from "../log.ts";
 import { CallTracker } from "./call-tracker.ts";
+import type { Forwarding } from "./forward/forwarded-calls.ts";
 import type { Rpc } from "./handlers.ts";
 import { InstanceLock } from "./instance-lock.ts";
 import { RpcServer } from "./rpc-server.ts";
 import type { SocketPlace, System } from "./system.ts";
 
 /**
- * A socket, or a Windows pipe, that belongs to one process of ours: from `claim` on no other one takes it, from
- * `listen` on calls are served there, and what becomes of it is watched.
+ * A socket, or a Windows pipe, that belongs to one process of ours: `claim` keeps other processes away, `listen` serves
+ * calls, and afterwards the socket is watched.
  */
 export class SocketServer implements AsyncDisposable {
   readonly path: string;
@@ -36,12 +37,19 @@ export class SocketServer implements AsyncDisposable {
   }
 
   /**
-   * Removes what a dead process left, and serves, administrators only. Not yet healthy: that is for the caller to say.
+   * Removes what a dead process left, and serves, administrators only. The health is initially not serving; the caller
+   * sets it.
+   * @param forwarding answers calls that a plugin's process hands over; absent: nothing does
    * @throws {CniError} code 5 where the path is another program's, or cannot be kept from others
    */
-  async listen(services: readonly (readonly Rpc[])[], watchIntervalMs: number, logger: Logger): Promise<void> {
+  async listen(
+    services: readonly (readonly Rpc[])[],
+    watchIntervalMs: number,
+    logger: Logger,
+    forwarding?: Forwarding,
+  ): Promise<void> {
     await this.#place.clear();
-    this.#server = await RpcServer.listen(this.path, services, this.#tracker, logger);
+    this.#server = await RpcServer.listen(this.path, services, this.#tracker, logger, { forwarding });
     try {
       this.#place.settle();
     } catch (caught) {
@@ -59,8 +67,8 @@ export class SocketServer implements AsyncDisposable {
   }
 
   /**
-   * Resolves, with a sentence, when the socket has gone or is another's: nobody can reach this process any
-   * more, and only a new start makes a socket that is its own.
+   * Resolves with a sentence when the socket has gone or was replaced: then nobody can reach this process, and only a
+   * restart creates its socket again.
    */
   get lost(): Promise<string> {
     return this.#lost.promise;

@@ -1,5 +1,6 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { verbs } from "../../cni/verbs.ts";
+import { ownProcess } from "../../cni/surroundings.ts";
+import { verbsIn } from "../../cni/verbs.ts";
 import { Allocator, parseIpamConfig } from "../../ipam/mod.ts";
 import { runPlugin } from "../../shared/cni/dispatch.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
@@ -64,7 +65,7 @@ export class PluginNode implements Disposable {
     const text = `${JSON.stringify({ dataDir: this.dataDir, ipam: this.own, ...whole })}${end}`;
     let out = "";
     const log: string[] = [];
-    const status = await runPlugin(verbs, {
+    const status = await runPlugin(verbsIn(ownProcess), {
       env: variables,
       readStdin: async () => new TextEncoder().encode(text),
       writeResult: async (written) => {

@@ -8,7 +8,7 @@ const product = typescript.filter(({ path }) => !isTest(path) && !path.startsWit
 const below: Readonly<Record<string, readonly string[]>> = {
   "": ["cni", "ipam", "agent", "shared"],
   cni: ["ipam", "shared"],
-  agent: ["ipam", "shared"],
+  agent: ["cni", "ipam", "shared"],
   ipam: ["shared"],
   shared: [],
 };
@@ -34,8 +34,12 @@ const placeIn = (folder: string, order: readonly string[], path: string): number
  */
 const furtherFaces: Readonly<Record<string, readonly string[]>> = {
   "ipam/": ["main.ts"],
+  // The plugin inside of the agent, apart from the piece that its process loads.
+  "cni/": ["hosted.ts"],
   // Readers of JSON, which the plugins load, and nothing with them.
   "shared/schema/": ["json.ts", "json-fault.ts", "json-fields.ts", "near.ts"],
+  // Unit tests of the data paths put one in memory in its place.
+  "agent/protocols/netlink/": ["kernel.ts"],
   "agent/commands/": ["agent/agent-command.ts", "doctor/runtime-list.ts"],
   "agent/datapath/bridge/": ["gateway-bridge.ts"],
   "agent/datapath/hns/": ["endpoint-records.ts", "windows-host/powershell.windows.ts"],

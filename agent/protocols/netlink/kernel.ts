@@ -19,7 +19,7 @@ export class Kernel implements Disposable {
 
   /** Tells the states of a path apart; the caller disposes what is open. */
   namespaceAt(path: string): OpenedNamespace {
-    return openNamespace(this.#libc, path);
+    return openNamespace(this.#libc, path, this.#home);
   }
 
   /** A socket in this process's own namespace. @throws {NetlinkError} */

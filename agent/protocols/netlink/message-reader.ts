@@ -16,6 +16,7 @@ export interface RawMessage {
 }
 
 const headerBytes = 16;
+const attributeHeaderBytes = 4;
 
 const align = (length: number): number => (length + 3) & ~3;
 
@@ -46,72 +47,97 @@ export function* readMessages(datagram: Uint8Array): Generator<RawMessage> {
 /** The attributes of one level, one after the other: lists have many of one type. @throws {MalformedMessage} */
 export function* readAttributes(bytes: Uint8Array): Generator<readonly [type: number, value: Uint8Array]> {
   const view = viewOf(bytes);
-  let at = 0;
-  while (at < bytes.length) {
-    const left = bytes.length - at;
-    if (left < 4) throw new MalformedMessage(`A netlink attribute ends after ${left} bytes of its header`);
-    const length = view.getUint16(at, true);
-    if (length < 4 || length > left) {
-      throw new MalformedMessage(`A netlink attribute says ${length} bytes where ${left} are left`);
-    }
-    // The two high bits are flags: nested, and network byte order.
-    yield [view.getUint16(at + 2, true) & 0x3fff, bytes.subarray(at + 4, at + length)];
-    at += align(length);
+  for (let at = 0; at < bytes.length; at += align(view.getUint16(at, true))) {
+    const length = checkAttribute(view, at);
+    yield [typeAt(view, at), bytes.subarray(at + attributeHeaderBytes, at + length)];
   }
 }
 
-/** The attributes of one level, the last of each type winning, as in the kernel. */
+/** Of the attribute that begins there, with its header. @throws {MalformedMessage} where it does not end inside */
+function checkAttribute(view: DataView, at: number): number {
+  const left = view.byteLength - at;
+  if (left < attributeHeaderBytes)
+    throw new MalformedMessage(`A netlink attribute ends after ${left} bytes of its header`);
+  const length = view.getUint16(at, true);
+  if (length < attributeHeaderBytes || length > left)
+    throw new MalformedMessage(`A netlink attribute says ${length} bytes where ${left} are left`);
+  return length;
+}
+
+/** The two high bits are flags: nested, and network byte order. */
+const typeAt = (view: DataView, at: number): number => view.getUint16(at + 2, true) & 0x3fff;
+
+/**
+ * The attributes of one level, the last of each type winning, as in the kernel. Of an interface's fifty a few are asked
+ * for, so only these become arrays.
+ */
 export class Attributes {
-  readonly #values = new Map<number, Uint8Array>();
+  readonly #bytes: Uint8Array;
+  readonly #view: DataView;
+  /** By type where the value begins. */
+  readonly #places = new Map<number, number>();
 
   /** @throws {MalformedMessage} where a length leads out of `bytes` */
   constructor(bytes: Uint8Array) {
-    for (const [type, value] of readAttributes(bytes)) this.#values.set(type, value);
+    this.#bytes = bytes;
+    this.#view = viewOf(bytes);
+    for (let at = 0; at < bytes.length; at += align(this.#view.getUint16(at, true))) {
+      checkAttribute(this.#view, at);
+      this.#places.set(typeAt(this.#view, at), at + attributeHeaderBytes);
+    }
   }
 
   /** Parts of the datagram, which the next one overwrites. */
   entries(): Iterable<readonly [number, Uint8Array]> {
-    return this.#values.entries();
+    return [...this.#places].map(([type, at]) => [type, this.#valueAt(at)]);
   }
 
   bytes(type: number): Uint8Array | undefined {
-    return this.#values.get(type);
+    const at = this.#places.get(type);
+    return at === undefined ? undefined : this.#valueAt(at);
   }
 
   u32(type: number): number | undefined {
-    const value = this.#sized(type, 4);
-    return value === undefined ? undefined : viewOf(value).getUint32(0, true);
+    const at = this.#sized(type, 4);
+    return at === undefined ? undefined : this.#view.getUint32(at, true);
   }
 
   i32(type: number): number | undefined {
-    const value = this.#sized(type, 4);
-    return value === undefined ? undefined : viewOf(value).getInt32(0, true);
+    const at = this.#sized(type, 4);
+    return at === undefined ? undefined : this.#view.getInt32(at, true);
   }
 
   u8(type: number): number | undefined {
-    return this.#sized(type, 1)?.[0];
+    const at = this.#sized(type, 1);
+    return at === undefined ? undefined : this.#bytes[at];
   }
 
   /** Without its final zero, if it has one. */
   text(type: number): string | undefined {
-    const value = this.#values.get(type);
+    const value = this.bytes(type);
     if (value === undefined) return undefined;
     const zero = value.indexOf(0);
     return new TextDecoder().decode(zero < 0 ? value : value.subarray(0, zero));
   }
 
   nested(type: number): Attributes | undefined {
-    const value = this.#values.get(type);
+    const value = this.bytes(type);
     return value === undefined ? undefined : new Attributes(value);
   }
 
-  #sized(type: number, size: number): Uint8Array | undefined {
-    const value = this.#values.get(type);
-    if (value === undefined) return undefined;
-    if (value.length < size) {
-      throw new MalformedMessage(`Netlink attribute ${type} has ${value.length} bytes, wanted ${size}`);
-    }
-    return value;
+  #valueAt(at: number): Uint8Array {
+    return this.#bytes.subarray(at, at + this.#lengthAt(at));
+  }
+
+  #lengthAt(at: number): number {
+    return this.#view.getUint16(at - attributeHeaderBytes, true) - attributeHeaderBytes;
+  }
+
+  /** Where the value is. @throws {MalformedMessage} for one that is shorter */
+  #sized(type: number, size: number): number | undefined {
+    const at = this.#places.get(type);
+    if (at === undefined || this.#lengthAt(at) >= size) return at;
+    throw new MalformedMessage(`Netlink attribute ${type} has ${this.#lengthAt(at)} bytes, wanted ${size}`);
   }
 }
 

@@ -24,8 +24,11 @@ const NS_GET_NSTYPE = 0xb703;
 const CLONE_NEWNET = 0x40000000;
 const O_CLOEXEC = 0o2000000;
 
-/** Opens the network namespace at `path`, an absolute path such as `/run/netns/x` or `/proc/123/ns/net`. */
-export function openNamespace(libc: Libc, path: string): OpenedNamespace {
+/**
+ * Opens the network namespace at `path`, an absolute path such as `/run/netns/x` or `/proc/123/ns/net`.
+ * @param home the process's own
+ */
+export function openNamespace(libc: Libc, path: string, home: NetworkNamespace): OpenedNamespace {
   let fd: number;
   try {
     // Without O_NONBLOCK a FIFO at the path would hold the whole process.
@@ -36,15 +39,13 @@ export function openNamespace(libc: Libc, path: string): OpenedNamespace {
     return { t: "refused", reason: String(code ?? caught) };
   }
   const isNetwork = libc.calls.ioctl(fd, NS_GET_NSTYPE, null) === CLONE_NEWNET;
-  if (isNetwork && !sameNamespace(fd)) return { t: "open", namespace: held(path, fd) };
+  if (isNetwork && !sameNamespace(fd, home.fd)) return { t: "open", namespace: held(path, fd) };
   closeSync(fd);
   return { t: isNetwork ? "own" : "other" };
 }
 
-function sameNamespace(fd: number): boolean {
-  const home = openHome();
-  const [a, b] = [fstatSync(fd, { bigint: true }), fstatSync(home.fd, { bigint: true })];
-  home[Symbol.dispose]();
+function sameNamespace(fd: number, other: number): boolean {
+  const [a, b] = [fstatSync(fd, { bigint: true }), fstatSync(other, { bigint: true })];
   return a.dev === b.dev && a.ino === b.ino;
 }
 
@@ -79,9 +80,9 @@ export class SetnsError extends Error {
 /**
  * Makes one system call inside another network namespace.
  *
- * A thread that the runtime starts meanwhile would stay there for life, and so would what it opens: `call`
- * must be one FFI call that allocates nothing. A thread that cannot come back would program the pod in place
- * of the node from then on, so the process ends instead.
+ * A thread that the runtime starts meanwhile would stay in that namespace for ever, so `call` must be one FFI call that
+ * allocates nothing. If the thread cannot switch back, the process ends, because it would configure the pod instead of
+ * the node from then on.
  */
 export function insideNamespace(
   libc: Libc,

@@ -24,6 +24,7 @@ export const targets: readonly Listed[] = [
   listed("addresses", 24, async () => (await import("./addresses.ts")).addresses),
   listed("server-http2", 10, async () => (await http2()).serverHttp2),
   listed("client-http2", 12, async () => (await http2()).clientHttp2),
+  listed("forwarded-call", 4, async () => (await import("./forwarded.ts")).forwarded),
   listed("protobuf", 20, async () => (await import("./protobuf.ts")).protobuf),
   listed("ovsdb", 10, async () => (await streams()).ovsdb),
   listed("openflow", 4, async () => (await streams()).openflow),

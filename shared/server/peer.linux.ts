@@ -1,0 +1,24 @@
+import { openLibrary } from "../os/native.linux.ts";
+import { isWindows } from "../os/platform.ts";
+
+const symbols = { getsockopt: { args: ["i32", "i32", "i32", "ptr", "ptr"], returns: "i32" } } as const;
+/** SO_PEERCRED of SOL_SOCKET: `struct ucred`, pid, uid and gid of whoever has connected. */
+const socketLevel = 1;
+const peerCredentials = 17;
+
+let opened: { readonly calls: ReturnType<typeof openLibrary<typeof symbols>> } | undefined;
+
+/**
+ * Whether whoever has connected is root, or who this process runs as. The socket's rights keep others out as well; they
+ * are what anybody can change who is let at it. A pipe of Windows has none but administrators in its list of rights.
+ * @param socket as Bun has it: its types do not know of the descriptor
+ */
+export function isRootPeer(socket: object): boolean {
+  if (isWindows) return true;
+  opened ??= { calls: openLibrary("libc.so.6", symbols) };
+  const fd: unknown = Reflect.get(socket, "fd");
+  if (opened.calls === undefined || typeof fd !== "number") return false;
+  const found = new Uint32Array(3);
+  if (opened.calls.getsockopt(fd, socketLevel, peerCredentials, found, new Uint32Array([12])) !== 0) return false;
+  return found[1] === 0 || found[1] === process.geteuid?.();
+}
