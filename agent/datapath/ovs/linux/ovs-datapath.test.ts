@@ -196,7 +196,7 @@ describe("an agent that starts again", () => {
       present.node.own.remove(index);
       present.node.own.add({ name });
     });
-    expect(ports()).toEqual([hostOf("b").name]);
+    await expect.poll(ports).toEqual([hostOf("b").name]);
     expect(presentPods()).toEqual(["0a4d000b"]);
     expect((await dataPath.list()).map(({ owner }) => owner.sandboxId)).toEqual(["b"]);
   });
