@@ -51,10 +51,9 @@ export const routersAccepted = (ifname: string): readonly string[] =>
     isOff(path) ? [] : [`"${ifname}" believes routers on its link: "${path}" is "${readSysctl(path)}", wanted "0"`],
   );
 
-/** The same for the node's end of a pair, which has no address and speaks to nobody. */
+/** The node's end of a pair has no address and speaks to nobody; that IPv4 is deaf there is said with its other options. */
 export function isolateHostEnd(ifname: string): void {
   writeIfPossible(`/proc/sys/net/ipv6/conf/${ifname}/disable_ipv6`, "1");
-  writeIfPossible(`/proc/sys/net/ipv4/conf/${ifname}/accept_redirects`, "0");
 }
 
 /**

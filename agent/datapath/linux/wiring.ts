@@ -66,7 +66,10 @@ async function finish(
     isolateHostEnd(made.name);
     runAll(tools.socket, [
       // Before the group: what stands in one has all that its members have.
-      ...(side.group === linkGroup.onSwitch ? [setIpv4Options(made.name, made.index, { hearsNobody: true })] : []),
+      setIpv4Options(made.name, made.index, {
+        acceptRedirects: false,
+        ...(side.group === linkGroup.onSwitch ? { hearsNobody: true } : {}),
+      }),
       setLink(made.name, made.index, { alias: plan.alias, group: side.group }),
       addAltName(made.name, made.index, plan.altName),
     ]);
