@@ -31,7 +31,7 @@ const versionCommand = defineCommand({
   },
 });
 
-/** The faces at a terminal, each imported when it is asked for. */
+/** The commands for a terminal, each imported when it is used. */
 const pipette: CommandGroup = defineGroup({
   about: "Started by a container runtime (with CNI_COMMAND in the environment) it is a CNI plugin.",
   entries: [
@@ -97,7 +97,7 @@ const pipette: CommandGroup = defineGroup({
 export async function runTerminal(isIpam: boolean, args: readonly string[]): Promise<number> {
   const io = processTerminal();
   if (args.length > 0) return runCommand("pipette", pipette, args[0] === "--version" ? ["version"] : args, io);
-  // What the specification's library says when a plugin is started by hand.
+  // The text that the CNI library prints when a plugin is started by hand.
   if (isIpam) io.stderr(about("pipette-ipam", "CNI IPAM plugin"));
   else io.stderr(`${about("pipette", "CNI plugin and node agent")}\n${helpOf("pipette", pipette)}`);
   return exitStatus.done;
@@ -105,7 +105,7 @@ export async function runTerminal(isIpam: boolean, args: readonly string[]): Pro
 
 function processTerminal(): TerminalIo {
   const { stdout, stderr } = process;
-  // Whoever reads only the beginning (`| head`) has what it wanted.
+  // A reader that closes early, such as `head`, is no failure.
   stdout.on("error", (error: Error & { code?: string }) =>
     process.exit(error.code === "EPIPE" ? 0 : exitStatus.failed),
   );

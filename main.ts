@@ -1,8 +1,8 @@
-// One executable, several faces: CNI_COMMAND makes it a plugin, and then its name which one;
-// at a terminal the arguments choose. What a face needs is imported when it is shown: the plugin
-// starts for every verb, and everything imported up front is paid each time.
+// One executable, several programs: with CNI_COMMAND set it is a plugin, and its file name says which; otherwise the
+// arguments choose a command. Each imports its code when it is chosen, because the plugin starts anew for every verb
+// and pays for every import.
 
-// A first regular expression would take a tenth of a millisecond.
+// Without a regular expression: the first one of a process costs a tenth of a millisecond.
 const name = process.argv0.slice(Math.max(process.argv0.lastIndexOf("/"), process.argv0.lastIndexOf("\\")) + 1);
 const isIpam = ["pipette-ipam", "pipette-ipam.exe"].includes(name.toLowerCase());
 
@@ -15,5 +15,5 @@ if (process.env["CNI_COMMAND"] === undefined) {
   process.exit(await (await import("./cni/mod.ts")).runCniPlugin(process.argv.slice(2)));
 }
 
-// Makes it a module, which may wait at its top level.
+// Makes this file a module, so that it may use `await` at its top level.
 export {};

@@ -9,19 +9,44 @@ const fuzzing = ["test/{fuzz,mutants}/**/*.test.ts"];
 // On a machine or in a directory of its own for each, with the product's deadlines: side by side, as those under Wine.
 const apart = ["test/{faults,ipam,upgrade}/**/*.test.ts"];
 
-// With programs of Kubernetes, which mostly wait for one another: one file at a time, beside those.
-const kubernetes = ["test/kubernetes/**/*.test.ts"];
+// With etcd, or programs of Kubernetes, which mostly wait for one another: one file at a time, beside those.
+const controlPlane = ["test/{kubernetes,registry}/**/*.test.ts"];
 // Whole clusters take some twelve minutes more: only "npm run test:kubernetes" runs them.
 const clusters = ["bridge", "open-vswitch", "first-cluster", "openvswitch-pods"].map(
   (name) => `test/kubernetes/${name}.test.ts`,
 );
 
+// Tests that start our plugins, once more with the small program of forward/ in front of them. Always: the verbs, agents
+// that answer anything or nothing, and plugin and agent struck at any step. All by "npm run test:forwarded".
+const forwarded = [
+  "test/conformance/{agent-call,execution-protocol,gc-status}.test.ts",
+  "test/faults/{agent-steps,plugin-killed}.test.ts",
+];
+const forwardedRest = [
+  // Without those that look into the executable, or bring a small program themselves.
+  "test/conformance/!(faults|forwarded|small-program|start-up).test.ts",
+  "test/ipam/{churn,damaged,differential,hostile-disk,killed,main-plugins,parallel,takeover}.test.ts",
+  "test/{clients,faults}/**/*.test.ts",
+  "test/hostile/*.test.ts",
+  "test/overlay/single-node*.test.ts",
+];
 // Waiting longer costs nothing where it works; a busy machine needs more than the second that polls have by default.
 const expect = { poll: { timeout: 20_000 } };
 
 // What works with real processes, switches, members and a Windows that is none meets, once in many runs, something that
 // is not its own. It gets a second try, and the report names it all the same.
 const retry = 1;
+
+const inFront = {
+  fileParallelism: false,
+  maxWorkers: 1,
+  env: { PIPETTE_IN_FRONT: "1" },
+  globalSetup: ["test/support/in-front-setup.ts"],
+  testTimeout: 60_000,
+  hookTimeout: 120_000,
+  expect,
+  retry,
+};
 
 const config = defineConfig({
   test: {
@@ -36,6 +61,7 @@ const config = defineConfig({
           name: "unit",
           include: ["{cni,ipam,agent,shared,build,forward}/**/*.test.ts", ...fuzzing],
           testTimeout: 30_000,
+          hookTimeout: 60_000,
           expect,
           sequence: { groupOrder: 0 },
         },
@@ -45,7 +71,7 @@ const config = defineConfig({
         test: {
           name: "system",
           include: ["test/**/*.test.ts"],
-          exclude: [...windows, ...apart, ...kubernetes, ...fuzzing],
+          exclude: [...windows, ...apart, ...controlPlane, ...fuzzing],
           fileParallelism: false,
           maxWorkers: 1,
           testTimeout: 60_000,
@@ -81,11 +107,22 @@ const config = defineConfig({
           sequence: { groupOrder: 2 },
         },
       },
+      { extends: true, test: { ...inFront, name: "forwarded", include: forwarded, sequence: { groupOrder: 5 } } },
       {
         extends: true,
         test: {
-          name: "kubernetes",
-          include: kubernetes,
+          ...inFront,
+          name: "forwarded-rest",
+          include: forwardedRest,
+          exclude: forwarded,
+          sequence: { groupOrder: 6 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "control-plane",
+          include: controlPlane,
           exclude: clusters,
           fileParallelism: false,
           maxWorkers: 1,

@@ -1,11 +1,8 @@
-import { createHash } from "node:crypto";
-import { linkSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { linkSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { reasonOf } from "../shared/reason.ts";
-import { compileExecutable, type Executable } from "./bundle.ts";
-import { compileSmallProgram, whyNoSmallProgram } from "./forward.ts";
-import { licencesInExecutable } from "./release/licences.ts";
+import { type CompiledProgram, compileProgram, stampOf, whyNotSmall } from "./program.ts";
 
 /**
  * `bun run build/compile.ts [linux|windows|all]`: compiles the executables into `dist/`, and does
@@ -14,24 +11,16 @@ import { licencesInExecutable } from "./release/licences.ts";
 
 interface Target {
   readonly name: "linux" | "windows";
-  readonly base: Executable["base"];
-  readonly directory: string;
+  readonly platform: "linux-x64" | "windows-x64";
   readonly suffix: "" | ".exe";
 }
 
 const targets: readonly Target[] = [
-  { name: "linux", base: "bun-linux-x64", directory: "linux-x64", suffix: "" },
-  { name: "windows", base: "bun-windows-x64", directory: "windows-x64", suffix: ".exe" },
+  { name: "linux", platform: "linux-x64", suffix: "" },
+  { name: "windows", platform: "windows-x64", suffix: ".exe" },
 ];
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-/** What ends up in the executable, or decides how: a change in any of it compiles again. */
-const inputs = [
-  ...["main.ts", "cli.ts", "cni", "ipam", "agent", "shared", "forward"],
-  ...["package.json", "package-lock.json"],
-  ...["build/compile.ts", "build/bundle.ts", "build/seal.ts", "build/forward.ts"],
-  ...["LICENSE", "build/release/licences.ts", "build/release/components.ts"],
-];
 
 process.exitCode = await main(process.argv[2] ?? "all");
 
@@ -46,8 +35,9 @@ async function main(wanted: string): Promise<number> {
 }
 
 async function compile(target: Target): Promise<boolean> {
-  const directory = join(root, "dist", target.directory);
+  const directory = join(root, "dist", target.platform);
   const outputs = ["pipette", "pipette-ipam"].map((name) => join(directory, name + target.suffix));
+  const small = join(directory, `forward${target.suffix}`);
   const stampFile = join(directory, ".stamp");
   const stamp = stampOf(target);
   if (textOf(stampFile) === stamp && outputs.every((path) => sizeOf(path) !== undefined)) {
@@ -57,87 +47,47 @@ async function compile(target: Target): Promise<boolean> {
   const started = performance.now();
   // Beside the results, so that the renames stay inside one file system; named by process, so that two builds do not meet.
   const scratch = join(directory, `.building-${process.pid}`);
-  mkdirSync(scratch, { recursive: true });
   try {
-    if (!(await bundle(target, join(scratch, "pipette"), stamp))) return false;
-    if (!(await compileSmall(target, stamp, scratch))) return false;
-    const built = join(scratch, `pipette${target.suffix}`);
-    linkSync(built, join(scratch, "pipette-ipam"));
+    console.log(`${target.name}: compiling`);
+    const compiled = await compiledOrWord(target, scratch, stamp);
+    if (compiled === undefined) return false;
+    if (compiled.small === undefined) rmSync(small, { force: true });
+    else renameSync(compiled.small, small);
+    linkSync(compiled.whole, join(scratch, "pipette-ipam"));
     // A rename replaces the file under a running program, which writing into it could not.
     renameSync(join(scratch, "pipette-ipam"), outputs[1]!);
-    renameSync(built, outputs[0]!);
+    renameSync(compiled.whole, outputs[0]!);
     writeFileSync(stampFile, stamp);
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
+  const whyNot = whyNotSmall(target.platform);
+  if (whyNot !== undefined) console.log(`${target.name}: without the small program of forward/, as ${whyNot}`);
   for (const path of outputs) {
     console.log(`${target.name}: ${relative(root, path)}, ${(sizeOf(path)! / 1e6).toFixed(1)} MB, ${seconds} s`);
   }
   return true;
 }
 
-async function bundle(target: Target, outfile: string, stamp: string): Promise<boolean> {
-  console.log(`${target.name}: compiling`);
+/** What was compiled, or a word about why it was not. */
+async function compiledOrWord(
+  { name, platform }: Target,
+  directory: string,
+  stamp: string,
+): Promise<CompiledProgram | undefined> {
   try {
-    const licences = await licencesInExecutable(root);
-    await compileExecutable({
-      entry: join(root, "main.ts"),
-      base: target.base,
-      outfile,
-      licences,
-      buildId: stamp.slice(0, 32),
-    });
-    return true;
+    return await compileProgram({ platform, directory, stamp });
   } catch (caught) {
     const said = caught instanceof AggregateError ? caught.errors.map(String).join("\n") : reasonOf(caught);
     console.error(said);
     console.error(
       /download|extract/i.test(said)
-        ? `Cannot compile for ${target.name}: Bun's base executable "${target.base}" ${Bun.version} is not on this machine and could not be fetched, wanted a reachable npm registry (once; it is kept in Bun's cache)`
-        : `Cannot compile for ${target.name}: the sources do not bundle, wanted them to`,
+        ? `Cannot compile for ${name}: Bun's base executable "bun-${platform}" ${Bun.version} is not on this machine and could not be fetched, wanted a reachable npm registry (once; it is kept in Bun's cache)`
+        : `Cannot compile for ${name}: the sources do not compile`,
     );
-    return false;
+    return undefined;
   }
-}
-
-/** The small program, or a word that it cannot be had: everything works without it. */
-async function compileSmall(target: Target, stamp: string, scratch: string): Promise<boolean> {
-  const name = `forward${target.suffix}`;
-  const output = join(root, "dist", target.directory, name);
-  const whyNot = whyNoSmallProgram(target.name);
-  if (whyNot !== undefined) {
-    console.log(`${target.name}: without the small program of forward/, as ${whyNot}`);
-    rmSync(output, { force: true });
-    return true;
-  }
-  try {
-    await compileSmallProgram({ system: target.name, outfile: join(scratch, name), buildId: stamp.slice(0, 32) });
-    renameSync(join(scratch, name), output);
-    return true;
-  } catch (caught) {
-    console.error(`Cannot compile the small program for ${target.name}: ${reasonOf(caught)}`);
-    return false;
-  }
-}
-
-/** Hash of everything that the executable depends on; its first half is the build id of forward/PROTOCOL.md. */
-function stampOf(target: Target): string {
-  const hash = createHash("sha256");
-  hash.update(JSON.stringify([Bun.version, target, whyNoSmallProgram(target.name) ?? ""]));
-  for (const path of inputs.flatMap((input) => filesIn(join(root, input)))) {
-    hash.update(`\0${relative(root, path)}\0`);
-    hash.update(readFileSync(path));
-  }
-  return hash.digest("hex");
-}
-
-function filesIn(path: string): readonly string[] {
-  if (!statSync(path).isDirectory()) return [path];
-  return readdirSync(path)
-    .sort()
-    .filter((name) => !name.endsWith(".test.ts") && !name.endsWith(".md"))
-    .flatMap((name) => filesIn(join(path, name)));
 }
 
 function textOf(path: string): string | undefined {

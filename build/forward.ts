@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { smallMark } from "../agent/commands/install/executable-marks.ts";
 import { latestVersion, supportedVersions } from "../shared/cni/versions.ts";
 import { linuxPaths } from "../shared/os/paths.linux.ts";
 import { windowsPaths } from "../shared/os/paths.windows.ts";
@@ -12,7 +13,7 @@ import { windowsPaths } from "../shared/os/paths.windows.ts";
 
 const directory = join(dirname(dirname(fileURLToPath(import.meta.url))), "forward");
 
-type System = "linux" | "windows";
+export type System = "linux" | "windows";
 
 /** What the small program is told once, when it is compiled. */
 export interface Places {
@@ -105,6 +106,16 @@ export async function compileFuzzer(outfile: string): Promise<void> {
   await compile("/usr/bin/gcc", [...sanitizers, ...sources], outfile, told);
 }
 
+/** Of the Debian packages clang-14 and libclang-rt-14-dev, which nothing else needs. */
+export const clang = "/usr/bin/clang-14";
+
+/** The same, led by libFuzzer, whose options it takes. Needs `clang`. */
+export async function compileLedFuzzer(outfile: string): Promise<void> {
+  const sources = ["fuzz.c", "answer.c"].map((name) => join(directory, name));
+  const told = { buildId: "00".repeat(16), places: defaultPlaces.linux };
+  await compile(clang, [...sanitizers, "-fsanitize=fuzzer", "-DPIPETTE_LIBFUZZER", ...sources], outfile, told);
+}
+
 async function compile(
   compiler: string,
   given: readonly string[],
@@ -130,6 +141,7 @@ function headerOf(buildId: string, { agentSocket, ipamSocket, wholeProgram }: Pl
   const [before, after] = answer.split("?").map((part) => JSON.stringify(part));
   return [
     `#define PIPETTE_BUILD_ID {${bytes.join(",")}}`,
+    `#define PIPETTE_MARK ${JSON.stringify(smallMark())}`,
     `#define PIPETTE_AGENT_SOCKET ${JSON.stringify(agentSocket)}`,
     `#define PIPETTE_IPAM_SOCKET ${JSON.stringify(ipamSocket)}`,
     `#define PIPETTE_WHOLE_PROGRAM ${JSON.stringify(wholeProgram)}`,

@@ -22,7 +22,7 @@ const scratch = mkdtempSync(join(directory, ".building-"));
 try {
   const found = versionOf(root);
   const version = { ...found, tag: tag ?? found.tag };
-  const executables = await releaseExecutables(root, version.full, platforms, scratch);
+  const executables = await releaseExecutables(version.full, platforms, scratch, console.error);
   const texts = await licenceTexts(root);
   const cache = join(root, "dist", ".debian");
   const { archives, layouts } = imagesOf({ executables, version, texts, cache, repository, skip: console.error });

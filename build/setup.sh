@@ -55,7 +55,8 @@ fi
 
 # What each use needs beyond Debian's base system, and what for.
 demo="iproute2 nftables iputils-ping util-linux"      # namespaces, masquerade, ping, unshare
-image="nftables"                                      # goes into the image, with the libraries that it needs
+image="nftables                                       # goes into the image, with the libraries that it needs
+  musl-tools gcc-mingw-w64-x86-64                     # the small program in front"
 overlay="$demo
   openvswitch-switch                                  # a database and a switch of each node's own; its service may run or not
   etcd-server                                         # the registry of nodes, a cluster of each run's own"
@@ -71,6 +72,7 @@ test="$bench
   iptables                                            # portmap and podman call it
   busybox-static gcc libc6-dev                        # container images made offline
   musl-tools libasan8 libubsan1                       # the small program in front, as it is delivered and with sanitizers
+  clang-14 libclang-rt-14-dev                         # libFuzzer, which leads streams into its state machine
   strace                                              # kills at chosen system calls
   procps                                              # sysctl
   systemd                                             # runs the unit, as process 1 of a machine of its own

@@ -15,7 +15,7 @@ import { recordPendingDetach, rollbackAllocation } from "./pending-detach.ts";
  */
 export async function add(call: Call): Promise<string> {
   requireNetns(call.request.env);
-  // Read first: a result that cannot be passed on must not be noticed when everything is done.
+  // Read before anything is done, so that a result that cannot be passed on needs no undoing.
   const previous = previousResult(call.request);
   const text = await wire(call);
   return previous === undefined ? text : appended(previous, text, call.request.version);
@@ -23,11 +23,11 @@ export async function add(call: Call): Promise<string> {
 
 async function wire(call: Call): Promise<string> {
   const { ipam, addTimeoutMs } = call.conf;
-  // Its sandbox has the addresses, from whomever; nothing is taken here that would have to be given back.
+  // The sandbox holds the addresses, so nothing is allocated here that a failure would have to release.
   if (isWorkload(call.request.env)) return resultOf(await callCni(call, "cmdAdd", call.request.stdin, addTimeoutMs));
   if (ipam.kind === "delegated") return addDelegated(call, ipam.type);
   const answer = await callCni(call, "cmdAdd", call.request.stdin, addTimeoutMs);
-  // The agent takes back what it can; one that was killed over the call cannot.
+  // An agent that answers has undone its own part; one that was killed during the call has not.
   if (answer.t !== "result" && answer.seen)
     await attempt(call, "give up the addresses", () => rollbackAllocation(call));
   return resultOf(answer);
@@ -55,7 +55,7 @@ function resultOf(answer: Answer): string {
   throw answer.error;
 }
 
-/** Undoing must not hide what it is done for. */
+/** A failure of the undoing must not hide the error that caused it. */
 async function attempt(call: Call, action: string, run: () => unknown): Promise<void> {
   try {
     await run();
@@ -65,7 +65,7 @@ async function attempt(call: Call, action: string, run: () => unknown): Promise<
 }
 
 function withIpamResult(call: Call, ipam: CniResult): string {
-  // Put into the text, so that everything else of it reaches the agent byte for byte.
+  // Inserted into the text, so that the rest of the configuration reaches the agent byte for byte.
   const text = call.request.stdin.trimEnd();
   return `${text.slice(0, -1)},"ipamResult":${encodeResult(ipam, latestVersion)}}`;
 }

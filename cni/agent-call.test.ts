@@ -93,7 +93,7 @@ describe("a call to the agent", () => {
 
   test("whose refusal says little still is an error of the specification", async () => {
     using node = new PluginNode(() => refused(0, ""));
-    const msg = "Cannot finish the call: the agent gave no reason, wanted one";
+    const msg = "Cannot finish the call: the agent gave no reason";
     expect((await node.call("ADD")).out).toMatchObject({ code: 201, msg });
   });
 

@@ -9,18 +9,21 @@ import { isObject } from "../shared/schema/json-fields.ts";
 import type { Call } from "./call.ts";
 import { fromRpcError } from "./rpc-errors.ts";
 
-/** W3C Trace Context and Baggage: what every party must pass on. */
+/** The size of these headers that W3C Trace Context and Baggage oblige every party to pass on. */
 export const maxTraceHeaderBytes = 8 * 1024;
 
-/** Between two looks of a plugin for an agent that is being replaced: hundreds of plugins may look. */
+/** Pauses between two attempts to reach an agent that is being replaced; hundreds of plugins may try at once. */
 const lookTimes = { firstMs: 20, longestMs: 250 };
 
 /** How a call to the agent ended. Each way leaves another state behind, so none of them is an exception. */
 export type Answer =
   | { readonly t: "result"; readonly text: string }
-  /** The agent said no, and has undone its own part. `seen`: the same call was lost before, on an agent that has ended since. */
+  /**
+   * The agent refused, and has undone its own part. `seen`: an earlier attempt of this call was lost with an agent that
+   * ended.
+   */
   | { readonly t: "refused"; readonly error: CniError; readonly seen: boolean }
-  /** No usable answer. Where `seen` is `false` the call certainly reached nobody. */
+  /** No usable answer. With `seen` false the call certainly reached no agent. */
   | { readonly t: "lost"; readonly error: CniError; readonly seen: boolean };
 
 /**
@@ -57,9 +60,9 @@ export async function callCni(
 
 /** Whether a call that got no answer is made once more, and when. */
 class Attempts {
-  /** Whether a server may have seen one. */
+  /** Whether a server may have received one of the attempts. */
   seen: boolean;
-  /** For somebody to be there. */
+  /** Time spent waiting for an agent to listen. */
   waitedMs = 0;
   readonly #untilMs: number;
   readonly #waits: boolean;
@@ -76,8 +79,8 @@ class Attempts {
   }
 
   /**
-   * Waits before it says yes. Where nobody is there, somebody may come. An agent that has ended over the call is asked
-   * once more, as the same ADD again gives the same answer; one that ends over it again must not be led to it for ever.
+   * Waits before it answers `true`. An agent that is not there may still come. An agent that ended during the call is
+   * asked once more, since the same ADD again gives the same answer; a call that ends agents twice is not repeated.
    */
   async again(error: RpcError): Promise<boolean> {
     const ended = error.grpcCode === GrpcCode.unavailable && !error.unreachable;
@@ -93,8 +96,8 @@ class Attempts {
 }
 
 /**
- * Any unary call to the agent. Its metadata are the trace of the runtime's own call, and the time in which the caller
- * waits for the answer: an agent that was frozen meanwhile must not do what nobody wants any more.
+ * Any unary call to the agent. Its metadata carry the trace of the runtime's call and the caller's deadline, so that an
+ * agent that was frozen meanwhile does not begin an abandoned call.
  * @throws {RpcError}
  */
 export async function callAgent<Req, Res>(
@@ -128,12 +131,15 @@ export function traceOf(env: Readonly<Record<string, string | undefined>>): Reco
 }
 
 function refusal(error: CmdError): CniError {
-  // 0 is UNKNOWN in the proto, and no code that the specification knows.
+  // 0 is UNKNOWN in the proto and no code of the CNI specification.
   const code = error.code === 0 ? CniCode.unknownRpc : error.code;
-  return new CniError(code, error.message || "Cannot finish the call: the agent gave no reason, wanted one");
+  return new CniError(code, error.message || "Cannot finish the call: the agent gave no reason");
 }
 
-/** What is printed as it comes must at least be a JSON object: runtimes fail on anything else, far from the cause. */
+/**
+ * The answer is printed unchanged, so it must at least be a JSON object: runtimes fail on anything else, far from the
+ * cause.
+ */
 function wrongResult(text: string): CniError | undefined {
   try {
     if (isObject(parseJson(text))) return undefined;

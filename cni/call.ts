@@ -22,7 +22,7 @@ export interface Call {
   readonly surroundings: Surroundings;
   /** What of its time was over when it came to be run here, in milliseconds. */
   readonly agedMs: number;
-  /** Of the wall clock, in milliseconds since 1970: it may have been set since. */
+  /** By the wall clock, in milliseconds since 1970; the clock may have been set since. */
   readonly startedAtMs: number;
   /** The same moment by `performance.now`. */
   readonly startedMs: number;
@@ -36,8 +36,8 @@ export const ownerOf = ({ request }: Call): Owner => ({
 });
 
 /**
- * Refuses what cannot be a namespace before anything is taken. Whether there is one that can be entered is the
- * agent's to find out: it does the entering.
+ * Refuses what cannot be a namespace before anything is allocated. Only the agent, which enters it, finds out whether
+ * it exists.
  * @throws {CniError} code 4
  */
 export function requireNetns({ netns }: CniEnvironment): void {
@@ -58,7 +58,7 @@ function kindOf({ netns }: CniEnvironment): ContainerKind {
   return isWindows ? containerKindLeniently(netns) : { t: "sandbox" };
 }
 
-/** A container that shares the network of its sandbox: it takes no address, and its end gives none back. */
+/** A container that shares the network of its sandbox: its ADD allocates no address and its DEL releases none. */
 export const isWorkload = (env: CniEnvironment): boolean => kindOf(env).t === "workload";
 
 export const sandboxIdOf = (env: CniEnvironment): string => sandboxOf(env.containerId, kindOf(env));

@@ -11,7 +11,7 @@ export async function check(call: Call): Promise<undefined> {
   const { request, conf } = call;
   requireNetns(request.env);
   if (previousResult(request) === undefined) throw request.conf.wrong("prevResult", undefined, "the result of the ADD");
-  // To the delegate the container itself is nobody: its sandbox has the addresses.
+  // The delegated IPAM plugin knows only the sandbox, which holds the addresses, and not a workload container in it.
   if (conf.ipam.kind === "delegated" && !isWorkload(request.env))
     await delegate(request, conf.ipam.type, "CHECK", conf.addTimeoutMs);
   const answer = await callCni(call, "cmdCheck", request.stdin, conf.addTimeoutMs);

@@ -5,17 +5,16 @@ import { delegate } from "./delegate.ts";
 import { recordPendingDetach } from "./pending-detach.ts";
 
 /**
- * DEL (specification 1.1.0, "DEL: Remove container from network, or un-apply modifications").
- * Needs no agent, no valid configuration beyond the network's name, no namespace and no
- * `prevResult`; what is not there is removed already. It fails only where what it decided could
- * not be kept, so that the runtime comes again.
+ * DEL (specification 1.1.0, "DEL: Remove container from network, or un-apply modifications"). Needs no agent, no valid
+ * configuration beyond the network's name, no namespace and no `prevResult`; what is not there counts as removed. It
+ * fails only where its decision could not be stored, so that the runtime tries again.
  */
 export async function del(call: Call): Promise<undefined> {
   const { ipam, delTimeoutMs } = call.conf;
-  // Its sandbox keeps the network until its own DEL: nothing is to be done, and nobody has to know.
+  // The sandbox keeps the network until its own DEL, so there is nothing to do.
   if (isWorkload(call.request.env)) return;
   try {
-    // First the interface, then the address: the other way round a new pod could get it while the old one still has it.
+    // First the interface, then the address: otherwise a new pod could get the address while the old pod still uses it.
     if (!(await tellAgent(call))) await recordPendingDetach(call);
     if (ipam.kind === "delegated") await delegate(call.request, ipam.type, "DEL", delTimeoutMs);
   } catch (caught) {
@@ -24,8 +23,9 @@ export async function del(call: Call): Promise<undefined> {
 }
 
 /**
- * @returns whether the agent has done it; if not, it must find out later what it has to do
- * @throws {CniError} code 104 where the sandbox has been added again since: a word left now would end that new life
+ * @returns whether the agent has done it; if not, the DEL has to be recorded for it
+ * @throws {CniError} code 104 where the sandbox has been added again since: a pending detach recorded now would remove
+ * the new attachment
  */
 async function tellAgent(call: Call): Promise<boolean> {
   const answer = await callCni(call, "cmdDel", call.request.stdin, call.conf.delTimeoutMs);

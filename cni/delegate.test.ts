@@ -48,7 +48,7 @@ describe("another IPAM plugin", () => {
       "test $CNI_COMMAND = ADD || exit 0; echo waiting >&2; echo $$ >$0.pid; exec sleep 60",
     );
     const { out } = await node.call("ADD", { ipam, addTimeoutMs: 1000 });
-    const msg = 'Cannot run ADD of the IPAM plugin "other": it has not ended after 1000 ms, wanted an end by then';
+    const msg = 'Cannot run ADD of the IPAM plugin "other": it has not ended after 1000 ms';
     expect(out).toMatchObject({ code: 11, msg, details: "waiting" });
     const pid = Number(await Bun.file(`${node.bin}/other.pid`).text());
     await expect.poll(() => Bun.file(`/proc/${pid}/stat`).exists()).toBe(false);

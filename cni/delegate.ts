@@ -11,10 +11,10 @@ import { reasonOf } from "../shared/reason.ts";
 import { parseJson } from "../shared/schema/json.ts";
 import { Fields, isObject, show } from "../shared/schema/json-fields.ts";
 
-/** What a delegated plugin may say on stderr before it is cut off; the runtime's log takes it all. */
+/** How much of a delegated plugin's stderr is passed on to the runtime's log. */
 export const maxDelegateLogBytes = 64 * 1024;
 
-/** Of that, what goes into the details of its error. */
+/** How much of its stderr goes into the details of an error. */
 const maxDetailChars = 500;
 
 /**
@@ -34,14 +34,14 @@ export async function delegate(request: CniRequest, type: string, verb: Verb, ti
   const timeout = new Promise<"late">((resolve) => {
     timer = setTimeout(() => resolve("late"), timeoutMs);
   });
-  // Its output ends when its last process has ended, which may be later than itself.
+  // The output ends when the last process that holds it has ended, which may be a child that outlives the plugin.
   const ended = await Promise.race([Promise.all([child.exited, out.ended, err.ended]), timeout]);
   clearTimeout(timer);
   if (ended === "late") child.kill("SIGKILL");
   const said = err.text().trimEnd();
   if (said !== "") request.io.log(said);
   if (ended === "late") {
-    const message = `${what}: it has not ended after ${timeoutMs} ms, wanted an end by then`;
+    const message = `${what}: it has not ended after ${timeoutMs} ms`;
     throw new CniError(CniCode.tryAgainLater, message, { details: said.slice(-maxDetailChars) });
   }
   const text = out.text();
@@ -64,7 +64,10 @@ function start(file: string, request: CniRequest, verb: Verb, what: string): Chi
   }
 }
 
-/** The first of CNI_PATH's directories that has it; relative ones would depend on the runtime's working directory. */
+/**
+ * The first directory of CNI_PATH that holds it. Relative directories are skipped: they would depend on the runtime's
+ * working directory.
+ */
 async function find(path: string, type: string): Promise<string> {
   const directories = path.split(paths.pathListSeparator).filter(paths.isAbsolute);
   for (const directory of directories) {
@@ -85,7 +88,7 @@ interface Collected {
   text(): string;
 }
 
-/** Reads to the end and keeps the first `maxBytes`: one who writes more must not block on a full pipe. */
+/** Reads to the end and keeps the first `maxBytes`, so that a plugin that writes more does not block on a full pipe. */
 function collect(stream: ReadableStream<Uint8Array>, maxBytes: number): Collected {
   const decoder = new TextDecoder();
   let text = "";
@@ -125,8 +128,8 @@ function noError(what: string, child: Child, stdout: string, stderr: string): Cn
 }
 
 /**
- * The result of a delegated ADD. A plugin of an older make may answer in an older version than it
- * was asked in, and then says so; one that says nothing that we know answers in the configuration's.
+ * The result of a delegated ADD. An older plugin may answer in an older version than it was asked in, and then names
+ * it; without a known `cniVersion` the configuration's counts.
  * @throws {CniError} code 6 for what is no result, 101 for one without an address
  */
 export function parseDelegateResult(text: string, type: string, version: CniVersion): CniResult {

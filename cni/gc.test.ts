@@ -45,8 +45,8 @@ describe("GC", () => {
   });
 
   test.each([
-    [["c1 stands"], "Cannot collect all garbage: 1 attachment stands still, wanted none"],
-    [["c1 stands", "c2 too"], "Cannot collect all garbage: 2 attachments stand still, wanted none"],
+    [["c1 stands"], "Cannot collect all garbage: 1 attachment is left"],
+    [["c1 stands", "c2 too"], "Cannot collect all garbage: 2 attachments are left"],
   ])("of which the agent could not do all fails, to be tried again: %j", async (failures, msg) => {
     using node = new PluginNode(() => ({ failures }));
     await node.lease("stale");

@@ -10,8 +10,8 @@ import { openStore } from "./pending-detach.ts";
 import { fromRpcError } from "./rpc-errors.ts";
 
 /**
- * GC (specification 1.1.0, "GC: Clean up any stale resources"): gives up every attachment of this
- * network that the runtime does not list. Goes on past errors and reports them at the end.
+ * GC (specification 1.1.0, "GC: Clean up any stale resources"): gives up every attachment of this network that the
+ * runtime does not list. An error does not stop it; all are reported at the end.
  */
 export async function gc(call: Call): Promise<undefined> {
   const { request, conf } = call;
@@ -49,18 +49,19 @@ async function tellAgent(call: Call, valid: readonly Attachment[]): Promise<void
       conf.delTimeoutMs - call.agedMs,
     );
     if (failures.length === 0) return;
-    const is = failures.length === 1 ? "1 attachment stands" : `${failures.length} attachments stand`;
-    throw new CniError(CniCode.tryAgainLater, `Cannot collect all garbage: ${is} still, wanted none`, {
+    const is = failures.length === 1 ? "1 attachment is left" : `${failures.length} attachments are left`;
+    throw new CniError(CniCode.tryAgainLater, `Cannot collect all garbage: ${is}`, {
       details: failures.join("; "),
     });
   } catch (caught) {
     if (!(caught instanceof RpcError)) throw caught;
-    // A server of another make has nothing to collect for us.
+    // A server of another implementation has nothing of ours to collect.
     if (caught.grpcCode === GrpcCode.unimplemented) return;
     call.log.error("The agent has not collected the garbage", { code: caught.grpcCode, reason: caught.message });
-    // Where another IPAM plugin keeps the addresses nothing can tell the agent later: the runtime has to come again.
+    // Another IPAM plugin keeps the addresses, so no lease can tell the agent later what to detach: the runtime has to
+    // repeat the GC.
     if (conf.ipam.kind === "delegated") throw fromRpcError(caught, conf.socket);
-    // Leases that are given up tell it when it is back.
+    // The leases that become `releasing` tell the agent when it is back.
     await retainLeases(call, valid);
   }
 }

@@ -2,8 +2,8 @@
  * The plugin: one CNI verb per process, from environment and stdin to one JSON object on stdout.
  *
  * It checks what it was given, has the agent take the addresses and wire the sandbox, and the delegated IPAM plugin
- * where the configuration names one. `main.ts` uses of this room what stands here, which the executable holds in one piece
- * (`build/bundle.ts`); the agent, which runs calls that are handed to it, `hosted.ts`.
+ * where the configuration names one. `main.ts` uses only this file of the room, which the executable holds in one piece
+ * (`build/bundle.ts`); the agent, which runs forwarded calls, uses `hosted.ts`.
  */
 import { runPlugin } from "../shared/cni/dispatch.ts";
 import { runPluginProcess } from "../shared/cni/plugin-process.ts";

@@ -12,19 +12,19 @@ export type IpamChoice =
   | { readonly kind: Exclude<IpamKind, "delegated"> }
   | { readonly kind: "delegated"; readonly type: string };
 
-/** The keys of the network configuration that the plugin itself goes by; the rest is the allocator's and the agent's. */
+/** The keys of the network configuration that the plugin itself reads; the allocator and the agent read the others. */
 export interface NetConf {
   /** Where the agent listens. */
   readonly socket: string;
   readonly addTimeoutMs: number;
   readonly delTimeoutMs: number;
   readonly ipam: IpamChoice;
-  /** Where a DEL leaves word for the agent when it does not answer; the agent's `dataDir`. */
+  /** The agent's `dataDir`, where a DEL is recorded when the agent does not answer. */
   readonly dataDir: string;
 }
 
 /**
- * Reads every key strictly, also those that only the agent goes by: what is wrong is said before anything is touched.
+ * Checks every key, also those that only the agent uses, so that a mistake is reported before anything is changed.
  * @throws {CniError} code 7, naming the field, its value and what is wanted
  */
 export function parseNetConf(conf: Fields): NetConf {
@@ -33,8 +33,8 @@ export function parseNetConf(conf: Fields): NetConf {
 }
 
 /**
- * Reads what can be read and takes the default for the rest: DEL and GC must always be able to finish.
- * @param complain hears about every field that will not do
+ * Takes the default for every field that is wrong: DEL and GC must always be able to finish.
+ * @param complain is called with each field that is wrong
  */
 export function parseNetConfLeniently(conf: Fields, complain: (problem: string) => void): NetConf {
   return read(conf, (field, otherwise) => {
@@ -87,8 +87,8 @@ function requireHarmless(conf: Fields): void {
 }
 
 /**
- * Whoever may write a network configuration has root append to a file of his choice: no other program's must be among
- * them, and none reads a file of this name (`/etc/ld.so.preload`, `/etc/cron.d/x`).
+ * Who may write a network configuration chooses a file to which root appends. Only names that end in `.log` are taken,
+ * because no program acts on such a file as on `/etc/ld.so.preload` or `/etc/cron.d/x`.
  */
 export function logFileOf(conf: Fields): string | undefined {
   const path = localPath(conf, "logFile");
@@ -106,14 +106,14 @@ export function logLevelOf(conf: Fields): LogLevel | undefined {
   return level;
 }
 
-/** A relative path would mean something else in every runtime's working directory. */
+/** A relative path would depend on the runtime's working directory. */
 function localPath(conf: Fields, key: string): string | undefined {
   const text = conf.string(key);
   if (text === undefined || paths.isLocal(text)) return text;
   throw conf.wrong(key, text, paths.localRule);
 }
 
-/** On Windows a pipe; whether it is one of this machine is looked at before it is opened. */
+/** On Windows the name of a pipe; that it is a pipe of this machine is checked before it is opened. */
 function socketPath(conf: Fields): string | undefined {
   const text = conf.string("socket");
   if (text === undefined || (paths.isAbsolute(text) && !text.includes("\0"))) return text;

@@ -4,15 +4,14 @@ import { logFileOf, logLevelOf } from "./net-conf.ts";
 
 export interface PluginLog {
   readonly log: Logger;
-  /** Whether debug lines go anywhere: what only they need is not made otherwise. */
+  /** Whether debug lines are written at all, so that callers need not compute what only they need. */
   readonly debugging: boolean;
 }
 
 /**
- * The log of one call, as `logFile` and `logLevel` have it. Without a file it goes to stderr, from
- * which runtimes make lines of their own log; by default only errors. With one, errors go to both.
- * Never fails: what is wrong with the two keys is for the verb to say, and a log that cannot be
- * written is no reason to leave a pod without network.
+ * The log of one call, as `logFile` and `logLevel` say. Without a file it goes to stderr, which runtimes copy into
+ * their own log; by default only errors. With a file, errors go to both. Never fails: the verb reports mistakes in the
+ * two keys, and a log that cannot be written must not cost a pod its network.
  */
 export async function openPluginLog(request: CniRequest): Promise<PluginLog> {
   const { conf, io } = request;

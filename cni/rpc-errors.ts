@@ -3,22 +3,22 @@ import { hasSystemd, isWindows } from "../shared/os/platform.ts";
 import { GrpcCode, type RpcError } from "../shared/rpc/rpc-error.ts";
 
 /**
- * What the reference system's plugin makes of a call that got no answer, so that runtimes see the same from both. It
- * stands in the events of a pod, before people who may never have heard of an agent: `details` say where to look.
- * @param waitedMs for how long somebody was waited for who is not there
+ * The CNI error for a call that got no answer, with the codes of the reference plugin (Antrea's). It appears in a pod's
+ * events, read by people who may not know of the agent, so `details` say where to look.
+ * @param waitedMs how long the plugin waited for an agent to listen
  */
 export function fromRpcError(error: RpcError, socket: string, waitedMs = 0): CniError {
   return new CniError(codeOf(error), error.message, { cause: error, details: detailsOf(error, socket, waitedMs) });
 }
 
 function detailsOf(error: RpcError, socket: string, waitedMs: number): string {
-  // The text may be the server's own, which does not say who speaks.
+  // A text from the server does not name the server.
   if (!error.message.includes(`"${socket}"`)) return `said by the agent at "${socket}"`;
   const where = whereToLook();
   return waitedMs > 0 ? `it was waited for ${waitedMs} ms; ${where}` : where;
 }
 
-/** Where nothing is known that starts the agent, no command is named that would fail. */
+/** Without a known service manager no command is named, since it would fail. */
 export function whereToLook(systemd: () => boolean = hasSystemd): string {
   const pod = "the log of the agent's pod on this node";
   const service = isWindows
@@ -32,10 +32,10 @@ export function whereToLook(systemd: () => boolean = hasSystemd): string {
 }
 
 function codeOf(error: RpcError): CniCode {
-  // Nobody there, or nobody in time: the agent restarts, and the next attempt may find it.
+  // Not reachable, or not in time: the agent may be restarting, so the runtime should try again.
   if (error.unreachable || error.grpcCode === GrpcCode.unavailable || error.grpcCode === GrpcCode.deadlineExceeded)
     return CniCode.tryAgainLater;
-  // A server that does not know the method is of another make or age.
+  // A server without this method is another implementation, or another version.
   if (error.grpcCode === GrpcCode.unimplemented) return CniCode.incompatibleApi;
   return CniCode.unknownRpc;
 }

@@ -9,9 +9,9 @@ import { fromRpcError } from "./rpc-errors.ts";
 
 /**
  * STATUS (specification 1.1.0, "STATUS: Check plugin status"): says why the node as a whole has no network for a pod.
- * What a runtime hears here makes its node not ready and in the end costs it all of its pods, so what hurts nobody but
- * new pods, such as a pool without a free address, is for ADD to say, and for `pipette status`. Code 51 where pods that
- * run are limited too, as only the agent can know.
+ * What a runtime hears here makes its node not ready and in the end costs it all of its pods, so what affects only new
+ * pods, such as a pool without a free address, is reported by ADD and by `pipette status` instead. Code 51 means that
+ * running pods are affected too, which only the agent knows.
  */
 export async function status(call: Call): Promise<undefined> {
   const { request, conf } = call;
@@ -34,7 +34,7 @@ export async function status(call: Call): Promise<undefined> {
   throw new CniError(worst.code, worst.message, { details });
 }
 
-/** A configuration that no ADD can use is said to be wrong, not to be out of order. */
+/** A configuration that no ADD can use is reported as invalid (code 7), not as a node without network (50). */
 async function requireUsableRanges(call: Call): Promise<void> {
   const { conf, network, version } = call.request;
   const { parseIpamConfig } = await import("../ipam/mod.ts");
@@ -48,7 +48,7 @@ async function agentWorks(call: Call, problems: CniError[]): Promise<void> {
     for (const problem of answer.problems) problems.push(new CniError(codeOf(problem.code), problem.message));
   } catch (caught) {
     if (!(caught instanceof RpcError)) throw caught;
-    // It answers, and is of another make: what it can do only an ADD can tell.
+    // It answers but is another implementation, about which STATUS cannot say more.
     if (caught.grpcCode === GrpcCode.unimplemented) return;
     const { message, details } = fromRpcError(caught, call.conf.socket);
     problems.push(new CniError(CniCode.notAvailable, message, { cause: caught, details }));

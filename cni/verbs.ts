@@ -19,7 +19,7 @@ export function verbsIn(surroundings: Surroundings): VerbTable {
     ADD: handler(surroundings, add, "strictly"),
     CHECK: handler(surroundings, check, "strictly"),
     STATUS: handler(surroundings, status, "strictly"),
-    // These two must be able to finish whatever has become of the configuration.
+    // DEL and GC must be able to finish with any configuration.
     DEL: handler(surroundings, del, "leniently"),
     GC: handler(surroundings, gc, "leniently"),
   };

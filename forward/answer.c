@@ -1,7 +1,8 @@
 /* Reads a server's answer: pure, without any state, so that it can be fuzzed by the million. */
 #include "forward.h"
 
-static const uint8_t mark[4] = {0, 'P', 'A', 1};
+static const uint8_t mark[3] = {0, 'P', 'A'};
+static const uint8_t protocol = 1;
 
 static uint32_t u32_at(const uint8_t *at) {
   return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
@@ -9,7 +10,8 @@ static uint32_t u32_at(const uint8_t *at) {
 
 enum verdict scan_answer(const uint8_t *bytes, size_t length, struct answer *answer) {
   for (size_t i = 0; i < sizeof mark && i < length; i++)
-    if (bytes[i] != mark[i]) return GARBAGE;
+    if (bytes[i] != mark[i]) return FOREIGN;
+  if (length > sizeof mark && bytes[sizeof mark] != protocol) return GARBAGE;
   if (length < ANSWER_HEADER_BYTES) return MORE;
 
   const uint32_t kind = u32_at(bytes + 4);

@@ -97,6 +97,8 @@ for (const [how, sanitized] of builds) {
     test.each<readonly [string, Behaviour]>([
       ["passes", says(answer("pass"))],
       ["takes it, and then passes", says(taken(5000), answer("pass"))],
+      ["is an older one, of HTTP/2", ends(Buffer.from("000008070000000000000000000000000001", "hex"))],
+      ["says only a byte, of something else", ends(Buffer.from("P"))],
     ])("is run by the whole program as one that nobody was asked for where the server %s", async (_, behaviour) => {
       const seen = await lab.serve(behaviour);
       const { whole } = await lab.call();
@@ -107,7 +109,7 @@ for (const [how, sanitized] of builds) {
     test.each<readonly [string, Behaviour]>([
       ["ends after the request", ends()],
       ["resets", (socket) => socket.resetAndDestroy()],
-      ["is an older one, of HTTP/2", ends(Buffer.from("000008070000000000000000000000000001", "hex"))],
+      ["speaks something else after it took the call", says(taken(5000), Buffer.from("P"))],
       ["ends in the mark", ends(done.subarray(0, 3))],
       ["ends in the header", ends(done.subarray(0, 23))],
       ["ends in the text", ends(done.subarray(0, 26))],

@@ -6,6 +6,9 @@
 static const uint8_t request_mark[4] = {0, 'P', 'F', 1};
 static const uint8_t build_id[BUILD_ID_BYTES] = PIPETTE_BUILD_ID;
 
+/* Nothing reads it but installers, those of earlier releases too: a file that has it is ours, and may be replaced. */
+__attribute__((used)) static const char mark[] = PIPETTE_MARK;
+
 /* Header, variables, standard input, and one byte more of it, which tells that it is too long. */
 static uint8_t request[REQUEST_HEADER_BYTES + VARIABLES_BYTES + INPUT_BYTES + 1];
 static size_t variables_bytes;
@@ -132,6 +135,9 @@ static enum why wait_for_answer(uint64_t until_us) {
         length -= ANSWER_HEADER_BYTES;
         memmove(received, received + ANSWER_HEADER_BYTES, length);
         continue;
+      case FOREIGN:
+        /* Who does not speak this has understood nothing of the request. */
+        return taken ? LOST : UNASKED;
       case GARBAGE:
         return LOST;
     }

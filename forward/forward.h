@@ -24,13 +24,14 @@ enum {
   TAKEN_MS = 600 * 1000,
   /* For a listener whose queue is full. */
   CONNECT_MS = 250,
-  /* Until a server must have said something. It does after 100 ms; one that is frozen never. */
+  /* Until a server must have said something. It does before it changes anything; one that is frozen never. */
   ANSWER_US = 1000 * 1000,
 };
 
 /* --- answer.c: the only reader of bytes from outside that decides by them --------------------------------------- */
 
-enum verdict { MORE, DONE, PASS, TAKEN, GARBAGE };
+/* FOREIGN: of another protocol, as from an agent that is older than this one. */
+enum verdict { MORE, DONE, PASS, TAKEN, GARBAGE, FOREIGN };
 
 struct answer {
   uint32_t status;

@@ -1,7 +1,7 @@
 import { isWindows } from "../shared/os/platform.ts";
 import { readFileNow } from "../shared/os/read-now.linux.ts";
 
-/** What the allocator knows of the world around it. */
+/** What the allocator takes from the system: the boot and the time. */
 export interface AllocatorEnv {
   /** Empty: unknown. */
   readonly bootId: string;
@@ -15,8 +15,8 @@ export interface AllocatorEnv {
 const bootIdBytes = 64;
 
 /**
- * Names the boot that the system is in; never fails. Empty where there is no such name: Windows keeps
- * none that survives clock changes, and a lease without one is never stale.
+ * Names the boot that the system is in; never fails. Empty where the system has no such name, as on Windows, which has
+ * none that survives clock changes; a lease without one is never stale.
  */
 export function readBootId(): string {
   const bytes = isWindows ? undefined : readFileNow("/proc/sys/kernel/random/boot_id", bootIdBytes);

@@ -40,18 +40,18 @@ import type { Store, Synchronous } from "./store/store.ts";
 /** What one `allocate` answered: a lease per range set, in their order. */
 export interface Allocation {
   readonly leases: readonly Lease[];
-  /** `false` where the owner held them before. */
+  /** `false` if the owner held them before. */
   readonly created: boolean;
 }
 
 export interface OpenOptions {
-  /** Hears of each use of the database that shows damage; the use fails all the same. */
+  /** Called when a use of the database shows damage; that use fails as well. */
   readonly onDamage?: (error: CniError) => void;
 }
 
 /**
- * Addresses of one data directory. Every method is one transaction: it has happened as a whole, durably
- * against a crash of the process, or not at all.
+ * Addresses of one data directory. Every method is one transaction: it is done as a whole, and survives a crash of the
+ * process, or has no effect.
  */
 export class Allocator implements Disposable {
   readonly #store: Store;
@@ -79,9 +79,9 @@ export class Allocator implements Disposable {
   }
 
   /**
-   * As `open`, but `undefined` where nothing was ever leased: a look must not leave a file behind, and a DEL must not
-   * fail because it cannot make one. Meant for looking and releasing: it spares itself the id of the boot, so that
-   * leases it made would be of an unknown one.
+   * As `open`, but `undefined` where nothing was ever leased: a query must not leave a file behind, and a DEL must not
+   * fail because it cannot create one. Only for queries and releases: it does not read the boot id, so leases made with
+   * it would belong to an unknown boot.
    */
   static async openExisting(dataDir: string): Promise<Allocator | undefined> {
     const store = await SqliteStore.openExisting(databaseIn(dataDir), dataDir);
@@ -98,17 +98,17 @@ export class Allocator implements Disposable {
     return this.dataDir === undefined ? "" : databaseIn(this.dataDir);
   }
 
-  /** The boot that new leases are noted with; a lease of another one is stale. Empty: unknown. */
+  /** The boot that new leases belong to; a lease of another boot is stale. Empty: unknown. */
   get bootId(): string {
     return this.#env.bootId;
   }
 
   /**
-   * Gives the owner one address per range set, or those that it holds already. A lease that it left and that
-   * nobody got since is taken up again.
-   * @param hasInterface an interface of the agent's is about to stand on them: where it is lost they end
-   * @throws {CniError} code 101 where a range set is exhausted or a requested address cannot be given, 11 where
-   * that one is about to be free
+   * Gives the owner one address per range set, or those that it holds already. A released lease of the owner that
+   * nobody got since is reused.
+   * @param hasInterface the agent is about to make an interface for them: if that is lost, the leases end
+   * @throws {CniError} code 101 where a range set is exhausted or a requested address cannot be given, 11 where that
+   * one is about to be free
    */
   allocate(owner: Owner, config: IpamConfig, pod?: Pod, hasInterface = false): Allocation {
     return this.#store.transaction((): Allocation => {
@@ -137,7 +137,7 @@ export class Allocator implements Disposable {
     return { leases, created: true };
   }
 
-  /** The lease stays as it is, but belongs to this boot now: its owner has just been heard of. */
+  /** The lease stays as it is, but belongs to this boot now, since its owner has just called. */
   #confirm(
     owner: Owner,
     held: readonly Lease[],
@@ -176,7 +176,7 @@ export class Allocator implements Disposable {
     return next;
   }
 
-  /** Takes back what this allocation created, and nothing that was there before or came after it. */
+  /** Releases what this allocation created, and nothing that was there before or came later. */
   undo(allocation: Allocation, to: LeftState): void {
     if (!allocation.created) return;
     this.#store.transaction((): void => {
@@ -191,7 +191,7 @@ export class Allocator implements Disposable {
     return allocatedOf(leasesOf(this.#store, owner));
   }
 
-  /** The owner's leases that wait for its interface to go. */
+  /** The owner's leases that wait until its interface is removed. */
   releasing(owner: Owner): readonly Lease[] {
     return leasesOf(this.#store, owner).filter((lease) => lease.state === "releasing");
   }
@@ -201,7 +201,7 @@ export class Allocator implements Disposable {
     return this.#store.transaction((): readonly Lease[] => this.find(owner).map((lease) => this.#leave(lease, to)));
   }
 
-  /** `releasing` becomes `cooling`; `false` where this very lease (by its generation) is not releasing any more. */
+  /** `releasing` becomes `cooling`; `false` if this same lease (by its generation) is no longer releasing. */
   finishRelease(lease: Lease): boolean {
     return this.#store.transaction((): boolean => {
       if (this.#same(lease, "releasing") === undefined) return false;
@@ -210,14 +210,14 @@ export class Allocator implements Disposable {
     });
   }
 
-  /** The owner's leases that do not cool yet. */
+  /** The owner's leases that are not cooling yet. */
   uncooled(owner: Owner): readonly Lease[] {
     return leasesOf(this.#store, owner).filter((lease) => lease.state !== "cooling");
   }
 
   /**
-   * The owner's interface is gone: its pending detach is forgotten, and of what it had then all cools that it has
-   * not given up and taken anew since.
+   * The owner's interface is gone: deletes its pending detach and lets those of the given leases cool that are still
+   * the same.
    */
   endAttachment(owner: Owner, had: readonly Lease[]): void {
     this.#store.transaction((): void => {
@@ -228,8 +228,8 @@ export class Allocator implements Disposable {
   }
 
   /**
-   * Ends one allocated lease that is exactly as it was seen; `false` where it was left, given to another, or claimed
-   * by an ADD of this boot since. So can a lease of an earlier boot be taken back whose owner nobody knows.
+   * Ends one allocated lease if it is unchanged; `false` if it was released, given to another owner, or confirmed by an
+   * ADD of this boot since. Used to reclaim leases of an earlier boot whose owner nobody knows.
    */
   reclaim(lease: Lease, to: LeftState): boolean {
     return this.#store.transaction((): boolean => {
@@ -245,7 +245,7 @@ export class Allocator implements Disposable {
     return now?.generation === lease.generation && now.state === state ? now : undefined;
   }
 
-  /** The time counts anew from `releasing` to `cooling`: only now is the address out of use. */
+  /** The time restarts when `releasing` becomes `cooling`, because only then is the address out of use. */
   #leave(lease: Lease, state: LeftState): Lease {
     const left: Lease = { ...lease, state, releasedAtMs: this.#env.now() };
     this.#store.put(left);
@@ -259,11 +259,11 @@ export class Allocator implements Disposable {
   /**
    * Ends every allocated lease of the network whose attachment is not in `keep`; answers their owners. Each page of
    * leases is a transaction of its own: where there are very many, other processes wait for a page and not for all.
-   * @param listAgeMs since when `keep` is known: whoever got a lease since then cannot be on it, and keeps it; when not given, it was
-   * made at this moment
+   * @param listAgeMs how old `keep` is: leases that were given since then cannot be on it and are kept; by default it
+   * was made now
    */
   retain(network: string, keep: readonly Attachment[], to: LeftState, listAgeMs = -1): readonly Owner[] {
-    // Before there is any wait for the lock, in which others get leases.
+    // Taken before waiting for the lock, because others get leases meanwhile.
     const sinceMs = this.#env.now() - listAgeMs;
     this.#store.transaction((): void => completeByList(this.#store, network, keep));
     const owners = new Map<string, Owner>();
@@ -293,33 +293,33 @@ export class Allocator implements Disposable {
     }
   }
 
-  /** Interfaces of the agent's stand on the leases of these owners; for those that it has not wired itself. */
+  /**
+   * Records that the leases of these owners have interfaces of the agent; for interfaces that this process has not made
+   * itself.
+   */
   noteInterfaces(owners: readonly Owner[]): void {
     this.#store.transaction((): void => {
       for (const owner of owners) noteInterface(this.#store, owner, this.find(owner));
     });
   }
 
-  /** Whether the agent made an interface for this very lease, or was about to. */
+  /** Whether the agent made an interface for this same lease, or was about to. */
   hasInterface(lease: Lease): boolean {
     return hasInterface(this.#store, lease);
   }
 
-  /** Whether leases of an earlier boot are left in the network, which give way before its pool counts as exhausted. */
+  /** Whether the network has leases of an earlier boot, which are reclaimed before its pool counts as exhausted. */
   hasStaleLeases(network: string): boolean {
     const isStale = (lease: Lease): boolean => lease.state === "allocated" && isStaleLease(lease, this.bootId);
     return this.pages(network).some((page) => page.some(isStale));
   }
 
-  /** Leases in any state, by network and address; also those that have cooled long enough and keep no address any more. */
+  /** Leases in any state, by network and address; also those whose cooldown is over, whose addresses are free. */
   list(network?: string): readonly Lease[] {
     return this.#store.select({ by: "network", ...(network === undefined ? {} : { network }) });
   }
 
-  /**
-   * The leases that keep their addresses, a few hundred at a time, each page read when it is asked for: for when there
-   * may be very many.
-   */
+  /** The leases whose addresses are not free, a few hundred at a time; each page is read when it is asked for. */
   pages(network?: string): Generator<readonly Lease[], void> {
     return keptPages(this.#store, this.#env.now(), network);
   }
@@ -334,7 +334,7 @@ export class Allocator implements Disposable {
     return config.rangeSets.map((set) => usageOf(this.#store, network, set, config, this.#env.now()));
   }
 
-  /** As `usage`, of the range sets only that have no address to give, so that nothing is counted where all have one. */
+  /** As `usage`, but only for range sets without an address to give, so that usually nothing has to be counted. */
   exhausted(network: string, config: IpamConfig): readonly RangeUsage[] {
     return config.rangeSets
       .filter((set) => !hasAddress(this.#store, network, set, config.reserved))
@@ -342,14 +342,15 @@ export class Allocator implements Disposable {
   }
 
   /**
-   * Writes and keeps a trifle: only that shows a disk that is full.
-   * @throws {CniError} code 101 naming the path and the reason where nothing can be written, 11 where others keep the lock
+   * Writes a small row for good: only a real write shows a full disk.
+   * @throws {CniError} code 101 naming the path and the reason where nothing can be written, 11 where others keep the
+   * lock
    */
   requireWritable(): void {
     this.#store.transaction((): void => this.#store.setMark("written", String(this.#env.now())));
   }
 
-  /** Gives an owner that uses addresses their leases back, where they were lost. */
+  /** Restores the lost leases of an owner that uses addresses. */
   restore(inUse: AddressesInUse, rangeSets: readonly RangeSet[], isInUse: (owner: Owner) => boolean): Restored {
     const context = { ...this.#env, rangeSets, isInUse };
     return this.#store.transaction((): Restored => restoreLeases(this.#store, inUse, context));
@@ -360,7 +361,7 @@ export class Allocator implements Disposable {
     return missingSince(this.#store, network) === undefined;
   }
 
-  /** Every address of the network that is in use is known again. */
+  /** Records that every address of the network that is in use has a lease again. */
   declareComplete(network: string): void {
     this.#store.transaction((): void => declareComplete(this.#store, network));
   }
@@ -370,12 +371,12 @@ export class Allocator implements Disposable {
     requireComplete(this.#store, network);
   }
 
-  /** What a part of this room has noted under this name in a `transaction`. */
+  /** The value that a `transaction` has stored under this name. */
   mark(name: string): string | undefined {
     return this.#store.mark(name);
   }
 
-  /** For the parts of this room that bring a whole network in line with something else: one transaction on the store. */
+  /** One transaction on the store, for parts of this room that change a whole network at once. */
   transaction<T>(work: (store: Store) => Synchronous<T>): T {
     return this.#store.transaction((): Synchronous<T> => work(this.#store)) as T;
   }
@@ -393,7 +394,7 @@ export class Allocator implements Disposable {
     this.#store.transaction((): void => this.#store.setPendingDetach(owner, false));
   }
 
-  /** Closes the file, without any wait for the disk; a process that ends without having closed it waits. */
+  /** Closes the file without waiting for the disk; a process that ends without this waits for it. */
   [Symbol.dispose](): void {
     if (!this.#isLent) this.#store[Symbol.dispose]();
   }

@@ -4,14 +4,15 @@ import type { Cidr, Ip } from "../shared/net/ip.ts";
 /**
  * `allocated → releasing → cooling → free`: a free address has no lease.
  *
- * - `allocated`: belongs to its owner.
+ * - `allocated`: its owner holds it.
  * - `releasing`: its owner has left, its interface may still stand. Only the agent ends this state.
- * - `cooling`: nothing uses it any more; kept out of reuse for a while, given away early when nothing else is free.
+ * - `cooling`: nothing uses it any more; it is kept out of reuse for a while, and given out early only when nothing
+ *   else is free.
  */
 export const leaseStates = ["allocated", "releasing", "cooling"] as const;
 export type LeaseState = (typeof leaseStates)[number];
 
-/** Where a lease goes that its owner leaves: `releasing` while an interface may stand, else `cooling`. */
+/** The state of a lease after its release: `releasing` while its interface may exist, else `cooling`. */
 export type LeftState = Exclude<LeaseState, "allocated">;
 
 /** One address in use, as the store keeps it. */
@@ -25,11 +26,11 @@ export interface Lease {
   readonly gateway?: Ip;
   readonly state: LeaseState;
   readonly pod?: Pod;
-  /** When it is left, the store remembers which address the pod had. */
+  /** When the lease is released, the store remembers the pod's address. */
   readonly sticky?: true;
   /** The boot in which it was given out; another one makes it stale. */
   readonly bootId: string;
-  /** Counts upwards over the whole store: names this lease and no later one of the same owner. */
+  /** Increases over the whole store, so that it tells this lease from a later one of the same owner. */
   readonly generation: number;
   /** Milliseconds since 1970. */
   readonly allocatedAtMs: number;
@@ -37,6 +38,6 @@ export interface Lease {
   readonly releasedAtMs?: number;
 }
 
-/** Whether it is of an earlier boot. Where a boot has no name (`""`) nothing is held against a lease. */
+/** Whether it is of an earlier boot. If a boot has no name (`""`), no lease is stale. */
 export const isStaleLease = (lease: Lease, bootId: string): boolean =>
   bootId !== "" && lease.bootId !== "" && lease.bootId !== bootId;

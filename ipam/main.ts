@@ -1,4 +1,4 @@
-/** The allocator as an IPAM plugin: what `main.ts` needs of this room, in one piece (`build/bundle.ts`). */
+/** The allocator as an IPAM plugin: what `main.ts` needs of this room, bundled into one piece (`build/bundle.ts`). */
 import { runPluginProcess } from "../shared/cni/plugin-process.ts";
 import { runIpamPlugin } from "./plugin.ts";
 

@@ -22,11 +22,11 @@ export { openVerified } from "./recovery/open-verified.ts";
 export { StoreWatch } from "./recovery/store-watch.ts";
 export { ipamResult, readDns } from "./result.ts";
 
-/** `pipette ipam …`; loaded apart from the rest, so that the plugin, which shares the way in, does not carry it. */
+/** `pipette ipam …`; loaded on demand, so that the plugin, which imports this file too, does not load it. */
 export const loadIpamCommands = async () => (await import("./cli/commands.ts")).ipamCommands;
 
-/** The database's own check, its repair, and a look at its leases; loaded apart from the rest, as the commands are. */
+/** The database's check, its repair, and its snapshot for readers; loaded on demand, as the commands are. */
 export const loadCheck = () => import("./check/mod.ts");
 
-/** Which keys of an `ipam` section nobody reads: asked by checks only. */
+/** The unknown keys of an `ipam` section; only checks need them. */
 export const loadUnknownKeys = () => import("./config/unknown-keys.ts");

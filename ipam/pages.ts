@@ -3,16 +3,18 @@ import { cooldownOf, cooledBy, cooledTest } from "./allocate/cooldown.ts";
 import type { Lease } from "./lease.ts";
 import type { Store } from "./store/store.ts";
 
-/** Leases that are read at once: their rows take a few hundred kB, and no other call waits longer for them than a millisecond or two. */
+/**
+ * Leases that are read at once: their rows take a few hundred kB, and other calls wait a millisecond or two at most.
+ */
 const pageLeases = 500;
 
-/** Before and behind all addresses of both families, in the store's order. */
+/** The first and the last address of both families, in the store's order. */
 const firstAddress = ipOf(6, 0n);
 const lastAddress = ipOf(6, (1n << 128n) - 1n);
 
 /**
- * All leases of a network, or of every network, by network and address, a page at a time. Each page is read when it
- * is asked for: what changes meanwhile shows where it has not been passed, and no address comes twice.
+ * All leases of a network, or of every network, by network and address, a page at a time. Each page is read when it is
+ * asked for, so later pages show changes made meanwhile; no address comes twice.
  */
 export function* leasePages(store: Store, network?: string): Generator<readonly Lease[], void> {
   let after = { network: network ?? "", ip: firstAddress };
@@ -26,7 +28,7 @@ export function* leasePages(store: Store, network?: string): Generator<readonly 
   }
 }
 
-/** As `leasePages`, without the leases whose cooldown is over at `nowMs`: their addresses are free. */
+/** As `leasePages`, without the leases whose cooldown is over at `nowMs`, since their addresses are free. */
 export function* keptPages(store: Store, nowMs: number, network?: string): Generator<readonly Lease[], void> {
   const isCooled = cooledTest(store, nowMs);
   for (const page of leasePages(store, network)) {
@@ -43,7 +45,7 @@ export interface NetworkCounts {
   readonly cooling: number;
 }
 
-/** Of every network that has a lease; one whose cooldown is over at this moment counts no more. */
+/** The counts of every network that has a lease, without leases whose cooldown is over. */
 export function countsIn(store: Store, nowMs: number): readonly NetworkCounts[] {
   return networksIn(store).map((network) => {
     const cooledByMs = cooledBy(nowMs, cooldownOf(store, network));

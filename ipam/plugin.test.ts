@@ -212,7 +212,7 @@ describe("CHECK", () => {
       '"prevResult" has "10.0.0.2/29", wanted "fd00::2/64", which it holds',
     ],
     ["c1", { ips: [] }, '"prevResult" has no address, wanted "10.0.0.2/29"'],
-    ["c2", undefined, '"eth0" of sandbox "c2": it has none, wanted a lease'],
+    ["c2", undefined, '"eth0" of sandbox "c2": it has none'],
   ])("of %s with %j fails", async (id, prevResult, wanted) => {
     using node = setUp();
     await node.call("ADD");

@@ -14,10 +14,10 @@ import { repairing } from "./recovery/repair.ts";
 import { ipamResult, readDns } from "./result.ts";
 
 /**
- * The `pipette-ipam` face: one CNI call as an IPAM plugin, a drop-in for host-local; answers the exit status.
+ * `pipette-ipam`: one CNI call as an IPAM plugin, a drop-in for host-local; answers the exit status.
  *
- * Unlike host-local a repeated ADD gives the same answer, GC and STATUS do something, and DEL needs
- * nothing but the names.
+ * Unlike with host-local, a repeated ADD gives the same answer, GC and STATUS do something, and DEL needs only the
+ * names.
  */
 export function runIpamPlugin(io: PluginIo, host?: PluginHost): Promise<number> {
   const verbTable: VerbTable = {
@@ -42,7 +42,7 @@ export interface PluginHost {
   pass(): never;
 }
 
-/** By itself: there may be no agent here that would rebuild a damaged database. */
+/** Without an agent on the node nothing else would rebuild a damaged database. */
 const guarded =
   (verb: Verb, host: PluginHost | undefined): VerbHandler =>
   (request) => {
@@ -62,8 +62,9 @@ const ownerOf = ({ network, env }: CniRequest): Owner => ({
 });
 
 /**
- * For the verbs that give out addresses: with the network's settings file, without which the others must work.
- * @throws what `parse` throws, with the misspelt keys, which may be the reason
+ * The configuration with the network's settings file, for the verbs that give out addresses; the others must work
+ * without that file.
+ * @throws what `parse` throws, with unknown keys added, since a misspelt key may be the reason
  */
 async function configOf(
   request: CniRequest,
@@ -81,10 +82,13 @@ async function configOf(
   }
 }
 
+/** An ADD takes an address of each, in a tenth of a millisecond; a daemon serves nobody else meanwhile. */
+const mostHostedSets = 16;
+
 async function add(request: CniRequest, host?: PluginHost): Promise<string> {
   const config = await configOf(request, request.env.args, parseIpamConfig, host);
-  // A file of the caller's mounts.
-  if (config.resolvConf !== undefined) host?.pass();
+  // The one is a file of the caller's mounts, the other would have everybody else wait.
+  if (config.resolvConf !== undefined || config.rangeSets.length > mostHostedSets) host?.pass();
   const dns = await readDns(config);
   using allocator = host?.borrow() ?? (await Allocator.open(config.dataDir));
   await takeOver(allocator, request.network, (line) => request.io.log(line), config);
@@ -93,8 +97,8 @@ async function add(request: CniRequest, host?: PluginHost): Promise<string> {
 }
 
 /**
- * The allocator where anything was ever leased, by it or, until now, by host-local. What keeps host-local's leases from
- * being taken over is for the next ADD to report: nothing of ours depends on it.
+ * The allocator, if anything was ever leased by it or by host-local. A failing import of host-local's leases is ignored
+ * here and reported by the next ADD, because our own leases do not depend on it.
  */
 async function openLeased({ conf, network, io }: CniRequest, host?: PluginHost): Promise<Allocator | undefined> {
   const dataDir = dataDirOf(conf);
@@ -110,9 +114,8 @@ async function openLeased({ conf, network, io }: CniRequest, host?: PluginHost):
 }
 
 /**
- * Straight to `cooling`: there is no agent here that could end `releasing`. The main plugin that runs us takes the
- * interface away in the same call, some before and some after this; meanwhile the cooling keeps the
- * address from the next pod.
+ * Straight to `cooling`, because without an agent nothing would end `releasing`. The main plugin removes the interface
+ * in the same call, some before and some after this; the cooldown keeps the address from the next pod meanwhile.
  */
 async function del(request: CniRequest, host?: PluginHost): Promise<undefined> {
   using allocator = await openLeased(request, host);
@@ -125,7 +128,7 @@ async function check(request: CniRequest, host?: PluginHost): Promise<undefined>
   const { containerId, ifname } = request.env;
   const who = `"${ifname}" of sandbox "${containerId}"`;
   if (leases.length === 0)
-    throw new CniError(CniCode.checkFailure, `Cannot confirm the address of ${who}: it has none, wanted a lease`);
+    throw new CniError(CniCode.checkFailure, `Cannot confirm the address of ${who}: it has none`);
   const previous = request.conf.object("prevResult");
   if (previous === undefined) return;
   const { ips } = parseResult(previous, request.version);
@@ -151,8 +154,8 @@ async function gc(request: CniRequest, host?: PluginHost): Promise<undefined> {
 }
 
 /**
- * Whether an ADD can use the configuration. A pool without a free address, or a database that cannot be written, is for
- * ADD to say: it hurts new pods only, and a runtime that heard of it here would have all others evicted.
+ * Whether an ADD can use the configuration. A full pool or a database that cannot be written is reported by ADD
+ * instead: it affects only new pods, and reporting it here would make the node not ready and get all its pods evicted.
  */
 async function status(request: CniRequest, host: PluginHost | undefined): Promise<undefined> {
   await configOf(request, "", parseAnyRanges, host);

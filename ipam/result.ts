@@ -8,8 +8,8 @@ import type { Lease } from "./lease.ts";
 const maxResolvConfBytes = 64 * 1024;
 
 /**
- * The `dns` of the configuration's `resolvConf`; empty without one. To be read before anything is
- * allocated: a file that is missing must not cost an address.
+ * The `dns` of the configuration's `resolvConf`; empty without one. To be called before anything is allocated, so that
+ * a missing file leaves no lease behind.
  * @throws {CniError} code 5 naming the path
  */
 export async function readDns(config: IpamConfig): Promise<CniDns> {
@@ -17,7 +17,7 @@ export async function readDns(config: IpamConfig): Promise<CniDns> {
 }
 
 async function readText(path: string): Promise<string> {
-  // Only those who have the file pay for this.
+  // Loaded only where a file is configured.
   const { readSmallFile } = await import("../shared/os/plain-file.ts");
   try {
     return readSmallFile(path, maxResolvConfBytes);
@@ -28,7 +28,10 @@ async function readText(path: string): Promise<string> {
   }
 }
 
-/** resolv.conf(5) as host-local reads it: servers, searches and options add up, the last domain counts, nothing is validated. */
+/**
+ * resolv.conf(5) as host-local reads it: servers, searches and options accumulate, the last domain counts, nothing is
+ * validated.
+ */
 export function parseResolvConf(text: string): CniDns {
   const nameservers: string[] = [];
   const search: string[] = [];

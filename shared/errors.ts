@@ -1,7 +1,7 @@
 import { brief, printable, printableLines } from "./printable.ts";
 import { reasonOf } from "./reason.ts";
 
-/** A message of an error, and its details: far longer than any sentence, and nothing that fills a log. */
+/** The longest message or details of an error: more than any sentence needs, and too little to fill a log. */
 export const maxErrorChars = 4096;
 
 /**
@@ -40,18 +40,18 @@ export interface ErrorOptions {
 }
 
 /**
- * A failure that the caller of a verb gets to see.
+ * A failure that the caller of a verb sees.
  *
- * `message` follows one grammar: `Cannot <action>: <what is>, wanted <what should be>`, in
- * sentence case without a full stop, values in double quotes. A message of a DEL that must be
- * retried never contains the words "not found": the runtime takes them for success.
+ * `message` follows one grammar: `Cannot <action>: <what is>, wanted <what should be>`, in sentence case without a full
+ * stop, values in double quotes. A message of a DEL that must be retried never contains the words "not found": the
+ * runtime takes them for success.
  *
- * Whatever it quotes, from a file, a runtime or another plugin: it can be shown on a terminal and written into a log,
- * and it has a bounded length.
+ * Quoted text from files, runtimes or other plugins is escaped and shortened, so that a message is safe for terminals
+ * and logs.
  */
 export class CniError extends Error {
   override readonly name = "CniError";
-  /** One of `CniCode`, or the code that a delegated plugin or an agent of another make answered. */
+  /** One of `CniCode`, or the code of a delegated plugin or of another implementation's agent. */
   readonly code: number;
   readonly details: string;
 

@@ -1,4 +1,7 @@
-/** Bounds that more than one room goes by, with their units in the names and their reasons. All others lie with their owners. */
+/**
+ * Bounds that more than one room uses, with their units in the names and their reasons. All others lie with their
+ * owners.
+ */
 export const limits = {
   /** A runtime's own bound on ADD is minutes; half a minute covers an agent that restarts. */
   addTimeoutMs: 30_000,
@@ -23,9 +26,9 @@ export const limits = {
   controlFrames: 1000,
   /** Calls on one connection at a time: a node has a tenth of that in pods. */
   concurrentStreams: 1000,
-  /** Of those, at work or with answers that are not read yet: what servers of gRPC usually take. The others wait. */
+  /** Calls of one connection that run or have unread answers: the usual number of gRPC servers. The others wait. */
   callsAtWork: 100,
-  /** Of one server: as many as may wait to be accepted. Beyond, the longest idle ones end. */
+  /** Connections of one server: as many as may wait to be accepted. Beyond that, the longest idle ones end. */
   connections: 4096,
   /** Requests in a server's memory, over all its connections: sixteen of the longest. */
   requestBytesHeld: 64 * 1024 * 1024,
@@ -54,16 +57,16 @@ export const limits = {
   smallestRangePrefix6: 126,
   /** A released address stays out of use this long: conntrack entries and ARP caches of peers age out meanwhile. */
   cooldownMs: 30_000,
-  /** A configuration may ask for this much at most: longer is a slip of units. */
+  /** The longest cooldown that a configuration may ask for: a longer one is a mistake of units. */
   longestCooldownMs: 24 * 3600_000,
   /** Entries of one `exclude`: a block counts as one, and ADD reads them all. */
   excludeEntries: 1024,
-  /** A lease of an earlier boot may be taken away after this long without any sign of its owner. */
-  suspectGraceMs: 5 * 60_000,
+  /** A lease of an earlier boot may be reclaimed after this long without any sign of its owner. */
+  staleGraceMs: 5 * 60_000,
   /** One call of HNS: a busy node takes seconds, a call that hangs never returns. An ADD must hear of it while it waits. */
   hcnDeadlineMs: 15_000,
   /** Calls of HNS at a time, so that a slow one does not hold up all others. */
   hcnThreads: 3,
-  /** Calls that were given up and have not come back: each keeps a thread, and so many of them mean that HNS itself hangs. */
+  /** Abandoned calls that have not returned: each keeps a thread, and this many mean that HNS itself hangs. */
   hcnLeakedThreads: 8,
 } as const;

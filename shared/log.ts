@@ -6,7 +6,7 @@ export type LogLevel = (typeof logLevels)[number];
 
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** JSON lines, harmless on a terminal too: `{"time":…,"level":…,"message":…,…}`. Where they go is the caller's. */
+/** JSON lines, safe on a terminal too: `{"time":…,"level":…,"message":…,…}`. Where they go is the caller's. */
 export interface Logger {
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
@@ -32,13 +32,13 @@ export function createLogger(level: LogLevel, write: (line: string) => void, bas
 }
 
 /**
- * Configuration keys whose values are known to hold no secret, each between blanks; everything else is logged as `"…"`.
- * A text, since a set would be filled at every start and is asked in a debugging one only.
+ * Configuration keys whose values hold no secret, each between blanks; all other values are logged as `"…"`. A string,
+ * because a set would be built at every start and is only needed for debug lines.
  */
 const harmlessKeys =
   " cniversion name type ipam ranges subnet rangestart rangeend gateway routes dst gw datadir mtu bridge dns nameservers search domain capabilities logfile loglevel socket timeoutms ";
 
-/** Far deeper than any configuration: what is below would only cost the stack, and with it the call. */
+/** Far deeper than any configuration; deeper nesting would overflow the stack and fail the call. */
 const maxLevels = 32;
 
 /** A configuration for the log: known keys with their values, of the others the name only. */

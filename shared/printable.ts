@@ -1,20 +1,20 @@
 /**
- * Names of pods, sandboxes and interfaces come from outside, so they may hold anything: sequences that command a
- * terminal, line ends that forge a row or a line of a log, marks that turn the direction of writing around, halves of
- * characters that no reader takes. Here such text becomes what may be shown.
+ * Names of pods, sandboxes and interfaces come from outside and may hold anything: terminal control sequences, line
+ * ends that forge rows or log lines, marks that reverse the writing direction, lone surrogates. Here such text is
+ * escaped.
  */
 
-/** Text of one line as a terminal may have it: what could command it stands there as `\u001b`. */
+/** Text of one line that is safe for a terminal: control characters become escapes such as `\u001b`. */
 export function printable(text: string): string {
   if (isPlain(text)) return text;
-  // Made where it is needed: what a plugin makes at its start it pays for at each.
+  // Created here and not up front, because every plugin start would pay for it.
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, escaped);
 }
 
 /** The same for a text of our own with several lines. */
 export const printableLines = (text: string): string => text.split("\n").map(printable).join("\n");
 
-/** Text that is quoted from outside, cut before it is all that is left of the sentence around it. */
+/** Shortens text that is quoted from outside, so that it does not crowd out the sentence around it. */
 export function brief(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text;
   const end = maxChars - 3;
@@ -23,7 +23,7 @@ export function brief(text: string, maxChars: number): string {
   return `${text.slice(0, cut)}...`;
 }
 
-/** As almost all text is; asked without a regular expression, whose first use takes a tenth of a millisecond. */
+/** Checked without a regular expression, whose first use takes a tenth of a millisecond; almost all text is plain. */
 function isPlain(text: string): boolean {
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);

@@ -1,6 +1,6 @@
 /**
- * What something that was caught says of itself. Not everything is an `Error`: libraries reject with objects, which
- * `String` makes "[object Object]" of.
+ * The message of something that was caught. Libraries also reject with objects that are no `Error`, of which `String`
+ * makes "[object Object]".
  */
 export function reasonOf(caught: unknown): string {
   if (typeof caught !== "object" || caught === null) return String(caught);
@@ -20,5 +20,5 @@ function field(of: object, key: string): string {
   return typeof value === "string" || typeof value === "number" ? String(value) : "";
 }
 
-/** The same with the place it was thrown at, where that is known: for logs and crashes. */
+/** The same with its stack, if it has one, for logs and crashes. */
 export const traceOf = (caught: unknown): string => (caught instanceof Error && caught.stack) || reasonOf(caught);

@@ -1,6 +1,6 @@
 import { version as packageVersion } from "../package.json";
 
-/** Put in by the compiler of a release (build/bundle.ts): its tag, or how far it is from one. */
+/** Defined by a release build (build/bundle.ts): its tag, or the distance from one. */
 declare const releaseVersion: string | undefined;
 
 /** Pipette's own version; the CNI specification's are in `cni/versions.ts`. */

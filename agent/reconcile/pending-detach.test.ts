@@ -74,7 +74,7 @@ test("a DEL on record of an attachment without a lease of ours takes its interfa
   expect([parts.dataPath.containers(), parts.allocator.pendingDetaches()]).toEqual([[], []]);
 });
 
-test("the departure of another owner is no reason to end this one", async () => {
+test("the pending detach of another owner is no reason to end this one", async () => {
   parts.allocator.allocate(owner, parts.ipam);
   stand();
   parts.allocator.recordPendingDetach(ownerOf("b"));

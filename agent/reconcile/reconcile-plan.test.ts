@@ -50,12 +50,12 @@ test.each<[string, Partial<ObservedNode>, Partial<Record<Part, string[]>>]>([
   ],
   ["a releasing lease without one", { leases: [lease("a", "releasing")] }, { finish: ["a"] }],
   [
-    "a departure of a delegated attachment",
+    "a pending detach of a delegated attachment",
     { pendingDetaches: [owner("a")], interfaces: [standing("a", false)] },
     { finish: ["a"] },
   ],
   [
-    "a departure of an attachment that the agent gave the address of",
+    "a pending detach of an attachment that the agent gave the address of",
     { pendingDetaches: [owner("a")], leases: [lease("a", "allocated")], interfaces: [standing("a")] },
     { finish: ["a"] },
   ],

@@ -41,7 +41,7 @@ export class InstalledPackages implements PackageSource {
     for (const line of changed) {
       const path = inUsr(line.replace(/^.*? \//, ""));
       if (taken.includes(path))
-        throw new Error(`Cannot take "/${path}" into the image: it is not as its package has it, wanted it unchanged`);
+        throw new Error(`Cannot take "/${path}" into the image: it is not as its package has it`);
     }
   }
 }

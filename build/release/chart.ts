@@ -27,8 +27,7 @@ function withVersion(text: string, { full, tag }: Version): string {
   const values = { version: full, appVersion: tag };
   return Object.entries(values).reduce((changed, [key, value]) => {
     const line = new RegExp(`^${key}:.*$`, "m");
-    if (!line.test(changed))
-      throw new Error(`Cannot package the chart: Chart.yaml has no "${key}", wanted it there to put the release's in`);
+    if (!line.test(changed)) throw new Error(`Cannot package the chart: Chart.yaml has no "${key}"`);
     return changed.replace(line, `${key}: ${JSON.stringify(value)}`);
   }, text);
 }

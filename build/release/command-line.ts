@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { reasonOf } from "../../shared/reason.ts";
-import { type Platform, platforms } from "./executables.ts";
+import { type Platform, platforms } from "../program.ts";
 
 /** What `npm run image` and `npm run package` are told. */
 export interface Wish {
@@ -10,7 +10,7 @@ export interface Wish {
   readonly tag: string | undefined;
 }
 
-/** What cannot be understood is said, and the program over. */
+/** Reports an argument that cannot be understood, and exits. */
 export function wishOf(args: readonly string[]): Wish {
   try {
     return parseWish(args);

@@ -1,8 +1,10 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { bundling } from "../bundle.ts";
+import { whyNoSmallProgram } from "../forward.ts";
 
-/** Something of somebody else's that is in an executable. */
+/** A third-party component of an executable. */
 export interface Component {
   readonly name: string;
   readonly version: string;
@@ -14,7 +16,7 @@ export interface Component {
 }
 
 /**
- * npm packages of which code is in the bundle of `entry`, as the bundler tells it: what was shaken out is not among them.
+ * npm packages with code in the bundle of `entry`, by the bundler's report, without code removed by tree shaking.
  * @param root the directory that the packages are installed in
  */
 export async function bundledPackages(root: string, entry: string): Promise<readonly Component[]> {
@@ -84,3 +86,32 @@ export const runtimeComponents = (): readonly Component[] => [
     source,
   })),
 ];
+
+/** The exception asks for nothing in a program that is linked with it. */
+const gccLicence = "GPL-3.0-or-later WITH GCC-exception-3.1";
+
+/** Of the compilers in build/forward.ts, and their Debian packages. */
+const cLibraries = [
+  ["linux", "musl", "musl-dev", "MIT", "https://musl.libc.org"],
+  ["windows", "mingw-w64 runtime", "mingw-w64-x86-64-dev", "ZPL-2.1", "https://www.mingw-w64.org"],
+  ["windows", "libgcc", "gcc-mingw-w64-x86-64-win32-runtime", gccLicence, "https://gcc.gnu.org"],
+] as const;
+
+/** What the small program of `forward/` is linked with, where it can be compiled here, and so is in the executables. */
+export const smallProgramComponents = (): readonly Component[] =>
+  cLibraries
+    .filter(([system]) => whyNoSmallProgram(system) === undefined)
+    .map(([, name, debianPackage, licence, source]) => {
+      const copyright = `/usr/share/doc/${debianPackage}/copyright`;
+      const isText = licence !== gccLicence && existsSync(copyright);
+      const version = versionOf(debianPackage);
+      return { name, version, licence, source, ...(isText ? { text: readFileSync(copyright, "utf8") } : {}) };
+    });
+
+function versionOf(debianPackage: string): string {
+  try {
+    return execFileSync("dpkg-query", ["-W", "-f", `\${Version}`, debianPackage], { encoding: "utf8" });
+  } catch {
+    return "of the machine that compiled it";
+  }
+}

@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { longestCarriedBytes, mark, readMark } from "../../agent/commands/install/executable-marks.ts";
+import { linuxPaths } from "../../shared/os/paths.linux.ts";
 import { gzip } from "../archive/deflate.ts";
 import { directoriesOf, type TarEntry, tar } from "../archive/tar.ts";
 import type { Architecture } from "../image/package-source.ts";
@@ -18,8 +20,8 @@ export interface DebInputs {
   readonly shipped: readonly FileEntry[];
 }
 
-/** Where runtimes look for plugins; the unit names it too. */
-const binDir = "opt/cni/bin";
+/** Where runtimes look for plugins. */
+const plugin = `${linuxPaths.cniBinDir}/pipette`;
 const docDir = "usr/share/doc/pipette";
 
 /** No /etc/pipette/agent.yaml: it is each node's own, and dpkg would offer to put a sample over it. */
@@ -35,11 +37,16 @@ function dataOf({ root, executable, texts, shipped, version }: DebInputs): reado
   const documents = shipped.map(({ path, mode, bytes }) =>
     file(`${docDir}/${path.replace(/^conf\//, "examples/")}`, bytes, mode),
   );
+  const small = smallProgramIn(executable);
+  // One that carries no small program is the plugin itself.
+  const whole = small === undefined ? plugin : linuxPaths.wholeProgram;
+  const unit = readFileSync(join(root, "conf/pipette-agent.service"), "utf8");
   return [
-    file(`${binDir}/pipette`, executable, 0o755),
-    { t: "hardlink", path: `${binDir}/pipette-ipam`, target: `./${binDir}/pipette` },
-    { t: "link", path: "usr/bin/pipette", link: `/${binDir}/pipette` },
-    file("usr/lib/systemd/system/pipette-agent.service", readFileSync(join(root, "conf/pipette-agent.service"))),
+    ...(small === undefined ? [] : [file(inPackage(plugin), small, 0o755)]),
+    file(inPackage(whole), executable, 0o755),
+    { t: "hardlink", path: inPackage(`${plugin}-ipam`), target: `./${inPackage(plugin)}` },
+    { t: "link", path: "usr/bin/pipette", link: whole },
+    file("usr/lib/systemd/system/pipette-agent.service", Buffer.from(unit.replaceAll(linuxPaths.wholeProgram, whole))),
     file(`${docDir}/changelog.gz`, gzip(Buffer.from(changelog), { highest: true })),
     file(`${docDir}/copyright`, Buffer.from(copyright)),
     { t: "link", path: `${docDir}/LICENSE`, link: "/usr/share/common-licenses/Apache-2.0" },
@@ -49,6 +56,21 @@ function dataOf({ root, executable, texts, shipped, version }: DebInputs): reado
     ...documents,
   ];
 }
+
+const inPackage = (path: string): string => path.slice(1);
+
+function smallProgramIn(executable: Uint8Array): Uint8Array | undefined {
+  const bytes = Buffer.from(executable.buffer, executable.byteOffset, executable.byteLength);
+  for (let at = bytes.indexOf(mark); at >= 0; at = bytes.indexOf(mark, at + 1)) {
+    const text = bytes.subarray(at + mark.length, at + mark.length + longestCarriedBytes);
+    const found = readMark(text);
+    if (found.t === "carried") return found.program;
+  }
+  return undefined;
+}
+
+/** dpkg puts files in place in this order: no small program may come before its whole one. */
+const order = (path: string): string => (dirname(`/${path}`) === dirname(linuxPaths.wholeProgram) ? "" : path);
 
 const maintainer = "Pipette maintainers <maintainers@pipette.invalid>";
 
@@ -105,10 +127,10 @@ fi
 set -e
 # Without the executables nobody takes a pod's network down: refused while pods have addresses. The runtime's
 # configuration goes with them, since every pod would fail by it.
-if [ "$1" = remove ] && [ -x /${binDir}/pipette ]; then
-  /${binDir}/pipette uninstall --no-service --dry-run >/dev/null
+if [ "$1" = remove ] && [ -x ${plugin} ]; then
+  ${plugin} uninstall --no-service --dry-run >/dev/null
   [ ! -d /run/systemd/system ] || systemctl disable --now pipette-agent.service || true
-  /${binDir}/pipette uninstall --no-service
+  ${plugin} uninstall --no-service
 fi
 `,
   postrm: `#!/bin/sh
@@ -123,7 +145,7 @@ fi
 };
 
 export function debOf(inputs: DebInputs): Uint8Array<ArrayBuffer> {
-  const files = [...dataOf(inputs)].sort((one, other) => (one.path < other.path ? -1 : 1));
+  const files = [...dataOf(inputs)].sort((one, other) => (order(one.path) < order(other.path) ? -1 : 1));
   const all = [...directoriesOf(files.map(({ path }) => path)), ...files];
   const data = all.map((entry): TarEntry => ({ ...entry, path: `./${entry.path}` }));
   const kilobytes = files.reduce(

@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { bundledPackages, type Component, runtimeComponents } from "./components.ts";
+import { bundledPackages, type Component, runtimeComponents, smallProgramComponents } from "./components.ts";
 
 /** The texts that go with every executable, by name of file: our licence, and whose work is in it besides. */
 export async function licenceTexts(root: string): Promise<ReadonlyMap<string, Uint8Array>> {
   const packages = await bundledPackages(root, join(root, "main.ts"));
   return new Map([
     ["LICENSE", readFileSync(join(root, "LICENSE"))],
-    ["THIRD-PARTY.txt", Buffer.from(thirdParty(packages, runtimeComponents()))],
+    ["THIRD-PARTY.txt", Buffer.from(thirdParty(packages, runtimeComponents(), smallProgramComponents()))],
   ]);
 }
 
@@ -20,7 +20,11 @@ export async function licencesInExecutable(root: string): Promise<string> {
 const line = ({ name, version, licence, source }: Component): string =>
   `${`${name} ${version}`.padEnd(64)} ${licence.padEnd(36)} ${source}\n`;
 
-function thirdParty(packages: readonly Component[], runtime: readonly Component[]): string {
+function thirdParty(
+  packages: readonly Component[],
+  runtime: readonly Component[],
+  small: readonly Component[],
+): string {
   return `What is in Pipette's executables besides Pipette itself.
 
 The runtime, and what is linked into it:
@@ -33,7 +37,17 @@ https://github.com/oven-sh/WebKit and in LICENSE.md of https://github.com/oven-s
 The images for Linux hold packages of Debian too; their licences are in them, below /usr/share/doc and
 /usr/share/common-licenses, and their sources are Debian's source packages of the versions that sbom.cdx.json names.
 
-${thirdPartyOfPackages(packages)}`;
+${thirdPartyOfPackages(packages)}${small.length === 0 ? "" : ofSmallProgram(small)}`;
+}
+
+/** Debian's texts name every author of a library, also of what is not linked into so small a program. */
+function ofSmallProgram(components: readonly Component[]): string {
+  const texts = components.map(({ name, text }) => (text === undefined ? "" : `\n==== ${name}\n\n${text.trim()}\n`));
+  return `
+
+The small program in front (forward/), which the executables for x64 carry, is linked with the C library of its system:
+
+${components.map(line).join("")}${texts.join("")}`;
 }
 
 /** The packages and the texts of their licences. */

@@ -5,7 +5,7 @@ import { type TarEntry, tar } from "../archive/tar.ts";
 import { zip } from "../archive/zip.ts";
 import { chartPackage } from "./chart.ts";
 import { clientPackage } from "./client-package.ts";
-import { bundledPackages, runtimeComponents } from "./components.ts";
+import { bundledPackages, runtimeComponents, smallProgramComponents } from "./components.ts";
 import { debOf } from "./deb.ts";
 import type { Executables } from "./executables.ts";
 import { type FileEntry, shippedFiles } from "./files.ts";
@@ -34,7 +34,8 @@ export async function releaseFiles(inputs: ReleaseInputs): Promise<readonly Made
   const client = gzip(tar(await clientPackage(root, version.full, scratch), version.time));
   const chart = chartPackage(root, version);
   const packages = await bundledPackages(root, join(root, "main.ts"));
-  const sbom = sbomOf({ version, executables, runtime: runtimeComponents(), packages, debian: images.debian });
+  const parts = { runtime: runtimeComponents(), small: smallProgramComponents(), packages, debian: images.debian };
+  const sbom = sbomOf({ version, executables, ...parts });
   const files: MadeFile[] = [
     ...programs(inputs, texts),
     ...images.archives,

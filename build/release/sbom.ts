@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
 import type { DebianPackage } from "../image/debian-files.ts";
 import type { Architecture } from "../image/package-source.ts";
+import { type Platform, platforms } from "../program.ts";
 import type { Component } from "./components.ts";
-import { type Executables, type Platform, platforms } from "./executables.ts";
+import type { Executables } from "./executables.ts";
 import type { DebianInImage } from "./images.ts";
 import type { Version } from "./version.ts";
 
@@ -11,13 +12,15 @@ export interface SbomInputs {
   readonly executables: Executables;
   /** In every executable: the runtime with what is linked into it, and npm packages. */
   readonly runtime: readonly Component[];
+  /** In those that carry the small program. */
+  readonly small: readonly Component[];
   readonly packages: readonly Component[];
   /** In the images for Linux besides. */
   readonly debian: readonly DebianInImage[];
 }
 
 /** What is in a release, as CycloneDX 1.6 in JSON: https://cyclonedx.org/docs/1.6/json/ */
-export function sbomOf({ version, executables, runtime, packages, debian }: SbomInputs): string {
+export function sbomOf({ version, executables, runtime, small, packages, debian }: SbomInputs): string {
   const [bun, ...linked] = runtime.map(ofRuntime);
   const npm = packages.map(ofNpm);
   const own = platforms.flatMap((platform) => {
@@ -25,7 +28,7 @@ export function sbomOf({ version, executables, runtime, packages, debian }: Sbom
     return bytes === undefined ? [] : [ofExecutable(platform, bytes, version)];
   });
   const images = debian.map((found) => ofImage(found, version));
-  const inside = [...(bun === undefined ? [] : [{ ...bun, components: linked }]), ...npm];
+  const inside = [...(bun === undefined ? [] : [{ ...bun, components: linked }]), ...small.map(ofRuntime), ...npm];
   const body = {
     bomFormat: "CycloneDX",
     specVersion: "1.6",
@@ -120,7 +123,7 @@ const ofDebian = ({ name, version, source }: DebianPackage, architecture: Archit
   };
 };
 
-const licenceOf = (spdx: string) => (/ (AND|OR) /.test(spdx) ? { expression: spdx } : { license: { id: spdx } });
+const licenceOf = (spdx: string) => (/ (AND|OR|WITH) /.test(spdx) ? { expression: spdx } : { license: { id: spdx } });
 
 /** Of the content, so that the same release has the same: a UUID of version 5's form. */
 function uuidOf(content: string): string {

@@ -26,7 +26,7 @@ export function versionOf(root: string): Version {
     /^v(.+)-(\d+)-g([0-9a-f]+)(-dirty)?$/.exec(described ?? "") ?? [];
   const changed = described === undefined ? git(root, "status", "--porcelain", "-uno") !== "" : dirty !== undefined;
   if (tagged !== undefined && since === "0" && tagged !== declared)
-    throw new Error(`Cannot name the release: the tag is "v${tagged}" and package.json says "${declared}", wanted one`);
+    throw new Error(`Cannot name the release: the tag is "v${tagged}" and package.json says "${declared}"`);
   const marks = [
     ...(tagged === undefined ? [`g${hash}`] : since === "0" ? [] : [since, `g${hash}`]),
     ...(changed ? ["dirty"] : []),

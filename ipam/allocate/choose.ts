@@ -11,13 +11,13 @@ import { exhausted, isExcluded, isGateway, isTaken, isWithheld, notInRanges } fr
 import { lastAddress } from "./sticky.ts";
 import { type RangeUsage, usageOf } from "./usage.ts";
 
-/** Who wants addresses, and what is known of it. */
+/** The owner that asks for addresses, and what is known of it. */
 export interface Applicant {
   readonly owner: Owner;
   readonly pod: Pod | undefined;
-  /** What this very owner left and nobody got since. */
+  /** Cooling leases of this same owner that nobody got since. */
   readonly left: readonly Lease[];
-  /** When it asks; milliseconds since 1970. */
+  /** The time of the request, in milliseconds since 1970. */
   readonly nowMs: number;
 }
 
@@ -63,7 +63,7 @@ function requireGivable(store: Store, applicant: Applicant, set: RangeSet, confi
   if (excluded !== undefined) throw isExcluded(ip, excluded, usage());
   const [lease] = store.select({ by: "address", network: applicant.owner.network, ip });
   const own = applicant.left.some((candidate) => sameIp(candidate.address.ip, ip));
-  // Whoever asks for an address wants this one, so it need not cool.
+  // A request names this very address, so it does not have to cool down first.
   if (lease !== undefined && lease.state !== "cooling" && !own) throw isTaken(lease, usage());
   if (config.withheld !== undefined && intervalAt(config.withheld, ip) !== undefined) throw isWithheld(ip, usage());
 }

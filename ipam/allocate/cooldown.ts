@@ -2,35 +2,38 @@ import { limits } from "../../shared/limits.ts";
 import type { Lease } from "../lease.ts";
 import type { Store } from "../store/store.ts";
 
-/** Cooled-down leases that one allocation clears away: more than come in per allocation, and little enough to stay flat. */
+/**
+ * Cooled-down leases that one allocation deletes: more than one allocation adds, so that none pile up, and few enough
+ * that its cost stays the same.
+ */
 const maxClearedPerAllocation = 32;
 
-/** What a look needs to know; a snapshot of the store has it too. */
+/** The part of a store that is read here; a snapshot has it too. */
 type Marks = Pick<Store, "mark">;
 
-/** How long addresses of the network cool, in milliseconds: absent where that is the usual time. */
+/** The mark with the network's cooldown in milliseconds; absent where it is the default. */
 const cooldownMark = (network: string): string => `cooldown ${network}`;
 
-/** Notes what an ADD was configured with, for those who look at the leases without any configuration. */
+/** Stores an ADD's cooldown for commands that read the leases without a configuration. */
 export function noteCooldown(store: Store, network: string, cooldownMs: number): void {
   if (cooldownOf(store, network) === cooldownMs) return;
   store.setMark(cooldownMark(network), cooldownMs === limits.cooldownMs ? undefined : String(cooldownMs));
 }
 
-/** As the network's latest ADD had it, in milliseconds. */
+/** The cooldown of the network's latest ADD, in milliseconds. */
 export function cooldownOf(store: Marks, network: string): number {
   const noted = Number(store.mark(cooldownMark(network)) ?? "none");
-  // Whatever else stands there is no cooldown: the usual one holds. A first regular expression costs an ADD too much.
+  // Anything but a number in bounds counts as the default. No regular expression here: the first one of a process costs
+  // an ADD too much.
   return noted >= 0 && noted <= limits.longestCooldownMs ? noted : limits.cooldownMs;
 }
 
-/** The time at which the leases that have cooled long enough were released, or before. */
+/** Leases that were released at this time or before have cooled long enough. */
 export const cooledBy = (nowMs: number, cooldownMs: number): number => nowMs - cooldownMs;
 
 /**
- * Tells the leases whose cooldown is over at this moment. Their addresses are free: the rows only wait for the ADD that
- * clears them away.
- * @param configured counts more than what the network's latest ADD had
+ * A test for leases whose cooldown is over. Their addresses are free; an ADD deletes the rows later.
+ * @param configured used in place of the cooldown of the network's latest ADD
  */
 export function cooledTest(
   store: Marks,
@@ -47,7 +50,10 @@ export function cooledTest(
   };
 }
 
-/** Takes a bounded number of rows away each time, so that an allocation costs the same however many were released before. */
+/**
+ * Deletes a bounded number of rows each time, so that an allocation costs the same however many leases were released
+ * before.
+ */
 export function clearCooled(store: Store, network: string, releasedByMs: number): void {
   const cooled = store.select({ by: "cooling", network, releasedByMs, limit: maxClearedPerAllocation });
   for (const lease of cooled) store.remove(lease);

@@ -1,7 +1,7 @@
 import type { Owner } from "../../shared/cni/types.ts";
 import { formatRangeSet, type RangeSet } from "../config/ranges.ts";
 
-/** Under which names the store keeps what the allocator goes on from. */
+/** The names of the marks in which the store keeps the allocator's counters and cursors. */
 
 /** The generation that was given last, of all networks. */
 export const generationMark = "generation";
@@ -9,10 +9,13 @@ export const generationMark = "generation";
 /** The address that was given last out of this range set, from which the next is looked for. */
 export const cursorMark = (network: string, set: RangeSet): string => `last ${network} ${formatRangeSet(set)}`;
 
-/** The same as it came along from host-local, which knows sets by their places: counts while the set has no cursor of its own. */
+/**
+ * The cursor taken over from host-local, which names sets by their index; it counts until the set has a cursor of its
+ * own.
+ */
 export const inheritedCursorMark = (network: string, rangeSet: number): string => `last ${network} #${rangeSet}`;
 
-/** What tells that a network was used, also when all its leases have gone; a network's name has no blanks. */
+/** Marks that show that a network was used, also after all its leases have gone; a network's name has no blanks. */
 const marksOfUse = ["last", "host-local"];
 
 /** The networks that marks of these names tell of. */
@@ -22,6 +25,6 @@ export const networksUsed = (names: Iterable<string>): readonly string[] =>
     return marksOfUse.includes(what) && network !== "" ? [network] : [];
   });
 
-/** That an interface of the agent's stands on the owner's leases, or was about to. */
+/** The mark of an owner whose leases have an interface of the agent, or were about to get one. */
 export const interfaceMark = ({ network, sandboxId, ifname }: Owner): string =>
   `wired ${network} ${sandboxId} ${ifname}`;

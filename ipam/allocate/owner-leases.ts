@@ -6,8 +6,8 @@ import type { Store } from "../store/store.ts";
 import { interfaceMark } from "./marks.ts";
 
 /**
- * The owner's leases in any state. Where it has none, those that host-local noted without an interface's name: they are
- * any interface's of the sandbox.
+ * The owner's leases in any state. If it has none, those taken over from host-local without an interface name, which
+ * belong to any interface of the sandbox.
  */
 export function leasesOf(store: Store, owner: Owner): readonly Lease[] {
   const own = store.select({ by: "owner", owner });
@@ -21,8 +21,8 @@ export const allocatedOf = (leases: readonly Lease[]): readonly Lease[] =>
     .sort((a, b) => a.rangeSet - b.rangeSet || a.generation - b.generation);
 
 /**
- * The leases as leases of this boot, with the subnet and the pod where they did not say them: one that was made anew,
- * or taken over from host-local, does not. What is right already stays the same object.
+ * The leases as leases of this boot, with subnet and pod filled in where they lack them, as recovered leases and those
+ * taken over from host-local do. A lease that needs no change stays the same object.
  */
 export const confirm = (
   held: readonly Lease[],
@@ -37,10 +37,10 @@ export const confirm = (
     return isSame ? lease : { ...lease, ...subnet, ...named, bootId };
   });
 
-/** A lease that was taken over without its network's ranges has the address alone; no range is that small. */
+/** A lease that was taken over without its network's ranges has a full-length prefix, which no range has. */
 export const hasSubnet = ({ address }: Lease): boolean => address.prefix < bitsOf(address.ip.family);
 
-/** What the ranges say about an address; `undefined` where none has it. */
+/** Subnet and gateway of the range that holds the address; `undefined` where none does. */
 export function subnetOf(
   sets: readonly RangeSet[],
   ip: Ip,
@@ -53,11 +53,12 @@ export function subnetOf(
 }
 
 /**
- * Which leases the agent made an interface for, or was about to. A lease that a program or a person took without one
- * looks the same where no interface stands, and must not be taken back for want of it.
+ * Marks leases for which the agent made an interface, or was about to. A lease taken by a program or a person has no
+ * interface either, and must not be ended because none is found.
  *
- * The mark's value is the generation of the owner's latest lease then: a Pipette that knows no such marks may end a
- * lease and leave its mark, and a later lease of the owner has a higher one.
+ * The mark's value is the generation of the owner's latest lease at that time. An older version of Pipette may end a
+ * lease and leave the mark behind; a later lease of the owner has a higher generation, so the mark does not count for
+ * it.
  */
 export function noteInterface(store: Store, owner: Owner, leases: readonly Lease[]): void {
   const value = String(Math.max(...leases.map(({ generation }) => generation)));
@@ -67,7 +68,7 @@ export function noteInterface(store: Store, owner: Owner, leases: readonly Lease
 export const hasInterface = (store: Store, { owner, generation }: Lease): boolean =>
   generation <= Number(store.mark(interfaceMark(owner)) ?? "0");
 
-/** To be called when a lease is left: who comes again is wired again. */
+/** To be called when a lease is released: a later ADD sets the mark again. */
 export function forgetInterface(store: Store, { owner }: Lease): void {
   store.setMark(interfaceMark(owner), undefined);
 }

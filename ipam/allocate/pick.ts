@@ -10,9 +10,9 @@ interface Window {
 }
 
 /**
- * The next free address of the set after `last`, in the order of its ranges and round again, `last`
- * itself at the end; from the beginning where `last` is unknown or not in the set any more.
- * One look-up for each range and each reserved run on the way, however many leases there are.
+ * The next free address of the set after `last`, in the order of its ranges and round again, `last` itself at the end;
+ * from the beginning where `last` is unknown or not in the set any more. It costs one look-up for each range and each
+ * reserved run that is passed, however many leases there are.
  */
 export function nextAddress(
   store: Store,
@@ -32,7 +32,7 @@ export function nextAddress(
   return undefined;
 }
 
-/** Whether an ADD would find an address in this set, free or cooling: as many look-ups as it makes itself. */
+/** Whether an ADD would find an address in this set, free or cooling. Costs as many look-ups as the ADD. */
 export const hasAddress = (store: Store, network: string, set: RangeSet, reserved: Intervals): boolean =>
   nextAddress(store, network, set, reserved, undefined) !== undefined ||
   longestCooling(store, network, set, reserved) !== undefined;
@@ -50,9 +50,9 @@ function windowsAfter(set: RangeSet, last: Ip | undefined): readonly Window[] {
   ];
 }
 
-/** Enough where an address of each set was released with each pod, which is nearly always. */
+/** Leases of the first look: enough where every pod releases one address of each set, which is the usual case. */
 const firstLook = 8;
-/** Leases that are looked at one by one before the store has to look through all of them. */
+/** Leases that are examined one by one before the store has to search all of them. */
 const maxLooked = 4096;
 
 /** The lease of the set that cools longest. */
@@ -62,8 +62,9 @@ export function longestCooling(store: Store, network: string, set: RangeSet, res
 }
 
 /**
- * Among all that cool in the network the oldest may be another range set's, very many of them; and a window may have
- * very many leases of which none cools. So both are looked at, a few first, then more: the shorter way ends it.
+ * The oldest cooling leases of the network may all belong to other range sets, and a window may have very many leases
+ * of which none cools. So both searches advance in turn, with growing steps, and the one that finishes first gives the
+ * answer.
  */
 function longestIn(store: Store, network: string, within: Window, reserved: Intervals): readonly Lease[] {
   const releasedByMs = Number.MAX_SAFE_INTEGER;

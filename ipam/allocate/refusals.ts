@@ -9,7 +9,10 @@ import type { Lease } from "../lease.ts";
 import type { Store } from "../store/store.ts";
 import { lasting, type RangeUsage, usageOf, withheldIn } from "./usage.ts";
 
-/** Why an address cannot be given: each names the range, the numbers, and who holds what is wanted. */
+/**
+ * The errors for an address that cannot be given. Each names the range, its numbers, and who holds the requested
+ * address.
+ */
 
 export function exhausted(store: Store, network: string, set: RangeSet, config: IpamConfig, nowMs: number): CniError {
   const { gateways: gatewayRuns, cooldownMs } = config;
@@ -53,12 +56,12 @@ export function isTaken(lease: Lease, usage: RangeUsage): CniError {
   const details = freeOf(usage);
   if (lease.state === "allocated")
     return refused(`the requested address is taken: ${holderOf(lease)}`, wanted, details);
-  // The one state that ends by itself, and soon: the agent is about to take the interface away.
+  // `releasing` ends by itself and soon, when the agent removes the interface, so trying again helps.
   const is = `the requested address is about to be free: ${holderOf(lease)}`;
   return new CniError(CniCode.tryAgainLater, `Cannot allocate an address: ${is}, wanted ${wanted}`, { details });
 }
 
-/** An interface of somebody holds it, which may be just about to go. */
+/** An interface on the node has the address. It may be about to go, so trying again can help. */
 export function isWithheld(ip: Ip, usage: RangeUsage): CniError {
   const is = `the requested "${formatIp(ip)}" stands on an interface`;
   const wanted = `a free address of range set "${usage.range}"`;

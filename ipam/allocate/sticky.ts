@@ -6,7 +6,7 @@ import { type RangeSet, rangeOf } from "../config/ranges.ts";
 import type { Lease } from "../lease.ts";
 import type { PodPlace, Store } from "../store/store.ts";
 
-/** Addresses of pods that have left, remembered for sticky networks; some 2 MB. */
+/** Addresses of removed pods that are remembered for sticky networks; they take about 2 MB. */
 export const maxRememberedAddresses = 16_384;
 
 const placeOf = ({ network, ifname }: Owner, { namespace, name }: Pod): PodPlace => ({
@@ -17,8 +17,8 @@ const placeOf = ({ network, ifname }: Owner, { namespace, name }: Pod): PodPlace
 });
 
 /**
- * The address of this set that the pod had last, where it can have it now: nobody has it, or it still cools from
- * that very pod. An address that another pod had since and left is cooling for that one.
+ * The address of this set that the pod had last, if it is free or still cooling from this same pod. An address that
+ * cools after another pod's use is not given.
  */
 export function lastAddress(
   store: Store,
@@ -37,7 +37,7 @@ export function lastAddress(
 const isOf = (lease: Lease, { namespace, name }: Pod): boolean =>
   lease.pod?.namespace === namespace && lease.pod.name === name;
 
-/** To be called when the lease is left: while it stands it needs no note, however old the pod grows. */
+/** To be called when the lease is released: until then the lease itself shows the pod's address. */
 export function noteAddress(store: Store, { owner, pod, sticky, rangeSet, address }: Lease): void {
   if (sticky === undefined || pod === undefined) return;
   store.remember(placeOf(owner, pod), rangeSet, address.ip, maxRememberedAddresses);

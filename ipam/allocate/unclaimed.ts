@@ -4,16 +4,16 @@ import type { Lease } from "../lease.ts";
 import { haveLeases, isNameless } from "../recovery/integrity.ts";
 import type { Store } from "../store/store.ts";
 
-/** Since when a list of attachments is known, in milliseconds since 1970. */
+/** The age of a list of attachments, in milliseconds since 1970. */
 interface ListTimes {
   readonly sinceMs: number;
-  /** As it goes on: leases are read a page at a time, and others give out more meanwhile. */
+  /** The current time: leases are read a page at a time, and other processes allocate meanwhile. */
   now(): number;
 }
 
 /**
- * Tells the allocated leases of a network that none of the attachments to keep claims. A lease that is younger than the
- * list cannot be on it, so nothing is known of its owner.
+ * A test for allocated leases of a network that belong to none of the attachments to keep. A lease that is younger than
+ * the list cannot be on it, so it is kept.
  */
 export function unclaimedTest(
   store: Store,
@@ -21,7 +21,7 @@ export function unclaimedTest(
   keep: readonly Attachment[],
   { sinceMs, now }: ListTimes,
 ): (lease: Lease) => boolean {
-  // Where the clock was set back leases of long ago lie ahead.
+  // After the clock was set back, old leases have times in the future.
   const cameSince = ({ allocatedAtMs: at }: Lease): boolean => at >= sinceMs && at <= now();
   // Without an interface's name a lease stays as long as any of the sandbox does.
   const names = keep.flatMap(({ containerId, ifname }) =>

@@ -6,8 +6,8 @@ import type { Store } from "../store/store.ts";
 import { cooledBy } from "./cooldown.ts";
 
 /**
- * Numbers of one range set. `total = used + cooling + free`; the addresses of its windows are
- * `total + gateways + excluded`. A lease on an address that became reserved since counts there only.
+ * Numbers of one range set. `total = used + cooling + free`; the addresses of its windows are `total + gateways +
+ * excluded`. A lease on an address that was reserved later counts only as gateway or excluded.
  */
 export interface RangeUsage {
   /** `start-end[,start-end]`. */
@@ -16,7 +16,7 @@ export interface RangeUsage {
   readonly total: bigint;
   /** Allocated or releasing. */
   readonly used: number;
-  /** Of those, the ones whose interface may still stand. */
+  /** Those of the used ones whose interface may still exist. */
   readonly releasing: number;
   readonly cooling: number;
   readonly free: bigint;
@@ -25,13 +25,13 @@ export interface RangeUsage {
   readonly excluded: bigint;
 }
 
-/** What of a configuration keeps addresses from pods. */
+/** The parts of a configuration that keep addresses from pods. */
 export type Reservations = Pick<IpamConfig, "gateways" | "reserved" | "cooldownMs">;
 
-/** As `reserved`, without what is only withheld at this moment. */
+/** As `reserved`, without addresses that are withheld only at this moment. */
 export const lasting = ({ gateways, excluded }: IpamConfig): Intervals => intervalsOf([...gateways, ...excluded]);
 
-/** Addresses of the set that are withheld and have no lease that would keep them anyway. */
+/** Withheld addresses of the set that have no lease. */
 export function withheldIn(store: Store, network: string, set: RangeSet, { withheld }: IpamConfig): number {
   return (withheld ?? [])
     .flatMap(({ first, last }) =>
@@ -72,7 +72,7 @@ export function usageOf(
 const leftOf = (windows: readonly Interval[], reserved: Intervals): Intervals =>
   windows.flatMap((window) => without(window, reserved));
 
-/** `config` for one allocation that gives none of these addresses out anew; who holds a lease on one keeps it. */
+/** `config` for one allocation that does not give out these addresses; an existing lease on one stays. */
 export function withholding(config: IpamConfig, ips: readonly Ip[]): IpamConfig {
   if (ips.length === 0) return config;
   const withheld: Intervals = intervalsOf(ips.map((ip) => ({ first: ip, last: ip })));

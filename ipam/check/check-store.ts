@@ -15,19 +15,19 @@ export interface CheckOptions extends Omit<CheckContext, "generation"> {
   readonly onProgress?: (done: number, total: number) => void;
 }
 
-/** Of one kind; who has more than these looks at the first ones anyway. */
+/** Findings of one kind that are listed. */
 const maxOfAKind = 20;
 const leasesPerReport = 500;
 const longPendingMs = 10 * 60_000;
 
 export interface CheckReport {
-  /** How many were looked at; 0 where the file is damaged. */
+  /** How many leases were checked; 0 if the file is damaged. */
   readonly leases: number;
   readonly findings: readonly Finding[];
 }
 
 /**
- * As `checkStore`, of the file at `path`; one that cannot even be opened for its damage is a finding too.
+ * As `checkStore`, of the file at `path`; a file that is too damaged to be opened is a finding too.
  * @returns `undefined` where there is no file
  * @throws {CniError} code 101 naming the path, 11 where others keep the lock
  */
@@ -46,8 +46,8 @@ export async function checkDatabase(path: string, options: CheckOptions): Promis
 }
 
 /**
- * Whether the database holds what the allocator relies on; answers what does not, the worst first. Reads all of it
- * once, at one moment, and changes nothing.
+ * Checks everything in the database that the allocator relies on; answers what is wrong, the worst first. Reads one
+ * snapshot once, and changes nothing.
  */
 export async function checkStore(snapshot: StoreSnapshot, options: CheckOptions): Promise<readonly Finding[]> {
   const { onProgress, ...context } = options;
@@ -149,7 +149,7 @@ function pendingDetaches(snapshot: StoreSnapshot, nowMs: number): readonly Findi
     }));
 }
 
-/** SQLite's log beside the file holds the same content. */
+/** SQLite's log beside the file holds lease data too, so its rights count as well. */
 async function openToOthers(path: string): Promise<readonly Finding[]> {
   if (isWindows) return [];
   const findings: Finding[] = [];
@@ -171,13 +171,13 @@ async function modeOf(file: string): Promise<number | undefined> {
   try {
     return (await Bun.file(file).stat()).mode;
   } catch {
-    return undefined; // The log comes and goes.
+    return undefined; // SQLite's log may be absent.
   }
 }
 
 /**
- * For people and their commands: what SQLite says of a file that it may not open is not what is wrong. A plugin, which
- * root's runtime starts, does not ask.
+ * For commands that people start: SQLite's own error for a file without permission would mislead them. A plugin runs as
+ * root and needs no such check.
  * @throws {CniError} code 101 where this user may not open the database
  */
 export function requireRights(database: string): void {

@@ -5,7 +5,7 @@ import { intervalAt } from "../config/intervals.ts";
 import type { Lease } from "../lease.ts";
 import type { Finding, FindingCode } from "./finding.ts";
 
-/** What a check goes by besides the database itself. */
+/** What a check needs besides the database. */
 export interface CheckContext {
   readonly nowMs: number;
   /** Empty: unknown. */
@@ -16,13 +16,13 @@ export interface CheckContext {
   readonly ranges?: { readonly network: string; readonly windows: Intervals; readonly reserved: Intervals };
 }
 
-/** Longer than any clock is off, and than an agent takes to finish a DEL. */
+/** Longer than clocks usually differ, and than an agent takes to finish a DEL. */
 const aheadMs = 60_000;
 const longMs = 10 * 60_000;
 
 interface LeaseCheck extends Pick<Finding, "severity" | "why" | "todo" | "repairable"> {
   readonly code: FindingCode;
-  /** What is true of the leases: "with times that lie ahead". */
+  /** Says what is wrong with the leases: "with times that lie ahead". */
   readonly what: string;
   readonly applies: (lease: Lease, context: CheckContext) => boolean;
 }
@@ -51,7 +51,7 @@ export const leaseChecks: readonly LeaseCheck[] = [
     code: "wrong-name",
     severity: "warning",
     what: "with owners whose names no runtime gives",
-    // A host-local directory of its first days has no interface names.
+    // The oldest format of host-local has no interface names.
     applies: ({ owner }) =>
       wrongNetworkName(owner.network) !== undefined ||
       wrongContainerId(owner.sandboxId) !== undefined ||
@@ -115,12 +115,12 @@ export const leaseChecks: readonly LeaseCheck[] = [
 
 const maxExamples = 3;
 
-/** Gathers leases by what is true of them, so that a thousand alike are one finding. */
+/** Groups leases by finding, so that a thousand alike are reported once. */
 export class LeaseChecker {
   readonly #context: CheckContext;
   readonly #found = new Map<string, { check: LeaseCheck; network: string; examples: string[]; count: number }>();
 
-  /** That have a lease. */
+  /** Networks that have a lease. */
   readonly networks = new Set<string>();
 
   constructor(context: CheckContext) {

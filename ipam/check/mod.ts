@@ -1,4 +1,4 @@
-/** What `pipette ipam check` is made of, for others that look at a database which they have not opened. */
+/** The checks of `pipette ipam check`, for others that examine a database without opening an allocator. */
 export { databaseIn } from "../data-directory.ts";
 export { repairStore } from "../store/repair-store.ts";
 export { StoreSnapshot } from "../store/store-snapshot.ts";

@@ -5,13 +5,13 @@ import { runsOfLeases, type TakenRun } from "../store/runs-of-leases.ts";
 import type { StoreSnapshot } from "../store/store-snapshot.ts";
 import type { Finding } from "./finding.ts";
 
-/** Compares what the store notes as taken with what its leases say; answers the first `most` differences. */
+/** Compares the table of taken runs with the leases it is derived from; answers the first `most` differences. */
 export function checkTakenRuns(snapshot: StoreSnapshot, leases: Iterable<Lease>, most: number): readonly Finding[] {
   const wanted = runsOfLeases(leases);
   const noted = snapshot.runs();
   const findings: Finding[] = [];
   let [want, note] = [wanted.next(), noted.next()];
-  // Both are walked to the end together: the leases serve other checks on the way.
+  // Both are read to the end, because other checks use the leases as they pass.
   while (want.done !== true || note.done !== true) {
     const [a, b] = [want.done === true ? undefined : want.value, note.done === true ? undefined : note.value];
     const order = compare(a, b);
@@ -24,7 +24,7 @@ export function checkTakenRuns(snapshot: StoreSnapshot, leases: Iterable<Lease>,
   return findings;
 }
 
-/** By network and first address; what has ended comes last. */
+/** By network and first address; a list that has ended comes last. */
 function compare(a: TakenRun | undefined, b: TakenRun | undefined): number {
   if (a === undefined || b === undefined) return a === b ? 0 : a === undefined ? 1 : -1;
   if (a.network !== b.network) return a.network < b.network ? -1 : 1;

@@ -24,7 +24,7 @@ export const ifnameOption = {
   rule: { wrong: wrongIfname, wanted: ifnameRule },
 } as const;
 
-/** What the option stands for when it is not typed. */
+/** The default of the option. */
 export const usualIfname = "eth0";
 
 export const allocate = defineCommand({
@@ -68,7 +68,7 @@ runtime takes them back when it does not know the attachment.`,
   },
 });
 
-/** Addresses are asked for as a runtime does it, so that every rule of an ADD holds. */
+/** Passes the addresses as a runtime does, so that every rule of an ADD applies. */
 function asking(conf: NetworkConf, ips: readonly string[]): NetworkConf {
   if (ips.length === 0) return conf;
   const runtimeConfig = { ...conf.conf.object("runtimeConfig")?.raw, ips };

@@ -53,7 +53,7 @@ the configuration are passed over, because nobody knows them; so it tells of a c
         sayMissing(dataDir, action, io);
         return exitStatus.notThere;
       }
-      // Before the first ADD: the configuration is all that there is to look at.
+      // Before the first ADD there is no database, only the configuration.
       sayNothingGiven(dataDir, io);
       report = { database: databaseIn(dataDir), leases: 0, findings: keys };
     }
@@ -84,7 +84,7 @@ async function lookAt(
   return report === undefined ? undefined : { database: path, ...report };
 }
 
-/** Of the configuration, and of the network's settings file. */
+/** Unknown keys of the configuration and of the network's settings file. */
 async function unknownKeyFindings(conf: NetworkConf): Promise<readonly Finding[]> {
   const settings = await unknownKeysOfSettings(dataDirOf(conf.conf), conf.network);
   const found = [
@@ -92,7 +92,7 @@ async function unknownKeyFindings(conf: NetworkConf): Promise<readonly Finding[]
     ...settings.keys.map((key) => ({ key, where: `"${settings.path}"` })),
   ];
   return found.map(({ key, where }) => ({
-    // A word of its own may be meant for somebody else; a slip of the pen is for nobody.
+    // A key that resembles none of ours may be meant for another program; a near match is a typing mistake.
     severity: key.near === undefined ? "note" : "warning",
     code: "unknown-key",
     network: conf.network,

@@ -61,7 +61,7 @@ export const shortId = (id: string): string => (id.length > idChars ? id.slice(0
 
 export const podText = ({ pod }: Lease): string | undefined => (pod === undefined ? undefined : podTitle(pod));
 
-/** Of a lease that was left: since then, for that is what decides when its address is given again. */
+/** The start of its state: for a released lease the release, which decides when the address is given again. */
 export const inStateSinceMs = ({ releasedAtMs, allocatedAtMs }: Lease): number => releasedAtMs ?? allocatedAtMs;
 
 /** RFC 3339; a damaged database may hold a number that is no time. */

@@ -65,7 +65,7 @@ function styleFor({ env, columns }: TerminalIo, ascii: boolean): TextStyle {
   };
 }
 
-/** Neighbours that are alike are one entry: a picture of mostly nothing stays small. */
+/** Equal neighbours become one entry, so that a picture of a mostly empty pool stays small. */
 function pictureView({ pool, tally, total, strips }: Picture) {
   const { gateway: gateways, ...counts } = tally;
   return {

@@ -12,7 +12,7 @@ const addressOf = ({ address }: Lease): readonly string[] => [formatIp(address.i
 const podOf = (lease: Lease): readonly string[] => [podText(lease) ?? ""];
 const sandboxOf = ({ owner }: Lease): readonly string[] => [owner.sandboxId];
 
-/** Words of a lease by what is asked for. */
+/** The words that a lease offers for each kind of name. */
 const wordsOf = {
   networks: ({ owner }: Lease) => [owner.network],
   addresses: addressOf,
@@ -21,10 +21,10 @@ const wordsOf = {
   holders: (lease: Lease) => [...addressOf(lease), ...podOf(lease), ...sandboxOf(lease)],
 } as const satisfies Readonly<Record<NameKind, (lease: Lease) => readonly string[]>>;
 
-/** More than anybody looks through at a shell's prompt. */
+/** More completions than anybody reads at a prompt. */
 const maxWords = 500;
 
-/** Asked by the completion scripts, which say nothing where it fails. */
+/** Called by the completion scripts, which offer nothing if it fails. */
 export const names = defineCommand({
   action: "list names",
   about: "Lists networks, addresses, pods or sandboxes that begin with some text, one to a line, for completion.",
@@ -45,7 +45,7 @@ export const names = defineCommand({
       for (const word of some) if (word !== "" && word.startsWith(prefix)) found.add(word);
       if (found.size >= maxWords) break;
     }
-    // What would have to be escaped is not offered: it came out of the database, and goes into a command line.
+    // A word that needs escaping is not offered: it comes from the database and goes into a command line.
     const harmless = [...found].filter((word) => word === printable(word) && !/[\s'"\\$`;|&<>(){}*?!#~]/.test(word));
     io.stdout(
       harmless

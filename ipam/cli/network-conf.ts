@@ -19,7 +19,7 @@ export interface NetworkConf {
 }
 
 /**
- * Reads a `.conf`, or of a `.conflist` the plugin whose addresses are ours.
+ * Reads a `.conf`, or from a `.conflist` the plugin that uses our allocator.
  * @param file path, or `-` for standard input
  * @throws {CniError} code 5, 6 or 7 naming file or field
  */
@@ -68,7 +68,7 @@ export async function readInput(file: string, what: string, io: TerminalIo): Pro
   const most = maxStdinBytes;
   let bytes: Uint8Array;
   try {
-    // One byte more than is allowed, so that an endless file shows.
+    // One byte more than allowed, so that a file that is too long is noticed.
     bytes =
       file === "-"
         ? await io.stdin()

@@ -8,12 +8,12 @@ import { type AddressKind, addressKinds, poolText } from "./pools.ts";
 const cellsPerRow = 64;
 const cellPx = 12;
 const stepPx = 14;
-/** Of the labels' characters, all of one width. */
+/** The width of a label's character; the font is monospaced. */
 const labelCharPx = 7;
 const marginPx = 16;
 const linePx = 22;
 
-/** Distinct for every kind of colour sight (after Okabe and Ito), on light and on dark ground. */
+/** The palette of Okabe and Ito, distinct also for colour-blind readers, on light and dark backgrounds. */
 const style = `
   svg { background: #ffffff; color: #1b1b1b; }
   text { font: 13px system-ui, "DejaVu Sans", sans-serif; fill: currentColor; }
@@ -27,7 +27,7 @@ const style = `
     .ground { fill: #16191d; } .free { fill: #2b3138; }
   }`;
 
-/** The pools as a file of its own: no script, nothing from elsewhere. Every cell says on pointing at it what it is. */
+/** The pools as one self-contained SVG file without scripts. Every cell has a tooltip. */
 export function pictureSvg(pictures: readonly Picture[], madeAt: string): string {
   const blocks: string[] = [];
   let y = marginPx;
@@ -109,7 +109,7 @@ function cellRect(cell: Cell, pool: Picture["pool"], x: number, y: number): stri
   const place = `x="${x}" y="${y}" width="${cellPx}" height="${cellPx}" rx="2"`;
   const title = `<title>${escaped(cellTitle(cell, kind))}</title>`;
   if (!isBinned || kind === "free" || kind === "excluded") return `<rect class="${kind}" ${place}>${title}</rect>`;
-  // A single lease in a large cell must show.
+  // A single lease in a large cell must be visible.
   const opacity = Math.max(0.25, density(cell)).toFixed(2);
   return `<g>${title}<rect class="free" ${place}/><rect class="${kind}" ${place} fill-opacity="${opacity}"/></g>`;
 }
@@ -124,7 +124,7 @@ function cellTitle({ first, last, tally, lease }: Cell, kind: AddressKind): stri
   return `${formatIp(first)} ${kind}${pod === undefined ? "" : `, pod ${pod}`}, sandbox ${lease.owner.sandboxId} (${lease.owner.ifname})`;
 }
 
-/** XML has no way to write most control characters, escaped or not. */
+/** XML cannot hold most control characters, not even escaped. */
 const escaped = (text: string): string =>
   printable(text)
     .replace(/[\ufffe\uffff\ud800-\udfff]/gu, "\ufffd")

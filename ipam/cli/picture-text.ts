@@ -4,10 +4,10 @@ import { type Cell, density, mainKind, type Picture, rowsOf, type Strip } from "
 import { type AddressKind, addressKinds, poolText } from "./pools.ts";
 
 export interface TextStyle {
-  /** Characters beyond ASCII. */
+  /** Whether characters beyond ASCII may be used. */
   readonly unicode: boolean;
   readonly colour: boolean;
-  /** Of the terminal. */
+  /** Width of the terminal. */
   readonly columns: number;
 }
 
@@ -20,7 +20,7 @@ const glyphs: Readonly<Record<AddressKind, readonly [unicode: string, ascii: str
   free: ["·", "."],
 };
 
-/** ECMA-48 colours: told apart on dark and on light ground, and never the only sign. */
+/** ECMA-48 colours that differ on dark and light backgrounds; each kind has a sign of its own as well. */
 const colours: Readonly<Record<AddressKind, number>> = {
   allocated: 34,
   releasing: 33,
@@ -64,7 +64,7 @@ function cellGlyph(cell: Cell, pool: Picture["pool"], style: TextStyle): string 
   const kind = mainKind(cell, pool);
   if (cell.first.value === cell.last.value || kind === "excluded" || kind === "free") return glyphOf(kind, style);
   const steps = style.unicode ? densities.unicode : densities.ascii;
-  // A single lease in a large cell must show.
+  // A single lease in a large cell must be visible.
   return steps[Math.min(steps.length - 1, Math.floor(density(cell) * steps.length))] ?? "";
 }
 

@@ -8,7 +8,7 @@ export interface Cell {
   readonly first: Ip;
   readonly last: Ip;
   readonly tally: Tally;
-  /** Of a cell with one address that has one. */
+  /** The lease, in a cell of one address. */
   readonly lease?: Lease;
 }
 
@@ -17,7 +17,7 @@ export interface Strip {
   readonly cells: readonly Cell[];
   /** Addresses in a full cell: a power of two, and cells begin at its multiples. */
   readonly perCell: bigint;
-  /** Left out behind the cells, because nothing in it is taken. */
+  /** The part behind the cells that is not drawn because nothing in it is taken. */
   readonly rest?: Interval;
 }
 
@@ -30,10 +30,13 @@ export interface Picture {
 
 /** Cells of one strip at most: 32 rows of 64. */
 const maxCells = 2048n;
-/** A strip that is cut short still shows what comes next. */
+/** Addresses that a shortened strip shows at least. */
 const leastShown = 256n;
 
-/** Draws a pool. Its leases come in order of their addresses, and are called for twice: first to see how far they reach. */
+/**
+ * Draws a pool. `leases` is called twice, and each time gives them in order of their addresses: first to find how far
+ * they reach.
+ */
 export function pictureOf(pool: Pool, leases: () => Iterable<Lease>): Picture {
   const counter = new Counter(pool);
   const highest = new Map<Interval, Ip>();
@@ -94,7 +97,7 @@ function planOf(pool: Pool, window: Interval, highest: Ip | undefined): Plan {
   return { shown, rest, perCell, cells };
 }
 
-/** Where most of a large range was never touched, its beginning tells more than a picture of nothing. */
+/** Of a large range that was mostly never used only the beginning is drawn. */
 function shownOf(window: Interval, highest: Ip | undefined): Interval {
   const size = sizeOf(window);
   if (size <= maxCells) return window;
@@ -108,7 +111,7 @@ function shownOf(window: Interval, highest: Ip | undefined): Interval {
 
 const sizeOf = ({ first, last }: Interval): bigint => last.value - first.value + 1n;
 
-/** The lowest that is `least` or above. */
+/** The lowest power of two that is `least` or above. */
 function powerOfTwo(least: bigint): bigint {
   let power = 1n;
   while (power < least) power *= 2n;
@@ -121,7 +124,7 @@ export interface Row {
   readonly cells: readonly [Cell, ...Cell[]];
 }
 
-/** Rows begin at multiples of what a full one holds, so that columns mean the same in each. */
+/** Rows begin at multiples of a full row's size, so that a column means the same in each. */
 export function rowsOf({ cells, perCell }: Strip, perRow: number): readonly Row[] {
   const rows: Row[] = [];
   for (let i = 0; i < cells.length; ) {
@@ -134,7 +137,7 @@ export function rowsOf({ cells, perCell }: Strip, perRow: number): readonly Row[
   return rows;
 }
 
-/** What most of a cell is, of that which says the most: one lease among free addresses counts before them. */
+/** The kind that a cell is drawn as: taken addresses count before free ones. */
 export function mainKind(cell: Cell, pool: Pool): AddressKind {
   if (cell.first.value === cell.last.value) return kindOf(pool, cell.first, cell.lease?.state);
   const told = addressKinds.filter((kind) => kind !== "free" && kind !== "gateway" && cell.tally[kind] > 0n);

@@ -25,7 +25,7 @@ export interface Pool {
   /** `start-end[,start-end]`. */
   readonly range: string;
   readonly windows: Intervals;
-  /** Those of the network; they need not lie in the windows. */
+  /** Gateways of the network; they need not lie in the windows. */
   readonly gateways: Intervals;
   readonly excluded: Intervals;
   /** The store knows neither what is excluded nor where a range that never gave an address lies. */
@@ -95,7 +95,10 @@ function windowOf(text: string): Interval | undefined {
   return first.value <= last.value ? { first, last } : undefined;
 }
 
-/** Where ranges have changed both versions are noted, and nothing says which holds: the larger one shows all leases. */
+/**
+ * After a change of ranges the marks name both versions, and nothing tells which is current; the larger one shows all
+ * leases.
+ */
 function dropOverlapping(sets: Interval[][]): void {
   const bySize = [...sets].sort((a, b) => (countOf(intervalsOf(b)) > countOf(intervalsOf(a)) ? 1 : -1));
   const kept = bySize.filter(
@@ -107,14 +110,14 @@ function dropOverlapping(sets: Interval[][]): void {
 const isIn = (windows: readonly Interval[], ip: Ip): boolean =>
   windows.some(({ first, last }) => first.family === ip.family && first.value <= ip.value && ip.value <= last.value);
 
-/** As a range of this subnet without further keys would be. */
+/** The window that a range of this subnet has without further keys. */
 function subnetOf({ address }: Lease): Interval {
   const [first, last] = [firstOf(address), lastOf(address)];
   if (last.value - first.value < 3n) return { first, last };
   return { first: plus(first, 1n), last: address.ip.family === 4 ? plus(last, -1n) : last };
 }
 
-/** Where the lease's address lies. */
+/** The pool that the address lies in. */
 export const poolOf = (pools: readonly Pool[], network: string, ip: Ip): Pool | undefined =>
   pools.find((pool) => pool.network === network && intervalAt(pool.windows, ip) !== undefined);
 
@@ -123,14 +126,14 @@ export const poolText = ({ network, windows }: Pool): string => `${network} ${wi
 /** The pools of a command line at one moment, and what keeps their addresses. */
 export interface PoolLook {
   readonly pools: readonly Pool[];
-  /** Leases that keep their addresses, by network and address; of one network where one was asked for. */
+  /** Leases whose addresses are not free, by network and address; of one network where one is named. */
   leases(network?: string): Iterable<Lease>;
   readonly marks: ReadonlyMap<string, string>;
 }
 
 /**
- * Looks at the ranges of the configuration, else at those that the database remembers. Before a network's first ADD
- * there need not be a database: then all that is configured is free.
+ * Uses the ranges of the configuration, else those that the database remembers. Without a database, before a network's
+ * first ADD, everything configured is free.
  * @param use answers the exit status
  */
 export async function withPools(
@@ -165,14 +168,14 @@ export type AddressKind = (typeof addressKinds)[number];
 
 export type Tally = Readonly<Record<AddressKind, bigint>>;
 
-/** A lease counts before what the configuration says now: it may have changed since. */
+/** A lease counts before the configuration, which may have changed since. */
 export function kindOf(pool: Pool, ip: Ip, state: LeaseState | undefined): AddressKind {
   if (state !== undefined) return state;
   if (intervalAt(pool.gateways, ip) !== undefined) return "gateway";
   return intervalAt(pool.excluded, ip) !== undefined ? "excluded" : "free";
 }
 
-/** How many addresses of a stretch of the pool are what, for counting leases into; nothing is walked address by address. */
+/** Counts the addresses of a part of the pool by kind, without visiting each address. */
 export class Counter {
   readonly #pool: Pool;
   readonly #counts: Record<AddressKind, bigint>;
@@ -198,7 +201,7 @@ export class Counter {
     return { ...this.#counts };
   }
 
-  /** Addresses that can be given out, taken or not; a lease on an address that became reserved since is not among them. */
+  /** Addresses that can be given out, taken or not, without leases on addresses that were reserved later. */
   get total(): bigint {
     return taken(this.#counts) - this.#onReserved + this.#counts.free;
   }
@@ -208,7 +211,7 @@ export const taken = (tally: Tally): bigint => tally.allocated + tally.releasing
 
 const inside = (runs: Intervals, within: Intervals): Intervals =>
   within.flatMap((window) => {
-    // What is left of the window without what is left of it without the runs: the runs' part of it.
+    // The part of the runs that lies in the window: the window minus what remains of it without the runs.
     const others = without(window, runs);
     return without(window, others);
   });

@@ -69,7 +69,7 @@ be given to another pod while it still uses it. Interfaces are not touched.`,
       if (named.length > 0) io.stderr(leaseTable(named, Date.now()));
       return refused;
     }
-    // An address that cools was left; what its owner has got since is another matter.
+    // The owner of a cooling address has left it and may hold another one since, which must not be released.
     const leases = ip === undefined || named[0]?.state !== "cooling" ? attachmentOf(allocator, named[0]) : [];
     const bootId = await readBootId();
     const held =
@@ -112,14 +112,14 @@ const attachmentOf = (allocator: Allocator, lease: Lease | undefined): readonly 
         ({ owner }) => owner.sandboxId === lease.owner.sandboxId && owner.ifname === lease.owner.ifname,
       );
 
-/** Page by page, so that few among very many take little memory. */
+/** Page by page, so that a search in very many leases takes little memory. */
 const leasesWhere = (
   allocator: Allocator,
   network: string | undefined,
   fits: (lease: Lease) => boolean,
 ): readonly Lease[] => [...allocator.pages(network).flatMap((page) => page.filter(fits))];
 
-/** No sandbox outlives its boot, and one whose lease cools has left. */
+/** No sandbox survives a reboot, and one whose lease is cooling has gone. */
 const mayBeUsed = ({ state, bootId }: Lease, current: string): boolean =>
   state === "releasing" || (state === "allocated" && (bootId === "" || current === "" || bootId === current));
 

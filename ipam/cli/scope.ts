@@ -14,11 +14,11 @@ import { databaseIn } from "../data-directory.ts";
 import { StoreSnapshot } from "../store/store-snapshot.ts";
 import { type NetworkConf, readNetworkConf } from "./network-conf.ts";
 
-/** What a command line is about: whose leases, and where they lie. */
+/** What a command works on: which network's leases, and where they are stored. */
 export interface Scope {
   /** Absolute. */
   readonly dataDir: string;
-  /** As `--network` or the configuration names it; absent: every network. */
+  /** From `--network` or the configuration; absent: every network. */
   readonly network?: string;
   readonly conf?: NetworkConf;
 }
@@ -44,7 +44,7 @@ export async function scopeOf(options: ScopeOptions, io: TerminalIo): Promise<Sc
 }
 
 /**
- * Where the leases of a command line lie: as typed, as the configuration says, as the environment says, or as ever.
+ * The data directory of a command: from the option, the configuration, the environment, or the default.
  * @throws {CniError} code 101 where this user may not look there
  */
 export function dataDirFor(typed: string | undefined, conf: NetworkConf | undefined, io: TerminalIo): string {
@@ -60,7 +60,7 @@ function placeFor(typed: string | undefined, conf: NetworkConf | undefined, { en
   return resolve(env["PIPETTE_DATA_DIR"] || paths.dataDir);
 }
 
-/** The network of a command that needs one; said on stderr where nothing names it. */
+/** The network of a command that needs one; reports on stderr where nothing names it. */
 export function oneNetwork({ network }: Scope, action: string, io: TerminalIo): string | undefined {
   if (network === undefined)
     io.stderr(`Cannot ${action}: nothing says of which network, wanted --network NAME or --conf FILE\n`);
@@ -68,15 +68,15 @@ export function oneNetwork({ network }: Scope, action: string, io: TerminalIo): 
 }
 
 /**
- * Whether the network that `--network` names was ever used here; else says so, with those that were. What a
- * configuration names is there, before its first ADD too.
+ * Reports a network from `--network` that was never used here, with those that were. A network that the configuration
+ * names is known, also before its first ADD.
  * @returns the status to end with, or `undefined`
  */
 export async function unknownNetwork(scope: Scope, action: string, io: TerminalIo): Promise<number | undefined> {
   const { network, conf, dataDir } = scope;
   if (network === undefined || conf?.network === network) return undefined;
   using snapshot = await StoreSnapshot.open(databaseIn(dataDir));
-  // That there is no database is told by whoever opens it to work.
+  // A missing database is reported when the command opens it.
   if (snapshot === undefined) return undefined;
   const known = snapshot.networks();
   if (known.includes(network)) return undefined;
@@ -89,7 +89,7 @@ export async function unknownNetwork(scope: Scope, action: string, io: TerminalI
 
 const quotedList = (names: readonly string[]): string => orList(names.map((name) => `"${name}"`));
 
-/** `undefined`, and said so on stderr, where nothing was ever leased. */
+/** `undefined`, with a message on stderr, where nothing was ever leased. */
 export async function openSnapshot(
   dataDir: string,
   action: string,
@@ -100,14 +100,14 @@ export async function openSnapshot(
   return snapshot;
 }
 
-/** The same for changing what is there. */
+/** The same for commands that change leases. */
 export async function openAllocator(dataDir: string, action: string, io: TerminalIo): Promise<Allocator | undefined> {
   const allocator = await Allocator.openExisting(dataDir);
   if (allocator === undefined) sayMissing(dataDir, action, io);
   return allocator;
 }
 
-/** For commands that a configuration tells enough. */
+/** For commands to which a configuration is enough. */
 export const sayNothingGiven = (dataDir: string, io: TerminalIo): void =>
   io.stderr(`${printable(`"${dataDir}" holds no leases.db: nothing was given out there yet`)}\n`);
 
@@ -124,7 +124,7 @@ export type NameKind = (typeof nameKinds)[number];
 /** For an option or operand whose values a completion asks for. */
 export const namesOf = (kind: NameKind): { readonly ask: NameKind } => ({ ask: kind });
 
-/** Options that several commands have, told once. */
+/** Options that several commands share. */
 
 export const dataDirOption = {
   value: "DIR",

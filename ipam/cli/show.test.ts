@@ -28,7 +28,7 @@ test("the beginning of ids may fit several sandboxes: they are listed, with a st
   const { status, stdout, stderr } = await node.run("show", "abc");
   expect(status).toBe(4);
   expect(stdout.split("\n").filter((line) => / allocated /.test(line))).toHaveLength(4);
-  expect(stderr).toBe('"abc" fits 2 different things, wanted one\n');
+  expect(stderr).toBe('"abc" fits 2 different things\n');
   expect((await node.run("show", "abcdef2")).status).toBe(0);
 });
 

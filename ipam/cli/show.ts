@@ -50,7 +50,7 @@ sandbox by the beginning of its id, a pod by its name alone.`,
     }
     if (things.size > 1) {
       if (!options.json) io.stdout(leaseTable(leases, Date.now()));
-      io.stderr(`${printable(`"${what}" fits ${things.size} different things, wanted one`)}\n`);
+      io.stderr(`${printable(`"${what}" fits ${things.size} different things`)}\n`);
       return exitStatus.several;
     }
     const bootId = readBootId();
@@ -59,7 +59,7 @@ sandbox by the beginning of its id, a pod by its name alone.`,
   },
 });
 
-/** The leases that the words of a person mean; the closest way to read them that fits anything counts. */
+/** The leases that a typed word means; of the possible readings the most exact one that fits anything counts. */
 export function matching(snapshot: StoreSnapshot, what: string, network: string | undefined): readonly Lease[] {
   const ip = addressIn(what);
   const ways: readonly ((lease: Lease) => boolean)[] =
@@ -83,7 +83,7 @@ export function matching(snapshot: StoreSnapshot, what: string, network: string 
 /** With or without a prefix length. */
 export const addressIn = (text: string): Ip | undefined => parseIp(text) ?? parseCidr(text)?.ip;
 
-/** What must be the same for leases to be one thing: an address stands in one network, all else is about a sandbox. */
+/** What leases must share to count as one thing: for an address the network that it stands in, else the sandbox. */
 const thingOf =
   (what: string) =>
   ({ owner }: Lease): string =>
@@ -104,7 +104,7 @@ function notThere(snapshot: StoreSnapshot, what: string, network: string | undef
   );
 }
 
-/** Whose the address was before it cooled, as long as an ADD has not cleared that away. */
+/** The last holder of a cooled address, as long as no ADD has deleted its row. */
 function lastHolder(snapshot: StoreSnapshot, ip: Ip, network: string | undefined): string {
   const last = snapshot.leases(network).find(({ address }) => sameIp(address.ip, ip));
   if (last?.releasedAtMs === undefined) return "";

@@ -33,16 +33,16 @@ interface PoolReport {
   readonly tally: Tally;
   /** Addresses that can be given out. */
   readonly total: bigint;
-  /** Of the leases that stand, the one given first. */
+  /** The oldest lease that is still allocated. */
   readonly oldest?: Lease;
   readonly earlierBoot: number;
 }
 
 interface Report {
   readonly pools: readonly PoolReport[];
-  /** Leases that no pool has. */
+  /** Leases outside every pool. */
   readonly outside: number;
-  /** Of the lease given last: how many the database has given in its life. */
+  /** The generation of the latest lease: how many the database has given out so far. */
   readonly generation: number;
 }
 
@@ -85,14 +85,14 @@ function churnOf(
   nowMs: number,
 ): { readonly allocations: number; readonly perHour?: number } | undefined {
   if (oldest === undefined) return undefined;
-  // Below zero where the count has been lost, which "check" tells of.
+  // Negative where the count has been lost, which "check" reports.
   const allocations = Math.max(0, generation - oldest.generation);
   const ageMs = nowMs - oldest.allocatedAtMs;
   if (ageMs < leastForRateMs) return { allocations };
   return { allocations, perHour: Math.round((allocations * 36_000_000) / ageMs) / 10 };
 }
 
-/** Less time tells nothing of an hour. */
+/** A shorter time gives no useful rate per hour. */
 const leastForRateMs = 60_000;
 
 function reportView(report: Report, nowMs: number) {

@@ -4,8 +4,8 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import { reasonOf } from "../../shared/reason.ts";
 
 /**
- * Puts a file in place as a whole or not at all, for its owner alone. What stands there must be a file: root follows
- * nobody's symbolic link.
+ * Writes a file as a whole or not at all, readable for its owner alone. An existing path must be a regular file,
+ * because root must not follow a symbolic link of another user.
  * @throws {CniError} code 5 naming the path
  */
 export async function writeFileWhole(path: string, text: string): Promise<void> {

@@ -8,7 +8,7 @@ import type { Range } from "./ranges.ts";
 /** One entry of an `exclude`: an address, or a block. */
 export interface Exclusion {
   readonly run: Interval;
-  /** The error for this entry, by its place in the configuration. */
+  /** Makes the error for this entry, which names its place in the configuration. */
   refuse(wanted: string): CniError;
 }
 
@@ -36,7 +36,10 @@ export function parseExclude(fields: Fields): readonly Exclusion[] | undefined {
   return entries;
 }
 
-/** @throws {CniError} code 7 where an entry excludes nothing: a slip that would else show when the address is taken */
+/**
+ * @throws {CniError} code 7 where an entry excludes nothing, a mistake that would otherwise show only when the address
+ * is given out
+ */
 export function requireInside(exclusions: readonly Exclusion[], ranges: readonly Range[]): void {
   const subnets = ranges.map(({ subnet }) => ({ first: firstOf(subnet), last: lastOf(subnet) }));
   for (const { run, refuse } of exclusions) {

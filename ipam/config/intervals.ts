@@ -9,7 +9,7 @@ export interface Interval {
 /** In order, IPv4 before IPv6; none touches or overlaps the next. Only `intervalsOf` makes such a list. */
 export type Intervals = readonly Interval[];
 
-/** Puts runs in order and joins those that overlap or touch: a block costs as much as an address. */
+/** Sorts runs and joins those that overlap or touch; a block costs as much as a single address. */
 export function intervalsOf(runs: readonly Interval[]): Intervals {
   const joined: Interval[] = [];
   for (const run of [...runs].sort((a, b) => compare(a.first, b.first))) {
@@ -39,7 +39,7 @@ export function pastIntervals(intervals: Intervals, ip: Ip): Ip {
   return run === undefined ? ip : plus(run.last, 1n);
 }
 
-/** What the runs leave of one run. */
+/** The parts of one run that the other runs do not cover. */
 export function without({ first, last }: Interval, intervals: Intervals): Intervals {
   const left: Interval[] = [];
   let from = first;
@@ -56,7 +56,7 @@ export function without({ first, last }: Interval, intervals: Intervals): Interv
 export const overlap = (a: Interval, b: Interval): boolean =>
   compare(a.first, b.last) <= 0 && compare(b.first, a.last) <= 0;
 
-/** How many addresses. */
+/** How many addresses they hold. */
 export const countOf = (intervals: Intervals): bigint =>
   intervals.reduce((sum, { first, last }) => sum + last.value - first.value + 1n, 0n);
 

@@ -18,11 +18,11 @@ export interface IpamConfig {
   readonly rangeSets: readonly RangeSet[];
   /** Of all ranges: the gateway of one may lie in the window of another. */
   readonly gateways: Intervals;
-  /** What `exclude` names, of the section and of each range. */
+  /** What `exclude` names, in the section and in each range. */
   readonly excluded: Intervals;
-  /** What stands on interfaces at this moment, with a lease or without; absent: nothing is known to. */
+  /** Addresses found on interfaces at this moment, with a lease or without; absent: none are known. */
   readonly withheld?: Intervals;
-  /** All of them together: what no pod gets. */
+  /** Gateways, excluded and withheld together: what no pod gets. */
   readonly reserved: Intervals;
   readonly routes: readonly CniRoute[];
   /** Path of the file that the result's `dns` comes from. */
@@ -34,7 +34,7 @@ export interface IpamConfig {
   readonly sticky: boolean;
 }
 
-/** What of a request decides about addresses. */
+/** The parts of a request that decide about addresses. */
 export interface IpamRequest {
   readonly conf: Fields;
   /** Network name. */
@@ -42,7 +42,7 @@ export interface IpamRequest {
   readonly version: CniVersion;
   /** CNI_ARGS. */
   readonly args: string;
-  /** What `readSettingsFile` answered; a key of the configuration counts more. */
+  /** What `readSettingsFile` answered; the configuration's own keys take precedence. */
   readonly settings?: IpamSection;
 }
 
@@ -63,8 +63,8 @@ export function parseIpamConfig(request: IpamRequest): IpamConfig {
 }
 
 /**
- * As `parseIpamConfig`, but ranges may be missing, and what is excluded may lie elsewhere: STATUS does not get the
- * ranges that the runtime brings with each ADD.
+ * As `parseIpamConfig`, but ranges may be missing, and exclusions may lie outside of them: STATUS does not get the
+ * ranges that the runtime passes with each ADD.
  */
 export const parseAnyRanges = (request: IpamRequest): IpamConfig => read(request)[0];
 
@@ -103,7 +103,7 @@ function reservations(
   return { gateways, excluded, reserved: excluded.length === 0 ? gateways : intervalsOf([...gateways, ...excluded]) };
 }
 
-/** Results before 0.3.0 have room for one address of each family. */
+/** A result before version 0.3.0 has room for one address of each family. */
 function requireOldShapeFits(sets: readonly RangeSet[], version: CniVersion): void {
   if (atLeast(version, "0.3.0")) return;
   for (const family of [4, 6]) {
@@ -118,7 +118,8 @@ function requireOldShapeFits(sets: readonly RangeSet[], version: CniVersion): vo
 
 /**
  * Where the leases of this configuration lie. Lenient: DEL, GC and CHECK must work when the ranges no longer do.
- * @throws {CniError} code 7 where `ipam.dataDir` is no absolute path: guessing another place would leak the lease
+ * @throws {CniError} code 7 where `ipam.dataDir` is no absolute path: with a default in its place the lease would be
+ * leaked
  */
 export function dataDirOf(conf: Fields): string {
   const ipam = conf.object("ipam");

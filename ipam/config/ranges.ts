@@ -27,13 +27,13 @@ export interface Range {
   readonly exclude: readonly Interval[];
 }
 
-/** One address is taken out of every set: windows of one family that do not overlap. */
+/** A pod gets one address of every set. A set's windows are of one family and do not overlap. */
 export type RangeSet = readonly [Range, ...Range[]];
 
 /**
- * Reads one range: `subnet`, and where wanted `rangeStart`, `rangeEnd`, `gateway`, of which an empty
- * text counts as absent. As host-local has it: the window is all of the subnet less its first address
- * and, for IPv4, the last; the gateway is the subnet's second address and may be given from anywhere.
+ * Reads one range: `subnet` and optionally `rangeStart`, `rangeEnd` and `gateway`, where an empty text counts as
+ * absent. Defaults are host-local's: the window is the subnet without its first address and, for IPv4, the last; the
+ * gateway is the subnet's second address. A configured gateway may lie anywhere.
  * @throws {CniError} code 7 naming the field
  */
 export function parseRange(fields: Fields): Range {
@@ -73,7 +73,7 @@ function optionalIp(fields: Fields, key: string): Ip | undefined {
 }
 
 /**
- * Puts ranges together, one family in a set and no address twice.
+ * Makes a set of ranges, and checks that they are of one family and do not overlap.
  * @param path of the set in the document, for errors
  */
 export function rangeSetOf(ranges: readonly Range[], document: Fields, path: string): RangeSet {
@@ -116,5 +116,5 @@ export function rangeOf(set: RangeSet, ip: Ip): Range | undefined {
 /** `start-end`. */
 export const formatRange = (range: Range): string => `${formatIp(range.start)}-${formatIp(range.end)}`;
 
-/** `start-end[,start-end]`: also names the set in the store, where its place in the list may change. */
+/** `start-end[,start-end]`. Also names the set in the store, because its place in the list may change. */
 export const formatRangeSet = (set: RangeSet): string => set.map(formatRange).join(",");

@@ -3,10 +3,10 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import { type Ip, parseIp, sameIp } from "../../shared/net/ip.ts";
 import { type Fields, show } from "../../shared/schema/json-fields.ts";
 
-/** Addresses that one ADD may ask for: each needs a range set of its own, and the annotations of a pod may say them. */
+/** Addresses that one ADD may ask for. Bounded because the annotations of a pod may name them. */
 const maxRequestedAddresses = 64;
 
-/** What an IPAM plugin understands of CNI_ARGS; the rest belongs to others and needs `IgnoreUnknown`. */
+/** The keys of CNI_ARGS that an IPAM plugin knows; others need `IgnoreUnknown`. */
 const knownArgs = ["IgnoreUnknown", "IP"];
 
 /**
@@ -26,7 +26,7 @@ export function requestedIps(conf: Fields, args: string): readonly Ip[] {
 function fromArgs(text: string): readonly Ip[] {
   const args = parseArgs(text);
   const unknown = [...args.keys()].filter((key) => !knownArgs.includes(key));
-  // Read in any case: a value that is neither is refused with nothing to ignore, too.
+  // Read first, so that a wrong value is refused also when there is no unknown key.
   const ignored = ignoresUnknown(args.get("IgnoreUnknown"));
   if (unknown.length > 0 && !ignored) {
     throw wrongArgs(`"${unknown.join('", "')}" is unknown`, `IgnoreUnknown=1 beside it`);
@@ -62,7 +62,7 @@ function fromList(fields: Fields | undefined, key: string): readonly Ip[] {
   );
 }
 
-/** With or without a prefix length, which counts for nothing: the subnet has its own. */
+/** With or without a prefix length, which is ignored, since the subnet has its own. */
 function parseIpLeniently(text: string): Ip | undefined {
   const slash = text.indexOf("/");
   const ip = parseIp(slash < 0 ? text : text.slice(0, slash));

@@ -6,12 +6,12 @@ import { type Fields, isObject } from "../../shared/schema/json-fields.ts";
 import { type Exclusion, parseExclude, requireInside } from "./exclude.ts";
 import { parseRange, type Range, type RangeSet, rangeSetOf } from "./ranges.ts";
 
-/** Ranges of one list: each is compared with all others, at every ADD. */
+/** Ranges of one list. Bounded because every ADD compares each with all others. */
 const maxRanges = 1024;
 
-/** What an `ipam` section says, or a settings file, which has the same keys; what it does not say is absent. */
+/** The content of an `ipam` section, or of a settings file, which has the same keys. */
 export interface IpamSection {
-  /** The one range of the schema's first days: `subnet`, `rangeStart`, `rangeEnd`, `gateway`. */
+  /** The single range of the oldest schema: `subnet`, `rangeStart`, `rangeEnd`, `gateway`. */
   readonly single?: RangeSet;
   readonly ranges?: readonly RangeSet[];
   readonly exclude?: readonly Exclusion[];
@@ -23,7 +23,7 @@ export interface IpamSection {
 
 /** @throws {CniError} code 7 naming the field */
 export function parseSection(fields: Fields): IpamSection {
-  // Without `subnet` its other keys say nothing, as in host-local.
+  // Without `subnet` the other keys of the range are ignored, as in host-local.
   const single = fields.has("subnet") ? rangeSetOf([parseRange(fields)], fields, fields.path) : undefined;
   const ranges = parseRangeSets(fields, "ranges");
   const exclude = parseExclude(fields);
@@ -55,7 +55,7 @@ export function parseRangeSets(fields: Fields, key: string): readonly RangeSet[]
   });
 }
 
-/** Counted before any is read, as reading compares them. */
+/** Counted before they are read, because reading compares them with each other. */
 function requireFew(fields: Fields, key: string): void {
   const sets = fields.get(key);
   if (!Array.isArray(sets)) return;
@@ -63,7 +63,7 @@ function requireFew(fields: Fields, key: string): void {
   if (count > maxRanges) throw fields.refused(fields.pathOf(key), `${count} ranges long`, `${maxRanges} at most`);
 }
 
-/** Only a range in a list has an `exclude` of its own: beside the single range the key is the whole section's. */
+/** Only a range in a list has an `exclude` of its own; beside the single range the key belongs to the section. */
 function parseListedRange(fields: Fields): Range {
   const range = parseRange(fields);
   const exclude = parseExclude(fields) ?? [];
@@ -71,7 +71,10 @@ function parseListedRange(fields: Fields): Range {
   return { ...range, exclude: exclude.map(({ run }) => run) };
 }
 
-/** An empty text counts as absent. The plugin's working directory is the runtime's, so nothing may depend on it. */
+/**
+ * An empty text counts as absent. Relative paths are refused, since they would depend on the runtime's working
+ * directory.
+ */
 export function absolutePath(fields: Fields, key: string): string | undefined {
   const text = fields.string(key);
   if (text === undefined || text === "") return undefined;

@@ -6,12 +6,12 @@ import { reasonOf } from "../../shared/reason.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
 import { type IpamSection, parseSection } from "./section.ts";
 
-/** A network's settings file: room for the longest `exclude` and many ranges. */
+/** The size of a network's settings file: room for the longest `exclude` and many ranges. */
 const maxSettingsFileBytes = 256 * 1024;
 
 /**
- * Reads `<dataDir>/<network>.json`: keys of the `ipam` section for a main plugin that hands on only those that it
- * knows itself. `undefined` where there is no such file, which costs one system call; for ADD and STATUS only.
+ * Reads `<dataDir>/<network>.json`: keys of the `ipam` section, for use with a main plugin that passes on only the keys
+ * that it knows. `undefined` where there is no such file, which costs one system call. Only ADD and STATUS read it.
  * @param network its name, checked: it becomes part of a path
  * @throws {CniError} code 5 where the file is not to be trusted or cannot be read, 6 and 7 as for a configuration
  */
@@ -25,19 +25,19 @@ export async function readSettingsFile(dataDir: string, network: string): Promis
   return parseSection(fields);
 }
 
-/** Opened first and judged then, so that nobody can put another file there in between; `undefined`: there is none. */
+/** Opens the file before it checks it, so that nobody can replace it in between; `undefined`: there is none. */
 export async function readTrusted(path: string): Promise<Uint8Array | undefined> {
-  // Only those who have the file pay for this.
+  // Loaded only where the file exists.
   const { closeSync, constants, fstatSync, lstatSync, openSync, readSync } = await import("node:fs");
   let file: number | undefined;
   try {
-    // Windows has no flag for it.
+    // Windows has no O_NOFOLLOW.
     if (lstatSync(path).isSymbolicLink()) throw unreadable(path, "it is a symbolic link", "the file itself");
     file = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
     const found = fstatSync(file);
     if (!found.isFile()) throw unreadable(path, "it is no regular file", "one");
     requireTrusted(path, found);
-    // One byte more than is allowed, for a file that grows.
+    // One byte more than allowed, so that a file that grows meanwhile is noticed.
     const bytes = new Uint8Array(maxSettingsFileBytes + 1);
     const length = readSync(file, bytes, 0, bytes.length, 0);
     if (length > maxSettingsFileBytes)
@@ -54,7 +54,7 @@ export async function readTrusted(path: string): Promise<Uint8Array | undefined>
 
 function requireTrusted(path: string, { uid, mode }: { readonly uid: number; readonly mode: number }): void {
   const self = process.geteuid?.();
-  // Windows: the directory's permissions say who may write.
+  // On Windows the directory's permissions say who may write.
   if (self === undefined) return;
   if (uid !== 0 && uid !== self) throw unreadable(path, `it belongs to user ${uid}`, `one of root or of user ${self}`);
   if ((mode & 0o022) !== 0)

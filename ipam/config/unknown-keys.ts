@@ -4,21 +4,21 @@ import { Fields, isObject } from "../../shared/schema/json-fields.ts";
 import { nearest } from "../../shared/schema/near.ts";
 import { readTrusted } from "./settings-file.ts";
 
-/** A key that nobody reads: host-local passes it over, and so does an ADD. */
+/** A key that nothing reads; an ADD ignores it, as host-local does. */
 export interface UnknownKey {
   /** Its whole path: `ipam.ranges[0][0].exlude`. */
   readonly path: string;
-  /** What it may have been meant as. */
+  /** The known key that it resembles. */
   readonly near?: string;
 }
 
-/** What the keys of a range can be. */
+/** The known keys of a range. */
 export const rangeKeys = ["subnet", "rangeStart", "rangeEnd", "gateway", "exclude"] as const;
 
-/** What the keys of a route can be. */
+/** The known keys of a route. */
 export const routeKeys = ["dst", "gw", "mtu", "advmss", "priority", "table", "scope"] as const;
 
-/** What the keys of the section can be; its `name` says nothing, as in host-local. */
+/** The known keys of the section; `name` is known and ignored, as in host-local. */
 export const sectionKeys = [
   "type",
   "name",
@@ -31,16 +31,16 @@ export const sectionKeys = [
   "sticky",
 ] as const;
 
-/** More say nothing more. */
+/** Unknown keys that are reported; more would not help. */
 const maxKeys = 20;
 
-/** Of a plugin's configuration: in its `ipam` section, whatever else is wrong with that. */
+/** The unknown keys in the `ipam` section of a plugin's configuration, also where the section has other mistakes. */
 export function unknownKeys(conf: Fields): readonly UnknownKey[] {
   const ipam = conf.get("ipam");
   return isObject(ipam) ? unknownKeysIn(conf.at(ipam, conf.pathOf("ipam"))) : [];
 }
 
-/** The same of a section by itself, such as a settings file has it. */
+/** The same for a section by itself, as in a settings file. */
 export function unknownKeysIn(section: Fields): readonly UnknownKey[] {
   const inLists = [...inObjects(section, "ranges", rangeKeys), ...inObjects(section, "routes", routeKeys)];
   return [...strangersOf(section, sectionKeys), ...inLists].slice(0, maxKeys);
@@ -50,7 +50,7 @@ export function unknownKeysIn(section: Fields): readonly UnknownKey[] {
 export const unknownKeyText = ({ path, near }: UnknownKey): string =>
   `"${path}" is an unknown key${near === undefined ? "" : ` (did you mean "${near}"?)`} and passed over`;
 
-/** The failure of a call, with the keys that nobody reads among its details. */
+/** Adds the unknown keys to the details of a call's error. */
 export function withUnknownKeys(caught: unknown, conf: Fields): unknown {
   const strange = unknownKeys(conf).map(unknownKeyText);
   if (strange.length === 0) return caught;
@@ -59,7 +59,7 @@ export function withUnknownKeys(caught: unknown, conf: Fields): unknown {
   return new CniError(code, message, { details: told, cause: caught });
 }
 
-/** Of the objects in an array, and in the arrays within it. */
+/** Unknown keys of the objects in an array, and in arrays within it. */
 function inObjects(section: Fields, key: string, known: readonly string[]): readonly UnknownKey[] {
   const within = (value: unknown, path: string): readonly UnknownKey[] => {
     if (Array.isArray(value)) return value.flatMap((entry: unknown, i) => within(entry, `${path}[${i}]`));
@@ -69,7 +69,7 @@ function inObjects(section: Fields, key: string, known: readonly string[]): read
   return Array.isArray(value) ? within(value, section.pathOf(key)) : [];
 }
 
-/** Keys match in any case, as everywhere. */
+/** Keys match in upper or lower case, as everywhere. */
 function strangersOf(fields: Fields, known: readonly string[]): readonly UnknownKey[] {
   const read = new Set(known.map((key) => key.toLowerCase()));
   return Object.keys(fields.raw)
@@ -80,7 +80,7 @@ function strangersOf(fields: Fields, known: readonly string[]): readonly Unknown
     });
 }
 
-/** The keys that nobody reads in a network's settings file, and its path; for checks, which a plugin does not load. */
+/** The unknown keys of a network's settings file, and its path; for checks, which a plugin does not load. */
 export async function unknownKeysOfSettings(
   dataDir: string,
   network: string,

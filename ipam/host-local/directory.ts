@@ -17,7 +17,7 @@ export interface FoundLease {
   readonly sinceMs: number;
 }
 
-/** An entry that could not be understood. */
+/** A file that could not be understood. */
 export interface Unreadable {
   /** Name in the directory. */
   readonly file: string;
@@ -29,16 +29,17 @@ export interface DirectoryContent {
   readonly leases: readonly FoundLease[];
   /** Per range set the address given out last. */
   readonly cursors: ReadonlyMap<number, Ip>;
-  /** Entries with the name of an address whose holder cannot be read: it is in use by nobody knows whom. */
+  /** Files named after an address whose holder cannot be read: the address is in use by an unknown container. */
   readonly ownerless: readonly Omit<FoundLease, "holder">[];
   readonly unreadable: readonly Unreadable[];
 }
 
-/** Entries between two looks at other work and two reports. */
+/** Entries that are read before other work gets its turn and progress is reported. */
 const entriesAtOnce = 500;
 
 /**
- * Reads a whole directory; whoever calls holds its lock. Links are not followed, and nothing stops at a single entry.
+ * Reads a whole directory, whose lock the caller holds. Links are not followed, and an unreadable entry does not stop
+ * it.
  * @param onEntries gets the number of entries so far and of all
  * @throws {CniError} code 5 where the directory itself cannot be read
  */
@@ -52,7 +53,7 @@ export async function readDirectory(
     reader.read(name);
     if ((i + 1) % entriesAtOnce !== 0) continue;
     onEntries(i + 1, names.length);
-    // An agent goes on serving meanwhile.
+    // Lets an agent serve other calls meanwhile.
     await Bun.sleep(0);
   }
   onEntries(names.length, names.length);
@@ -112,7 +113,7 @@ class Reader implements DirectoryContent {
 
   #readCursor(file: string, rangeSet: number): void {
     const { text, problem } = readSmallFile(`${this.#directory}/${file}`);
-    // As strict as host-local: what it would not go on from is no cursor.
+    // As strict as host-local: what it would not accept is no cursor.
     const ip = parseIp(text);
     if (ip !== undefined) this.cursors.set(rangeSet, ip);
     else this.#refuse(file, problem ?? "its content is no address, wanted the one given out last and nothing else");
@@ -124,7 +125,7 @@ class Reader implements DirectoryContent {
 }
 
 interface SmallFile {
-  /** Empty where there is a problem. */
+  /** Empty if there is a problem. */
   readonly text: string;
   readonly problem?: string;
   readonly sinceMs: number;
@@ -142,7 +143,7 @@ function readSmallFile(path: string): SmallFile {
   const failed = (problem: string): SmallFile => ({ text: "", problem, sinceMs: Date.now() });
   let fd: number;
   try {
-    // Windows has neither flag, and they are no number there.
+    // Windows has neither flag; there both are undefined.
     const careful = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
     fd = openSync(path, constants.O_RDONLY | careful);
   } catch (caught) {

@@ -14,10 +14,13 @@ import { DirectoryLock } from "./lock.ts";
 import { readRecord, writeRecord } from "./record.ts";
 
 export interface ExportOptions {
-  /** Made where it is missing; empty, or the one that this network's leases came from or were exported to before. */
+  /**
+   * Created if missing. It must be empty, or the directory that this network's leases came from or were exported to
+   * before.
+   */
   readonly directory: string;
   readonly network: string;
-  /** `_` for `:` in file names, as host-local has it on Windows. Not given: as this system has it. */
+  /** `_` for `:` in file names, as host-local has it on Windows. Default: as on this system. */
   readonly windows?: boolean;
   readonly onProgress?: ((progress: { readonly done: number; readonly total: number }) => void) | undefined;
 }
@@ -25,27 +28,28 @@ export interface ExportOptions {
 export interface ExportReport {
   readonly directory: string;
   readonly network: string;
-  /** Addresses in use that the directory has now. */
+  /** Addresses in use that are in the directory now. */
   readonly leases: number;
-  /** Files that were written, cursors among them, and that were taken away. */
+  /** Files that were written, cursors among them, and files that were removed. */
   readonly written: number;
   readonly removed: number;
-  /** What lay there before and was left alone. */
+  /** Files that lay there before and were left alone. */
   readonly unreadable: readonly Unreadable[];
 }
 
-/** File name to text: what the directory should hold, or holds. */
+/** File names with their texts: what the directory should hold, or holds. */
 type Files = Map<string, string>;
 
 const filesPerReport = 500;
-/** The pool may change while files are written; each round writes what has changed since. */
+/** Leases may change while files are written; each round writes what has changed since the last. */
 const maxRounds = 20;
 
 /**
- * Writes the addresses in use and the cursors in the way of host-local, so that it can go on from there. The store
- * keeps its leases and notes that the directory counts from now on: the next use of the network takes it over again.
+ * Writes the addresses in use and the cursors as host-local's files, so that host-local can continue with them. The
+ * store keeps its leases and records that the directory is authoritative from now on: the next use of the network
+ * imports it again.
  * @throws {CniError} code 5 where the directory holds something else or cannot be written, 11 where its lock is not
- * free or the pool never comes to rest
+ * free or the leases keep changing
  */
 export async function exportHostLocal(allocator: Allocator, given: ExportOptions): Promise<ExportReport> {
   const options = { ...given, directory: resolve(given.directory) };
@@ -61,7 +65,7 @@ export async function exportHostLocal(allocator: Allocator, given: ExportOptions
     const wanted = allocator.transaction((store): Files => {
       const files = wantedFiles(store, options);
       for (const { file } of unreadable) files.delete(file);
-      // Only where directory and store say the same may the directory count.
+      // The directory becomes authoritative only when it agrees with the store.
       if (isSame(files, present)) settle(store, network, directory);
       return files;
     });
@@ -74,13 +78,13 @@ export async function exportHostLocal(allocator: Allocator, given: ExportOptions
   }
   throw new CniError(
     CniCode.tryAgainLater,
-    `Cannot export network "${network}": its leases changed in each of ${maxRounds} rounds, wanted nobody to use it meanwhile`,
+    `Cannot export network "${network}": its leases changed in each of ${maxRounds} rounds`,
   );
 }
 
 /**
- * Notes whose directory this is before the first file is written, so that an export that was interrupted can be run
- * again; that it counts is noted at the end.
+ * Records the directory before the first file is written, so that an interrupted export can be repeated; that the
+ * directory is authoritative is recorded at the end.
  */
 function claim(
   store: Store,
@@ -115,7 +119,7 @@ function wantedFiles(store: Store, { network, windows = isWindows }: ExportOptio
   const leases = store.select({ by: "network", network });
   const files: Files = new Map();
   for (const { owner, address, state } of leases) {
-    // What cools is free for host-local, which knows no cooling.
+    // A cooling address is free for host-local, which knows no cooldown.
     if (state === "cooling") continue;
     files.set(addressName(address.ip, windows), holderText({ containerId: owner.sandboxId, ifname: owner.ifname }));
   }
@@ -142,7 +146,7 @@ async function writeFiles(present: Files, wanted: Files, { directory, onProgress
     const path = `${directory}/${name}`;
     guarded(path, () => {
       rmSync(path, { force: true });
-      // Made by this call and nobody else: what a link leads to is not written.
+      // The file must be created by this call, so that no link is followed.
       writeFileSync(path, text, { flag: "wx", mode: 0o600 });
     });
     present.set(name, text);
@@ -170,9 +174,9 @@ function guarded(path: string, write: () => void): void {
 }
 
 /**
- * The address that each range set of a network gave out last, by the set's place in the configuration, which is how
- * host-local names them: the youngest lease of the set, and where it has given out none since the take-over what came
- * along then. An allocation clears away no lease of its network but older ones, so the youngest is always there.
+ * The address that each range set of a network gave out last, by the set's index in the configuration, which is how
+ * host-local names them. It is that of the set's youngest lease, or, if none was given since the import, the imported
+ * cursor. An allocation deletes only leases that are older than its own, so the youngest is always there.
  */
 export function cursorsOf(store: Store, network: string, leases: readonly Lease[]): ReadonlyMap<number, Ip> {
   const record = readRecord(store, network);

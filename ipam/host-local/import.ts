@@ -17,7 +17,7 @@ import { DirectoryLock } from "./lock.ts";
 import { readRecord, writeRecord } from "./record.ts";
 
 export interface Progress {
-  /** `reading` the files, then `keeping` what they say. */
+  /** `reading` the files, then `keeping` their leases in the store. */
   readonly step: "reading" | "keeping";
   readonly done: number;
   readonly total: number;
@@ -27,14 +27,16 @@ export interface ImportOptions {
   /** host-local's directory of this network: `<its dataDir>/<network>`. */
   readonly directory: string;
   readonly network: string;
-  /** Gives the leases their subnets and gateways at once; without it they get them from the next ADD of their container. */
+  /** Gives the leases their subnets and gateways at once; without it they get them from their container's next ADD. */
   readonly config?: Pick<IpamConfig, "rangeSets"> | undefined;
-  /** Takes also what was taken over before and released since: for a directory that host-local went on with. */
+  /**
+   * Also imports leases that were imported before and released since: for a directory that host-local has used again.
+   */
   readonly again?: boolean;
   readonly onProgress?: ((progress: Progress) => void) | undefined;
 }
 
-/** An address that two containers hold; the allocator's own lease stays. */
+/** An address that another container holds in the store; the store's lease stays. */
 export interface Clash {
   readonly ip: Ip;
   readonly theirs: Holder;
@@ -44,11 +46,11 @@ export interface Clash {
 export interface ImportReport {
   readonly directory: string;
   readonly network: string;
-  /** Leases that are the allocator's now. */
+  /** Leases that were imported. */
   readonly taken: number;
-  /** Leases that it held already. */
+  /** Leases that the allocator held already. */
   readonly already: number;
-  /** Left out: the directory was taken over before, and these are not the allocator's any more. */
+  /** Leases left out because they were imported before and have been released since. */
   readonly released: number;
   /** Leases of the allocator that host-local has released since they were exported to it. */
   readonly dropped: number;
@@ -56,23 +58,24 @@ export interface ImportReport {
   readonly unreadable: readonly Unreadable[];
 }
 
-/** No boot has this name, so a lease with it is stale in each. */
+/** No boot has this name, so a lease with it is stale in every boot. */
 const earlierBoot = "earlier";
 const leasesPerReport = 1000;
 
 /**
- * Takes the leases of a host-local directory over: under host-local's own lock, in one transaction, and as often as
- * wanted with the same outcome. The directory stays as it is.
- * @throws {CniError} code 5 where the directory or its lock cannot be used, 11 where others keep the lock, 101 as `Allocator.open`
+ * Imports the leases of a host-local directory, under host-local's own lock and in one transaction. Repeating it
+ * changes nothing. The directory stays as it is.
+ * @throws {CniError} code 5 where the directory or its lock cannot be used, 11 where others keep the lock, 101 as
+ * `Allocator.open`
  */
 export async function importHostLocal(allocator: Allocator, options: ImportOptions): Promise<ImportReport> {
   using _lock = await DirectoryLock.take(options.directory);
   return await importLocked(allocator, options);
 }
 
-/** The same for whoever holds the directory's lock. */
+/** The same for a caller that holds the directory's lock. */
 export async function importLocked(allocator: Allocator, given: ImportOptions): Promise<ImportReport> {
-  // One spelling, by which an export knows the directory again.
+  // One spelling of the path, by which an export recognises the directory.
   const options = { ...given, directory: resolve(given.directory) };
   const { directory, network, onProgress } = options;
   const content = await readDirectory(directory, (done, total) => onProgress?.({ step: "reading", done, total }));
@@ -100,7 +103,7 @@ class Import {
   keep(content: DirectoryContent): Omit<ImportReport, "directory" | "network" | "unreadable"> {
     const { directory, network, again = false, onProgress } = this.#options;
     const record = readRecord(this.#store, network);
-    // Exported to it: then what the directory says counts, because host-local may have gone on there.
+    // After an export to it the directory is authoritative, because host-local may have used it since.
     const comesBack = record?.t === "exported" && record.directory === directory;
     const takesNew = again || record?.t !== "taken";
     const held = new Map(
@@ -148,7 +151,7 @@ class Import {
     });
   }
 
-  /** What an earlier import without ranges could not know. */
+  /** Fills in what an earlier import without ranges could not know. */
   #giveSubnet(ours: Lease): void {
     const subnet = hasSubnet(ours) ? undefined : this.#subnetOf(ours.address.ip);
     if (subnet !== undefined) this.#store.put({ ...ours, ...subnet });
@@ -159,26 +162,26 @@ class Import {
   }
 }
 
-/** When the system started, by its clock of now; milliseconds since 1970. */
+/** When the system started, by its present clock; milliseconds since 1970. */
 const startOfThisBootMs = (): number => Date.now() - uptime() * 1000;
 
 const isHeldBy = ({ owner }: Lease, holder: Holder): boolean =>
   owner.sandboxId === holder.containerId && owner.ifname === holder.ifname;
 
-/** Everything that keeps an address out of use, in the order of the addresses, which is the cheapest for the store. */
+/** Every address that is in use, in order, which is the cheapest for the store. */
 function foundIn({ leases, ownerless }: DirectoryContent): readonly FoundLease[] {
   const nobodys = ownerless.map((entry) => ({ ...entry, holder: nobodyOf(entry.ip) }));
   return [...leases, ...nobodys].sort((a, b) => (numberOf(a.ip) < numberOf(b.ip) ? -1 : 1));
 }
 
-/** A holder that no DEL names: the address stays out of use, as it did under host-local, until a GC or a person frees it. */
+/** A holder that no DEL names: the address stays in use, as under host-local, until a GC or a person frees it. */
 const nobodyOf = (ip: Ip): Holder => ({ containerId: `unreadable-${addressName(ip, true)}`, ifname: "" });
 
-/** Of a long list the log gets the beginning; the command shows all of it. */
+/** Lines of a long list that the log gets; the command shows all. */
 const maxLines = 20;
 
 /**
- * What an import did, in sentences: first the whole, then each entry that was not taken.
+ * What an import did, in sentences: first a summary, then each entry that was left out.
  * @param limit of the entries of each kind
  */
 export function describeImport(report: ImportReport, limit = maxLines): readonly string[] {
@@ -201,7 +204,7 @@ export function describeImport(report: ImportReport, limit = maxLines): readonly
     ...shortened(clashLines, limit),
     ...shortened(unreadableLines, limit),
   ];
-  // Names of files may hold anything but a slash.
+  // File names may hold control characters.
   return lines.map(printable);
 }
 

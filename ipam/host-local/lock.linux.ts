@@ -1,7 +1,10 @@
 import { closeSync, constants, openSync } from "node:fs";
 import type { LockFile } from "../../shared/os/file-lock.ts";
 
-/** `flock(2)`, as Go's file mutex takes it. Neither through a link nor into a pipe that nobody writes to. */
+/**
+ * Locked with `flock(2)`, as Go's file mutex does it. Opened without following links, and without blocking on a named
+ * pipe.
+ */
 export async function openLockFile(path: string): Promise<LockFile> {
   const { O_RDWR, O_CREAT, O_NOFOLLOW, O_NONBLOCK } = constants;
   const libc = (await import("../../shared/server/libc.linux.ts")).openLibc();

@@ -4,12 +4,12 @@ import { isWindows } from "../../shared/os/platform.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import { lockName } from "./lease-file.ts";
 
-/** host-local holds its lock for milliseconds, a take-over of 100,000 leases for seconds. */
+/** host-local holds its lock for milliseconds; an import of 100,000 leases holds it for seconds. */
 const lockTimeoutMs = 30_000;
 
 /**
- * The lock that every process of host-local holds while it looks at the directory or changes it. It is the
- * kernel's, ends with the process, and is waited for without holding this process up.
+ * The lock that every host-local process holds while it reads or changes the directory. The kernel releases it when the
+ * process ends; waiting for it does not block this process.
  */
 export class DirectoryLock implements Disposable {
   #file: LockFile | undefined;
@@ -19,7 +19,7 @@ export class DirectoryLock implements Disposable {
   }
 
   /**
-   * Makes the lock file where it is missing, as host-local does.
+   * Creates the lock file if it is missing, as host-local does.
    * @throws {CniError} code 5 where the file cannot be opened, 11 where others keep the lock too long
    */
   static async take(directory: string): Promise<DirectoryLock> {
@@ -34,7 +34,7 @@ export class DirectoryLock implements Disposable {
     }
   }
 
-  /** The file stays, as host-local leaves it. */
+  /** The lock file stays, as with host-local. */
   [Symbol.dispose](): void {
     this.#file?.close();
     this.#file = undefined;

@@ -6,21 +6,23 @@ import type { Store } from "../store/store.ts";
 /**
  * What the store remembers of a network's past with host-local:
  * - `none`: there was no directory when the network was first used;
- * - `taken`: its leases are here, and the directory counts for nothing any more;
- * - `exported`: its leases were written to the directory, where host-local may have gone on since.
+ * - `taken`: its leases were imported, and the directory is ignored;
+ * - `exported`: its leases were written to the directory, which host-local may have changed since.
  */
 export type TakeOverRecord =
   | { readonly t: "none" }
   | {
       readonly t: "taken" | "exported";
       readonly directory: string;
-      /** The store's generation counter then: leases above it are younger than the cursors that came along. */
+      /**
+       * The store's generation counter at the import: leases with a higher one are younger than the imported cursors.
+       */
       readonly generation: number;
     };
 
 const markOf = (network: string): string => `host-local ${network}`;
 
-/** Whether there is nothing to take over, at the price of one look-up: asked at every ADD. */
+/** Whether there is nothing to import. It costs one look-up, because every ADD asks. */
 export function isSettled(store: Pick<Store, "mark">, network: string): boolean {
   const value = store.mark(markOf(network));
   return value !== undefined && !value.startsWith("exported ");
@@ -40,9 +42,9 @@ export function writeRecord(store: Store, network: string, record: TakeOverRecor
 }
 
 /**
- * The directory in which host-local keeps this network's leases, where it ever did: beside ours, or, where no
- * `dataDir` is configured, at its own default place.
- * @throws {CniError} code 5 where the system does not let us look
+ * The directory in which host-local keeps this network's leases, if there is one: in our data directory, or, if no
+ * `dataDir` is configured, at host-local's default place.
+ * @throws {CniError} code 5 where the system does not let us read it
  */
 export async function hostLocalDirectory(dataDir: string, network: string): Promise<string | undefined> {
   const places = dataDir === paths.dataDir ? [dataDir, paths.hostLocalDataDir] : [dataDir];

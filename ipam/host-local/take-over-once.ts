@@ -13,20 +13,20 @@ export interface TakeOver {
 }
 
 /**
- * Takes a network over from host-local, once: where its directory lies in the data directory, or was exported to since.
- * Any number of processes may do this at the same time; the lock lets one of them, and the others find it done.
+ * Imports a network from host-local once: if its directory lies in the data directory, or was exported to since. Any
+ * number of processes may try at the same time; the lock lets one of them do it, and the others find it done.
  * @throws {CniError} as `importHostLocal`: an address that host-local gave out could be given out twice
  */
 export async function takeOverOnce(allocator: Allocator, { dataDir, network, config, log }: TakeOver): Promise<void> {
   const directory = await whereFrom(allocator, dataDir, network);
   if (directory === undefined) {
-    // Only an ADD begins a network; what looks or releases leaves nothing where nothing was.
+    // Only an ADD begins a network; queries and releases must not leave a mark where nothing was.
     if (config !== undefined) settleWithout(allocator, network);
     return;
   }
   using _lock = await DirectoryLock.take(directory);
   if (allocator.transaction((store): boolean => isSettled(store, network))) return;
-  // With what it takes to read files, for which a network that never was host-local's need not pay.
+  // Loaded only here, because a network that host-local never had needs no code that reads its files.
   const { importLocked } = await import("./import.ts");
   const report = await importLocked(allocator, { directory, network, config });
   for (const line of describeImport(report)) log(line);
@@ -35,7 +35,7 @@ export async function takeOverOnce(allocator: Allocator, { dataDir, network, con
 async function whereFrom(allocator: Allocator, dataDir: string, network: string): Promise<string | undefined> {
   const record = allocator.transaction((store) => readRecord(store, network));
   if (record?.t !== "exported") return hostLocalDirectory(dataDir, network);
-  // Emptied since, or gone: then what the store has is all there is.
+  // If the directory is gone or was emptied since, the store has all leases.
   return (await exists(`${record.directory}/${lockName}`)) ? record.directory : undefined;
 }
 

@@ -3,8 +3,8 @@ import type { IpamConfig } from "../config/ipam-config.ts";
 import { isSettled } from "./record.ts";
 
 /**
- * Takes over what host-local leased in this network, once in the network's life: to be called before its leases are
- * used. Afterwards it costs one look-up.
+ * Imports host-local's leases of this network, once in the network's life; to be called before its leases are used.
+ * Once it is done a call costs one look-up.
  * @param log gets in sentences what was taken over and what was unreadable
  * @param config gives the leases their subnets; without it they get them when their owners' ADDs come again
  * @throws {CniError} code 5 where host-local's directory cannot be read, 11 where its lock is not free

@@ -8,8 +8,8 @@ const symbols = {
 } as const;
 
 /**
- * Locks of the open file, not of the process (fcntl(2), "Open file description locks"): these stay when another
- * descriptor of the same file is closed, and they and SQLite's own keep each other out all the same.
+ * Locks of the open file description, not of the process (fcntl(2), "Open file description locks"): they stay when
+ * another descriptor of the same file is closed, and still conflict with SQLite's own locks.
  */
 const getLock = 36;
 const setLock = 37;
@@ -23,14 +23,14 @@ const interrupted = 4;
 const lockSize = 32;
 const at = { type: 0, start: 8, length: 16, pid: 24 } as const;
 
-/** Neither through a link nor into a pipe that nobody writes to. */
+/** Opened without following links, and without blocking on a named pipe. */
 export function openDatabaseFile(path: string): DatabaseFile {
   const { O_RDWR, O_NOFOLLOW, O_NONBLOCK } = constants;
   const { fcntl, __errno_location } = dlopen("libc.so.6", symbols).symbols;
   const errno = (): number => read.i32(__errno_location() as Pointer, 0);
   const fd = openSync(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
   const asked = (): DataView => {
-    // An array of its own buffer stays where it is, so that its address holds.
+    // A buffer of its own does not move, so its address stays valid.
     const lock = new DataView(new ArrayBuffer(lockSize));
     lock.setInt16(at.type, writeLock, true);
     lock.setBigInt64(at.start, BigInt(lockBytes.first), true);
@@ -51,7 +51,7 @@ export function openDatabaseFile(path: string): DatabaseFile {
       const lock = asked();
       if (fcntl(fd, getLock, ptr(lock)) !== 0 || lock.getInt16(at.type, true) === unlocked) return undefined;
       const pid = lock.getInt32(at.pid, true);
-      // A lock like ours belongs to no one process.
+      // The kernel names no process for a lock of an open file description.
       return pid > 0 ? pid : undefined;
     },
     close: () => closeSync(fd),

@@ -2,10 +2,10 @@ import { closeSync, openSync } from "node:fs";
 import { disposition, openLockableFile } from "../../shared/os/lockable-file.windows.ts";
 import { type DatabaseFile, lockBytes } from "./database-file.ts";
 
-/** The bytes that SQLite locks. Who holds them Windows does not say. */
+/** Locks the bytes that SQLite locks. Windows does not tell who holds them. */
 export function openDatabaseFile(path: string): DatabaseFile {
   const file = openLockableFile(path, disposition.openExisting);
-  // The content is far below the locked bytes, so a handle of its own may write it.
+  // The content lies far below the locked bytes, so another handle may write it.
   const fd = openSync(path, "r+");
   return {
     fd,

@@ -6,11 +6,11 @@ import { storeLockMs } from "../store/sqlite-errors.ts";
 import type { DatabaseFile } from "./database-file.ts";
 
 /**
- * The only process that has a database open, and the only one that can come to: others wait meanwhile, as they do for
- * each other. It is the kernel's, and ends with the process.
+ * Makes this process the only one that has a database open; others wait, as they do for SQLite's locks. The kernel
+ * releases it when the process ends.
  *
- * Not to be had by a process that has the database open itself, and to be asked for by none: on Linux closing the
- * file would cost its own connection its locks.
+ * A process that has the database open itself must not ask for it: on Linux, closing this file would release the locks
+ * of its own connection.
  */
 export class ExclusiveLock implements Disposable {
   readonly #file: DatabaseFile;
@@ -20,7 +20,10 @@ export class ExclusiveLock implements Disposable {
     this.#file = file;
   }
 
-  /** @throws {CniError} code 11 where others keep the database open too long, 101 where the file cannot be opened */
+  /**
+   * @throws {CniError} code 11 where other processes keep the database open too long, 101 where the file cannot be
+   * opened
+   */
   static async take(path: string): Promise<ExclusiveLock> {
     const file = await open(path);
     try {
@@ -32,7 +35,7 @@ export class ExclusiveLock implements Disposable {
     }
   }
 
-  /** For reading and writing. */
+  /** A descriptor for reading and writing the file. */
   get fd(): number {
     return this.#file.fd;
   }

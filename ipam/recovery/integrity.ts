@@ -9,8 +9,8 @@ import type { Lease } from "../lease.ts";
 import type { Store } from "../store/store.ts";
 
 /**
- * A database that was rebuilt without everything that stood in the damaged one: an address that seems free may be in
- * use. Until a network is known to be complete again, none is given to anybody who holds none.
+ * Marks a database that was rebuilt without all content of the damaged one, so that an address that seems free may be
+ * in use. Until a network is known to be complete again, no new owner gets an address of it.
  */
 const incompleteMark = "incomplete";
 const completeMark = (network: string): string => `complete ${network}`;
@@ -20,7 +20,7 @@ export function declareIncomplete(store: Store, aside: string): void {
   store.setMark(incompleteMark, aside);
 }
 
-/** The damaged file that the network's leases may be missing from; `undefined` where all are known. */
+/** The name of the damaged file whose leases of this network may be lost; `undefined` if all are known. */
 export function missingSince(store: Pick<Store, "mark">, network: string): string | undefined {
   const aside = store.mark(incompleteMark);
   return aside === undefined || store.mark(completeMark(network)) === aside ? undefined : aside;
@@ -32,14 +32,14 @@ export function declareComplete(store: Store, network: string): void {
   if (aside !== undefined) store.setMark(completeMark(network), aside);
 }
 
-/** The same where the runtime has told everything that runs, and each of it has a lease. */
+/** The same after the runtime has listed everything that runs, if each attachment has a lease. */
 export function completeByList(store: Store, network: string, running: readonly Attachment[]): void {
   if (missingSince(store, network) !== undefined && haveLeases(store, network, running))
     declareComplete(store, network);
 }
 
 export function haveLeases(store: Store, network: string, running: readonly Attachment[]): boolean {
-  // Without an interface's name a lease is one of any of the sandbox's.
+  // A lease without an interface name counts for any interface of the sandbox.
   const isHeld = (owner: Owner): boolean =>
     store.select({ by: "owner", owner }).some(({ state }) => state === "allocated");
   return running.every(({ containerId: sandboxId, ifname }) =>
@@ -49,14 +49,17 @@ export function haveLeases(store: Store, network: string, running: readonly Atta
 
 const unreadable = "unreadable-";
 
-/** Holds an address that is in use by somebody whose name was lost: no DEL names it. */
+/** The owner of an address in use whose real owner was lost; no DEL names it. */
 export const namelessOwner = (network: string, ip: Ip): Owner => ({
   network,
   sandboxId: `${unreadable}${formatIp(ip).replaceAll(":", "_")}`,
   ifname: "",
 });
 
-/** One of those, also where it came along from host-local. While somebody who runs has no lease, it may be that one's. */
+/**
+ * Whether it is such an owner, or one from an import of host-local. Its address may belong to a running pod that has no
+ * lease.
+ */
 export const isNameless = ({ sandboxId, ifname }: Owner): boolean => ifname === "" && sandboxId.startsWith(unreadable);
 
 /** @throws {CniError} code 101 where an address that seems free may be in use */
@@ -72,7 +75,7 @@ export function requireComplete(store: Store, network: string): void {
   );
 }
 
-/** An owner that is known to use addresses, whatever the store says. */
+/** An owner that is known to use addresses, also if the store has no leases for it. */
 export interface AddressesInUse {
   readonly owner: Owner;
   readonly addresses: readonly Cidr[];
@@ -88,15 +91,15 @@ export interface RestoreContext {
 }
 
 export interface Restored {
-  /** Leases that the owner has got back. */
+  /** Leases that were restored to the owner. */
   readonly leases: readonly Lease[];
-  /** Leases of others who use the owner's address as well: they stay. */
+  /** Leases of other owners that use the same address: they stay. */
   readonly clashes: readonly Lease[];
 }
 
 /**
- * Gives the owner the leases of the addresses that it uses, where they were lost. A lease that somebody else got for
- * one of them meanwhile and does not use is ended: what stands counts.
+ * Restores lost leases of addresses that the owner uses. If another owner got a lease for one of them meanwhile and
+ * does not use it, that lease is ended.
  */
 export function restoreLeases(store: Store, { owner, addresses }: AddressesInUse, context: RestoreContext): Restored {
   const leases: Lease[] = [];

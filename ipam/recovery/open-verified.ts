@@ -6,8 +6,8 @@ import { StoreSnapshot } from "../store/store-snapshot.ts";
 import { repairing } from "./repair.ts";
 
 /**
- * As `Allocator.open`, after a look at every page: for a process that lives long and gives out addresses for others.
- * Damage that no use has met yet is found here, and the database is rebuilt.
+ * As `Allocator.open`, after checking every page of the database: for long-lived processes that allocate for others.
+ * Damage that no query has met yet is found here, and the database is rebuilt.
  * @param log gets in sentences what was done
  * @throws {CniError} as `Allocator.open` and `rebuildDatabase`
  */
@@ -16,9 +16,9 @@ export async function openVerified(
   log: (line: string) => void,
   options: OpenOptions = {},
 ): Promise<Allocator> {
-  // What another user has put there is not set aside as damaged either.
+  // A file that another user has put there is refused, not set aside as damaged.
   requireOwnPlace(databaseIn(dataDir), dataDir);
-  // Of a process that was killed while it rebuilt, also in its last moment, when all was done but the clearing away.
+  // Left by a process that was killed while it rebuilt, perhaps when only this directory was still to be removed.
   if (await exists(rebuildDirectoryOf(databaseIn(dataDir)))) {
     const { rebuildDatabase } = await import("./rebuild.ts");
     await rebuildDatabase(databaseIn(dataDir), log);

@@ -22,21 +22,24 @@ import { ExclusiveLock } from "./exclusive-lock.ts";
 import { copyDatabase, damageIn, makeReplacement } from "./replacement.ts";
 import { removeWork, syncFile, syncNames } from "./work-directory.ts";
 
-/** In the place of SQLite's own words, as long as these: every process that opens the file is turned away. */
+/** Replaces SQLite's magic text, which has the same length, so that no process can open the file meanwhile. */
 const underway = new TextEncoder().encode("Pipette rebuilds");
 const replacementName = "ready.db";
 const chunkBytes = 1024 * 1024;
-/** The first page. Written as a whole or not at all when the process is killed, since it lies in one page of the kernel's. */
+/**
+ * The beginning of the file. It lies in one page of the kernel, so a killed process has written it as a whole or not at
+ * all.
+ */
 const firstBytes = 2048;
 
 /**
- * Sets a damaged database aside, under a name with the time in it, and puts in its place what can still be read of
- * it. Any number of processes may do this at the same time: one does, the others find it done. A database that is in
- * order stays as it is.
+ * Sets a damaged database aside, under a name with the time in it, and replaces it by what can still be read. Any
+ * number of processes may try this at the same time: one does it, the others find it done. An intact database stays as
+ * it is.
  *
- * The file itself stays and gets new content, since a process that has just opened it would otherwise use the old
- * file with the new log. Up to the moment when its first bytes are overwritten nothing has changed; from then on
- * whoever comes next goes on where a killed process stopped.
+ * The file stays and gets new content, since a process that has just opened it would otherwise use the old file with
+ * the new log. Until its first bytes are overwritten nothing has changed; after that, if the process is killed, the
+ * next one continues where it stopped.
  * @param log gets in sentences what was done
  * @throws {CniError} code 11 where others keep the database open, 101 where the file system refuses
  */
@@ -62,7 +65,7 @@ export async function rebuildDatabase(path: string, log: (line: string) => void)
   }
 }
 
-/** Somebody may have taken the file away while we waited. */
+/** The file may have been removed while this process waited. */
 function isStill(path: string, fd: number): boolean {
   const [own, now] = [fstatSync(fd), statSync(path, { throwIfNoEntry: false })];
   return own.ino === now?.ino && own.dev === now.dev;
@@ -74,7 +77,7 @@ function isUnderway(fd: number, work: string): boolean {
   return first.every((byte, i) => byte === underway[i]) && existsSync(join(work, replacementName));
 }
 
-/** Everything that is put in place later. @returns `false` where there is no damage */
+/** Prepares all files that are put in place later. @returns `false` if there is no damage */
 async function prepare(path: string, work: string, log: (line: string) => void): Promise<boolean> {
   removeWork(work);
   mkdirSync(work, { mode: 0o700 });
@@ -101,7 +104,7 @@ async function prepare(path: string, work: string, log: (line: string) => void):
   }
 }
 
-/** Each step can be done again. */
+/** Each step can be repeated. */
 function finish(path: string, fd: number, work: string): void {
   for (const suffix of ["-wal", "-shm"]) rmSync(path + suffix, { force: true });
   const directory = dirname(path);
@@ -112,7 +115,7 @@ function finish(path: string, fd: number, work: string): void {
   syncNames(directory);
 }
 
-/** The beginning comes last: until it is there the file is no database. */
+/** The beginning is written last: until then the file is no database. */
 function copyInto(fd: number, source: string): void {
   const from = openSync(source, "r");
   try {

@@ -2,8 +2,8 @@ import { databaseIn } from "../data-directory.ts";
 import { isDamage } from "../store/sqlite-errors.ts";
 
 /**
- * Runs what uses the leases of a data directory; where their database turns out to be damaged, has it rebuilt and runs
- * once more. Nothing is looked at beforehand: as long as all is well this costs nothing. `run` must have closed the
+ * Runs work on the leases of a data directory; if their database turns out to be damaged, rebuilds it and runs the work
+ * once more. Nothing is checked beforehand, so an intact database costs nothing extra. `run` must have closed the
  * database when it fails.
  * @param log gets in sentences what was done
  * @throws what `run` throws, or `rebuildDatabase`

@@ -13,7 +13,7 @@ export interface Replacement {
   readonly complete: boolean;
 }
 
-/** What is wrong with a database that nobody else has open; `undefined` where nothing is. Leaves its log as it is. */
+/** What is wrong with a database that no other process has open; `undefined` if nothing is. Leaves its log as it is. */
 export function damageIn(path: string): string | undefined {
   try {
     refuseEmptied(path);
@@ -32,7 +32,8 @@ export function damageIn(path: string): string | undefined {
 }
 
 /**
- * Makes a database at `path`, all in one file, of what can be read of the damaged one at `damaged`, which is changed.
+ * Makes a database at `path`, in a single file, from what can be read of the damaged one at `damaged`, which it
+ * changes.
  * @param aside the name that the damaged one will have
  */
 export async function makeReplacement(
@@ -41,7 +42,7 @@ export async function makeReplacement(
   damaged: string,
   aside: string,
 ): Promise<Replacement> {
-  // It exists from here on, so that its header can stand in for one that was destroyed.
+  // Created first, so that its header can replace a destroyed one.
   (await SqliteStore.open(path, directory))[Symbol.dispose]();
   intoOneFile(path);
   const logIsSound = hasSoundLog(damaged);
@@ -65,7 +66,7 @@ function hasSoundLog(path: string): boolean {
   }
 }
 
-/** How the store notes what a network took over from host-local. */
+/** The mark of a network's import from host-local. */
 const takeOverMark = "host-local ";
 
 function fill(store: SqliteStore, found: Salvage, missingFrom: string | undefined): void {
@@ -73,7 +74,7 @@ function fill(store: SqliteStore, found: Salvage, missingFrom: string | undefine
   for (const lease of found.leases) generation = Math.max(generation, lease.generation);
   for (const lease of found.leases) store.put(lease.generation > 0 ? lease : { ...lease, generation: ++generation });
   for (const [name, value] of found.marks) {
-    // Where leases are missing, host-local's directory is a source once more.
+    // If leases are missing, host-local's directory is to be imported again.
     if (missingFrom === undefined || !name.startsWith(takeOverMark)) store.setMark(name, value);
   }
   store.setMark(generationMark, String(generation));
@@ -89,11 +90,14 @@ function intoOneFile(path: string): void {
 }
 
 const headerBytes = 100;
-/** Magic text, size of a page, versions, fractions: the same in every database that we make (sqlite.org/fileformat2.html, 1.3). */
+/**
+ * Magic text, page size, versions, fractions: the same in every database that we create (sqlite.org/fileformat2.html,
+ * 1.3).
+ */
 const fixedBytes = 24;
 const field = { changes: 24, pages: 28, freeList: 32, freePages: 36, validFor: 92 } as const;
 
-/** Lets SQLite open a file whose header was overwritten or that was cut off: it refuses the whole for either. */
+/** Lets SQLite open a file whose header was overwritten or that was cut off; it would refuse both. */
 function repairHeader(path: string, model: string): void {
   const wanted = headerOf(model);
   const pageBytes = wanted.getUint16(16);
@@ -119,7 +123,7 @@ function headerOf(path: string): DataView {
   return header;
 }
 
-/** The database and its log; the index of the log is made anew by whoever opens it. */
+/** Copies the database and its log; SQLite makes the index of the log anew. */
 export function copyDatabase(from: string, to: string): void {
   for (const suffix of ["", "-wal"]) if (existsSync(from + suffix)) copyFileSync(from + suffix, to + suffix);
 }

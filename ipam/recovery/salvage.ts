@@ -9,12 +9,12 @@ import { namelessOwner } from "./integrity.ts";
 
 /** What could be read of a damaged database. */
 export interface Salvage {
-  /** One for every address that was in use as far as could be read, by network and address. */
+  /** One lease for every address in use that could be read, by network and address. */
   readonly leases: readonly Lease[];
   readonly marks: ReadonlyMap<string, string>;
   readonly pendingDetaches: readonly Owner[];
   readonly remembered: readonly Remembered[];
-  /** Whether no address in use can be missing among the leases. */
+  /** Whether the leases are certain to hold every address in use. */
   readonly complete: boolean;
 }
 
@@ -25,16 +25,16 @@ export interface Remembered {
   readonly ip: Ip;
 }
 
-/** No node has more leases than this in a row: a run that is longer comes from damage. */
+/** No node has more leases side by side than this; a longer run comes from damage. */
 const longestRun = 1n << 21n;
 
-/** No boot has this name, so a lease with it is stale in each. */
+/** No boot has this name, so a lease with it is stale in every boot. */
 const unknownBoot = "unknown";
 
 /**
- * Reads what SQLite still reads. Every address in use is written down in three trees, the leases, the index of their
- * owners and the runs of taken addresses, and each is walked from both ends up to where it breaks: what one has lost
- * the others may have.
+ * Reads what SQLite still reads. Every address in use is stored in three trees: the leases, the index of their owners,
+ * and the runs of taken addresses. Each is read from both ends up to the damage, because one tree may have what another
+ * has lost.
  */
 export function salvage(path: string): Salvage {
   const db = new DatabaseSync(path, { readOnly: true });
@@ -47,11 +47,11 @@ export function salvage(path: string): Salvage {
     };
     const leases = reader.bothWays<LeaseRow>("SELECT * FROM lease", ["network", "address"]);
     for (const row of leases.rows) if (isSoundLease(row)) add(leaseOf({ ...row, sticky: row.sticky === 1 ? 1 : 0 }));
-    // The index holds the primary key too, so that it answers without the table.
+    // The index holds the primary key too, so it can be read without the table.
     const owners = "SELECT network, sandbox_id, ifname, address FROM lease INDEXED BY lease_owner";
     const owned = reader.bothWays<OwnerRow>(owners, ["network", "sandbox_id", "ifname", "address"]);
     for (const row of owned.rows) if (isSoundOwner(row)) add(bareLease(ownerOf(row), row.address));
-    // Neither of the two has lost anything that the other one knows.
+    // Leases and index agree, so neither has lost an entry of the other.
     const leasesAgree =
       leases.whole && owned.whole && found.size === leases.rows.length && found.size === owned.rows.length;
     const taken = reader.bothWays<RunRow>("SELECT network, first, last FROM taken", ["network", "first"]);
@@ -87,7 +87,7 @@ class Reader {
     this.#db = db;
   }
 
-  /** Rows in the order of a tree, from its beginning as far as can be read, then from its end, if it breaks. */
+  /** Rows of a tree, from its beginning as far as can be read, and if it breaks, from its end. */
   bothWays<Row>(select: string, key: readonly string[]): { readonly rows: readonly Row[]; readonly whole: boolean } {
     const rows: Row[] = [];
     const walk = (direction: "ASC" | "DESC"): boolean => {
@@ -97,7 +97,7 @@ class Reader {
         for (const row of this.#db.prepare(sql).iterate()) rows.push(row as unknown as Row);
         return true;
       } catch {
-        return false; // Damage, or a table that is gone: what came before it counts.
+        return false; // Damage, or a missing table; the rows before it count.
       }
     };
     const whole = walk("ASC");
@@ -146,7 +146,7 @@ const ownerOf = (row: Omit<OwnerRow, "address">): Owner => ({
   ifname: row.ifname,
 });
 
-/** Without subnet and gateway, as one taken over from host-local: the next ADD of its owner knows them. */
+/** Without subnet and gateway, as a lease imported from host-local; its owner's next ADD fills them in. */
 function bareLease(owner: Owner, address: AddressKey): Lease {
   const ip = ipOfKey(address);
   return {
@@ -164,7 +164,7 @@ function* addressesOf({ first, last }: RunRow): Generator<AddressKey, void> {
   for (let number = numberOfKey(first); number <= numberOfKey(last); number++) yield keyOfNumber(number);
 }
 
-// The rules of the tables hold for what was written, not for what damage has made of it.
+// The tables' constraints were checked when a row was written; a damaged row may break them.
 
 const areTexts = (...values: readonly unknown[]): boolean => values.every((value) => typeof value === "string");
 const areNumbers = (...values: readonly unknown[]): boolean => values.every((value) => Number.isSafeInteger(value));

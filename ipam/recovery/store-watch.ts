@@ -1,23 +1,22 @@
 import type { CniError } from "../../shared/errors.ts";
 
 /**
- * Finds out when a process that lives long and the plugins no longer see one database: it was taken away or replaced,
- * so that this process has a file without a name, or it is damaged. Only a new start, which looks at everything anew,
- * helps then.
+ * Notices when a long-lived process and the plugins no longer use the same database, because the file was removed or
+ * replaced, or when it is damaged. Only a restart of the process, which verifies everything anew, helps then.
  */
 export class StoreWatch implements Disposable {
   readonly #lost = Promise.withResolvers<string>();
   #timer: ReturnType<typeof setInterval> | undefined;
 
-  /** Resolves, with a sentence, when it is so. */
+  /** Resolves with a sentence when that happens. */
   get lost(): Promise<string> {
     return this.#lost.promise;
   }
 
-  /** To be given to the allocator that has the database open. */
+  /** To be passed to the allocator that has the database open. */
   readonly onDamage = (error: CniError): void => this.#lost.resolve(error.message);
 
-  /** From now on the file at `path` must stay the one that it is. */
+  /** From now on `path` must stay the same file. */
   async start(path: string, intervalMs: number): Promise<void> {
     const own = await identityOf(path);
     this.#timer = setInterval(async () => {

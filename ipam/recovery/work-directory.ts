@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { isWindows } from "../../shared/os/platform.ts";
 
 /**
- * Takes a directory of files away; that there is none is success. Bun's own recursive removal fails under Wine, where
- * this is tested (EFAULT), and more than files was never put there.
+ * Removes a directory that holds only files; a missing one is success. Bun's own recursive removal fails under Wine
+ * (EFAULT), where this is tested.
  */
 export function removeWork(path: string): void {
   const stat = lstatSync(path, { throwIfNoEntry: false });
@@ -17,12 +17,12 @@ export function removeWork(path: string): void {
   rmdirSync(path);
 }
 
-/** Brings a file's content to the disk. Windows does so only for who may write it. */
+/** Flushes a file's content to the disk. Windows allows it only on a descriptor for writing. */
 export function syncFile(path: string): void {
   syncOpened(path, "r+");
 }
 
-/** The same of the names in a directory, where the system can: Windows keeps a log of them itself. */
+/** Flushes the names in a directory, where the system can; Windows keeps a journal of them itself. */
 export function syncNames(directory: string): void {
   if (!isWindows) syncOpened(directory, "r");
 }

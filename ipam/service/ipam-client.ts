@@ -8,7 +8,7 @@ export { GrpcCode, RpcError } from "../../shared/rpc/rpc-error.ts";
 export type { Attachment, FindingMessage, GcResponse, LeaseMessage, NetworkStats };
 
 export interface IpamClientOptions {
-  /** Of each call; 30 s when not given. Of a list: until its next lease. */
+  /** Deadline of each call; 30 s by default. For a list: until its next lease. */
   readonly timeoutMs?: number;
 }
 
@@ -18,7 +18,9 @@ export interface AttachmentName extends Attachment {
 }
 
 export interface AllocateCall extends Attachment {
-  /** As an IPAM plugin gets it on stdin; without `ipam` the server's own ranges for the network of this `name` count. */
+  /**
+   * As an IPAM plugin gets it on stdin; without `ipam` the server uses its own ranges for the network of this `name`.
+   */
   readonly configuration: { readonly cniVersion: string; readonly name: string; readonly [key: string]: unknown };
   /** CNI_ARGS. */
   readonly args?: string;
@@ -33,7 +35,7 @@ export interface Allocated {
 
 /**
  * Calls the allocator of this node: of `pipette ipam serve`, or of the agent on its socket. Every method throws an
- * `RpcError` whose `grpcCode` says what to do next (`shared/proto/pipette.proto`); its message is for people.
+ * `RpcError`: its `grpcCode` says what to do next (`shared/proto/pipette.proto`), its message is for people.
  * `docs/ipam.md` has an example.
  */
 export class IpamClient implements Disposable {
@@ -57,17 +59,17 @@ export class IpamClient implements Disposable {
     return { result: JSON.parse(new TextDecoder().decode(cniResult)), leases };
   }
 
-  /** What was released, as it is now; empty where there was nothing. */
+  /** The released leases in their new state; empty if there were none. */
   async release(attachment: AttachmentName, signal?: AbortSignal): Promise<readonly LeaseMessage[]> {
     return (await this.#channel.unary(ipamService.release, attachment, this.#options(signal))).released;
   }
 
-  /** What the attachment holds, in the order of the range sets. */
+  /** The attachment's leases, in the order of the range sets. */
   async get(attachment: AttachmentName, signal?: AbortSignal): Promise<readonly LeaseMessage[]> {
     return (await this.#channel.unary(ipamService.get, attachment, this.#options(signal))).leases;
   }
 
-  /** Leases in any state by network and address, of every network where none is named; read as the loop goes on. */
+  /** Leases in any state by network and address, of every network if none is named; read while the loop runs. */
   list(network = "", signal?: AbortSignal): AsyncGenerator<LeaseMessage, void> {
     return this.#channel.stream(ipamService.list, { network }, this.#options(signal));
   }
@@ -77,7 +79,7 @@ export class IpamClient implements Disposable {
     return (await this.#channel.unary(ipamService.check, {}, this.#options(signal))).findings;
   }
 
-  /** Ends every attachment of the network but these. */
+  /** Ends every attachment of the network except these. */
   gc(network: string, valid: readonly Attachment[], signal?: AbortSignal): Promise<GcResponse> {
     return this.#channel.unary(ipamService.gc, { network, valid: { attachments: valid } }, this.#options(signal));
   }
@@ -87,7 +89,7 @@ export class IpamClient implements Disposable {
     return (await this.#channel.unary(ipamService.stats, { network }, this.#options(signal))).networks;
   }
 
-  /** Whether the server says that it can serve. */
+  /** Whether the server reports that it can serve. */
   async serving(signal?: AbortSignal): Promise<boolean> {
     const { status } = await this.#channel.unary(healthService.check, { service: "" }, this.#options(signal));
     return status === ServingStatus.serving;

@@ -11,7 +11,10 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import type { CollectRequest, OwnerRequest } from "../../shared/proto/ipam-messages.ts";
 import { show } from "../../shared/schema/json-fields.ts";
 
-/** What of a request names things, checked before anything is done. Each throws a `CniError`, code 4 or 7, naming the field. */
+/**
+ * Checks the names in a request before anything is done. Each function throws a `CniError`, code 4 or 7, naming the
+ * field.
+ */
 
 export function ownerIn({ network, containerId, ifname }: OwnerRequest): Owner {
   requireNetworkName(network);

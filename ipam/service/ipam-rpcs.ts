@@ -27,14 +27,17 @@ import type { Lease } from "../lease.ts";
 import { ipamResult, readDns } from "../result.ts";
 import { keptIn, networkIn, ownerIn } from "./ipam-request.ts";
 
-/** What differs between the servers of the allocator: whether interfaces of theirs stand on the leases. */
+/**
+ * What differs between the servers of the allocator: the agent has interfaces for its leases, the service alone has
+ * none.
+ */
 export interface IpamHost {
   readonly allocator: Allocator;
-  /** Where the allocator's database lies, and networks' settings files. */
+  /** The directory of the allocator's database and of the networks' settings files. */
   readonly dataDir: string;
   /** The `ipam` sections of the networks that the server itself has ranges for, by the network's name. */
   readonly sections: ReadonlyMap<string, Readonly<Record<string, unknown>>>;
-  /** @throws {CniError} where the network's addresses may not be given out now; absent: they always may */
+  /** @throws {CniError} where the network's addresses must not be given out now; absent: they always may */
   requireAddresses?(network: string): void;
   /** Ends the owner's leases; answers them as they are then. */
   release(owner: Owner): readonly Lease[];
@@ -66,7 +69,7 @@ export function ipamRpcs(host: IpamHost): readonly Rpc[] {
     rpc(ipamService.check, async () => ({ findings: await findingsIn(host) })),
     rpc(ipamService.gc, async (request, call) => {
       const keep = keptIn(request);
-      // The list of a caller that has gone may be old: what has come since would be taken for a leftover.
+      // After the caller has gone its list may be old, and newer attachments would be taken for leftovers.
       if (call.signal.aborted) throw gone("run GC");
       const collected = await host.collect(request.network, keep, call);
       const { removed, failures } = collected;
@@ -99,15 +102,15 @@ async function allocate(host: IpamHost, request: AllocateRequest, call: CallCont
   return { cniResult: new TextEncoder().encode(text), leases: leases.map(leaseMessage) };
 }
 
-/** A network's configuration, and what its settings file adds. */
+/** A network's configuration, and the section of its settings file. */
 interface FoundConf {
   readonly conf: Fields;
   readonly settings: Pick<IpamRequest, "settings">;
 }
 
 /**
- * The configuration of a call with an `ipam` section: its own, else the server's for this network, else what the
- * network's settings file says.
+ * The configuration of a call with an `ipam` section: its own, else the server's for this network, else the network's
+ * settings file.
  * @throws {CniError} code 7 where there is none of them, 5 and 6 as `readSettingsFile`
  */
 async function networkConf(host: IpamHost, given: Fields, network: string): Promise<FoundConf> {
@@ -124,18 +127,17 @@ async function networkConf(host: IpamHost, given: Fields, network: string): Prom
   );
 }
 
-const gone = (action: string): CniError =>
-  new CniError(CniCode.tryAgainLater, `Cannot ${action}: its caller has gone, wanted it to wait for the answer`);
+const gone = (action: string): CniError => new CniError(CniCode.tryAgainLater, `Cannot ${action}: its caller has gone`);
 
 async function* list(allocator: Allocator, network: string | undefined): AsyncGenerator<LeaseMessage, void> {
   for (const page of allocator.pages(network)) {
     yield* page.map(leaseMessage);
-    // Other calls get their turn, also where the caller takes all as fast as it comes.
+    // Gives other calls their turn, also when the client reads as fast as leases are sent.
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
 
-/** Numbers of one network or of all, by name: of those that have a lease, or ranges of the server's own. */
+/** Statistics of one network or of all that have a lease or ranges of the server's own, by name. */
 export async function statsOf(host: IpamHost, network: string | undefined): Promise<readonly NetworkStats[]> {
   const counts = new Map(host.allocator.counts().map((entry) => [entry.network, entry]));
   const names = [...new Set([...counts.keys(), ...host.sections.keys()])].sort();
@@ -162,7 +164,7 @@ async function rangesOf({ allocator, dataDir, sections }: IpamHost, network: str
   }));
 }
 
-/** What `pipette ipam check` says of the host's database, without any ranges in mind. */
+/** The findings of `pipette ipam check` on the host's database, without any configured ranges. */
 async function findingsIn({ allocator, dataDir }: IpamHost): Promise<readonly FindingMessage[]> {
   const context = { nowMs: Date.now(), bootId: allocator.bootId };
   const report = await checkDatabase(databaseIn(dataDir), context);
@@ -173,7 +175,7 @@ async function findingsIn({ allocator, dataDir }: IpamHost): Promise<readonly Fi
   }));
 }
 
-/** A lease as the service answers it: what is absent is empty, or 0. */
+/** A lease in the service's message; absent values are empty or 0. */
 function leaseMessage(lease: Lease): LeaseMessage {
   return {
     network: lease.owner.network,
@@ -191,7 +193,7 @@ function leaseMessage(lease: Lease): LeaseMessage {
   };
 }
 
-/** What a GC has done. */
+/** The outcome of a GC. */
 export interface Collected {
   readonly removed: readonly Attachment[];
   readonly failures: readonly string[];
@@ -201,8 +203,8 @@ export interface Collected {
 const framingBytes = 16;
 
 /**
- * The answer to a GC, which has to fit into one message however much was done: failures first, since the caller has to
- * come again for them, then what was removed; the rest is a number.
+ * The answer to a GC, which has to fit into one message: failures first, since the caller has to repeat the GC for
+ * them, then removed attachments; what does not fit is only counted.
  */
 export function gcAnswer({ removed, failures }: Collected, maxBytes: number = limits.messageBytes / 2): GcResponse {
   let room = maxBytes;

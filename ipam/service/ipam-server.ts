@@ -16,18 +16,18 @@ export interface IpamServerConfig {
   readonly sections: IpamHost["sections"];
 }
 
-/** For messages. */
+/** The server's name in messages. */
 export const ipamServerName = "the allocator's service";
 
-/** How often the server looks whether its socket and its database are still there. */
+/** How often the server checks that its socket and its database are still there. */
 const watchIntervalMs = 10_000;
-/** A call takes milliseconds; a `List` may be as slow as its caller. */
+/** How long a stopping server waits for its calls. Most take milliseconds; a `List` may be as slow as its client. */
 const drainTimeoutMs = 10_000;
 
 /**
- * Serves the allocator by itself. Others may use the same data directory meanwhile, plugins as well as an agent: each
+ * Serves the allocator without an agent. Plugins and an agent may use the same data directory meanwhile, since each
  * call is one transaction.
- * @throws {CniError} naming what is in the way; nothing stays locked or listening then
+ * @throws {CniError} naming the obstacle; nothing stays locked or listening then
  */
 export async function startIpamServer(config: IpamServerConfig, logger: Logger, system: System): Promise<Running> {
   const { socket, dataDir, sections } = config;
@@ -56,7 +56,7 @@ export async function startIpamServer(config: IpamServerConfig, logger: Logger, 
   };
 }
 
-/** No interface is known here, as with `pipette-ipam`: what is released begins to cool. */
+/** No interface is known here, as with `pipette-ipam`, so a released lease cools at once. */
 function aloneWith(allocator: Allocator, { dataDir, sections }: IpamServerConfig): IpamHost {
   return {
     allocator,

@@ -1,7 +1,4 @@
-/**
- * The allocator as a gRPC service, by itself and for other servers. Long-lived programs use it;
- * a plugin, which lives for milliseconds, never loads it.
- */
+/** The allocator as a gRPC service: a server of its own, and its RPCs for other servers. Plugins never load it. */
 
 export { ipamRunner } from "./forwarded.ts";
 export { ownerIn } from "./ipam-request.ts";

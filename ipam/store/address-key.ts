@@ -15,7 +15,7 @@ export const keyOf = (ip: Ip): AddressKey => keyOfNumber(numberOf(ip));
 /** The 128-bit number behind a key. */
 export const numberOf = (ip: Ip): bigint => (ip.family === 4 ? ip.value + mapped : ip.value);
 
-/** The last address of IPv6, behind which there is no key. */
+/** The last IPv6 address; no key lies behind it. */
 export const lastNumber = (1n << 128n) - 1n;
 
 export function keyOfNumber(number: bigint): AddressKey {
@@ -36,11 +36,13 @@ export function ipOfKey(key: AddressKey): Ip {
   return number >> 32n === 0xffffn ? ipOf(4, number - mapped) : ipOf(6, number);
 }
 
-/** The address of this number in the family that it was counted from; may lie beyond that family's last. */
+/** The address of this number in the given family; may lie beyond that family's last. */
 export const ipOfNumber = (family: Ip["family"], number: bigint): Ip =>
   ipOf(family, family === 4 ? number - mapped : number);
 
-/** How far it is from one address to a later one: exact below 2^48, and addresses with leases side by side are fewer. */
+/**
+ * The distance from one address to a later one, exact below 2^48, which is more than a node has leases side by side.
+ */
 export function distance(from: AddressKey, to: AddressKey): number {
   const difference = low48(to) - low48(from);
   return difference < 0 ? difference + 2 ** 48 : difference;

@@ -4,7 +4,7 @@ import { ownershipNow } from "../../shared/os/read-now.linux.ts";
 import { letsOthersIn, ownershipRule } from "../../shared/os/rights.ts";
 
 /**
- * Who can write to the leases, or put another file in their place, can give one pod's address to another.
+ * Refuses a database or a directory that other users can write: they could give one pod's address to another.
  * @throws {CniError} code 101; on Windows the directory's permissions keep others out
  */
 export function requireOwnPlace(path: string, directory: string): void {

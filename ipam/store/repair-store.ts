@@ -6,8 +6,8 @@ import { storeError } from "./sqlite-errors.ts";
 import { closeDatabase, openDatabase, retryBusy } from "./sqlite-open.ts";
 
 /**
- * Derives anew what follows from the leases: the runs of taken addresses, and the generation to count on from. One
- * transaction; leases stay as they are. Nothing to do where there is no file.
+ * Recomputes what follows from the leases: the runs of taken addresses, and the generation counter. One transaction;
+ * leases stay as they are. Does nothing if there is no file.
  * @throws {CniError} code 101 naming the path, 11 where others keep the lock
  */
 export async function repairStore(path: string): Promise<void> {

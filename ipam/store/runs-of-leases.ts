@@ -8,7 +8,7 @@ export interface TakenRun {
   readonly last: bigint;
 }
 
-/** The runs that follow from leases, which come by network and address. */
+/** The runs of taken addresses of leases, which are given by network and address. */
 export function* runsOfLeases(leases: Iterable<Lease>): Generator<TakenRun, void> {
   let run: { network: string; first: bigint; last: bigint } | undefined;
   for (const { owner, address } of leases) {

@@ -2,15 +2,14 @@
 export const applicationId = 0x50495045;
 
 /**
- * How the database comes from each version to the next; its `user_version` is the number of steps
- * taken. A step that was released never changes: a new one is added.
+ * Migrations of the database; `user_version` is the number of steps taken. A released step never changes: a new one is
+ * added.
  *
- * `taken` holds the unbroken runs of addresses that have a lease, whatever its state, and follows
- * from `lease`. The next free address is one past the run that holds the wanted one, so finding it
- * is one look-up however full or broken up a network is, and changing ranges needs no conversion.
- * `lease_left` finds what was released, oldest first; `mark` keeps the generation counter and, per
- * network and range set, the address given out last. `remembered` has one row for each pod, interface
- * and range set of a network that is sticky; `turn` grows, so the lowest is the oldest.
+ * `taken` holds the unbroken runs of addresses that have a lease, whatever its state, and follows from `lease`. The
+ * next free address is one past the run that holds the requested one, so finding it is one look-up however full or
+ * fragmented a network is, and changing ranges needs no conversion. `lease_left` finds what was released, oldest first;
+ * `mark` keeps the generation counter and, per network and range set, the address given out last. `remembered` has one
+ * row for each pod, interface and range set of a network that is sticky; `turn` grows, so the lowest is the oldest.
  */
 export const migrations: readonly string[] = [
   `

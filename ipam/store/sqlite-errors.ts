@@ -7,7 +7,7 @@ export const storeLockMs = 5_000;
 interface Meaning {
   readonly code: CniCode;
   readonly is: string;
-  readonly wanted: string;
+  readonly wanted?: string;
   readonly details?: string;
 }
 
@@ -17,7 +17,6 @@ const notADatabase = 26;
 const lockedBy: Meaning = {
   code: CniCode.tryAgainLater,
   is: `other processes held its lock for ${storeLockMs} ms`,
-  wanted: "it to be free sooner",
   details:
     "A transaction lasts about a millisecond; look for a process that is stopped, or a backup that holds the file",
 };
@@ -79,11 +78,11 @@ const meanings: ReadonlyMap<number, Meaning> = new Map([
 /** The primary result code of an error of `node:sqlite`; `undefined` for any other error. */
 export function sqliteCode(caught: unknown): number | undefined {
   const code = caught instanceof Error ? (caught as Error & { errcode?: unknown }).errcode : undefined;
-  // The upper bytes tell variants apart, such as BUSY_RECOVERY.
+  // The upper bytes distinguish variants such as BUSY_RECOVERY.
   return typeof code === "number" ? code & 0xff : undefined;
 }
 
-/** Whether an error, of SQLite or made of one, says that the database is not what was written. */
+/** Whether an error of SQLite, or one that was made from it, reports damage. */
 export function isDamage(caught: unknown): boolean {
   for (let error = caught; error instanceof Error; error = error.cause) {
     const code = sqliteCode(error);
@@ -92,26 +91,26 @@ export function isDamage(caught: unknown): boolean {
   return false;
 }
 
-/** The same error for damage that SQLite itself takes for a new beginning. */
+/** The same error for damage that SQLite does not report, because it takes the file for a new database. */
 export function damageError(path: string, text: string): unknown {
   return storeError(Object.assign(new Error(text), { errcode: corrupt }), path);
 }
 
-/** What was caught around a use of the database at `path`. Errors that are not SQLite's stay as they are. */
+/** Maps an error of a use of the database at `path` to ours; errors that are not SQLite's stay as they are. */
 export function storeError(caught: unknown, path: string): unknown {
   const code = sqliteCode(caught);
   if (code === undefined) return caught;
   const text = (caught as Error).message;
   const meaning = meanings.get(code);
-  // What is left are our own mistakes, such as a statement that does not fit the schema.
+  // All other codes are our own mistakes, such as a statement that does not fit the schema.
   if (meaning === undefined) {
-    return new CniError(CniCode.internal, `Cannot use the lease database "${path}": ${text}, wanted no error`, {
+    return new CniError(CniCode.internal, `Cannot use the lease database "${path}": ${text}`, {
       cause: caught,
     });
   }
   return new CniError(
     meaning.code,
-    `Cannot use the lease database "${path}": ${meaning.is} (${text}), wanted ${meaning.wanted}`,
+    `Cannot use the lease database "${path}": ${meaning.is} (${text})${meaning.wanted === undefined ? "" : `, wanted ${meaning.wanted}`}`,
     { details: meaning.details, cause: caught },
   );
 }

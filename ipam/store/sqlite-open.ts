@@ -6,14 +6,17 @@ import { requireOwnPlace } from "./own-place.ts";
 import { applicationId, migrations } from "./schema.ts";
 import { sqliteCode, storeError, storeLockMs } from "./sqlite-errors.ts";
 
-/** Pages in the log of the lease database when it is moved: each process reads them all at its start, each move waits for the disk. */
+/**
+ * Pages in the write-ahead log at which a checkpoint is made: each process reads the whole log at its start, and each
+ * checkpoint waits for the disk.
+ */
 const walPages = 64;
 
 const cannotOpen = 14;
 const busy = 5;
 /**
- * SQLite waits longer and longer for a lock, up to 100 ms a time. In a crowd of plugins the lock is free for most
- * of that, so once the database stands its waiting is cut short and begun again, until `storeLockMs` are over.
+ * SQLite doubles its waits for a lock, up to 100 ms each, during most of which the lock is free when many plugins
+ * compete. So its waiting is cut short and restarted until `storeLockMs` are over.
  */
 const sqliteWaitMs = 8;
 const longestPauseMs = 4;
@@ -23,9 +26,9 @@ const longestPauseMs = 4;
  * @throws {CniError} naming the path: refused by the system, damaged, another program's, or of a newer schema
  */
 export async function openDatabase(path: string): Promise<DatabaseSync | undefined> {
-  // Before SQLite sees it: an empty file makes it throw the log away, and with it every lease.
+  // Checked before SQLite opens it: for an empty file it would discard the log, and with it every lease.
   if (Bun.file(path).size === 0) (await strangeFiles()).refuseEmptied(path);
-  // `mode=rw` does not create: one system call answers what a look at the directory would have to ask first.
+  // `mode=rw` does not create the file, so no separate check is needed whether it exists.
   const attempt = (): DatabaseSync => new DatabaseSync(uriOf(path), { timeout: storeLockMs });
   try {
     return await prepared(attempt(), path);
@@ -34,7 +37,7 @@ export async function openDatabase(path: string): Promise<DatabaseSync | undefin
     if (await isMissing(path)) return undefined;
   }
   try {
-    // What can be seen now may have been made since.
+    // The file may have been created since the first attempt.
     return await prepared(attempt(), path);
   } catch (caught) {
     throw storeError(caught, path);
@@ -42,7 +45,7 @@ export async function openDatabase(path: string): Promise<DatabaseSync | undefin
 }
 
 /**
- * As `openDatabase`, for who goes by what stands in it.
+ * As `openDatabase`, and checks who may write it, for callers that act on its content.
  * @throws {CniError} as `openDatabase` and `requireOwnPlace`
  */
 export async function openOwnDatabase(path: string, directory: string): Promise<DatabaseSync | undefined> {
@@ -50,7 +53,9 @@ export async function openOwnDatabase(path: string, directory: string): Promise<
   return openDatabase(path);
 }
 
-/** SQLite has one code for "is not there" and for "may not", and a DEL must not take the second for the first. */
+/**
+ * SQLite has one code for a missing file and for a refused one, and a DEL must not mistake the second for the first.
+ */
 async function isMissing(path: string): Promise<boolean> {
   try {
     await Bun.file(path).stat();
@@ -62,7 +67,7 @@ async function isMissing(path: string): Promise<boolean> {
 }
 
 /**
- * Opens the database, and makes it and its directory when missing: both for this user alone.
+ * Opens the database, and creates it and its directory if missing, accessible to this user alone.
  * @throws {CniError} as `openOwnDatabase`
  */
 export async function openOrCreateDatabase(path: string, directory: string): Promise<DatabaseSync> {
@@ -70,7 +75,7 @@ export async function openOrCreateDatabase(path: string, directory: string): Pro
   if (existing !== undefined) return existing;
   await makeDirectory(directory, path);
   (await strangeFiles()).refuseLink(path);
-  // SQLite gives its log and index the mode of the database.
+  // SQLite creates its log and index with the mode of the database.
   const umask = process.umask(0o077);
   try {
     return await prepared(new DatabaseSync(path, { timeout: storeLockMs }), path);
@@ -82,7 +87,7 @@ export async function openOrCreateDatabase(path: string, directory: string): Pro
 }
 
 async function makeDirectory(directory: string, path: string): Promise<void> {
-  // Once in the life of a node, so the other calls need not pay for these.
+  // Needed once in a node's life, so other calls do not load it.
   const { mkdirSync } = await import("node:fs");
   try {
     if (isWindows) (await import("../../shared/os/directory.windows.ts")).makeAdministratorsDirectory(directory);
@@ -107,13 +112,13 @@ async function prepared(db: DatabaseSync, path: string): Promise<DatabaseSync> {
     db.exec(`PRAGMA busy_timeout = ${sqliteWaitMs}`);
     return db;
   } catch (caught) {
-    // What is wrong with it must still be there for whoever sets it aside: SQLite would throw a broken log away.
+    // The damaged files must stay as they are for the rebuild: SQLite would discard a broken log when it closes.
     closeDatabase(db, path);
     throw caught;
   }
 }
 
-/** SQLite follows links, and root must not write where somebody else points to: nothing has been read by then. */
+/** SQLite follows links, and root must not write where another user's link points. Checked before anything is read. */
 async function requireNoLink(db: DatabaseSync, path: string): Promise<void> {
   if (db.location() === path) return;
   try {
@@ -129,11 +134,11 @@ function upgrade(db: DatabaseSync, path: string): void {
   retryBusy(() => db.exec("PRAGMA page_size = 2048; PRAGMA journal_mode = WAL"));
   db.exec("BEGIN IMMEDIATE");
   try {
-    // Another process may have been faster, so only now does the version count.
+    // Another process may have migrated meanwhile, so the version is read inside the transaction.
     for (const step of migrations.slice(versionOf(db))) db.exec(step);
     db.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${migrations.length}; COMMIT`);
   } catch (caught) {
-    // SQLite may have done so by itself, and what was caught is what matters.
+    // SQLite may have rolled back already, and its error must not hide the first one.
     if (db.isTransaction) db.exec("ROLLBACK");
     throw caught;
   }
@@ -141,7 +146,7 @@ function upgrade(db: DatabaseSync, path: string): void {
 
 function requireOurs(db: DatabaseSync, path: string): void {
   const cannot = `Cannot use the lease database "${path}"`;
-  // One snapshot for all three: meanwhile another process may be making the database.
+  // One snapshot for all three reads, because another process may be creating the database.
   db.exec("BEGIN");
   const version = versionOf(db);
   const { application_id: application } = db.prepare("PRAGMA application_id").get() as { application_id: number };
@@ -160,36 +165,36 @@ function requireOurs(db: DatabaseSync, path: string): void {
 }
 
 /**
- * Closes the database, and leaves a log that is short beside it: the next process reads it at its start.
+ * Closes the database and leaves a short log beside it, which the next process reads at its start.
  *
- * SQLite's own way is that the last connection moves the log into the database at its end: four waits for
- * the disk for each plugin process. It does so under an exclusive lock, which it does not get while
- * another connection is open; and a connection that only reads does not get it either, so that one
- * goes last. A log that is long goes SQLite's way. (Its moving of the log after a commit would not do:
- * that the log may start over is noted in shared memory, which ends with the last process.)
+ * By default the last connection makes a checkpoint when it closes, which costs each plugin process four waits for the
+ * disk. SQLite does that under an exclusive lock, which it does not get while another connection is open, nor on a
+ * connection that only reads. So a reading connection is closed last. With a long log SQLite's default is used.
+ * (Checkpoints after a commit would not do: that the log may restart is kept in shared memory, which ends with the last
+ * process.)
  *
- * A connection that is left to the end of its process Bun closes in the worst way: it has the whole log moved, under the
- * writer's lock, whoever else has the database open. In a crowd each process then keeps all others waiting for the disk.
+ * A connection that is still open when its process ends is closed by Bun with a full checkpoint under the writer's
+ * lock. When many plugins run, each of them would keep all others waiting for the disk.
  */
 export function closeDatabase(db: DatabaseSync, path: string): void {
   let last: DatabaseSync | undefined;
   try {
     if (logLength(db) < walPages) {
       last = new DatabaseSync(path, { readOnly: true });
-      // Only a connection that has read holds its place.
+      // Only a connection that has read something holds a lock.
       last.exec("PRAGMA user_version");
     }
   } catch {
-    // Then the log is moved now, which costs time and nothing else.
+    // On failure SQLite makes the checkpoint now, which only costs time.
   }
   db.close();
   last?.close();
 }
 
-/** With `node:fs`, so only where something looks strange. */
+/** Imports `node:fs`, so it is loaded only when a file looks wrong. */
 const strangeFiles = () => import("./strange-files.ts");
 
-/** Pages in the log that count; -1 where there is no log. */
+/** Pages of the log that are in use; -1 if there is no log. */
 function logLength(db: DatabaseSync): number {
   return (db.prepare("PRAGMA wal_checkpoint(NOOP)").get() as { log: number }).log;
 }
@@ -198,7 +203,10 @@ function versionOf(db: DatabaseSync): number {
   return (db.prepare("PRAGMA user_version").get() as { user_version: number }).user_version;
 }
 
-/** Tries again while another process holds a lock; the pauses differ, so that a crowd does not come back as one. */
+/**
+ * Tries again while another process holds a lock; the pauses are random, so that many waiting processes do not retry
+ * together.
+ */
 export function retryBusy<T>(attempt: () => T): T {
   const deadline = performance.now() + storeLockMs;
   for (;;) {

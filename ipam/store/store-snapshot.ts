@@ -10,7 +10,7 @@ import { storeError } from "./sqlite-errors.ts";
 import { closeDatabase, openDatabase } from "./sqlite-open.ts";
 
 /** An attachment that the agent has yet to unwire. */
-export interface Departure {
+export interface PendingDetachRow {
   readonly owner: Owner;
   readonly sinceMs: number;
 }
@@ -92,7 +92,7 @@ export class StoreSnapshot implements Disposable {
   }
 
   /** Oldest first. */
-  pendingDetaches(): readonly Departure[] {
+  pendingDetaches(): readonly PendingDetachRow[] {
     const sql = "SELECT network, sandbox_id, ifname, since_ms FROM departure ORDER BY since_ms";
     const rows = this.#each<{ network: string; sandbox_id: string; ifname: string; since_ms: number }>(sql);
     return [...rows].map(({ network, sandbox_id: sandboxId, ifname, since_ms: sinceMs }) => ({

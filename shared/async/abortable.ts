@@ -1,6 +1,6 @@
 /**
  * Ends early, without an error, when the signal is aborted. Loops that last as long as the process wait with this:
- * `Promise.race` against one promise that never settles keeps something of each round.
+ * `Promise.race` against one promise that never settles leaks memory in each round.
  */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();

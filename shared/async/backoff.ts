@@ -5,8 +5,8 @@ export interface BackoffTimes {
   readonly firstMs: number;
   readonly longestMs: number;
   /**
-   * The part of each pause that is random, from 0 to 1 (absent: 0), so that many clients of one server do not come back
-   * at the same moment after it was away.
+   * The part of each pause that is random, from 0 to 1 (absent: 0), so that many clients of one server do not reconnect
+   * at the same moment after an outage.
    */
   readonly jitter?: number;
 }
@@ -36,8 +36,9 @@ export class Backoff {
 }
 
 export interface RetryOptions extends BackoffTimes {
-  readonly signal: AbortSignal;
-  /** Hears of each failure; throws to give up. */
+  /** Absent: only `failed` ends it. */
+  readonly signal?: AbortSignal;
+  /** Called after each failure; throws to give up. */
   failed(caught: unknown, pauseMs: number): void;
 }
 
@@ -46,7 +47,7 @@ export interface RetryOptions extends BackoffTimes {
  * @throws what `failed` throws, and what the signal was aborted with
  */
 export async function retry<T>(attempt: () => Promise<T>, options: RetryOptions): Promise<T> {
-  const { signal, failed } = options;
+  const { signal = new AbortController().signal, failed } = options;
   const backoff = new Backoff(options);
   for (;;) {
     signal.throwIfAborted();

@@ -3,7 +3,7 @@ import { CniCode, CniError } from "../errors.ts";
 export interface WaitOptions {
   /** For the messages: `ADD of "<sandbox>"`. */
   readonly what: string;
-  /** Ends the wait when the caller has gone; what has begun runs to its end. */
+  /** Ends the wait when the caller has gone; work that has begun runs to its end. */
   readonly signal?: AbortSignal;
   /** Bound of the wait; absent: as long as it takes. */
   readonly timeoutMs?: number;
@@ -15,9 +15,9 @@ interface Waiter {
 }
 
 /**
- * One lock per key: what is asked for one container happens one after the other, in the order in
- * which it was asked; different containers do not wait for each other. A waiter whose caller has
- * gone, or whose time is up, leaves without any effect.
+ * One lock per key: calls for one container run one after the other, in the order in which they came; different
+ * containers do not wait for each other. A waiter whose caller has gone, or whose time is up, leaves without any
+ * effect.
  */
 export class KeyedMutex {
   readonly #waiting = new Map<string, Waiter[]>();
@@ -51,7 +51,7 @@ export class KeyedMutex {
     }
   }
 
-  /** Whether somebody holds the key, or waits for it. */
+  /** Whether a call holds the key, or waits for it. */
   isBusy(key: string): boolean {
     return this.#waiting.has(key);
   }
@@ -77,10 +77,10 @@ export class KeyedMutex {
   }
 
   #wait(queue: Waiter[], { what, signal, timeoutMs }: WaitOptions): Promise<void> {
-    // Made here and not when the time is up, so that its stack names the caller.
+    // Created when the wait begins, so that its stack names the caller.
     const late = new CniError(
       CniCode.tryAgainLater,
-      `Cannot begin ${what}: an earlier call for the same container still runs after ${timeoutMs} ms, wanted it done`,
+      `Cannot begin ${what}: an earlier call for the same container still runs after ${timeoutMs} ms`,
     );
     return new Promise<void>((resolve, reject) => {
       const settle = (): void => {
@@ -120,4 +120,4 @@ export class KeyedMutex {
 }
 
 const gone = (what: string): CniError =>
-  new CniError(CniCode.tryAgainLater, `Cannot begin ${what}: its caller has gone, wanted it to wait for the answer`);
+  new CniError(CniCode.tryAgainLater, `Cannot begin ${what}: its caller has gone`);

@@ -1,15 +1,15 @@
-/** A value that comes and changes by itself, and that others follow. Only the latest counts. */
+/** A value that changes over time and that others follow. Only the latest counts. */
 export interface Live<T> {
   /** `undefined` until the first has come. */
   readonly current: T | undefined;
   /**
-   * Calls the listener with what is there, and from then on with every later value, in order. A listener that throws
-   * is a defect of its own; the others hear all the same.
+   * Calls the listener with what is there, and from then on with every later value, in order. If a listener throws, the
+   * others are still called.
    */
   subscribe(listener: (value: T) => void): Disposable;
 }
 
-/** Such a value, for whoever sets it. */
+/** The same for its owner, which sets the value. */
 export class LiveValue<T> implements Live<T> {
   #current: T | undefined;
   readonly #listeners = new Set<(value: T) => void>();
@@ -28,7 +28,7 @@ export class LiveValue<T> implements Live<T> {
   }
 
   subscribe(listener: (value: T) => void): Disposable {
-    // Each subscription is one of its own, also of the same function.
+    // A wrapper, so that the same function can subscribe more than once.
     const own = (value: T): void => {
       if (this.#listeners.has(own)) listener(value);
     };

@@ -4,16 +4,18 @@ import { pause } from "./abortable.ts";
 import { LogOnChange } from "./log-on-change.ts";
 
 export interface ReconcileLoopOptions {
-  /** What the loop brings to what it should be, for its messages. */
+  /** What the loop reconciles, for messages. */
   readonly what: string;
-  /** Answers what was refused of it: no failure for those who wait for the run, but tried again as one. */
+  /**
+   * Answers what could not be done: for those who wait the run has succeeded, but it is tried again like a failed one.
+   */
   reconcile(): Promise<string | undefined>;
   readonly logger: Logger;
   /** Runs after this time without a trigger too; absent: only when triggered. */
   readonly everyMs?: number;
   /**
-   * For triggers that anybody on the node can cause: runs at once, and then not before a rest, so that one trigger or a
-   * thousand, also those that the run itself causes, cost no more than a small part of the processor.
+   * For triggers that anybody on the node can cause, and that a run itself may cause: after a run the loop rests, so
+   * that any number of triggers costs only a small part of the processor.
    */
   readonly isDamped?: boolean;
 }
@@ -25,11 +27,11 @@ const retryMs = 1_000;
 /** The shortest rest of a damped loop. */
 const restMs = 1_000;
 /**
- * The largest part of the processor's time that a damped loop takes. What a run waits for others does not count: on a
- * busy machine changes would be missed for twenty times as long as a run waits.
+ * The largest share of the processor's time that a damped loop takes. The time in which a run waits for others does not
+ * count: on a busy machine the rests would become twenty times as long as those waits.
  */
 const maxLoad = 0.05;
-/** As long as a timer can be set: 24 days. */
+/** The longest time of a timer: 24 days. */
 const longestTimerMs = 2 ** 31 - 1;
 
 /** Runs one job when it is triggered: never twice at a time, once more if triggered meanwhile, again if it failed. */
@@ -89,7 +91,7 @@ export class ReconcileLoop implements AsyncDisposable {
   async #reconcile(): Promise<string> {
     const run = this.#next;
     this.#next = Promise.withResolvers<void>();
-    // Mostly nobody waits for it.
+    // Usually nobody waits for it, and an unhandled rejection would end the process.
     run.promise.catch(() => undefined);
     try {
       const refused = await this.#options.reconcile();

@@ -1,5 +1,5 @@
 /**
- * Waits at most so long for `work`, which goes on all the same; its result is dropped then.
+ * Waits at most `ms` for `work`; after that the work goes on, and its result is dropped.
  * @param onTimeout gives what is answered instead, or throws
  */
 export async function withTimeout<T, U = never>(work: Promise<T>, ms: number, onTimeout: () => U): Promise<T | U> {

@@ -85,7 +85,7 @@ describe("a channel", () => {
     const nobody = {
       grpcCode: GrpcCode.unavailable,
       unreachable: true,
-      message: `Cannot call /pipette.v1.Node/ListInterfaces at "${socket}": nobody listens, wanted an answer`,
+      message: `Cannot call /pipette.v1.Node/ListInterfaces at "${socket}": nobody listens`,
     };
     await expect(ask(channel)).rejects.toMatchObject(nobody);
     await expect(read(channel).next()).rejects.toMatchObject({ unreachable: true });

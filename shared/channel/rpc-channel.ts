@@ -19,9 +19,9 @@ export interface ChannelCallOptions {
 }
 
 /**
- * A gRPC connection that stays, for programs that make many calls or read streams; `callUnary` of `shared/rpc` is for
- * one call of a short life. It connects at the first call, and again where the connection was lost. Keeps the process
- * alive until it is disposed of.
+ * A lasting gRPC connection, for programs that make many calls or read streams; for a single call there is `callUnary`
+ * of `shared/rpc`. It connects at the first call, and again when the connection was lost. Keeps the process alive until
+ * it is disposed of.
  */
 export class RpcChannel implements Disposable {
   readonly #address: string;
@@ -37,9 +37,9 @@ export class RpcChannel implements Disposable {
     this.#client = new (makeGenericClientConstructor({}, "Pipette"))(`unix:${address}`, this.#credentials, {
       "grpc.max_receive_message_length": limits.messageBytes,
       "grpc.max_send_message_length": limits.messageBytes,
-      // Another channel's failure to connect is not this one's.
+      // Without this, channels would share a failure to connect.
       "grpc.use_local_subchannel_pool": 1,
-      // A local server that starts again is there at once.
+      // A local server that restarts is back soon.
       "grpc.initial_reconnect_backoff_ms": limits.channelRetryFirstMs,
       "grpc.max_reconnect_backoff_ms": limits.channelRetryMostMs,
     });
@@ -74,7 +74,7 @@ export class RpcChannel implements Disposable {
   }
 
   /**
-   * Responses as they come, no further ahead than the transport's window; leaving the loop ends the call.
+   * Responses as they come, read ahead only as far as the transport's window; leaving the loop ends the call.
    * @throws {RpcError} in the loop
    */
   async *stream<Req, Res>(
@@ -86,7 +86,7 @@ export class RpcChannel implements Disposable {
     if (never !== undefined) throw this.#error(method, never);
     const [encode, decode] = codecsOf(method);
     const call = this.#client.makeServerStreamRequest(method.path, encode, decode, request);
-    // Whoever has left the loop hears no more of it, and an error without a listener would end the process.
+    // After the loop was left an error without a listener would end the process.
     call.on("error", () => undefined);
     this.#running.add(call);
     let late = false;
@@ -140,18 +140,16 @@ export class RpcChannel implements Disposable {
       const message = `Cannot call ${method.path} at "${this.#address}": ${connectFailure("EACCES", "")}`;
       return new RpcError(GrpcCode.permissionDenied, message, { unreachable, cause: caught });
     }
-    // What the server says is a whole sentence; what grpc-js says of its own is not.
+    // The server's text is a whole sentence; grpc-js's own is not.
     const is = unreachable ? "nobody listens" : details;
-    const message = details.startsWith("Cannot ")
-      ? details
-      : `Cannot call ${method.path} at "${this.#address}": ${is}, wanted an answer`;
+    const message = details.startsWith("Cannot ") ? details : `Cannot call ${method.path} at "${this.#address}": ${is}`;
     return new RpcError(code as GrpcCode, message, { unreachable, cause: caught });
   }
 }
 
 /**
- * grpc-js calls a connection that is lost under a call unavailable, but for one that ends with EPIPE, as pipes of Windows
- * do: that one is an internal error for it, which nobody would try again.
+ * grpc-js reports a connection that is lost during a call as UNAVAILABLE, except with EPIPE, as pipes of Windows end:
+ * that it reports as INTERNAL, which callers do not retry.
  */
 export function statusOf({
   code,

@@ -4,8 +4,8 @@ import { isWindows } from "../os/platform.ts";
 type Connector = ReturnType<ChannelCredentials["_createSecureConnector"]>;
 
 /**
- * No TLS: who may listen at a unix socket its directory says. On Windows any program may make a pipe of a name that is
- * free, so each connection is looked at before a byte is sent on it, those that grpc-js makes anew too.
+ * No TLS: the rights of a unix socket's directory say who may listen there. On Windows any program may create a pipe
+ * whose name is free, so the server of each connection, also of a reconnection, is checked before a byte is sent.
  */
 export class ServerCredentials extends ChannelCredentials {
   readonly #address: string;
@@ -30,7 +30,8 @@ export class ServerCredentials extends ChannelCredentials {
     if (!isWindows) return plain;
     return {
       ...plain,
-      // Before, for whoever has the only instance of its pipe; and behind, for whoever has taken the name meanwhile.
+      // Checked before connecting, for a server whose pipe has a single instance, and after it, for one that has taken
+      // the name meanwhile.
       waitForReady: () => this.#look(),
       connect: async (socket) => {
         await this.#look();
@@ -39,7 +40,7 @@ export class ServerCredentials extends ChannelCredentials {
     };
   }
 
-  /** Without a turn of the event loop, in which what a server says could be lost. */
+  /** Must not yield to the event loop, since data of the server could be lost meanwhile. */
   async #look(): Promise<void> {
     const { requireTrustedPipe, trustedServer, UntrustedPipe } = await import("../os/pipe-trust.windows.ts");
     this.refused = undefined;

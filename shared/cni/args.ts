@@ -14,7 +14,7 @@ export function parseArgs(text: string): ReadonlyMap<string, string> {
     if (equals < 1 || pair.indexOf("=", equals + 1) >= 0) {
       throw new CniError(
         CniCode.invalidEnvironment,
-        // Without the text, which may be a secret's: one that is encoded likes to end in "=".
+        // The text is not quoted, because it may be a secret: base64 often ends in "=".
         `Cannot read CNI_ARGS: part ${i + 1} has ${equals < 1 ? "no KEY=" : `more than one "=" (key ${show(pair.slice(0, equals))})`}, wanted KEY=VALUE`,
       );
     }
@@ -24,8 +24,8 @@ export function parseArgs(text: string): ReadonlyMap<string, string> {
 }
 
 /**
- * Who the sandbox is for, where the runtime told. Never fails: a DEL must not depend on CNI_ARGS,
- * and a pair that cannot be read says nothing about the pod.
+ * The pod of the sandbox, if the runtime named it. Never fails, because a DEL must not depend on CNI_ARGS; a pair that
+ * cannot be read is ignored.
  */
 export function podOf(text: string): Pod | undefined {
   const args = new Map<string, string>();

@@ -12,15 +12,15 @@ export type ContainerKind =
   /** Joins the network of the sandbox `sandboxId`. */
   | { readonly t: "workload"; readonly sandboxId: string };
 
-/** What some runtimes send on DEL for a namespace that is gone; no namespace has it. */
+/** The GUID that some runtimes send on DEL for a namespace that is gone; no namespace has it. */
 export const zeroGuid = "00000000-0000-0000-0000-000000000000";
 
 const workloadMark = "container:";
 const wanted = `"none", "container:" and the id of a sandbox, or the GUID of an HCN namespace`;
 
 /**
- * Tells the three forms of CNI_NETNS apart. The GUID of zeros counts as one: whether a namespace is needed is the
- * verb's to say.
+ * Tells the three forms of CNI_NETNS apart. The GUID of zeros is accepted here; each verb decides whether it needs a
+ * namespace.
  * @throws {CniError} code 4 naming CNI_NETNS for everything else
  */
 export function containerKind(netns: string): ContainerKind {
@@ -58,7 +58,7 @@ export function containerKindStrictly(netns: string): ContainerKind {
   return kind;
 }
 
-/** Whose lease a call is about: always the sandbox's. */
+/** The container whose lease a call is about: always the sandbox. */
 export const sandboxIdOf = (containerId: string, kind: ContainerKind): string =>
   kind.t === "workload" ? kind.sandboxId : containerId;
 

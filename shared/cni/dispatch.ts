@@ -52,7 +52,7 @@ export async function runPlugin(verbTable: VerbTable, io: PluginIo): Promise<num
     const conf = stdin.trim() === "" && env.command === "VERSION" ? new Fields({}) : Fields.parse(stdin);
     const given = conf.string("cniVersion") ?? "";
     if (env.command === "VERSION") {
-      // An unknown version is echoed all the same: the caller asks what we speak ("VERSION").
+      // An unknown version is echoed too, because VERSION only asks which ones are supported.
       await io.writeResult(JSON.stringify({ cniVersion: given || latestVersion, supportedVersions }));
       return 0;
     }
@@ -66,7 +66,7 @@ export async function runPlugin(verbTable: VerbTable, io: PluginIo): Promise<num
     return 0;
   } catch (caught) {
     const error = CniError.from(caught);
-    // Where stdout takes nothing more: a failure without any words helps nobody.
+    // If stdout cannot be written, the error goes to stderr, so that the failure is not silent.
     await io.writeResult(encodeError(error, version)).catch(() => io.log(error.message));
     return 1;
   }
@@ -74,7 +74,7 @@ export async function runPlugin(verbTable: VerbTable, io: PluginIo): Promise<num
 
 /** The specification's "Error" object. */
 export function encodeError(error: CniError, cniVersion: string): string {
-  // Runtimes pass it on to logs, events and terminals.
+  // Escaped, because runtimes pass it on to logs, events and terminals.
   return printable(JSON.stringify({ cniVersion, code: error.code, msg: error.message, details: error.details }));
 }
 
@@ -84,7 +84,7 @@ async function readText(io: PluginIo): Promise<string> {
     throw new CniError(
       CniCode.decode,
       // Reading stops soon after the bound, so the whole length is not known.
-      `Cannot read the network configuration: it is longer than ${maxStdinBytes} bytes, wanted no more than that`,
+      `Cannot read the network configuration: it is longer than ${maxStdinBytes} bytes`,
     );
   }
   return new TextDecoder().decode(bytes);

@@ -12,8 +12,8 @@ export const maxContainerIdChars = 128;
 export const maxNetworkNameChars = 80;
 
 /**
- * Names that end up in paths, interface aliases and the data base. Each check answers what is
- * wrong with the text, or `undefined` where it will do.
+ * Names that end up in paths, interface aliases and the database. Each check answers what is wrong with the text, or
+ * `undefined` if it is valid.
  */
 
 const isAlnum = (code: number): boolean =>
@@ -42,15 +42,15 @@ export const pluginTypeRule = `the name of an executable: 1 to ${maxPluginTypeCh
 
 export const wrongContainerId = (text: string): string | undefined => wrongIdentifier(text, maxContainerIdChars);
 
-/** It is the name of files and directories too: on Windows some of those are devices, and a dot at the end is dropped. */
+/** It also names files and directories: on Windows some names are devices, and a dot at the end is dropped. */
 export function wrongNetworkName(text: string): string | undefined {
   const problem = wrongIdentifier(text, maxNetworkNameChars);
   return problem ?? (paths.isFileName(text) ? undefined : `"${text}", which this system keeps for something else`);
 }
 
 /**
- * As the kernel and the reference library have it. Besides, no control characters: the name is in logs and tables, and
- * no "%", since the kernel makes a name of its own of "eth%d".
+ * The rules of the kernel and the reference library. In addition no control characters, because the name is in logs and
+ * tables, and no "%", because the kernel takes "eth%d" for a pattern.
  */
 const cannotBeInIfname = (char: string): boolean =>
   char === "/" || char === ":" || char === "%" || char < " " || char === "\x7f" || char.trim() === "";
@@ -63,7 +63,9 @@ export function wrongIfname(text: string): string | undefined {
   return undefined;
 }
 
-/** Of an interface of the node's own: it goes into the rules of nftables and below /proc/sys, too. */
+/**
+ * The name of an interface of the node itself, which goes into rules of nftables and into paths below /proc/sys too.
+ */
 export const wrongDeviceName = (text: string): string | undefined =>
   wrongIfname(text) ?? (/^[A-Za-z0-9_.-]+$/.test(text) ? undefined : JSON.stringify(text));
 

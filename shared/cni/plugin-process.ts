@@ -6,8 +6,8 @@ import { readStdin } from "./stdin.linux.ts";
 import { latestVersion } from "./versions.ts";
 
 /**
- * Runs a plugin as what this process is there for. Whatever goes wrong, also where nobody waits for it, is one CNI error
- * on stdout and a failure.
+ * Runs a plugin as the only task of this process. Whatever goes wrong, unhandled rejections included, becomes one CNI
+ * error on stdout and a failure status.
  * @returns the exit status
  */
 export async function runPluginProcess(plugin: (io: PluginIo) => Promise<number>): Promise<number> {
@@ -45,7 +45,7 @@ function processIo(): PluginIo {
     },
     writeResult: async (text) => {
       if (writing !== undefined) {
-        // Two objects would be none. The process ends after this: not before the first is written.
+        // Two objects on stdout could not be parsed. The process ends after this, so the first must be written before.
         await writing.catch(() => undefined);
         throw new CniError(CniCode.io, "Cannot write a second result to standard output: it takes one object");
       }

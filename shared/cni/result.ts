@@ -7,13 +7,13 @@ import { atLeast, type CniVersion } from "./versions.ts";
 /**
  * Results on the wire, in each version's own shape.
  *
- * 0.1.0 and 0.2.0: `ip4`, `ip6`, the first address of each family with the routes of that family.
- * 0.3.0 to 0.4.0: `interfaces`, `ips` with `version`, `routes`.
- * 1.0.0: no `version` any more. 1.1.0: `mtu`, `socketPath`, `pciID` of interfaces.
+ * 0.1.0 and 0.2.0: `ip4`, `ip6`, the first address of each family with the routes of that family. 0.3.0 to 0.4.0:
+ * `interfaces`, `ips` with `version`, `routes`. 1.0.0: no `version` any more. 1.1.0: `mtu`, `socketPath`, `pciID` of
+ * interfaces.
  *
  * `mtu`, `advmss`, `priority`, `table` and `scope` of a route are the specification's from 1.1.0 on. host-local writes
- * them wherever there are `routes`, and so do we: a main plugin that knows them shall not lose a route's MTU to the
- * number in an old configuration, and one that does not passes over them.
+ * them wherever there are `routes`, and so do we: a main plugin that knows them must not lose a route's MTU because of
+ * an old version number, and one that does not ignores them.
  */
 export function encodeResult(result: CniResult, version: CniVersion): string {
   const body = atLeast(version, "0.3.0") ? modern(result, version) : legacy(result);
@@ -78,8 +78,8 @@ function dnsOf(dns: CniDns): Record<string, unknown> {
 }
 
 /**
- * Reads a result or a `prevResult` by the *configuration's* version: its own version key may be odd
- * or missing, because the runtime's library writes it from elsewhere.
+ * Reads a result or a `prevResult` by the *configuration's* version: its own version key may be wrong or missing,
+ * because the runtime's library sets it separately.
  * @throws {CniError} code 6 or 7, naming the field
  */
 export function parseResult(fields: Fields, version: CniVersion): CniResult {

@@ -4,8 +4,8 @@ import { openReader } from "../os/read-now.linux.ts";
 const partBytes = 16 * 1024;
 
 /**
- * Standard input up to its end, or until there is more of it than `maxBytes`: whoever sends
- * gigabytes is answered as soon as that is known. A closed one reads as empty, as does /dev/null.
+ * Standard input up to its end, or until more than `maxBytes` have come, so that a sender of gigabytes is answered
+ * soon. A closed one reads as empty, as does /dev/null.
  */
 export async function readStdin(maxBytes: number): Promise<Uint8Array> {
   const read = openReader();
@@ -22,7 +22,7 @@ export async function readStdin(maxBytes: number): Promise<Uint8Array> {
   return joined(parts);
 }
 
-/** Bun's own reader copes with a pipe that does not wait, and with what is no file at all. */
+/** Bun's own reader handles non-blocking pipes, and descriptors that are no files. */
 async function readStream(maxBytes: number): Promise<Uint8Array> {
   const parts: Uint8Array[] = [];
   let length = 0;

@@ -1,7 +1,7 @@
 /**
- * Standard input up to its end, or until there is more of it than `maxBytes`. Only synchronous
- * reads work on every kind of it there (anonymous pipes and plain files fail with the streams);
- * a closed one answers EISDIR or EOF and reads as empty.
+ * Standard input up to its end, or until more than `maxBytes` have come. On Windows only synchronous reads work for all
+ * kinds of input (streams fail for anonymous pipes and plain files); a closed one answers EISDIR or EOF and reads as
+ * empty.
  */
 export async function readStdin(maxBytes: number): Promise<Uint8Array> {
   const { readSync } = await import("node:fs");

@@ -53,13 +53,13 @@ export interface Owner {
   readonly ifname: string;
 }
 
-/** One of a network that the context names, as runtimes list it for GC and CHECK. */
+/** An attachment of a network that the context names, as runtimes list it for GC and CHECK. */
 export interface Attachment {
   readonly containerId: string;
   readonly ifname: string;
 }
 
-/** Who the sandbox is for, as far as CNI_ARGS told (`K8S_POD_NAMESPACE`, `K8S_POD_NAME`, `K8S_POD_UID`). */
+/** The pod of the sandbox, as far as CNI_ARGS names it (`K8S_POD_NAMESPACE`, `K8S_POD_NAME`, `K8S_POD_UID`). */
 export interface Pod {
   readonly namespace: string;
   readonly name: string;

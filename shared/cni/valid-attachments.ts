@@ -1,13 +1,13 @@
 import type { Fields } from "../schema/json-fields.ts";
 import type { Attachment } from "./types.ts";
 
-/** The specification's key, and the one that its library also writes, because its first text had it so. */
+/** The specification's key, and the one of its first draft, which the reference library writes too. */
 const keys = ["cni.dev/valid-attachments", "cni.dev/attachments"] as const;
 
 /**
- * Reads what to keep (specification 1.1.0, "GC: Clean up any stale resources"). A key that is missing is refused:
- * taken for an empty list it would give up every pod of the node. `null` is an empty list: so the
- * reference library writes the list of a runtime that has nothing running.
+ * Reads what to keep (specification 1.1.0, "GC: Clean up any stale resources"). A missing key is refused, because as an
+ * empty list it would end every attachment of the node. `null` is an empty list: the reference library writes it for a
+ * runtime without containers.
  * @throws {CniError} code 7
  */
 export function validAttachments(conf: Fields): readonly Attachment[] {

@@ -11,7 +11,7 @@ export function parseVersion(text: string): CniVersion | undefined {
   return supportedVersions.find((version) => version === text);
 }
 
-/** Versions are listed in order, so their places compare them. */
+/** Versions are listed in order, so their indexes can be compared. */
 export function atLeast(version: CniVersion, least: CniVersion): boolean {
   return supportedVersions.indexOf(version) >= supportedVersions.indexOf(least);
 }

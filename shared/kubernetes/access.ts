@@ -5,34 +5,34 @@ import { CniCode, CniError } from "../errors.ts";
 export interface ClusterAccess {
   /** `https://HOST:PORT`, with a path where the server stands behind one. */
   readonly server: string;
-  /** Asked for anew by every request: certificates are rotated. */
+  /** Read again for every request, because certificates are rotated. */
   tls(): Promise<TlsMaterial>;
   readonly credentials: Credentials;
-  /** What this access wants in place of HTTPS_PROXY and its like. */
+  /** The proxy of this access, used instead of HTTPS_PROXY and the like. */
   readonly proxy?: string;
-  /** The namespace of whoever names none. */
+  /** The default namespace. */
   readonly namespace?: string;
 }
 
 /** In PEM. */
 export interface TlsMaterial {
-  /** Who may have signed the server's certificate; absent: whom the system trusts. */
+  /** The CA that signed the server's certificate; absent: those that the system trusts. */
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;
   /** The name that the server's certificate has to be for, where it is not that of the URL. */
   readonly serverName?: string;
-  /** Believes any server; only where a kubeconfig file says so. */
+  /** Accepts any server certificate; only if a kubeconfig file says so. */
   readonly insecure?: boolean;
 }
 
-/** Who asks. What it holds appears in no error and no log. */
+/** The client's credentials. They appear in no error and no log. */
 export interface Credentials {
-  /** The value of the header `authorization`; absent: a certificate says it, or nobody. */
+  /** The value of the header `authorization`; absent: the client uses a certificate, or is anonymous. */
   authorization(): Promise<string | undefined>;
   /** A certificate that comes together with tokens, as some exec plugins give. */
   certificate?(): Promise<Pick<TlsMaterial, "cert" | "key">>;
-  /** The server did not accept it: whether the next request may fare better. */
+  /** Called when the server refused the credentials; answers whether to try again with new ones. */
   renew(): Promise<boolean>;
 }
 
@@ -43,7 +43,7 @@ export const anonymous: Credentials = {
 
 const tokenShape = /^[\x21-\x7e]{1,65536}$/;
 
-/** @param source what holds it, for the error, which does not quote it */
+/** @param source where the token comes from; the error names it and does not quote the token */
 export function bearer(text: string, source: string): string {
   const token = text.trim();
   if (tokenShape.test(token)) return `Bearer ${token}`;
@@ -61,7 +61,7 @@ export interface ServiceAccountOptions {
 const inCluster = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /**
- * The access of a pod, or of whoever has files like a pod's.
+ * The access of a pod, or of a process with files like a pod's.
  * @param setting how the caller's configuration calls the server, for the error
  * @throws {CniError} code 7 where nothing says where the server is
  */
@@ -86,7 +86,7 @@ export function serviceAccountAccess(
   };
 }
 
-/** The kubelet replaces a pod's token long before it ends: whoever reads it for each request has the right one. */
+/** The kubelet replaces a pod's token long before it expires, so it is read for each request. */
 export function tokenFile(path: string): Credentials {
   let last: string | undefined;
   const read = async (): Promise<string> => bearer(await readFile(path, "utf8"), `"${path}"`);
@@ -95,7 +95,7 @@ export function tokenFile(path: string): Credentials {
       last = await read();
       return last;
     },
-    // A request may have been on its way while the token was replaced.
+    // The token may have been replaced while the request was under way.
     renew: async () => (await read()) !== last,
   };
 }

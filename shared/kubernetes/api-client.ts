@@ -14,7 +14,7 @@ export interface ApiClientOptions {
   readonly transport?: Transport;
 }
 
-/** What one request is about. */
+/** One request. */
 export interface Ask {
   /** `/api/v1/nodes?limit=100`. */
   readonly path: string;
@@ -34,13 +34,15 @@ export const patchTypes = {
 
 /** Until the headers of an answer have come. */
 export const answerMs = 10_000;
-/** Until all of it has: the API server itself gives up after 60 s. */
+/** Until the whole answer has come: the API server itself gives up after 60 s. */
 const wholeMs = 60_000;
-/** A page of five hundred objects, each of which the API server lets have 1.5 MiB: no page of ours was over 10 MB. */
+/**
+ * The largest answer: a page of five hundred objects, each at most 1.5 MiB. No page that we measured was over 10 MB.
+ */
 const maxAnswerBytes = 64 * 1024 * 1024;
 const maxRefusalBytes = 64 * 1024;
 
-/** Requests to one API server over one connection: what a list or a watch is made of, and single objects. */
+/** Requests to one API server over one connection, for lists, watches and single objects. */
 export class ApiClient implements AsyncDisposable {
   readonly server: string;
   readonly #access: ClusterAccess;
@@ -52,7 +54,7 @@ export class ApiClient implements AsyncDisposable {
     this.#transport = transport ?? new Connection(access, env);
   }
 
-  /** @param table what is wanted of an answer in protobuf @throws {ApiError} */
+  /** @param table the fields to decode of an answer in protobuf @throws {ApiError} */
   get(ask: Ask, table?: FieldTable): Promise<ApiObject> {
     return this.#whole("GET", ask, {}, undefined, table);
   }
@@ -77,7 +79,7 @@ export class ApiClient implements AsyncDisposable {
     return this.#whole("DELETE", ask, {});
   }
 
-  /** An answer that goes on, once its headers are there: a watch. @throws {ApiError} */
+  /** A streamed answer, once its headers have come: a watch. @throws {ApiError} */
   async stream(ask: Ask, patience: Patience, withinMs: number): Promise<ApiAnswer> {
     patience.last(withinMs, `gave no answer within ${withinMs} ms`);
     const signals = [patience.signal, ...(ask.signal === undefined ? [] : [ask.signal])];
@@ -116,7 +118,7 @@ export class ApiClient implements AsyncDisposable {
   ): Promise<ApiAnswer> {
     const { path, action, accept = "application/json", signal } = ask;
     const sent = body === undefined ? {} : { body: JSON.stringify(body) };
-    // Whoever could read a token on the way could be this client from then on.
+    // A token sent without encryption could be read and used by others.
     const isSecure = this.server.startsWith("https:");
     const once = async (): Promise<ApiAnswer> => {
       const authorization = isSecure ? await this.#access.credentials.authorization() : undefined;
@@ -128,7 +130,7 @@ export class ApiClient implements AsyncDisposable {
     try {
       let answer = await once();
       if (isGranted(answer)) return answer;
-      // Before anything else is waited for: what has come whole by then is lost to who reads it later.
+      // Read before any other wait, because the body of an answer that is already complete is lost if it is read later.
       let said = await statusIn(answer);
       if (answer.status === 401 && isSecure && (await this.#access.credentials.renew())) {
         answer = await once();
@@ -152,7 +154,7 @@ const isGranted = ({ status }: ApiAnswer): boolean => status >= 200 && status < 
 export const isProtobuf = (answer: ApiAnswer): boolean =>
   (answer.header("content-type") ?? "").startsWith("application/vnd.kubernetes.protobuf");
 
-/** The `Status` of a refusal as JSON: whoever asks for protobuf gets it in protobuf too. What cannot be read is empty. */
+/** The `Status` of a refusal as JSON; it comes in protobuf if that was asked for. Empty if it cannot be read. */
 async function statusIn(answer: ApiAnswer): Promise<string> {
   try {
     const bytes = await bytesOf(answer, maxRefusalBytes);

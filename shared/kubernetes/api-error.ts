@@ -3,9 +3,9 @@ import { reasonOf } from "../reason.ts";
 import { parseJson } from "../schema/json.ts";
 import { isObject } from "../schema/json-fields.ts";
 
-/** Of what the server says about a refusal. */
+/** How much of the server's reason is quoted. */
 const maxReasonChars = 300;
-/** Whatever a server asks for: a client that waits longer looks like one that has gone. */
+/** The longest wait, whatever a server asks for: a client that waits longer looks dead. */
 const longestRetryAfterMs = 60_000;
 
 /** What an `ApiError` is made of. */
@@ -20,9 +20,9 @@ export interface ApiFault {
   readonly cause?: unknown;
 }
 
-/** The API server's refusal, or that it gave no answer that can be used. It holds no token and no key. */
+/** A refusal of the API server, or the lack of a usable answer. It contains no token and no key. */
 export class ApiError extends CniError {
-  /** The message without what was tried, for whoever tells more of that. */
+  /** The message without the action, for callers that describe it themselves. */
   readonly is: string;
   readonly status: number | undefined;
   /** How long the server asks not to be asked again. */
@@ -35,7 +35,7 @@ export class ApiError extends CniError {
     this.retryAfterMs = retryAfterMs;
   }
 
-  /** The only way in for what was caught on the way: a refusal stays as it is. */
+  /** Makes an `ApiError` of anything that was caught; an `ApiError` stays as it is. */
   static override from(caught: unknown, action = "ask the API server"): ApiError {
     if (caught instanceof ApiError) return caught;
     return new ApiError({ action, is: reasonOf(caught), cause: caught });
@@ -62,7 +62,7 @@ function wantedAfter(action: string, status: number): string {
   return status === 403 ? `, wanted the right to ${action}` : "";
 }
 
-/** `message` of the Status that the server sends with a refusal; a proxy's page says less than its number. */
+/** `message` of the Status that the server sends with a refusal. The page of a proxy is not quoted. */
 function reasonIn(body: string): string {
   try {
     const value = parseJson(body);

@@ -4,18 +4,18 @@ import { FetchTransport } from "./fetch-transport.ts";
 import { Http2Session, type SessionTimes, usualSessionTimes } from "./http2-transport.ts";
 import type { ApiAnswer, ApiRequest, Transport } from "./transport.ts";
 
-/** A connection that cannot be made within this time is given up, whatever the request behind it may wait. */
+/** The time to connect, also where the request may take longer. */
 const dialMs = 10_000;
 
-/** A connection, and what was known of certificates when it was made. */
+/** A connection, and the certificates that it was made with. */
 interface Made {
   readonly session: Http2Session;
   readonly mark: string;
 }
 
 /**
- * The way to one API server: a single connection over HTTP/2 that all requests share, as long as the server speaks it.
- * Where a certificate was rotated, later requests go by a new connection, and the old one ends with what it carries.
+ * The transport to one API server: a single HTTP/2 connection that all requests share, if the server speaks HTTP/2.
+ * After a certificate was rotated, later requests use a new connection, and the old one ends with its last request.
  */
 export class Connection implements Transport {
   readonly #access: ClusterAccess;
@@ -50,9 +50,9 @@ export class Connection implements Transport {
       const tls = await this.#tls();
       const mark = markOf(tls);
       const way = this.#open(mark);
-      // Asked at once: a moment later others may have taken the room that it has.
+      // Called without a pause, because other requests may take the free stream meanwhile.
       if (way !== undefined) return await way.request(asked, signal);
-      // Of many requests at once, one makes the connection for all.
+      // Concurrent requests share one attempt to connect.
       this.#dialling ??= this.#dial(tls, mark).finally(() => {
         this.#dialling = undefined;
       });
@@ -66,7 +66,7 @@ export class Connection implements Transport {
     await Promise.all(this.#sessions.map(({ session }) => session.destroy()));
   }
 
-  /** What there is that has room, and was made with the certificates of now. */
+  /** An open connection with room for a request, made with the current certificates. */
   #open(mark: string): Http2Session | FetchTransport | undefined {
     if (mark !== this.#mark) {
       for (const { session } of this.#sessions) session.retire();
@@ -102,7 +102,7 @@ export class Connection implements Transport {
 const markOf = ({ ca = "", cert = "", key = "", serverName = "", insecure = false }: TlsMaterial): string =>
   Bun.hash([ca, cert, key, serverName, insecure].join("\0")).toString();
 
-/** What comes of `work` once the signal is aborted is nobody's any more. */
+/** After the signal is aborted, the result of `work` is ignored. */
 function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
   const onAbort = (): void => reject(signal.reason);

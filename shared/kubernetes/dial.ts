@@ -3,7 +3,7 @@ import { checkServerIdentity, connect as connectSecure, type TLSSocket } from "n
 import { contains, type Ip, parseCidr, parseIp } from "../net/ip.ts";
 import type { TlsMaterial } from "./access.ts";
 
-/** What a proxy says before it lets a connection through. */
+/** The longest answer of a proxy before it lets a connection through. */
 const maxProxyAnswerBytes = 16 * 1024;
 
 /**
@@ -26,14 +26,17 @@ export async function dial(
   return socket;
 }
 
-/** What `node:tls` and `fetch` need to know. No variable of the environment can say otherwise: believe any server. */
+/**
+ * The options for `node:tls` and `fetch`. They are all set, so that no environment variable can turn the check of
+ * certificates off.
+ */
 export function tlsOptions(server: URL, { ca, cert, key, serverName, insecure = false }: TlsMaterial) {
   const host = serverName ?? hostOf(server);
   return {
     ...(ca === undefined ? {} : { ca }),
     ...(cert === undefined ? {} : { cert }),
     ...(key === undefined ? {} : { key }),
-    // An address cannot be asked for by SNI, only be in the certificate.
+    // SNI cannot carry an address; the certificate is still checked for it.
     ...(parseIp(host) === undefined ? { servername: host } : {}),
     rejectUnauthorized: !insecure,
     checkServerIdentity: (_: string, certificate: Parameters<typeof checkServerIdentity>[1]) =>
@@ -74,7 +77,7 @@ async function proxyAnswer(socket: Socket, signal: AbortSignal): Promise<string>
     socket.destroy();
     throw caught;
   } finally {
-    // Nothing comes from the server before our own hello: all of what was read is the proxy's.
+    // The server sends nothing before our TLS hello, so all that was read is the proxy's.
     socket.off("data", onData);
     socket.off("close", onClose);
     signal.removeEventListener("abort", onAbort);
@@ -119,7 +122,7 @@ export function proxyFor(server: URL, env: Environment, own?: string): URL | und
   if (said === "") return undefined;
   const text = said.includes("://") ? said : `http://${said}`;
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  // What it holds may be a password: only its scheme is said.
+  // The URL may hold a password, so only its scheme is quoted.
   if (url === undefined) throw new Error("the proxy is no URL, wanted http://HOST:PORT");
   if (url.protocol !== "http:") throw new Error(`the proxy is one of ${url.protocol}//, wanted http://HOST:PORT`);
   return url;

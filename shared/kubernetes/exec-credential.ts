@@ -6,10 +6,10 @@ import { pathFrom, wrong } from "./kubeconfig.ts";
 import { type ApiObject, listIn, mapIn, textIn } from "./resource.ts";
 
 const versions = ["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"];
-/** Some plugins ask a person, or a server at the other end of the world. */
+/** Generous, because some plugins ask a person or a remote server. */
 const pluginMs = 60_000;
 const maxAnswerBytes = 1024 * 1024;
-/** A token that ends within this time may end on its way. */
+/** A token that expires within this time may expire while the request is under way. */
 const earlyMs = 10_000;
 
 /** Keys as in a kubeconfig file. */
@@ -18,7 +18,7 @@ export type ExecCluster = Readonly<Record<string, unknown>> & { readonly server:
 export interface ExecSetting {
   /** The user's, for messages. */
   readonly name: string;
-  /** Of the kubeconfig file: a command with a slash in it starts there. */
+  /** The folder of the kubeconfig file, against which a command with a slash is resolved. */
   readonly folder: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cluster: ExecCluster;
@@ -26,11 +26,11 @@ export interface ExecSetting {
 
 interface Given extends Pick<TlsMaterial, "cert" | "key"> {
   readonly authorization?: string;
-  /** Milliseconds of the epoch; absent: as long as the server takes it. */
+  /** In milliseconds of the epoch; absent: until the server refuses it. */
   readonly expires?: number;
 }
 
-/** What a program gives (exec plugins, ExecCredential): asked when it is needed, kept as long as it holds. */
+/** Credentials of an exec plugin (ExecCredential): run when they are needed, and kept until they expire. */
 export class ExecCredentials implements Credentials {
   readonly #command: readonly string[];
   readonly #env: Readonly<Record<string, string | undefined>>;
@@ -75,7 +75,7 @@ export class ExecCredentials implements Credentials {
   #current(): Promise<Given> {
     const given = this.#given;
     if (given !== undefined && (given.expires ?? Infinity) - earlyMs > Date.now()) return Promise.resolve(given);
-    // Of many requests at once, one asks for all.
+    // Concurrent requests share one run of the plugin.
     this.#asking ??= this.#ask().finally(() => {
       this.#asking = undefined;
     });
@@ -95,10 +95,10 @@ export class ExecCredentials implements Credentials {
     }
     const text = await new Response(child.stdout).text();
     const status = await child.exited;
-    // What it says on stderr may hold what it was given.
+    // Its stderr is not quoted, because it may contain a secret.
     if (child.signalCode !== null)
       throw fail(`was ended by ${child.signalCode}, wanted an answer within ${pluginMs} ms`);
-    if (status !== 0) throw fail(`exited with status ${status}, wanted 0`);
+    if (status !== 0) throw fail(`exited with status ${status}`);
     const given = this.#read(text);
     if (typeof given === "string") throw fail(given);
     this.#given = given;

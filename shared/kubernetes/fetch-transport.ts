@@ -21,7 +21,7 @@ export class FetchTransport implements Transport {
     const tls = this.#tls === undefined ? {} : { tls: tlsOptions(this.#server, this.#tls) };
     const proxy = this.#proxy === undefined ? {} : { proxy: this.#proxy.href };
     const sent = body === undefined ? {} : { body };
-    // Said here, so that no variable of the environment can have the token printed.
+    // Set explicitly, so that no environment variable can have the token printed.
     const own = { verbose: false, redirect: "error", ...tls, ...proxy, ...sent } as const;
     const response = await fetch(`${this.#server.origin}${path}`, { method, headers, signal, ...own });
     return {

@@ -3,7 +3,7 @@ import type { TLSSocket } from "node:tls";
 import type { ApiAnswer, ApiRequest } from "./transport.ts";
 
 export interface SessionTimes {
-  /** Between two questions to a peer whether it is still there; and how long it may take to answer. */
+  /** The interval of PING frames, and how long the peer may take to answer one. */
   readonly pingMs: number;
   readonly pongMs: number;
 }
@@ -13,12 +13,12 @@ export const usualSessionTimes: SessionTimes = { pingMs: 30_000, pongMs: 15_000 
 
 /** What the server may send ahead: a page of Pods. Of the connection it must not be more than of a stream: see docs/decisions/kubernetes-client.md. */
 const windowBytes = 4 * 1024 * 1024;
-/** Whoever reads does so as it comes; who does not is cut off. */
+/** Bytes that wait to be read on one stream; a reader that falls further behind is cut off. */
 const maxHeldBytes = 64 * 1024 * 1024;
 /** Requests at a time, most of them watches: the API server allows 100. */
 const maxStreams = 90;
 
-/** One connection over HTTP/2. It asks whether its peer is there as long as anything is open on it. */
+/** One connection over HTTP/2. It sends PING frames as long as a stream is open. */
 export class Http2Session {
   readonly #session: ClientHttp2Session;
   readonly #times: SessionTimes;
@@ -75,7 +75,7 @@ export class Http2Session {
     const body = new StreamBody(stream, signal);
     const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>>();
     const fail = (error: Error): void => {
-      // What happened to the connection says more than what that did to the stream.
+      // The reason why the connection ended says more than the stream's error.
       body.fail(this.#why ?? error);
       reject(this.#why ?? error);
     };
@@ -89,7 +89,7 @@ export class Http2Session {
     stream.once("close", () => {
       this.#streams--;
       signal.removeEventListener("abort", onAbort);
-      // An end that is none of the server's looks like one: a part of an answer must not count as all of it.
+      // A lost connection ends the stream as the server would; part of an answer must not count as the whole.
       const { rstCode } = stream;
       if (rstCode === constants.NGHTTP2_NO_ERROR && this.#why === undefined) body.end();
       fail(new Error(`the API server ended the request without a whole answer (HTTP/2 code ${rstCode})`));
@@ -115,8 +115,8 @@ export class Http2Session {
 }
 
 /**
- * What comes on a stream, from its first byte. The runtime's own iterator forgets what came before somebody asked it where
- * the stream has ended meanwhile, and says "Premature close".
+ * The body of a stream from its first byte. The runtime's own iterator fails with "Premature close" and drops what came
+ * if the stream has ended before the first read.
  */
 class StreamBody {
   readonly #stream: ClientHttp2Stream;

@@ -8,12 +8,14 @@ interface Shared {
   users: number;
 }
 
-/** One user's part in an informer; disposing gives it up, and the last one ends the informer. */
+/** One user's share of an informer; when the last one is disposed of, the informer ends. */
 export interface Lease<T> extends AsyncDisposable {
   readonly informer: Informer<T>;
 }
 
-/** Informers of one client, each shared by all who want the same: one watch and one copy, however many look. */
+/**
+ * Informers of one client. All users of the same resource and selection share one watch and one copy of the objects.
+ */
 export class InformerPool implements AsyncDisposable {
   readonly #client: ApiClient;
   readonly #options: Omit<InformerOptions, "selection">;
@@ -49,7 +51,7 @@ export class InformerPool implements AsyncDisposable {
     };
   }
 
-  /** Ends all, whoever has a part in them. */
+  /** Ends all informers, also those in use. */
   async [Symbol.asyncDispose](): Promise<void> {
     const all = [...this.#shared.values()].flatMap((shared) => [...shared.values()]);
     this.#shared.clear();

@@ -11,19 +11,22 @@ import { Patience } from "./transport.ts";
 import { type WatchEvent, WatchFrames } from "./watch-frames.ts";
 
 export interface InformerTimes {
-  /** How long the server keeps one watch; half as long at least. */
+  /** How long the server keeps one watch at most; at least half as long. */
   readonly watchMs: number;
   /** Until the headers of a watch have come. */
   readonly answerMs: number;
-  /** Between two words of a watch. Once an object has changed bookmarks come about every minute; before, none does. */
+  /**
+   * The longest silence of a watch. Once an object has changed, bookmarks come about every minute; before that, none
+   * come.
+   */
   readonly silenceMs: number;
-  /** Between two attempts: doubles from the first to the second, and each waits for a random part of it. */
+  /** Pauses between attempts: doubling from the first to the longest, a random part of each. */
   readonly retryFirstMs: number;
   readonly retryMostMs: number;
 }
 
 export const usualInformerTimes: InformerTimes = {
-  // It ends before its silence counts.
+  // Shorter than the allowed silence, so that a quiet watch ends normally.
   watchMs: 120_000,
   answerMs,
   silenceMs: 150_000,
@@ -32,7 +35,7 @@ export const usualInformerTimes: InformerTimes = {
 };
 
 export interface InformerOptions {
-  /** Hears of handlers that throw. */
+  /** Logs errors of handlers. */
   readonly logger: Logger;
   readonly selection?: Selection;
   readonly times?: InformerTimes;
@@ -43,15 +46,15 @@ export interface InformerOptions {
 export interface InformerHandler<T> {
   /** What one answer of the server changed, in order; the store has all of it already. */
   changed(changes: readonly Change<T>[]): void;
-  /** A list was taken in to its end: from now on the store is what the server had at one time, and what came since. */
+  /** A list is complete: from now on the store holds what the server had at one moment, and all changes since. */
   listed?(): void;
   /** Also where it is the same again with another error. */
   stateChanged?(state: InformerState): void;
 }
 
 /**
- * `listing` at first and where a watch could not go on; what is known stays. `watching`: the server tells of every
- * change. `failing`: it is asked again and again since then, in milliseconds of the epoch.
+ * `listing`: at first, and when a watch could not be resumed; known objects stay. `watching`: the server sends every
+ * change. `failing`: retrying since that time, in milliseconds of the epoch.
  */
 export type InformerState =
   | { readonly t: "listing" }
@@ -60,8 +63,8 @@ export type InformerState =
   | { readonly t: "ended" };
 
 /**
- * All objects of a resource, by a list and then by what changes. A watch that ends goes on from the last version that it
- * told; where that is too old, a new list is compared with what is known. So nothing is ever asked for again to be sure.
+ * All objects of a resource, by a list and then a watch. When a watch ends, the next one resumes at the last version;
+ * if that is too old, a new list is compared with the store. There is no periodic resync.
  */
 export class Informer<T> implements AsyncDisposable {
   readonly #client: ApiClient;
@@ -90,7 +93,7 @@ export class Informer<T> implements AsyncDisposable {
     this.#done = this.#run();
   }
 
-  /** What is known; as it changes, and not whole before `synced`. */
+  /** The live store; incomplete before `synced`. */
   get objects(): Objects<T> {
     return this.#store;
   }
@@ -99,14 +102,14 @@ export class Informer<T> implements AsyncDisposable {
     return this.#state;
   }
 
-  /** Settles once the first list is whole; rejects where this ends before. */
+  /** Resolves once the first list is complete; rejects if the informer ends before. */
   get synced(): Promise<void> {
     return this.#firstList.promise;
   }
 
-  /** The handler hears at once of what is known, as added, and then of each change. */
+  /** Calls the handler at once with all known objects, as added, and then with each change. */
   subscribe(handler: InformerHandler<T>): Disposable {
-    // Each subscription is one of its own, also of the same handler.
+    // A wrapper, so that the same handler can subscribe more than once.
     const own: InformerHandler<T> = {
       changed: (changes) => handler.changed(changes),
       listed: () => handler.listed?.(),
@@ -126,14 +129,14 @@ export class Informer<T> implements AsyncDisposable {
 
   async #run(): Promise<void> {
     const { signal } = this.#ended;
-    // Whoever does not ask does not have to hear of the end.
+    // A caller that does not await `synced` must not get an unhandled rejection.
     this.#firstList.promise.catch(() => undefined);
     while (!signal.aborted) {
       let waitMs: number;
       try {
         if (this.#version === undefined) await this.#list();
         await this.#watch();
-        // Also what ends well is not asked for anew by all clients at once.
+        // After a normal end too a pause spreads the requests of many clients.
         this.#backoff.reset();
         waitMs = this.#backoff.next();
       } catch (caught) {
@@ -165,7 +168,7 @@ export class Informer<T> implements AsyncDisposable {
       this.#publish(changes);
     }
     const gone: Change<T>[] = [];
-    // Not before its end: what a list that breaks off has not told of is not gone.
+    // Only after the last page: objects missing from a list that broke off are not gone.
     this.#store.retain(seen, gone);
     this.#version = version;
     this.#isSynced = true;
@@ -181,7 +184,7 @@ export class Informer<T> implements AsyncDisposable {
       watch: "true",
       allowWatchBookmarks: "true",
       resourceVersion: this.#version ?? "",
-      // Of many clients, not all come again at once.
+      // A random duration, so that many clients do not reconnect at once.
       timeoutSeconds: String(Math.ceil((watchMs * (0.5 + Math.random() / 2)) / 1000)),
     });
     const ask = {
@@ -192,7 +195,7 @@ export class Informer<T> implements AsyncDisposable {
     };
     using patience = new Patience();
     const answer = await this.#client.stream(ask, patience, withinMs);
-    // The headers of a watch come at once, and where nothing changes its first word is a bookmark a minute later.
+    // The headers of a watch come at once; if nothing changes, the first bookmark comes a minute later.
     patience.last(silenceMs, `was silent for ${silenceMs} ms`);
     if (this.#state.t !== "watching") this.#setState({ t: "watching" });
     const frames = new WatchFrames(isProtobuf(answer) ? (this.#resource.fields ?? {}) : undefined);
@@ -202,7 +205,7 @@ export class Informer<T> implements AsyncDisposable {
       try {
         for (const event of frames.push(chunk)) this.#take(event, changes);
       } finally {
-        // What came before an event that is none has been said, and the next watch goes on behind it.
+        // Changes before an invalid event are published, and the next watch resumes after them.
         this.#publish(changes);
       }
     }
@@ -231,7 +234,7 @@ export class Informer<T> implements AsyncDisposable {
     for (const handler of this.#handlers) this.#tell(handler, (to) => to.changed(changes));
   }
 
-  /** A handler that throws is a defect of its own; the others hear all the same. */
+  /** If a handler throws, the others are still called. */
   #tell(handler: InformerHandler<T>, how: (to: InformerHandler<T>) => void): void {
     try {
       how(handler);

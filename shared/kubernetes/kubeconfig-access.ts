@@ -72,7 +72,7 @@ async function tlsOf(cluster: Entry, user: Entry | undefined): Promise<TlsMateri
   };
 }
 
-/** Inline in base64, which wins, or in a file, which is read anew each time: it may be rotated. */
+/** Inline in base64, which takes precedence, or in a file, which is read each time because it may be rotated. */
 async function pem({ value, folder }: Entry, field: string): Promise<string | undefined> {
   const inline = textIn(value, `${field}-data`);
   if (inline !== undefined) return Buffer.from(inline, "base64").toString("utf8");
@@ -103,7 +103,7 @@ function credentialsOf(user: Entry, name: string, cluster: Entry, server: string
 
 const constant = (authorization: string): Credentials => ({ ...anonymous, authorization: async () => authorization });
 
-/** What a plugin that wants it (`provideClusterInfo`) is told of the cluster. */
+/** The cluster's data for a plugin that asks for it (`provideClusterInfo`). */
 function execCluster({ value }: Entry, server: string): ExecCluster {
   const told = ["tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url"] as const;
   return {

@@ -134,9 +134,7 @@ exit "\${STATUS:-0}"
     { name: "SECRET", value: secret },
     { name: "STATUS", value: "3" },
   ]).credentials;
-  await expect(failing.authorization()).rejects.toThrow(
-    /plugin of user "u" \(.*plugin\) exited with status 3, wanted 0/,
-  );
+  await expect(failing.authorization()).rejects.toThrow(/plugin of user "u" \(.*plugin\) exited with status 3/);
   await expect(failing.authorization()).rejects.not.toThrow(secret);
   writeFileSync(at("more"), "}");
   await expect(accessWith().credentials.authorization()).rejects.toThrow("did not answer in JSON");

@@ -15,7 +15,7 @@ export interface Entry {
   readonly folder: string;
 }
 
-/** What kubeconfig files say together. Of what two say, the first one counts. */
+/** The merged content of kubeconfig files. If two define the same entry, the first counts. */
 export interface Kubeconfig {
   readonly currentContext: string | undefined;
   readonly contexts: ReadonlyMap<string, Entry>;
@@ -47,7 +47,7 @@ export async function readKubeconfig(
   return mergeKubeconfigs(files);
 }
 
-/** @throws {CniError} code 7, which quotes nothing of the files but names */
+/** @throws {CniError} code 7, which quotes only names from the files */
 export function mergeKubeconfigs(files: readonly { readonly path: string; readonly text: string }[]): Kubeconfig {
   const documents = files.map(({ path, text }) => ({ folder: dirname(path), value: documentOf(path, text) }));
   const named = (list: string, entry: string): ReadonlyMap<string, Entry> => {
@@ -71,7 +71,7 @@ export function mergeKubeconfigs(files: readonly { readonly path: string; readon
   };
 }
 
-/** A path in a file is that of somebody who stands beside the file. */
+/** Relative paths in a file start at the file's folder. */
 export const pathFrom = (folder: string, path: string): string => (isAbsolute(path) ? path : join(folder, path));
 
 export const wrong = (is: string): CniError => new CniError(CniCode.invalidConfig, `Cannot use the kubeconfig: ${is}`);
@@ -82,7 +82,7 @@ function documentOf(path: string, text: string): ApiObject {
   try {
     value = parse(text, { maxAliasCount: 100 });
   } catch {
-    // The parser's reason would cite a line, and a line may hold a key.
+    // The parser's reason is left out, because it quotes a line, which may hold a key.
     throw wrong(`"${path}" is no YAML`);
   }
   if (value === null || value === undefined) return {};

@@ -12,20 +12,20 @@ import {
   textOf,
 } from "./resource.ts";
 
-/** Each page is read, and what nobody keeps is forgotten, before the next one comes. */
+/** Objects per page. A page is processed before the next is requested, which bounds memory. */
 export const pageObjects = 500;
-/** A hundred times what Kubernetes is said to bear: a server that tells of no end ends here. */
+/** A hundred times the size that Kubernetes supports; ends the list of a server that never reports the last page. */
 const maxPages = 20_000;
 
 export interface Page {
   readonly items: readonly ApiObject[];
-  /** Of the whole list: where a watch goes on. */
+  /** The version of the whole list, at which a watch begins. */
   readonly resourceVersion: string;
 }
 
 /**
  * All objects of one state of the cluster, page by page.
- * @throws {ApiError} with status 410 where that state is too old to go on from
+ * @throws {ApiError} with status 410 where that state has expired on the server
  */
 export async function* listPages(
   client: ApiClient,

@@ -1,7 +1,7 @@
 /**
- * The API server of Kubernetes: one client for all that asks it, in the agent, in a controller and on the command line.
- * Who asks where comes from a pod's service account or a kubeconfig file; requests share one connection over HTTP/2;
- * an informer keeps what is wanted of all objects of a resource, and tells of each change.
+ * The client of the Kubernetes API server, for the agent, a controller and the command line. Server and credentials
+ * come from a pod's service account or a kubeconfig file; requests share one HTTP/2 connection; an informer keeps a
+ * projection of all objects of a resource and reports each change.
  */
 export type { ClusterAccess, TlsMaterial } from "./access.ts";
 export { type ServiceAccountOptions, serviceAccountAccess } from "./access.ts";

@@ -1,7 +1,7 @@
 /**
- * Objects of the API server in its protobuf encoding (`application/vnd.kubernetes.protobuf`), as the JSON encoding would
- * have them: only the fields of a table are decoded, whatever else there is is passed over without being touched.
- * Beside `shared/proto/wire.ts`, which reads whole messages of our own: here most of a message is unwanted.
+ * Objects of the API server in its protobuf encoding (`application/vnd.kubernetes.protobuf`), in the shape of the JSON
+ * encoding. Only the fields of a table are decoded, and all others are skipped. It exists beside
+ * `shared/proto/wire.ts`, which reads whole messages of our own, because here most of a message is skipped.
  */
 
 /** Fields by their number in `generated.proto` of the API group. */
@@ -17,7 +17,10 @@ type Value = Record<string, unknown>;
 const magic = [0x6b, 0x38, 0x73, 0x00];
 const decoder = new TextDecoder();
 
-/** Labels, names of namespaces and nodes, protocols: the same again and again, and kept once, as the JSON parser does it. */
+/**
+ * Short texts such as labels, namespaces, node names and protocols repeat, and are kept once, as the JSON parser does
+ * it.
+ */
 const longestSharedBytes = 32;
 const maxShared = 16_384;
 const sharedTexts = new Map<string, string>();
@@ -25,7 +28,7 @@ const sharedTexts = new Map<string, string>();
 function shared(text: string): string {
   const known = sharedTexts.get(text);
   if (known !== undefined) return known;
-  // What comes often is soon there again.
+  // Frequent texts are soon added again.
   if (sharedTexts.size >= maxShared) sharedTexts.clear();
   sharedTexts.set(text, text);
   return text;
@@ -107,7 +110,7 @@ function readDelimited(input: Input, shape: FieldShape, value: Value): void {
       value[name] = intOrStringOf(input.delimited());
       break;
     case "message":
-      // One that comes in pieces, as the format allows, no Go server sends.
+      // The format allows a message in pieces, but no Go server sends one.
       value[name] = decode(input.delimited(), shape[2]);
       break;
     case "messages":
@@ -135,7 +138,7 @@ function readEntry(input: Input, map: Record<string, string>): void {
   map[key] = text;
 }
 
-/** `Time` has whole seconds; absent where it is Go's zero. */
+/** `Time` has whole seconds; absent for Go's zero time. */
 function timeOf(input: Input): string | undefined {
   const { seconds } = decode(input, { 1: ["seconds", "integer"] });
   if (typeof seconds !== "number" || seconds > 253_402_300_799) return undefined;
@@ -148,7 +151,7 @@ function intOrStringOf(input: Input): unknown {
   return type === 1 ? text : number;
 }
 
-/** A part of a message. Nothing is copied but the texts that are wanted. */
+/** A part of a message. Only texts in the table are copied. */
 export class Input {
   readonly #bytes: Uint8Array;
   readonly #end: number;
@@ -164,7 +167,9 @@ export class Input {
     return this.#at >= this.#end;
   }
 
-  /** Exact up to 2^53, which holds all that is read as a number; a negative one, such as a zero time, is far beyond. */
+  /**
+   * Exact up to 2^53, enough for every number that is read; a negative one, such as a zero time, comes out far larger.
+   */
   varint(): number {
     let value = 0;
     let scale = 1;

@@ -1,26 +1,26 @@
 import type { FieldTable } from "./protobuf.ts";
 
-/** A kind of objects, and the form in which the server is asked for them. */
+/** A kind of objects, and the encoding in which the server is asked for them. */
 export interface ResourceKind {
   /** Absent: the core group. */
   readonly group?: string;
   readonly version: string;
   /** As in the URL: `networkpolicies`. */
   readonly plural: string;
-  /** What is wanted of the protobuf encoding: nothing else is decoded. Absent: JSON, the only one of CRDs. */
+  /** The fields to decode of the protobuf encoding. Absent: JSON, the only encoding of custom resources. */
   readonly fields?: FieldTable;
   /** Asks for `metadata` only, of any kind (PartialObjectMetadata). */
   readonly metadataOnly?: boolean;
 }
 
-/** And what is kept of each. */
+/** A kind of objects, and what is kept of each. */
 export interface Resource<T> extends ResourceKind {
   /**
-   * What is kept of an object, everything else of which is forgotten as soon as it is read; `undefined` for one that is of
-   * no interest. Must not throw, and must answer something of its own: a part of the object would hold all of it.
+   * Makes the value that is kept of an object; `undefined` to skip the object. Must not throw, and must build a new
+   * value: a reference into the object would keep all of it in memory.
    */
   readonly project: (object: ApiObject) => T | undefined;
-  /** Two of the same value are no change. Absent: each new version is one. */
+  /** Whether two values are equal, so that no change is reported. Absent: each new version is a change. */
   readonly same?: (a: T, b: T) => boolean;
 }
 
@@ -57,7 +57,7 @@ export function queryOf({ labels, fields }: Selection, more: Readonly<Record<str
   });
 }
 
-/** In which form the server is asked for them. It goes by what it can: see `content-type` of the answer. */
+/** The `accept` header. The server may answer in another encoding; `content-type` tells which. */
 export function acceptOf({ fields, metadataOnly = false }: ResourceKind, list: boolean): string {
   const kind = `PartialObjectMetadata${list ? "List" : ""}`;
   const as = metadataOnly ? `;as=${kind};g=meta.k8s.io;v=v1` : "";

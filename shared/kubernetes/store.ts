@@ -51,14 +51,14 @@ export class Store<T> implements Objects<T> {
     for (const { value } of this.#kept.values()) yield value;
   }
 
-  /** The object is there, in this state: which one it is; `undefined` for what has no name. */
+  /** Adds or updates an object; answers its key, `undefined` for one without a name. */
   put(object: ApiObject, changes: Change<T>[]): ObjectKey | undefined {
     const key = keyOf(object);
     if (key === undefined) return undefined;
     const value = this.#resource.project(object);
     const uid = textIn(mapIn(object, "metadata"), "uid") ?? "";
     const before = this.#kept.get(key);
-    // One of the same name that was made anew is another one.
+    // An object of the same name with another uid is a new one.
     if (before !== undefined && (value === undefined || before.uid !== uid)) this.#remove(key, changes);
     if (value === undefined) return key;
     if (before === undefined || before.uid !== uid) {
@@ -77,7 +77,7 @@ export class Store<T> implements Objects<T> {
     if (key !== undefined) this.#remove(key, changes);
   }
 
-  /** A whole list had these, and so no others. */
+  /** Removes all objects that a complete list did not have. */
   retain(seen: ReadonlySet<ObjectKey>, changes: Change<T>[]): void {
     for (const key of this.#kept.keys()) if (!seen.has(key)) this.#remove(key, changes);
   }

@@ -12,11 +12,11 @@ export interface ApiRequest {
 export interface ApiAnswer {
   readonly status: number;
   header(name: string): string | undefined;
-  /** In the pieces in which it comes. Whoever stops reading gives the rest up; nothing is read ahead without bound. */
+  /** The chunks as they come. Leaving the loop drops the rest; reading ahead is bounded. */
   readonly body: AsyncIterable<Uint8Array>;
 }
 
-/** Requests in, answers out, over whatever connections that takes. */
+/** Sends requests and gives their answers, over connections of its own. */
 export interface Transport extends AsyncDisposable {
   /**
    * Answers once the headers are there.
@@ -26,7 +26,7 @@ export interface Transport extends AsyncDisposable {
   request(request: ApiRequest, signal: AbortSignal): Promise<ApiAnswer>;
 }
 
-/** What `node:net`, `node:tls`, `node:http2` and `fetch` throw, as the middle of a sentence. They quote no header. */
+/** The middle of a sentence for errors of `node:net`, `node:tls`, `node:http2` and `fetch`. It quotes no header. */
 export function transportReason(caught: unknown, server: string): string {
   const { code, message } = (caught ?? {}) as { readonly code?: unknown; readonly message?: unknown };
   switch (code) {
@@ -38,7 +38,7 @@ export function transportReason(caught: unknown, server: string): string {
       return `the name in ${server} cannot be resolved (${code})`;
     case "ERR_TLS_CERT_ALTNAME_INVALID":
       return `the certificate of ${server} is for another name (${message})`;
-    // Also what a node's clock that is years behind makes of a good one.
+    // Also reported for a valid certificate if the node's clock is years behind.
     case "CERT_HAS_EXPIRED":
     case "CERT_NOT_YET_VALID":
       return `the certificate of ${server} does not hold at this time (${message}), wanted one that does, and the right time here`;
@@ -53,7 +53,10 @@ export function transportReason(caught: unknown, server: string): string {
   }
 }
 
-/** A time limit that is set anew whenever something was heard. Whoever waits is aborted with a sentence that says for what. */
+/**
+ * A time limit that is restarted whenever data arrives. At its end the request is aborted with a sentence that says
+ * what was missing.
+ */
 export class Patience implements Disposable {
   readonly #silent = new AbortController();
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -62,7 +65,7 @@ export class Patience implements Disposable {
     return this.#silent.signal;
   }
 
-  /** From now on it lasts this long. @param is what is the case at its end */
+  /** Restarts the limit with this length. @param is the reason that is given at its end */
   last(ms: number, is: string): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#silent.abort(new Error(`the API server ${is}`)), ms);

@@ -4,7 +4,7 @@ import { decodeEnvelope, type FieldTable, Input } from "./protobuf.ts";
 import { type ApiObject, mapIn } from "./resource.ts";
 
 export interface WatchEvent {
-  /** `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK`, `ERROR`; or what a later server may say. */
+  /** `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK`, `ERROR`; or another type of a later server. */
   readonly type: string;
   readonly object: ApiObject;
 }
@@ -12,10 +12,10 @@ export interface WatchEvent {
 /** One event of a watch; the API server itself takes objects of 1.5 MiB at most. */
 const maxEventBytes = 4 * 1024 * 1024;
 
-/** Cuts what comes into whole events. Holds no more than one that has begun. */
+/** Cuts a watch's bytes into events. Holds at most one incomplete event. */
 export class WatchFrames {
   readonly #table: FieldTable | undefined;
-  /** What has begun, in the pieces in which it came: an event of many small ones is put together once. */
+  /** The chunks of the incomplete event, which are joined once it is complete. */
   #parts: Uint8Array[] = [];
   #held = 0;
 
@@ -24,7 +24,7 @@ export class WatchFrames {
     this.#table = table;
   }
 
-  /** @throws {Error} for what is no event */
+  /** @throws {Error} for bytes that are no event */
   *push(chunk: Uint8Array): Generator<WatchEvent, void> {
     let rest = chunk;
     for (let length = this.#missing(rest); length !== undefined; length = this.#missing(rest)) {
@@ -39,7 +39,7 @@ export class WatchFrames {
     if (this.#held > maxEventBytes) throw new Error(`an event has more than ${maxEventBytes} bytes`);
   }
 
-  /** How much of these bytes ends the event that has begun; `undefined` where it goes on behind them. */
+  /** How many of these bytes complete the event; `undefined` if it needs more. */
   #missing(bytes: Uint8Array): number | undefined {
     if (this.#table === undefined) {
       const end = bytes.indexOf(0x0a);
@@ -73,7 +73,7 @@ function jsonEvent(line: Uint8Array): WatchEvent | undefined {
   if (line.every((byte) => byte <= 0x20)) return undefined;
   const event = parsedObject(line);
   const { type } = event;
-  if (typeof type !== "string") throw new Error(`an event of the watch is ${show(event)}, wanted its type`);
+  if (typeof type !== "string") throw new Error(`an event of the watch is ${show(event)}`);
   return { type, object: mapIn(event, "object") };
 }
 

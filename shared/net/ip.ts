@@ -1,6 +1,6 @@
 /**
- * Address arithmetic for IPv4 and IPv6 without any import: it is on the exec'd path.
- * `test/` holds it against `ip-cidr`.
+ * Address arithmetic for IPv4 and IPv6 without any import, because every plugin start loads it. Tests compare it with
+ * `ip-cidr`.
  */
 
 export type Family = 4 | 6;

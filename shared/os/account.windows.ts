@@ -28,19 +28,19 @@ const tokenBytes = 1024 * (entryBytes + 68) + entryBytes;
 const localSystem = "S-1-5-18";
 const administrators = "S-1-5-32-544";
 
-/** Whom a process acts for. */
+/** The account that a process runs as. */
 export interface Account {
   /** As in `S-1-5-18`. */
   readonly sid: string;
   /** `DOMAIN\name`; empty where Windows knows none. */
   readonly name: string;
-  /** LocalSystem, or with the rights of the administrators; an administrator who has laid them down does not count. */
+  /** LocalSystem, or a member of the administrators with those rights enabled in its token. */
   readonly isAdministrator: boolean;
 }
 
 /**
  * @returns `undefined` where there is no such process (any more)
- * @throws {Error} naming the call of Windows that refuses to tell, and its error
+ * @throws {Error} naming the call of Windows that failed, and its error
  */
 export function accountOfProcess(pid: number): Account | undefined {
   const k = dlopen(systemLibrary("kernel32.dll"), symbols).symbols;
@@ -72,7 +72,7 @@ export function accountOfProcess(pid: number): Account | undefined {
   }
 }
 
-/** What GetTokenInformation writes: entries, whose addresses point behind them into the same bytes. */
+/** The output of GetTokenInformation: entries whose addresses point into the same bytes, behind the entries. */
 class TokenView {
   readonly #bytes: Uint8Array;
   readonly #view: DataView;
@@ -127,7 +127,7 @@ type LookUp = (
 ) => number;
 
 function nameOf(sid: Uint8Array, lookUp: LookUp): string {
-  // A copy at an address of its own.
+  // A copy that does not move in memory.
   const asked = new Uint8Array(new ArrayBuffer(sid.length));
   asked.set(sid);
   const [name, domain] = [wide(" ".repeat(nameUnits)), wide(" ".repeat(nameUnits))];

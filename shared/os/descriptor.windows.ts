@@ -3,7 +3,7 @@ import { systemLibrary, wide, wideTextAt } from "./win32.windows.ts";
 
 /**
  * Security descriptors as text (SDDL, learn.microsoft.com/windows/win32/secauthz/security-descriptor-string-format).
- * Whoever may use what a daemon of ours makes: LocalSystem and the administrators, nobody by inheritance.
+ * Who may use what our daemons create: LocalSystem and the administrators, without inherited rights.
  */
 export const administratorsOnly = "D:P(A;;GA;;;SY)(A;;GA;;;BA)";
 
@@ -28,21 +28,21 @@ const descriptorBytes = 64 * 1024 + 256;
 /** `SECURITY_ATTRIBUTES`: its own length, the descriptor's address at byte 8, whether the handle is inherited. */
 const attributesBytes = 24;
 
-/** A descriptor in the memory of Windows, to be given back. */
+/** A descriptor in memory of Windows, which has to be freed. */
 export interface Descriptor extends Disposable {
   readonly address: Pointer;
   /** `SECURITY_ATTRIBUTES` with it, for the call that makes an object: no child inherits the handle. */
   attributes(): Uint8Array;
 }
 
-/** What can be done with descriptors of objects that are open: a pipe, a directory. */
+/** Reads and changes the descriptors of open objects, such as a pipe or a directory. */
 export interface Descriptors {
   parse(sddl: string): Descriptor;
-  /** Who may do what with the object, as text. The handle needs READ_CONTROL. */
+  /** The object's access list as text. The handle needs READ_CONTROL. */
   accessOf(handle: number): string;
   /** The SID of the object's owner, as in `S-1-5-18`; the handle needs READ_CONTROL. */
   ownerOf(handle: number): string;
-  /** Lets those in that the text names and nobody else. The handle needs WRITE_DAC. */
+  /** Replaces the access list by the one in the text. The handle needs WRITE_DAC. */
   setAccess(handle: number, sddl: string): void;
 }
 
@@ -97,8 +97,8 @@ export function openDescriptors(): Descriptors {
 }
 
 /**
- * Whether the text of a descriptor that was read back lets in those of `administratorsOnly` alone. The kernel keeps
- * specific rights: "all" comes back as `FA`, or as its number.
+ * Whether a descriptor that was read back grants access only to those of `administratorsOnly`. The kernel stores
+ * specific rights, so "all" comes back as `FA` or as its number.
  */
 export function isAdministratorsOnly(sddl: string): boolean {
   const entry = (who: string): string => `\\(A;(?:OICI)?;(?:GA|FA|0x1f01ff);;;${who}\\)`;

@@ -9,12 +9,14 @@ const symbols = {
   GetLastError: { args: [], returns: "u32" },
 } as const;
 
-/** Everything for LocalSystem and the administrators, in the directory and in what is made there; nobody else. */
+/**
+ * Full access for LocalSystem and the administrators, for the directory and everything created in it; none for others.
+ */
 export const administratorsOnlyInside = "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)";
 
 /**
- * Makes a directory that is the administrators' from its first moment on: below ProgramData every user may read what
- * others make, and add to it. Directories above it are made as Windows makes them; one that is there stays as it is.
+ * Creates a directory with these rights from its creation on, because below ProgramData every user may read and add
+ * files by default. Parent directories get the default rights; an existing directory stays as it is.
  * @throws {Error} naming the call of Windows and its error
  */
 export function makeAdministratorsDirectory(path: string): void {

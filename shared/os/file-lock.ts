@@ -1,17 +1,17 @@
 import { Backoff } from "../async/backoff.ts";
 
-/** An open file that can be locked, as this system does it. The lock is the kernel's, and ends with the process. */
+/** An open file that can be locked, in this system's way. The kernel releases the lock when the process ends. */
 export interface LockFile {
-  /** Without waiting; `false` where another process has the lock. */
+  /** Tries once; `false` if another process has the lock. */
   tryLock(): boolean;
-  /** Gives the lock up too. */
+  /** Closes the file and releases the lock. */
   close(): void;
 }
 
 const pauses = { firstMs: 1, longestMs: 20 };
 
 /**
- * Waits, without holding this process up, for a lock that others hold for moments.
+ * Waits, without blocking this process, for a lock that others hold for moments.
  * @returns `false` where it was never free within `timeoutMs`
  */
 export async function waitForLock(file: LockFile, timeoutMs: number): Promise<boolean> {

@@ -16,7 +16,7 @@ export const disposition = { openExisting: 3, openAlways: 4 } as const;
 
 const readAndWrite = 0xc000_0000;
 const sharedByAll = 7;
-/** Of a link the link itself is opened, which cannot be locked in place of what it leads to. */
+/** A link itself is opened instead of its target, so that root's lock follows no link. */
 const flags = 0x80 | 0x0020_0000;
 const exclusivelyNow = 2 | 1;
 /** `OVERLAPPED`: status, then the offset at byte 16, an event. */

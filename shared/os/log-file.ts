@@ -2,15 +2,15 @@ import { closeSync, constants, fstatSync, openSync, renameSync, rmSync, statSync
 import { reasonOf } from "../reason.ts";
 import { openOwnFile } from "./plain-file.ts";
 
-/** A plugin's log file; as much again is kept from before. */
+/** The size of a plugin's log file; one older file of the same size is kept. */
 export const maxLogFileBytes = 5 * 1024 * 1024;
 
-/** A process that rotates the log holds its lock for a millisecond; an older lock has lost its holder. */
+/** Rotating the log takes a millisecond; the holder of a lock older than this was killed. */
 export const logLockMs = 10_000;
 
 /**
- * Appends one line to a log that many processes may write at once, and that takes up twice
- * `maxBytes`: a full one becomes `<file>.1`.
+ * Appends one line to a log that many processes may write at once. It takes up to twice `maxBytes`: a full file becomes
+ * `<file>.1`.
  * @returns what went wrong, for stderr
  */
 export function appendToLog(file: string, line: string, maxBytes: number = maxLogFileBytes): string | undefined {
@@ -35,14 +35,16 @@ function append(file: string, line: string): number {
   }
 }
 
-/** One process at a time: of two that saw the file full, the second would throw away what the first kept. */
+/**
+ * One process at a time: if two rotated one after the other, the second would overwrite the file that the first kept.
+ */
 function rotate(file: string, maxBytes: number): void {
   const lock = `${file}.lock`;
   let fd: number;
   try {
     fd = openSync(lock, "wx", 0o600);
   } catch {
-    // Somebody is at it, or was killed over it: then the next call finds no lock.
+    // Another process is rotating, or was killed meanwhile; then the stale lock is removed for the next call.
     const age = Date.now() - (statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
     if (age > logLockMs) rmSync(lock, { force: true });
     return;

@@ -1,8 +1,8 @@
 import type { ConvertFns, FFIFunction, read as Read } from "bun:ffi";
 
-/** The part of Bun that its module `bun:ffi` stands on. */
+/** The part of Bun that its module `bun:ffi` uses. */
 interface Native {
-  /** Answers an `Error` where it cannot. */
+  /** Returns an `Error` on failure. */
   dlopen<Symbols extends Record<string, FFIFunction>>(
     name: string,
     symbols: Symbols,
@@ -13,7 +13,10 @@ interface Native {
 // Importing `bun:ffi` evaluates all of that module: 0.2 ms and an eighth of the memory that a plugin's start needs.
 const native: Native | undefined = Reflect.get(Bun, "FFI");
 
-/** Functions of a C library; `undefined` where the system lets no memory be written and executed: without its JIT, Bun has none. */
+/**
+ * Functions of a C library; `undefined` where the system forbids memory that is both writable and executable, because
+ * Bun's FFI needs its JIT.
+ */
 export function openLibrary<Symbols extends Record<string, FFIFunction>>(
   name: string,
   symbols: Symbols,
@@ -26,6 +29,6 @@ export function openLibrary<Symbols extends Record<string, FFIFunction>>(
   }
 }
 
-/** The `int` at an address that a C function answered. */
+/** The `int` at an address that a C function returned. */
 export const intAt = (address: Parameters<typeof Read.i32>[0] | null): number =>
   native === undefined || address === null ? 0 : native.read.i32(address, 0);

@@ -16,9 +16,9 @@ export const linuxPaths = {
   pathListSeparator: ":",
   directorySeparator: "/",
   isAbsolute: (path: string): boolean => path.startsWith("/"),
-  /** What a network configuration may name for root to write to, or to read. */
+  /** Whether a network configuration may name this path for root to read or write. */
   isLocal: (path: string): boolean => path.startsWith("/") && !path.includes("\0"),
   localRule: "an absolute path",
-  /** Of a name without separators: whether a file can have it. */
+  /** Whether a file can have this name, which has no separators. */
   isFileName: (_name: string): boolean => true,
 } as const;

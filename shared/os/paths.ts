@@ -2,5 +2,5 @@ import { linuxPaths } from "./paths.linux.ts";
 import { windowsPaths } from "./paths.windows.ts";
 import { isWindows } from "./platform.ts";
 
-/** Where things lie when no configuration says otherwise. */
+/** Default paths. */
 export const paths = isWindows ? windowsPaths : linuxPaths;

@@ -1,4 +1,4 @@
-/** Devices of DOS, whatever the directory and whatever follows a dot, also on systems before Windows 11. */
+/** Names of DOS devices, in every directory and with any extension, as before Windows 11. */
 const device = /^(con|prn|aux|nul|com[0-9\u00b9\u00b2\u00b3]|lpt[0-9\u00b9\u00b2\u00b3]|conin\$|conout\$)(\..*)?$/i;
 const isFileName = (name: string): boolean => !device.test(name) && !/[. ]$/.test(name);
 
@@ -6,7 +6,7 @@ export const windowsPaths = {
   agentSocket: "\\\\.\\pipe\\pipette-cni",
   ipamSocket: "\\\\.\\pipe\\pipette-ipam",
   dataDir: "C:\\ProgramData\\pipette",
-  /** Of host-local, where no `dataDir` is configured: it means the root of the runtime's drive. */
+  /** host-local's default `dataDir`, on the drive of the runtime. */
   hostLocalDataDir: "C:\\var\\lib\\cni\\networks",
   agentConfig: "C:\\ProgramData\\pipette\\agent.yaml",
   cniConfDir: "C:\\Program Files\\containerd\\cni\\conf",
@@ -16,11 +16,11 @@ export const windowsPaths = {
   /** Between the directories in CNI_PATH. */
   pathListSeparator: ";",
   directorySeparator: "\\",
-  /** With a drive or a share; `\dir` would mean another place on every drive. */
+  /** With a drive or a share; `\dir` alone depends on the current drive. */
   isAbsolute: (path: string): boolean => /^[A-Za-z]:[\\/]|^\\\\[^\\]/.test(path),
   /**
-   * On a drive: to open a share is to log in there with the machine's account. No stream of a file (`a:b`), which no
-   * listing shows, and no device.
+   * On a drive, because opening a share would log in there with the machine's account. Not a stream of a file (`a:b`),
+   * which no listing shows, and no device.
    */
   isLocal: (path: string): boolean =>
     /^[A-Za-z]:[\\/][^:\0]*$/.test(path) &&

@@ -18,7 +18,7 @@ type Calls = ReturnType<typeof dlopen<typeof symbols>>["symbols"];
 const overlappedBytes = 32;
 const eventAt = 24;
 
-/** What became of a transfer: bytes, still on its way, or an error of Windows. */
+/** The state of a transfer: done with so many bytes, pending, or failed with an error of Windows. */
 export type Transfer =
   | { readonly t: "done"; readonly bytes: number }
   | { readonly t: "pending" }
@@ -26,7 +26,7 @@ export type Transfer =
 
 /**
  * Reads from and writes to an open handle, one transfer of each kind at a time, and waits for either with a bound.
- * Windows works on the buffers between the calls: they keep their addresses, and `close` takes them back.
+ * Windows uses the buffers between the calls, so they must not move; `close` ends that use.
  */
 export class PipeStream implements Disposable {
   readonly #k: Calls;
@@ -42,17 +42,17 @@ export class PipeStream implements Disposable {
     this.#writing = new Direction(this.#k, handle, this.#k.WriteFile);
   }
 
-  /** Goes on with a transfer that is pending, or begins one into the buffer. */
+  /** Continues a pending transfer, or begins one into the buffer. */
   read(buffer: Uint8Array): Transfer {
     return this.#reading.step(buffer);
   }
 
-  /** The same; while it is pending the bytes are those of the call that began it. */
+  /** The same for writing; while it is pending the bytes of the call that began it count. */
   write(bytes: Uint8Array): Transfer {
     return this.#writing.step(this.#writing.pending ? bytes : pinned(bytes));
   }
 
-  /** Until something that is pending has ended, or the time is over. */
+  /** Waits until a pending transfer has ended, or the time is over. */
   wait(timeoutMs: number): void {
     const events = [this.#reading, this.#writing].filter(({ pending }) => pending).map(({ event }) => BigInt(event));
     const list = new BigUint64Array(events);
@@ -76,14 +76,14 @@ class Direction {
   readonly #call: Transferring;
   readonly #overlapped = new DataView(new ArrayBuffer(overlappedBytes));
   readonly #done = new Uint32Array(new ArrayBuffer(4));
-  /** What Windows works on; held here, so that it lives as long as that. */
+  /** The buffer that Windows uses, referenced here so that it is not collected meanwhile. */
   #buffer: Uint8Array | undefined;
 
   constructor(k: Calls, handle: number, call: Transferring) {
     this.#k = k;
     this.#handle = handle;
     this.#call = call;
-    // To be reset by hand, as GetOverlappedResult wants it.
+    // A manual-reset event, as GetOverlappedResult requires.
     this.event = Number(k.CreateEventW(null, 1, 0, null));
     this.#overlapped.setBigUint64(eventAt, BigInt(this.event), true);
   }
@@ -102,7 +102,7 @@ class Direction {
     return this.#result(false);
   }
 
-  /** What was cancelled has to be over before its buffer may go. */
+  /** A cancelled transfer has to end before its buffer may be freed. */
   end(): void {
     if (this.pending) this.#result(true);
     this.#k.CloseHandle(this.event);
@@ -118,7 +118,7 @@ class Direction {
   }
 }
 
-/** A copy whose address stays: a small plain `Uint8Array` moves when its buffer is first touched. */
+/** A copy that does not move: a small plain `Uint8Array` moves when its `buffer` is first accessed. */
 function pinned(bytes: Uint8Array): Uint8Array {
   const copy = new Uint8Array(new ArrayBuffer(bytes.length));
   copy.set(bytes);

@@ -3,7 +3,7 @@ import { type Account, accountOfProcess } from "./account.windows.ts";
 import { isPipeName, openPipes, pipeAccess } from "./pipe.windows.ts";
 import { winError } from "./win32.windows.ts";
 
-/** The server that is wanted, for messages. */
+/** Describes a trusted server, in messages. */
 export const trustedServer = "one that runs as SYSTEM or as an administrator";
 
 const codes: Readonly<Record<number, string>> = {
@@ -12,11 +12,15 @@ const codes: Readonly<Record<number, string>> = {
   [winError.pipeBusy]: "EBUSY",
 };
 
-/** A crowd's instances come to be free within milliseconds, and the caller stands still meanwhile. */
+/**
+ * How often and how long to wait for a free instance: with many plugins one is free within milliseconds, and the wait
+ * blocks the caller.
+ */
 const busyWaits = { times: 5, ms: 20 };
 
 /**
- * Any program may make a pipe of a name that is free: what is meant for an agent is not for every program.
+ * Whether the server of a pipe is trusted. Any program may create a pipe whose name is free, and must not get what is
+ * meant for the agent.
  * @param pid of the process that serves a pipe, as `Pipes.serverOf` tells
  * @returns why it is not trusted, in words; `undefined` where it is
  * @throws {Error} where the process has ended, and its pipe with it
@@ -37,10 +41,10 @@ export function whyNotTrusted(pid: number | undefined): string | undefined {
 }
 
 /**
- * Looks whose pipe it is. Once an administrator's process has it, others cannot add to it. The look costs the server one
- * connection that says nothing.
+ * Checks who serves a pipe. Once an administrator's process has it, others cannot add instances. The check costs the
+ * server one connection without data.
  * @throws {UntrustedPipe} where it serves with less than an administrator's rights
- * @throws {Error} where it is not there, takes nobody, or is gone again
+ * @throws {Error} where it does not exist, has no free instance, or has gone again
  */
 export function requireTrustedPipe(name: string): void {
   if (!isPipeName(name)) throw new Error(`"${name}" is no name of a pipe`);

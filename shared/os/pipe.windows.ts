@@ -11,16 +11,16 @@ const symbols = {
 
 /** What a handle of a pipe is for. */
 export const pipeAccess = {
-  /** READ_CONTROL: to look at it. */
+  /** READ_CONTROL: to read its access list. */
   look: 0x0002_0000,
-  /** And WRITE_DAC: to say who may use it. */
+  /** With WRITE_DAC: to change its access list. */
   protect: 0x0006_0000,
-  /** GENERIC_READ and GENERIC_WRITE: to talk. */
+  /** GENERIC_READ and GENERIC_WRITE: to transfer data. */
   talk: 0xc000_0000,
 } as const;
 
 const openExisting = 3;
-/** Overlapped; and a server that is not what it should be learns who we are, and cannot act as us. */
+/** Overlapped, and with an impersonation level at which a false server can identify us but not act as us. */
 const flags = 0x4000_0000 | 0x0010_0000 | 0x0001_0000;
 
 export type PipeHandle =
@@ -28,10 +28,10 @@ export type PipeHandle =
   /** An error of Windows, as in `winError`. */
   | { readonly t: "failed"; readonly error: number };
 
-/** The client's end of named pipes. Each that is opened is a connection in the eyes of the server. */
+/** The client's end of named pipes. Each opened handle is a connection for the server. */
 export interface Pipes {
   open(name: string, access: number): PipeHandle;
-  /** Until there is an instance that nobody has taken, or the time (at least 1 ms) is over; the pipe may go meanwhile. */
+  /** Waits until an instance is free, or the time (at least 1 ms) is over; the pipe may disappear meanwhile. */
   waitForInstance(name: string, timeoutMs: number): void;
   /** The process at the other end; `undefined` where Windows does not tell. */
   serverOf(handle: number): number | undefined;

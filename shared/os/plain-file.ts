@@ -2,19 +2,19 @@ import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSy
 import { letsOthersIn } from "./rights.ts";
 
 /**
- * Files at places where others may have put something before: a link that leads root's writes elsewhere, a pipe that
- * nobody writes to, a file that its owner reads along in.
+ * Files in places where other users may have put something first: a link that redirects root's writes, a named pipe
+ * without a writer, or a file that its owner can read.
  */
 
-/** Windows has none of these flags; there the directory's permissions say who may put something into it. */
+/** Windows has none of these flags; there the directory's permissions say who may create files in it. */
 const doNotFollow = constants.O_NOFOLLOW ?? 0;
 const doNotWait = constants.O_NONBLOCK ?? 0;
 
 /**
- * Opens a file of this user's, or of root's, that has no second name. It is judged once it is open, so that nobody can
- * put another one there in between.
+ * Opens a file that belongs to this user or to root and has no second hard link. It is checked after it was opened, so
+ * that nobody can replace it in between.
  * @param flags such as `O_RDWR | O_CREAT`
- * @throws {Error} saying what stands there, which is as it was
+ * @throws {Error} saying what is there instead, which stays unchanged
  */
 export function openOwnFile(path: string, flags: number, mode = 0o600): number {
   const fd = openSync(path, flags | doNotFollow | doNotWait, mode);
@@ -36,8 +36,8 @@ function notOwn(stat: Stats): string | undefined {
 const notRegular = "it is no regular file";
 
 /**
- * The text of a file, whoever owns it and through links. Nothing but a file is opened: a pipe would hold the whole
- * process, and a device may do something for being opened.
+ * The text of a file, whoever owns it and through links. Only a regular file is opened: a pipe would block the whole
+ * process, and opening a device may have effects.
  * @throws {Error} also where it is no file, or longer than `maxBytes`
  */
 export function readSmallFile(path: string, maxBytes: number): string {

@@ -1,5 +1,5 @@
 /** The one place that asks which system this is; a compiled executable has the answer built in. */
 export const isWindows = process.platform === "win32";
 
-/** Whether systemd runs this machine (sd_booted(3)), as far as this process sees it: a pod does not. */
+/** Whether this machine runs systemd (sd_booted(3)); inside a pod that is not visible. */
 export const hasSystemd = (): boolean => process.getBuiltinModule("node:fs").existsSync("/run/systemd/system");

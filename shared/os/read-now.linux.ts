@@ -2,8 +2,8 @@ import { intAt, openLibrary } from "./native.linux.ts";
 import type { Ownership } from "./rights.ts";
 
 /**
- * Reading by the system's own calls, for what a plugin needs before it can do anything else: Bun's ways to read go
- * through its event loop and a pool of threads, which costs a process that lives for some milliseconds one of them.
+ * Reads by system calls, for what a plugin needs first. Bun's own functions go through its event loop and a thread
+ * pool, which costs a process of a few milliseconds one millisecond.
  */
 
 const symbols = {
@@ -18,7 +18,7 @@ const symbols = {
 /** open(2): read-only, closed when another program is executed. */
 const readOnly = 0o2000000;
 const noSuchFile = 2;
-/** statx(2): from the working directory, and links are followed. */
+/** statx(2): paths are relative to the working directory, and links are followed. */
 const fromHere = -100;
 const basicStats = 0x7ff;
 /** `struct statx` in words of 32 bits: the sixth is the uid, the lower half of the eighth the mode. */
@@ -29,7 +29,7 @@ type Calls = ReturnType<typeof openLibrary<typeof symbols>>;
 
 let opened: { readonly calls: Calls } | undefined;
 
-/** All of them at once, and once: it is the opening that takes time. */
+/** All functions are opened together and only once, because opening is what takes time. */
 function calls(): Calls {
   opened ??= { calls: openLibrary("libc.so.6", symbols) };
   return opened.calls;
@@ -53,7 +53,7 @@ export function readFileNow(path: string, maxBytes: number): Uint8Array | undefi
   return length < 0 ? undefined : bytes.subarray(0, length);
 }
 
-/** Slower by a millisecond, and needs no JIT. */
+/** The fallback without a JIT, slower by a millisecond. */
 function readByNode(path: string, maxBytes: number): Uint8Array | undefined {
   try {
     return process.getBuiltinModule("node:fs").readFileSync(path).subarray(0, maxBytes);
@@ -62,7 +62,7 @@ function readByNode(path: string, maxBytes: number): Uint8Array | undefined {
   }
 }
 
-/** Whether there is nothing at this path; `false` also where that cannot be seen. */
+/** Whether nothing exists at this path; `false` also if that cannot be determined. */
 export function isAbsentNow(path: string): boolean {
   const c = calls();
   if (c === undefined || c.access(cString(path), 0) === 0) return false;
@@ -70,7 +70,7 @@ export function isAbsentNow(path: string): boolean {
   return errno === noSuchFile || errno === notDirectory;
 }
 
-/** Who may change a file or directory, through links; `undefined` where there is none, or it cannot be seen. */
+/** Owner and mode of a file or directory, following links; `undefined` if it does not exist or cannot be read. */
 export function ownershipNow(path: string): Ownership | undefined {
   const c = calls();
   if (c === undefined) return process.getBuiltinModule("node:fs").statSync(path, { throwIfNoEntry: false });
@@ -80,7 +80,7 @@ export function ownershipNow(path: string): Ownership | undefined {
   return { uid, mode: mode & 0xffff };
 }
 
-/** clock_gettime(2): what runs since the boot, also while the machine sleeps. */
+/** clock_gettime(2): CLOCK_BOOTTIME, which also runs while the machine sleeps. */
 const sinceBoot = 7;
 
 /** As `uptimeMs`. */

@@ -1,18 +1,18 @@
 import { isWindows } from "./platform.ts";
 
-/** Who may do what this user may not: nearly all that Pipette keeps and serves is for nobody else. */
+/** Names the user that nearly all of Pipette's files and sockets are restricted to, in messages. */
 export const whoMay = isWindows ? "an administrator" : "root";
 
-/** The middle and the end of a message about a connection that failed with a code of the system. */
+/** The middle and the end of a message about a connection that failed with a system error code. */
 export const connectFailure = (code: string, wanted: string): string =>
   code === "EACCES"
     ? `this user may not connect (${code}), wanted ${whoMay}`
     : `connecting fails with ${code}, wanted ${wanted}`;
 
-/** On Windows that is not asked. */
+/** Always `false` on Windows. */
 export const isUnprivileged = (): boolean => !isWindows && process.geteuid?.() !== 0;
 
-/** Whether this user's rights are what keeps it from a file or socket; on Windows that is not asked. */
+/** Whether a file or socket is inaccessible because of this user's rights; always `false` on Windows. */
 export function isForbidden(path: string): boolean {
   if (!isUnprivileged()) return false;
   const { accessSync, constants } = process.getBuiltinModule("node:fs");
@@ -24,14 +24,14 @@ export function isForbidden(path: string): boolean {
   }
 }
 
-/** Whether the system has refused something to this user, by an error or by what caused it. */
+/** Whether an error, or its cause, says that the system refused permission. */
 export function isDenial(caught: unknown): boolean {
   for (let error = caught; error instanceof Error; error = error.cause)
     if ("code" in error && (error.code === "EACCES" || error.code === "EPERM")) return true;
   return false;
 }
 
-/** What the system says of who may change a file or directory. */
+/** Owner and mode, which say who may change a file or directory. */
 export interface Ownership {
   readonly uid: number;
   readonly mode: number;
@@ -41,8 +41,7 @@ const writableByOthers = 0o022;
 
 /**
  * What lets others than root and this user change it: `belongs to user 1000`, or `can be written by others (mode 777)`;
- * `undefined` where nothing does. A directory that somebody has made before us, at a place where everybody may, is
- * theirs: they can take out of it what we put there, and put something else in its place.
+ * `undefined` where nothing does. Another user who owns a directory can replace the files that we put into it.
  */
 export function letsOthersIn({ uid, mode }: Ownership): string | undefined {
   if (uid !== 0 && uid !== process.geteuid?.()) return `belongs to user ${uid}`;

@@ -6,7 +6,7 @@ let opened: { readonly calls: ReturnType<typeof openLibrary<typeof symbols>> } |
 
 /** As `uptimeMs`, in steps of some 16 ms. */
 export function uptimeNow(): number | undefined {
-  // Every process has it from its start on, so that its name alone finds no other.
+  // Every process has loaded this library from its start, so its bare name cannot load another file.
   opened ??= { calls: openLibrary("kernel32.dll", symbols) };
   const { calls } = opened;
   return calls === undefined ? undefined : Number(calls.GetTickCount64());

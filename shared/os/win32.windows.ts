@@ -1,15 +1,15 @@
 import { type Pointer, read } from "bun:ffi";
 
 /**
- * A library of Windows itself by its full path, for `dlopen`: a bare name would be looked for beside the executable
- * and in the working directory first, where somebody may have put one of that name.
+ * The full path of a Windows system library, for `dlopen`: a bare name would be searched beside the executable and in
+ * the working directory first, where another file of that name may lie.
  */
 export function systemLibrary(name: string): string {
   const root = process.env["SystemRoot"] ?? "";
   return `${/^[A-Za-z]:\\/.test(root) ? root : "C:\\Windows"}\\System32\\${name}`;
 }
 
-/** UTF-16 with its final zero, at an address that stays: an argument of type `LPCWSTR`. */
+/** UTF-16 with its final zero in memory that does not move: an argument of type `LPCWSTR`. */
 export function wide(text: string): Uint16Array {
   const units = new Uint16Array(new ArrayBuffer(2 * (text.length + 1)));
   for (let i = 0; i < text.length; i++) units[i] = text.charCodeAt(i);

@@ -30,13 +30,15 @@ export const unary = <Req, Res>(
 const cni = (name: string): Method<CniCmdRequest, CniCmdResponse> =>
   unary(`/antrea_io.antrea.pkg.apis.cni.v1beta1.Cni/${name}`, CniCmdRequest, CniCmdResponse);
 
-/** Metadata that our plugin sends along, by `uptimeMs`, since the time of day may be set meanwhile; another make's lacks them. */
+/**
+ * Metadata that our plugin sends, by `uptimeMs`, because the time of day may be set meanwhile; other clients send none.
+ */
 export const callTimes = { startedMs: "pipette-started-uptime-ms", untilMs: "pipette-until-uptime-ms" } as const;
 
 /** The reference system's service (`cni.proto`). */
 export const cniService = { cmdAdd: cni("CmdAdd"), cmdCheck: cni("CmdCheck"), cmdDel: cni("CmdDel") } as const;
 
-/** What the agent serves beyond it (`pipette.proto`). */
+/** The agent's additional methods (`pipette.proto`). */
 export const nodeService = {
   gc: unary("/pipette.v1.Node/Gc", GcRequest, GcResponse),
   status: unary("/pipette.v1.Node/Status", StatusRequest, StatusResponse),

@@ -1,6 +1,6 @@
 /**
- * Protocol buffers by table: each message names its fields once, and reads and writes by that
- * (protobuf.dev, "Encoding"). No reflection and no generated code, since every start of the plugin pays for it.
+ * Protocol buffers by table: each message names its fields once, and reads and writes by that (protobuf.dev,
+ * "Encoding"). No reflection and no generated code, because every plugin start would pay for them.
  */
 
 export interface Codec<T> {
@@ -25,7 +25,7 @@ export interface Field<V> {
   read(input: Reader, previous: V): V;
 }
 
-/** A codec that can also go on with a message that was begun: an embedded one may come in pieces. */
+/** A codec that can also continue a message, because an embedded one may come in pieces. */
 export interface MessageCodec<T> extends Codec<T> {
   merge(target: T, bytes: Uint8Array): T;
   absent(): T;
@@ -50,7 +50,7 @@ export type MessageOf<C> = C extends Codec<infer T> ? { readonly [K in keyof T]:
 export const message = codecOf as unknown as <T extends Table>(table: T) => MessageCodec<Described<T>>;
 
 function codecOf<T extends object>(table: { readonly [K in keyof T]-?: Field<T[K]> }): MessageCodec<T> {
-  // By plain loops over the table: a process that lives for milliseconds sees each message once.
+  // Plain loops over the table: a process of a few milliseconds handles each message once.
   const absent = (): T => {
     const value = {} as T;
     for (const name in table) value[name] = table[name].absent();
@@ -184,7 +184,7 @@ function decodeText(bytes: Uint8Array): string {
   }
 }
 
-/** Groups, a form of the first days, are only ever skipped; they nest, so somebody could send many. */
+/** Groups, an obsolete wire type, are only skipped; since they nest, their depth is bounded. */
 const deepestGroup = 32;
 
 export class Reader {
@@ -208,14 +208,14 @@ export class Reader {
     this.high = 0;
     for (let shift = 0; shift < 70; shift += 7) {
       const byte = this.#bytes[this.#at++];
-      if (byte === undefined) throw new WireError("Cannot read a number: the message ends inside it, wanted all of it");
+      if (byte === undefined) throw new WireError("Cannot read a number: the message ends inside it");
       const bits = byte & 127;
       if (shift < 32) this.low |= bits << shift;
       if (shift === 28) this.high |= bits >> 4;
       if (shift > 28) this.high |= bits << (shift - 32);
       if (byte < 128) return this.low !== 0 || this.high !== 0;
     }
-    throw new WireError("Cannot read a number: it is longer than 10 bytes, wanted 10 at most");
+    throw new WireError("Cannot read a number: it is longer than 10 bytes");
   }
 
   tag(): { number: number; wireType: number } {
@@ -230,7 +230,7 @@ export class Reader {
   delimited(): Uint8Array {
     this.varint();
     const length = this.low >>> 0;
-    if (this.high !== 0) throw new WireError("Cannot read a field: its length is beyond 2^32, wanted less");
+    if (this.high !== 0) throw new WireError("Cannot read a field: its length is beyond 2^32");
     return this.#take(length);
   }
 

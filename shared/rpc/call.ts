@@ -11,18 +11,18 @@ export interface CallOptions {
   /** From the call until the answer, connecting included. The server is told. */
   readonly timeoutMs: number;
   /**
-   * Sent along as gRPC metadata. A pair that a header cannot carry (a name other than lower-case letters, digits,
-   * "_", "." and "-", a value other than printable ASCII) is left out: it accompanies a call, it must not stop it.
+   * Sent along as gRPC metadata. A pair that a header cannot carry (a name other than lower-case letters, digits, "_",
+   * "." and "-", a value other than printable ASCII) is left out, because metadata must not make a call fail.
    */
   readonly metadata?: Readonly<Record<string, string>>;
-  /** The process has nothing else to do, and may stand still until the answer is there; on Windows it always does. */
+  /** The process has nothing else to do and may block until the answer has come; on Windows it always does. */
   readonly alone?: boolean;
 }
 
 /**
  * One unary gRPC call on a connection of its own.
  * @param address path of a unix socket, or name of a Windows pipe
- * @throws {RpcError} for whatever is not an answer; `unreachable` where no server has seen the call
+ * @throws {RpcError} for whatever is not an answer; `unreachable` if no server has received the call
  */
 export async function callUnary<Req, Res>(
   address: string,
@@ -34,10 +34,7 @@ export async function callUnary<Req, Res>(
   const call = new H2Call(requestHeaders(method.path, options), encodeRequest(method, request, what), what);
   const message = await exchanged(address, call, options, what);
   if (message !== undefined) return decodeResponse(method, message, what);
-  throw new RpcError(
-    GrpcCode.deadlineExceeded,
-    `${what}: there is no answer after ${options.timeoutMs} ms, wanted one by then`,
-  );
+  throw new RpcError(GrpcCode.deadlineExceeded, `${what}: there is no answer after ${options.timeoutMs} ms`);
 }
 
 async function exchanged(
@@ -68,7 +65,7 @@ function decodeResponse<Req, Res>(method: Method<Req, Res>, message: Uint8Array,
   }
 }
 
-/** The most that `grpc-timeout` can say has 8 digits. */
+/** `grpc-timeout` has at most 8 digits. */
 const maxTimeoutMs = 99_999_999;
 
 function requestHeaders(path: string, options: CallOptions): Header[] {

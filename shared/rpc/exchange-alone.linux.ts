@@ -38,15 +38,15 @@ const errnoNames = (): Readonly<Record<number, string>> => ({
   111: "ECONNREFUSED",
 });
 
-/** An answer with its frames is seldom longer. */
+/** Large enough for nearly every answer with its frames. */
 const partBytes = 64 * 1024;
 
 /**
- * As `exchange`, by the system's own calls: the whole process stands still until the answer is there. Bun's sockets,
- * timers and promises would cost a process that lives for some milliseconds half of one. Where the listener's queue is
- * full, the kernel lets us wait for our turn. Few functions on purpose: each is dear when it runs for the first time.
- * @returns the response message; nothing where there was none in time; `"unable"` where the system forbids Bun its JIT,
- * and with it calls of C: then nothing was tried
+ * As `exchange`, by system calls: the whole process blocks until the answer has come. Bun's sockets, timers and
+ * promises would cost a process of a few milliseconds half a millisecond. If the listener's queue is full, `connect`
+ * waits in the kernel. Few functions on purpose, because the first call of each is expensive.
+ * @returns the response message; nothing if none came in time; `"unable"` where the system forbids Bun's JIT and so
+ * calls of C, in which case nothing was tried
  * @throws {RpcError} for any other end of the call
  */
 export function exchangeAlone(
@@ -62,14 +62,14 @@ export function exchangeAlone(
   try {
     connect(c, fd, address, timeoutMs, what);
     requireOwnServer(c, fd, what);
-    // `struct pollfd`: the descriptor, then what is waited for beside what has come.
+    // `struct pollfd`: the descriptor, then the awaited and the returned events.
     const wait = new Int32Array([fd, readable]);
     const part = new Uint8Array(partBytes);
     let unsent = call.take();
     for (;;) {
       while (unsent.length > 0) {
         const sent = c.send(fd, unsent, unsent.length, noSignalNoWait);
-        // What cannot be sent now may be sent later; that the server is gone shows when it is read.
+        // Unsent bytes are sent later; if the server has gone, reading shows it.
         if (sent < 0) break;
         unsent = sent < unsent.length ? unsent.subarray(sent) : call.take();
       }
@@ -78,7 +78,7 @@ export function exchangeAlone(
       const leftMs = Math.ceil(until - performance.now());
       if (leftMs <= 0) return undefined;
       wait[1] = unsent.length > 0 ? readable | writable : readable;
-      // Nothing in time, or a signal: either way the time tells.
+      // A timeout or a signal; the loop's deadline decides.
       if (c.poll(wait, 1, leftMs) <= 0) continue;
       const got = c.recv(fd, part, part.length, noSignalNoWait);
       if (got > 0) call.receive(part.subarray(0, got));
@@ -104,15 +104,14 @@ function connect(c: Calls, fd: number, address: string, timeoutMs: number, what:
   const fail = (code: GrpcCode, is: string): never => {
     throw new RpcError(code, `${what}: ${is}`, { unreachable: true });
   };
-  if (units < address.length) fail(GrpcCode.unavailable, `the path is longer than ${written} bytes, wanted no more`);
+  if (units < address.length) fail(GrpcCode.unavailable, `the path is longer than ${written} bytes`);
   // `struct timeval`: seconds and microseconds of 64 bits, of which the lower halves are enough.
   const time = new Int32Array([timeoutMs / 1000, 0, (timeoutMs % 1000) * 1000, 0]);
   c.setsockopt(fd, socketLevel, sendTimeout, time, time.byteLength);
   while (c.connect(fd, place, addressBytes) < 0) {
     const code = errnoOf(c);
     if (code === "EINTR") continue;
-    if (code === "EAGAIN")
-      fail(GrpcCode.deadlineExceeded, `its listener took no connection within ${timeoutMs} ms, wanted one by then`);
+    if (code === "EAGAIN") fail(GrpcCode.deadlineExceeded, `its listener took no connection within ${timeoutMs} ms`);
     if (code === "ENOENT" || code === "ECONNREFUSED")
       throw new RpcError(GrpcCode.unavailable, `${what}: nobody listens (${code}), wanted an agent`, { absent: true });
     fail(GrpcCode.unavailable, connectFailure(code, "an agent"));
@@ -120,8 +119,8 @@ function connect(c: Calls, fd: number, address: string, timeoutMs: number, what:
 }
 
 /**
- * What a pod's network is to be is nobody's business but root's, and nobody else may say what it is: where the agent is
- * not there yet, another user may have put a socket at its place.
+ * The server must run as root (or as this user): before the agent starts, another user may have put a socket in its
+ * place, which would learn and decide pods' networks.
  * @throws {RpcError} `unreachable`
  */
 function requireOwnServer(c: Calls, fd: number, what: string): void {
@@ -134,7 +133,7 @@ function requireOwnServer(c: Calls, fd: number, what: string): void {
   throw new RpcError(GrpcCode.unavailable, `${what}: ${is}`, { unreachable: true });
 }
 
-/** Of the call that just failed. */
+/** The errno of the call that just failed. */
 function errnoOf(c: Calls): string {
   const number = intAt(c.__errno_location());
   return errnoNames()[number] ?? `errno ${number}`;

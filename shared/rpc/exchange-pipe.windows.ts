@@ -7,21 +7,21 @@ import { reasonOf } from "../reason.ts";
 import type { H2Call } from "./h2-client.ts";
 import { GrpcCode, RpcError } from "./rpc-error.ts";
 
-/** An answer with its frames is seldom longer. */
+/** Large enough for nearly every answer with its frames. */
 const partBytes = 64 * 1024;
 
-/** The errors of a pipe that have a name of their own elsewhere. */
+/** Errors of pipes, with the names that they have elsewhere. */
 const errorNames: Readonly<Record<number, string>> = {
   [winError.fileNotFound]: "ENOENT",
   [winError.accessDenied]: "EACCES",
 };
 
-/** Errors by which the other end has closed. */
+/** Errors that say that the other end has closed. */
 const ends: readonly number[] = [winError.brokenPipe, winError.noData, winError.pipeNotConnected];
 
 /**
- * As `exchange`, over a named pipe and by calls of Windows itself: Bun's sockets do not tell whose pipe it is. The
- * whole process stands still until the answer is there.
+ * As `exchange`, over a named pipe and by calls of Windows, because Bun's sockets do not tell who serves a pipe. The
+ * whole process blocks until the answer has come.
  * @param name of the pipe
  * @returns the response message; nothing where there was none in time
  * @throws {RpcError} for any other end of the call, such as a server that is no administrator's
@@ -39,7 +39,7 @@ export function exchangeByPipe(name: string, call: H2Call, timeoutMs: number, wh
     while (writable && unsent.length > 0) {
       const sent = stream.write(unsent);
       if (sent.t === "pending") break;
-      // That the server is gone shows when it is read: it may have answered before.
+      // A failed write is no end: the server may have answered before it closed, which reading shows.
       if (sent.t === "failed") writable = false;
       else unsent = sent.bytes < unsent.length ? unsent.subarray(sent.bytes) : call.take();
     }
@@ -55,7 +55,7 @@ export function exchangeByPipe(name: string, call: H2Call, timeoutMs: number, wh
   }
 }
 
-/** Waits where every instance of the pipe is taken, by a crowd of plugins. */
+/** Waits while other plugins use every instance of the pipe. */
 function connect(pipes: Pipes, name: string, timeoutMs: number, what: string): number {
   const until = performance.now() + timeoutMs;
   const refusal = (code: GrpcCode, is: string, absent = false): RpcError =>
@@ -81,7 +81,7 @@ function connect(pipes: Pipes, name: string, timeoutMs: number, what: string): n
   }
 }
 
-/** What a runtime hands us is not for every program. */
+/** A runtime's configuration must not go to an untrusted program. */
 function requireAdministrator(pid: number | undefined, what: string): void {
   const refusal = (code: GrpcCode, is: string, wanted: string): RpcError =>
     new RpcError(code, `${what}: ${is}, wanted ${wanted}`, { unreachable: true });

@@ -6,7 +6,7 @@ import { isListening } from "./listening.ts";
 import { GrpcCode, RpcError } from "./rpc-error.ts";
 
 /**
- * Lets a call run over a connection of its own, by Bun's sockets: the process does other things meanwhile.
+ * Runs a call over a connection of its own, by Bun's sockets, without blocking the process.
  * @param address path of a unix socket
  * @param what `Cannot ask the agent at …`, the beginning of every error
  * @returns the response message; nothing where there was none in time
@@ -53,21 +53,21 @@ interface OpenCall {
   close(): void;
 }
 
-/** Connects, again and again where the listener's queue is full, and begins the call. */
+/** Connects, retrying while the listener's queue is full, and begins the call. */
 async function connect(address: string, call: H2Call, deadline: Deadline, what: string): Promise<OpenCall> {
   for (let pauseMs: number = limits.connectRetryFirstMs; ; pauseMs = Math.min(2 * pauseMs, limits.connectRetryMostMs)) {
     try {
       const opening = open(address, call);
       const opened = await Promise.race([opening, deadline.passed]);
       if (opened !== undefined) return opened;
-      // A connection that comes to stand after all has no one to talk to.
+      // A connection that is made after the deadline is closed.
       opening.then((late) => late.close()).catch(() => undefined);
     } catch (caught) {
       await refuse(caught, address, what);
     }
     await Promise.race([sleep(pauseMs), deadline.passed]);
     if (deadline.isOver()) {
-      const is = `its listener took no connection within ${deadline.timeoutMs} ms, wanted one by then`;
+      const is = `its listener took no connection within ${deadline.timeoutMs} ms`;
       throw new RpcError(GrpcCode.deadlineExceeded, `${what}: ${is}`, { unreachable: true });
     }
   }
@@ -75,7 +75,7 @@ async function connect(address: string, call: H2Call, deadline: Deadline, what: 
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Throws what the failure to connect means, and returns where another attempt may do better. */
+/** Throws the error for a failure to connect, or returns if another attempt may succeed. */
 async function refuse(caught: unknown, address: string, what: string): Promise<void> {
   const code = caught instanceof Error && "code" in caught ? String(caught.code) : reasonOf(caught);
   const crowded = code === "ECONNREFUSED" || code === "EAGAIN" || code === "EBUSY";
@@ -85,10 +85,10 @@ async function refuse(caught: unknown, address: string, what: string): Promise<v
   throw new RpcError(GrpcCode.unavailable, `${what}: ${is}`, { unreachable: true, absent: nobody, cause: caught });
 }
 
-/** Opens the connection and lets the call run over it. */
+/** Opens the connection and runs the call over it. */
 async function open(address: string, call: H2Call): Promise<OpenCall> {
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
-  // The caller may be gone by the time it fails.
+  // Prevents an unhandled rejection after the caller has gone.
   promise.catch(() => undefined);
   let unsent: Uint8Array = new Uint8Array(0);
   const flush = (socket: Bun.Socket): void => {

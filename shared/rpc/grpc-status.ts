@@ -2,7 +2,7 @@ import type { Header } from "./hpack.ts";
 import type { Problem } from "./rpc-error.ts";
 import { GrpcCode, RpcError } from "./rpc-error.ts";
 
-// The tables below are for calls that fail: made when one is looked up, since a plugin starts for every call.
+// The tables below are only for failed calls, so they are created on first use: a plugin starts for every call.
 
 const assignedCodes = (): readonly GrpcCode[] => Object.values(GrpcCode);
 
@@ -13,8 +13,8 @@ export function headerOf(headers: readonly Header[], name: string): string | und
 }
 
 /**
- * What the headers that end a stream say: nothing for success, the server's own error, or that it said none
- * (grpc/grpc, doc/PROTOCOL-HTTP2.md, "Responses").
+ * The result in a stream's trailers: nothing for success, the server's error, or that there is no status (grpc/grpc,
+ * doc/PROTOCOL-HTTP2.md, "Responses").
  */
 export function errorOfTrailers(headers: readonly Header[]): RpcError | Problem | undefined {
   const status = headerOf(headers, "grpc-status");
@@ -26,7 +26,7 @@ export function errorOfTrailers(headers: readonly Header[]): RpcError | Problem 
   return { code, is: `the server answered with status "${status}", wanted 0` };
 }
 
-/** grpc/grpc, doc/http-grpc-status-mapping.md: for whatever answered in gRPC's place. */
+/** grpc/grpc, doc/http-grpc-status-mapping.md: for an HTTP server that does not speak gRPC. */
 const codesOfHttp = (): Readonly<Record<string, GrpcCode>> => ({
   "400": GrpcCode.internal,
   "401": GrpcCode.unauthenticated,
@@ -38,7 +38,7 @@ const codesOfHttp = (): Readonly<Record<string, GrpcCode>> => ({
   "504": GrpcCode.unavailable,
 });
 
-/** For headers without a gRPC status: something else than a gRPC server has answered. */
+/** The error for headers without a gRPC status, which come from another kind of server. */
 export function errorOfHttp(headers: readonly Header[]): Problem {
   const status = headerOf(headers, ":status");
   const type = headerOf(headers, "content-type") ?? "";
@@ -71,7 +71,7 @@ export function resetOf(code: number): readonly [name: string, code: GrpcCode] {
   return resets()[code] ?? [`error ${code}`, GrpcCode.unknown];
 }
 
-/** `grpc-message`: percent-encoded UTF-8. What is not well encoded stays as it is, so that no message gets lost. */
+/** `grpc-message`: percent-encoded UTF-8. Invalid escapes stay as they are, so that no message is lost. */
 export function percentDecode(text: string): string {
   if (!text.includes("%") && isAscii(text)) return text;
   const bytes = new Uint8Array(text.length);
@@ -94,7 +94,7 @@ function isAscii(text: string): boolean {
   return true;
 }
 
-/** -1 for what is none, the end of a text (NaN) included. */
+/** -1 for any other character, and for the end of a text (NaN). */
 function hexDigit(code: number): number {
   if (code >= 48 && code <= 57) return code - 48;
   const lower = code | 32;

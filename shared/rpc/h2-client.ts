@@ -41,9 +41,9 @@ interface OpenBlock {
 }
 
 /**
- * One unary gRPC call over HTTP/2 (RFC 9113; grpc/grpc, doc/PROTOCOL-HTTP2.md), without any input or output:
- * the caller sends what `take` gives, hands in what arrives, and reads `outcome`. Whatever arrives leads to an
- * outcome or leaves it pending; nothing is thrown.
+ * One unary gRPC call over HTTP/2 (RFC 9113; grpc/grpc, doc/PROTOCOL-HTTP2.md), without any input or output: the caller
+ * sends what `take` gives, passes what arrives to `receive`, and reads `outcome`. Invalid input leads to an outcome and
+ * is never thrown.
  */
 export class H2Call {
   readonly #what: string;
@@ -52,11 +52,11 @@ export class H2Call {
   readonly #request: RequestSender;
   #outcome: Outcome = { t: "pending" };
   #out: Uint8Array[] = [];
-  /** The beginning of a frame that has not arrived whole. */
+  /** The received part of an incomplete frame. */
   #partial: Uint8Array = new Uint8Array(0);
   #settled = false;
   #controlFrames = 0;
-  /** Bytes of DATA that the server has not been given back. */
+  /** Received bytes of DATA that no WINDOW_UPDATE has returned yet. */
   #consumed = 0;
   #block: OpenBlock | undefined;
   #headersSeen = false;
@@ -118,7 +118,7 @@ export class H2Call {
 
   /** The server closed the connection, or it broke. */
   ended(how = "the server closed the connection before it answered"): void {
-    this.#fail({ code: GrpcCode.unavailable, is: `${how}${this.#goaway}, wanted an answer` });
+    this.#fail({ code: GrpcCode.unavailable, is: `${how}${this.#goaway}` });
   }
 
   #fail(problem: Problem | undefined): void {
@@ -149,7 +149,7 @@ export class H2Call {
       case FrameType.pushPromise:
         return broken("a push, which the settings forbid");
       default:
-        // PRIORITY says nothing to a client of one stream; unknown types are to be ignored (section 4.1).
+        // PRIORITY does not matter with one stream; unknown types are to be ignored (section 4.1).
         return undefined;
     }
   }
@@ -163,7 +163,7 @@ export class H2Call {
     if (problem !== undefined) return problem;
     if (frame.flags & flags.endStream)
       return { code: GrpcCode.internal, is: "the answer has no trailers, wanted a status" };
-    // In large steps, for each is a packet (section 6.9). Padding counts as well.
+    // In large steps, since each update is a packet (section 6.9). Padding counts as well.
     this.#consumed += frame.payload.length;
     if (this.#consumed >= limits.receiveWindowBytes / 2) {
       this.#out.push(encodeWindowUpdate(0, this.#consumed), encodeWindowUpdate(callStream, this.#consumed));
@@ -183,7 +183,7 @@ export class H2Call {
   #onContinuation(frame: Frame): Problem | undefined {
     if (this.#block === undefined) return broken("CONTINUATION without HEADERS");
     const { payload } = frame;
-    // Empty ones would count for nothing and could come without end.
+    // Empty frames would add nothing to the bound and could come without end.
     if (payload.length === 0 && !(frame.flags & flags.endHeaders)) return broken("an empty CONTINUATION");
     return this.#extend(this.#block, payload, frame.flags);
   }
@@ -191,7 +191,7 @@ export class H2Call {
   #extend(block: OpenBlock, part: Uint8Array, frameFlags: number): Problem | undefined {
     block.bytes += part.length;
     if (block.bytes > limits.headerBlockBytes) {
-      const is = `the answer's headers are longer than ${limits.headerBlockBytes} bytes, wanted less`;
+      const is = `the answer's headers are longer than ${limits.headerBlockBytes} bytes`;
       return { code: GrpcCode.resourceExhausted, is };
     }
     // A copy, for it may wait for the next chunk.
@@ -224,7 +224,7 @@ export class H2Call {
     if (error instanceof RpcError) this.#outcome = { t: "failed", error };
     if (error !== undefined) return error instanceof RpcError ? undefined : error;
     const message = this.#response.message();
-    if (message === undefined) return { code: GrpcCode.internal, is: "the answer holds no whole message, wanted one" };
+    if (message === undefined) return { code: GrpcCode.internal, is: "the answer holds no whole message" };
     this.#outcome = { t: "answered", message };
     return undefined;
   }
@@ -246,14 +246,14 @@ export class H2Call {
   #acknowledge(type: number, payload: Uint8Array): Problem | undefined {
     this.#controlFrames++;
     if (this.#controlFrames > limits.controlFrames) {
-      const is = `the server sent more than ${limits.controlFrames} SETTINGS and PING frames, wanted an answer`;
+      const is = `the server sent more than ${limits.controlFrames} SETTINGS and PING frames`;
       return { code: GrpcCode.resourceExhausted, is };
     }
     this.#out.push(encodeFrame(type, flags.ack, 0, payload));
     return undefined;
   }
 
-  /** A server that closes down still finishes the streams up to the one it names (section 6.8). */
+  /** A server that shuts down still finishes the streams up to the one it names (section 6.8). */
   #onGoaway(frame: Frame): Problem | undefined {
     if (frame.stream !== 0 || frame.payload.length < 8) return broken("a malformed GOAWAY");
     const [name] = resetOf(readUint32(frame.payload, 4));
@@ -262,7 +262,7 @@ export class H2Call {
     this.#goaway = ` after ${goaway}`;
     const lastStream = readUint32(frame.payload, 0) & maxWindowBytes;
     if (lastStream >= callStream) return undefined;
-    return { code: GrpcCode.unavailable, is: `the server refused the call with ${goaway}, wanted an answer` };
+    return { code: GrpcCode.unavailable, is: `the server refused the call with ${goaway}` };
   }
 }
 
@@ -270,7 +270,7 @@ export class H2Call {
 const beginsWithSettings = (bytes: Uint8Array): boolean =>
   bytes.length < frameHeaderBytes || (bytes[3] === FrameType.settings && ((bytes[4] ?? 0) & flags.ack) === 0);
 
-/** Another protocol answers: quote it, for it may say why. */
+/** The server speaks another protocol; its first bytes are quoted because they may say which. */
 function foreign(bytes: Uint8Array): Problem {
   let shown = "";
   for (const byte of bytes.subarray(0, 16)) shown += byte >= 32 && byte < 127 ? String.fromCharCode(byte) : ".";
@@ -280,5 +280,5 @@ function foreign(bytes: Uint8Array): Problem {
 function onReset(frame: Frame): Problem {
   if (frame.stream !== callStream || frame.payload.length !== 4) return broken("a malformed RST_STREAM");
   const [name, code] = resetOf(readUint32(frame.payload, 0));
-  return { code, is: `the server reset the stream with ${name}, wanted an answer` };
+  return { code, is: `the server reset the stream with ${name}` };
 }

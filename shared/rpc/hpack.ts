@@ -18,12 +18,12 @@ const staticEntries =
   "last-modified|link|location|max-forwards|proxy-authenticate|proxy-authorization|range|referer|refresh|retry-after|" +
   "server|set-cookie|strict-transport-security|transfer-encoding|user-agent|vary|via|www-authenticate";
 
-/** What an entry counts for, in the table and in a list (sections 4.1; RFC 9113, 6.5.2). */
+/** The size of an entry, in the table and in a list (sections 4.1; RFC 9113, 6.5.2). */
 const sizeOf = (header: Header): number => header[0].length + header[1].length + 32;
 
 /**
- * Writes a block of literals that use no table at all, so neither side has to look anything up.
- * Names and values are printable ASCII: the caller keeps everything else out.
+ * Writes a block of literals that use no table, so neither side has to look anything up. The caller passes only
+ * printable ASCII.
  */
 export function encodeHeaders(headers: readonly Header[]): Uint8Array {
   let most = 0;
@@ -46,7 +46,7 @@ function writeString(block: Uint8Array, from: number, text: string): number {
   let rest = text.length - 127;
   block[at++] = Math.min(text.length, 127);
   for (; rest >= 0; rest = rest < 128 ? -1 : rest >> 7) block[at++] = rest < 128 ? rest : (rest & 127) | 128;
-  // A loop over the characters would be long enough for the JIT to start, which takes a plugin's process a millisecond.
+  // Not a loop over the characters: that would start the JIT, which costs a plugin a millisecond.
   new TextEncoder().encodeInto(text, block.subarray(at));
   return at + text.length;
 }
@@ -66,7 +66,7 @@ export class HpackDecoder {
 
   /**
    * @param tableBytes the SETTINGS_HEADER_TABLE_SIZE that the peer was told
-   * @param listBytes bound for a decoded block: a few bytes can name a long entry many times
+   * @param listBytes bound for a decoded block, since a few bytes can repeat a long entry many times
    */
   constructor(tableBytes: number, listBytes: number) {
     this.#maxTableBytes = tableBytes;
@@ -84,8 +84,7 @@ export class HpackDecoder {
       const header = this.#next(headers.length === 0);
       if (header === undefined) continue;
       bytes += sizeOf(header);
-      if (bytes > this.#maxListBytes)
-        throw new HpackError(`the headers are longer than ${this.#maxListBytes} bytes, wanted less`);
+      if (bytes > this.#maxListBytes) throw new HpackError(`the headers are longer than ${this.#maxListBytes} bytes`);
       headers.push(header);
     }
     return headers;
@@ -118,7 +117,7 @@ export class HpackDecoder {
       return blank < 0 ? [text, ""] : [text.slice(0, blank), text.slice(blank + 1)];
     }
     const entry = this.#dynamic[index - 1 - this.#static.length];
-    if (entry === undefined) throw new HpackError(`entry ${index} is not in the tables, wanted one that is`);
+    if (entry === undefined) throw new HpackError(`entry ${index} is not in the tables`);
     return entry;
   }
 
@@ -147,7 +146,7 @@ export class HpackDecoder {
 
   #byte(): number {
     const byte = this.#block[this.#at++];
-    if (byte === undefined) throw new HpackError("the header block ends inside a header, wanted all of it");
+    if (byte === undefined) throw new HpackError("the header block ends inside a header");
     return byte;
   }
 
@@ -160,7 +159,7 @@ export class HpackDecoder {
       value += (byte & 127) << shift;
       if (byte < 128) return value;
     }
-    throw new HpackError("a number is beyond 2^28, wanted less");
+    throw new HpackError("a number is beyond 2^28");
   }
 
   #string(): string {
@@ -174,7 +173,7 @@ export class HpackDecoder {
     if (huffman) {
       this.#huffman ??= createHuffmanTables();
       const text = huffmanDecode(this.#huffman, bytes);
-      if (text === undefined) throw new HpackError("a string is not in the Huffman code, wanted it so");
+      if (text === undefined) throw new HpackError("a string is not in the Huffman code");
       return text;
     }
     let text = "";

@@ -1,6 +1,6 @@
 /**
- * How many bits the code of each byte has, 5 to 30, in base 36 (RFC 7541, appendix B). The code is
- * canonical, shorter before longer and then by the byte's value, so the lengths are all there is to know.
+ * How many bits the code of each byte has, 5 to 30, in base 36 (RFC 7541, appendix B). The code is canonical, shorter
+ * before longer and then by the byte's value, so the lengths determine it.
  */
 const codeLengths =
   "dnsssssssoussussssssssusssssssss6aacd68baa8b8666555666666678f6ca" +
@@ -14,14 +14,14 @@ const codeCounts = [
 ];
 
 const shortestCode = 5;
-/** As many as leave room for another byte below the sign. */
+/** So many that another byte fits in without reaching the sign bit. */
 const windowBits = 23;
 
 /** What decoding needs to know, made for one connection. */
 export interface HuffmanTables {
   /** By length: codes of one length follow each other; the next length begins behind the last one, with a bit more. */
   readonly firstCodes: readonly number[];
-  /** By length: the bytes in the order of their codes, gathered when the first of them comes, for few lengths do. */
+  /** By length: the bytes in the order of their codes, computed on first use because few lengths occur. */
   readonly groups: string[];
 }
 
@@ -64,7 +64,7 @@ export function huffmanDecode(tables: HuffmanTables, bytes: Uint8Array): string 
     } else if (next === bytes.length) {
       return held < 8 && window === (1 << held) - 1 ? text : undefined;
     } else {
-      // One of the longest codes: it ends in the next byte, beyond what the window can hold.
+      // One of the longest codes, whose last bits are in the next byte, outside the window.
       const byte = bytes[next++] ?? 0;
       let code = window;
       bits = held;
@@ -81,7 +81,7 @@ export function huffmanDecode(tables: HuffmanTables, bytes: Uint8Array): string 
   }
 }
 
-/** The string's code, padded with ones. Characters beyond one byte are the caller's to keep out. */
+/** The string's code, padded with ones. The caller passes only characters of one byte. */
 export function huffmanEncode(tables: HuffmanTables, text: string): Uint8Array {
   const bytes: number[] = [];
   let window = 0;

@@ -7,7 +7,7 @@ export async function isListening(address: string): Promise<boolean> {
   try {
     table = await Bun.file("/proc/net/unix").text();
   } catch {
-    // Without the table, waiting is the side on which nothing gets lost.
+    // Without the table the caller waits, since giving up could lose a call.
     return true;
   }
   for (const path of listeningPaths(table)) {
@@ -37,7 +37,7 @@ export function listeningPaths(table: string): string[] {
   return paths;
 }
 
-/** The same socket under two paths, by a symbolic link such as /var/run. Only where both can be looked at. */
+/** The same socket under two paths, by a symbolic link such as /var/run. `false` if one of them cannot be read. */
 async function isSameFile(bound: string, address: string): Promise<boolean> {
   if (nameOf(bound) !== nameOf(address)) return false;
   try {

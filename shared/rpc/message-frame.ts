@@ -13,10 +13,10 @@ export function prefixed(message: Uint8Array): Uint8Array {
   return bytes;
 }
 
-/** What a message is to its reader, for the words of a problem. */
+/** The role of a message, in error messages. */
 export type MessageRole = "answer" | "request";
 
-/** Puts the one message of a unary call together. Memory grows with what arrived, not with what a prefix claims. */
+/** Assembles the one message of a unary call. Memory grows with what has arrived, not with what a prefix claims. */
 export class MessageReader {
   readonly #maxBytes: number;
   readonly #role: MessageRole;
@@ -40,9 +40,9 @@ export class MessageReader {
     this.#bytes.set(part, this.#length);
     this.#length = length;
     if (this.#bytes[0] !== 0) {
-      // By doc/compression.md: who asks so is told what there is not, who answers so has made a mistake.
+      // By doc/compression.md a compressed request is UNIMPLEMENTED, and a compressed answer is an error of the server.
       const code = this.#role === "request" ? GrpcCode.unimplemented : GrpcCode.internal;
-      return { code, is: `the ${this.#role} is compressed, which was not offered, wanted it plain` };
+      return { code, is: `the ${this.#role} is compressed, which was not offered` };
     }
     if (length < messagePrefixBytes) return undefined;
     const wanted = readUint32(this.#bytes, 1);
@@ -51,7 +51,7 @@ export class MessageReader {
       return { code: GrpcCode.resourceExhausted, is };
     }
     if (length > messagePrefixBytes + wanted)
-      return { code: GrpcCode.internal, is: `the ${this.#role} goes on behind its message, wanted one message` };
+      return { code: GrpcCode.internal, is: `the ${this.#role} goes on behind its message` };
     return undefined;
   }
 

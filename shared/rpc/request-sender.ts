@@ -26,14 +26,14 @@ export class RequestSender {
     this.#request = request;
   }
 
-  /** Takes a server's settings over; those that do not concern sending are left alone. */
+  /** Applies a server's settings that concern sending. */
   settings(payload: Uint8Array): Problem | undefined {
     for (let at = 0; at < payload.length; at += 6) {
       const id = readUint32(payload, at) >>> 16;
       const value = readUint32(payload, at + 2);
       if (id === settingIds.initialWindowSize) {
         if (value > maxWindowBytes) return broken(`an initial window of ${value} bytes`);
-        // It holds for the stream that is open too, whose window may become negative by it.
+        // It applies to the open stream too, whose window may become negative.
         this.#streamWindow += value - this.#initialWindow;
         this.#initialWindow = value;
       } else if (id === settingIds.maxFrameSize) {

@@ -31,15 +31,15 @@ export interface RpcErrorOptions {
 }
 
 /**
- * A call that ended without an answer: by the server's status, or by what happened on the way to it. Its message may be
- * the server's own: it can be shown on a terminal all the same.
+ * A call that ended without an answer: by the server's status, or because of the connection. The message may come from
+ * the server and is escaped for terminals.
  */
 export class RpcError extends Error {
   override readonly name = "RpcError";
   readonly grpcCode: GrpcCode;
-  /** `true` where no server has seen the call. `false` says nothing about that. */
+  /** `true`: certainly no server has received the call. `false`: unknown. */
   readonly unreachable: boolean;
-  /** `true` where there is no socket or pipe, or nobody behind it: a server that starts just now may be there in a moment. */
+  /** `true`: there is no socket or pipe, or nobody listens; a server that is starting may be there soon. */
   readonly absent: boolean;
 
   constructor(grpcCode: GrpcCode, message: string, options: RpcErrorOptions = {}) {
@@ -51,7 +51,7 @@ export class RpcError extends Error {
   }
 }
 
-/** What ends a call, said by the part that saw it: the middle of an error message, and its code. */
+/** Why a call ended, from the part that noticed it: the middle of an error message, and its code. */
 export interface Problem {
   readonly code: GrpcCode;
   /** `<what is>, wanted <what should be>`. */
@@ -61,5 +61,5 @@ export interface Problem {
 /** The server sent what HTTP/2 forbids. */
 export const broken = (found: string): Problem => ({
   code: GrpcCode.internal,
-  is: `the server broke HTTP/2 with ${found}, wanted an answer`,
+  is: `the server broke HTTP/2 with ${found}`,
 });

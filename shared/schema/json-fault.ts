@@ -14,7 +14,7 @@ export function faultPlace(text: string): string {
   return ` (line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1})`;
 }
 
-/** The error of `Fields.parse` for this text, with the place of its fault; apart from it, as no plugin needs to know. */
+/** Adds the place of the fault to the error of `Fields.parse`; in a file of its own, because no plugin needs it. */
 export function withFaultPlace(caught: unknown, text: string): unknown {
   if (!(caught instanceof CniError) || caught.code !== CniCode.decode || text.trim() === "") return caught;
   const wanted = caught.message.lastIndexOf(", wanted ");
@@ -38,7 +38,7 @@ function faultOffset(text: string): number | undefined {
 }
 
 interface Step {
-  /** Behind what was read; below 0: a string that has no end or holds what none may. */
+  /** The offset behind what was read; negative for a string that has no end or holds an invalid character. */
   readonly end: number;
   readonly expected: Expected;
 }

@@ -115,25 +115,25 @@ export class Fields {
     return this.path === "" ? key : `${this.path}.${key}`;
   }
 
-  /** The error for a key of this object whose value will not do. */
+  /** The error for a key of this object with an invalid value. */
   wrong(key: string, value: unknown, wanted: string): CniError {
     return this.wrongAt(this.pathOf(key), value, wanted);
   }
 
   wrongAt(path: string, value: unknown, wanted: string): CniError {
-    // What is inside of a value has keys of its own, and one of them may be a secret's.
+    // An object or a list is not quoted, because it may hold a secret.
     const holds = typeof value === "object" && value !== null && Object.keys(value).length > 0;
     const is = holds ? kindOf(value) : show(value);
     return this.refused(path, value === undefined ? "missing" : is, wanted);
   }
 
-  /** As `wrongAt`, where the value itself says too little. */
+  /** As `wrongAt`, with a description in place of the value. */
   refused(path: string, is: string, wanted: string): CniError {
     return new CniError(this.#code, `Cannot read the ${this.#what}: "${path}" is ${is}, wanted ${wanted}`);
   }
 }
 
-/** Of a text that is no JSON any word may be a secret: the parser's reason ends before it cites one. */
+/** Cuts the parser's reason before the text that it quotes, which may be a secret. */
 function withoutQuote(text: string): string {
   const quote = text.indexOf('"');
   return quote < 0 ? text : text.slice(0, quote).trimEnd();
@@ -149,12 +149,15 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** A value for an error message: JSON, cut short so that hostile input does not fill the log, and harmless to show. */
+/**
+ * A value for an error message: JSON, shortened and escaped, so that hostile input cannot fill the log or control a
+ * terminal.
+ */
 export function show(value: unknown): string {
   return brief(printable(jsonOf(value)), 80);
 }
 
 function jsonOf(value: unknown): string {
-  // A text's beginning tells as much as all of it.
+  // The beginning of a text is enough, and cheaper to escape.
   return JSON.stringify(typeof value === "string" ? value.slice(0, 80) : value) ?? String(value);
 }

@@ -1,16 +1,16 @@
-/** Brackets within brackets, in JSON from outside: a configuration has about ten. */
+/** The deepest nesting of JSON from outside; a configuration has about ten levels. */
 export const maxDepth = 256;
 
-/** A text of this length is harmless however deep it is nested: what walks it ends within a millisecond. */
+/** A text of this length may be nested at will: walking it takes less than a millisecond. */
 const shortChars = 16 * 1024;
 
 /**
- * As `JSON.parse`, for text that came from outside. The language reads what is nested a hundred thousand deep; whatever
- * then walks it, if only to quote it, runs for seconds and ends in a full stack.
+ * As `JSON.parse`, for text that came from outside. `JSON.parse` accepts a nesting of a hundred thousand levels, but
+ * any code that walks the result, even to quote it, would run for seconds and overflow the stack.
  * @throws {SyntaxError} whose message continues a sentence, also for what is nested more than `maxDepth` deep
  */
 export function parseJson(text: string): unknown {
-  // A short text cannot be nested so deeply that it matters: a plugin's configuration is not looked at twice.
+  // A short text cannot be nested deeply enough to matter, so a plugin's configuration is not scanned twice.
   if (text.length > shortChars && isTooDeep(text)) throw new SyntaxError(`it is nested more than ${maxDepth} deep`);
   return JSON.parse(text);
 }

@@ -1,10 +1,13 @@
-/** Slips of the pen that a word may be away: one in a short word, two in a longer one. */
+/** How many typing mistakes still count as near: one in a short word, two in a longer one. */
 const slipsIn = (word: string): number => (word.length < 5 ? 1 : 2);
 
-/** Longer words are nobody's slip of the pen, and comparing them costs the product of their lengths. */
+/** Longer words are not compared, since that costs the product of their lengths. */
 const longestWord = 64;
 
-/** Whether `typed` may have been meant as `word`: a few letters are missing, too many, wrong or swapped. Case says nothing. */
+/**
+ * Whether `typed` may have been meant as `word`: a few letters are missing, too many, wrong or swapped. Case is
+ * ignored.
+ */
 export const isNear = (typed: string, word: string): boolean =>
   typed.length <= longestWord &&
   word.length <= longestWord &&

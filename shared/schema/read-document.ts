@@ -23,25 +23,25 @@ export type ReadDocument<T> =
   | { readonly t: "ok"; readonly value: T }
   | { readonly t: "wrong"; readonly problems: readonly string[] };
 
-/** Finds what does not fit together; asked once every value is right. */
+/** Finds contradictions between values; called when every single value is valid. */
 export type CrossCheck<T> = (value: T, findings: Findings) => void;
 
-/** Longer YAML keeps the agent from its pods for seconds, as much JSON for milliseconds. */
+/** Longer YAML would block the agent for seconds; JSON of that length takes milliseconds. */
 const maxYamlChars = 1024 * 1024;
-/** Of what a parser says, which quotes what it stumbled over, however long it is. */
+/** How much of a parser's message is used, since it quotes the input at any length. */
 const maxQuotedChars = 300;
-/** A file that is no configuration at all has a fault in every line; the first are enough to see that. */
+/** A file that is no configuration at all has a fault in every line, so only the first ones are listed. */
 const maxProblems = 100;
-/** How often a document may name what it has written before: nested, each unfolds all that it names. */
+/** How many aliases a document may have: nested aliases multiply its size. */
 const maxAliases = 100;
 
-/** As `readYaml`, for files that may be large: one that is JSON in order is read at once, a large one has to be. */
+/** As `readYaml`, for files that may be large: valid JSON is parsed directly, and a large file must be JSON. */
 export function readDocument<T>(text: string, file: string, schema: Schema<T>, check?: CrossCheck<T>): ReadDocument<T> {
   const json = readJson(text, schema, check);
   if (json.t === "ok") return json;
   if (text.length > maxYamlChars)
     return { t: "wrong", problems: [`${file}: ${json.is}, wanted JSON in order where there is more than 1 MiB`] };
-  // Whatever is wrong with it, the other reader knows the place.
+  // The YAML reader finds the place of the fault.
   return readYaml(text, file, schema, check);
 }
 
@@ -72,7 +72,7 @@ export function readYaml<T>(text: string, file: string, schema: Schema<T>, check
     const sorted = problems.toSorted((a, b) => a.offset - b.offset).slice(0, maxProblems);
     const told = sorted.map(({ offset, text: fault }) => {
       const { line, col } = lines.linePos(offset);
-      // Keys and values are quoted as they stand there, which may be anything.
+      // Escaped, because keys and values of the document are quoted.
       return brief(printable(`${file}:${line}:${col}: ${fault}`), maxErrorChars);
     });
     const more = problems.length - told.length;
@@ -99,19 +99,19 @@ function validated<T>(document: unknown, schema: Schema<T>, check: CrossCheck<T>
   return findings.issues.length === 0 ? read : { t: "wrong" as const, issues: findings.issues };
 }
 
-/** The first line of what the parser says; where it could not go deeper, it says so in the language's own words. */
+/** The first line of the parser's message; too deep a nesting is reported with the runtime's own error. */
 const faultOf = (text: string): string =>
   text.startsWith("Maximum call stack") ? "it is nested too deep" : (text.split("\n", 1)[0] ?? "");
 
-/** A YAML document: its plain value, and where each part of that stands. */
+/** A YAML document: its plain value, and the offset of each part. */
 class Tree {
-  /** What keeps it from having a plain value. */
+  /** The fault because of which it has no plain value. */
   issue: Issue | undefined;
   readonly #doc: Document;
-  /** What each alias stands for; found when the first one comes. */
+  /** The node of each alias, computed at the first alias. */
   #targets: ReadonlyMap<unknown, Node> | undefined;
   #aliases = 0;
-  /** Of maps that faults were found in; each may have thousands. */
+  /** The pairs by key of maps with faults, indexed once because a map may have thousands of keys. */
   readonly #pairs = new Map<YAMLMap, ReadonlyMap<string, Pair>>();
 
   constructor(doc: Document) {
@@ -122,7 +122,7 @@ class Tree {
     return this.#plain(this.#doc.contents, []);
   }
 
-  /** In characters. Of what is not there, the place of what it is missing in. */
+  /** The offset in characters; for a missing key, that of its parent. */
   offsetOf({ path, isKey = false }: Issue): number {
     let node: unknown = this.#doc.contents;
     let offset = startOf(node) ?? 0;
@@ -174,7 +174,10 @@ const startOf = (node: unknown): number | undefined => (node as Node | null | un
 
 const keyOf = ({ key }: Pair): string => (isScalar(key) ? String(key.value) : isSeq(key) ? "a list" : "a map");
 
-/** An alias stands for the last node before it with its anchor. One pass: the library makes one for each alias. */
+/**
+ * An alias stands for the last node before it with its anchor. One pass over the document; the library would make one
+ * for each alias.
+ */
 function aliasTargets(doc: Document): ReadonlyMap<unknown, Node> {
   const anchored = new Map<string, Node>();
   const targets = new Map<unknown, Node>();

@@ -9,13 +9,13 @@ import { type ValidateOptions, validate } from "./validate.ts";
 export type ReadRecord<T> =
   | { readonly t: "ok"; readonly value: T }
   | { readonly t: "absent" }
-  /** `is` says why it cannot be gone by, in words that continue a sentence; `code` is for a `CniError`. */
+  /** `is` says why it cannot be used, in words that continue a sentence; `code` is for a `CniError`. */
   | { readonly t: "wrong"; readonly is: string; readonly code: number };
 
-/** Longer than anything that is kept: ten thousand nodes are 3 MiB. What is longer is neither read nor written. */
+/** The size of a record: ten thousand nodes are 3 MiB. A larger one is neither read nor written. */
 export const maxRecordBytes = 16 * 1024 * 1024;
 
-/** Reads a file that this release wrote, or another one, which may have had more keys. */
+/** Reads a file that this or another release wrote; unknown keys of a later release are ignored. */
 export function readRecord<T>(
   path: string,
   schema: Schema<T>,

@@ -1,7 +1,7 @@
 /**
- * What a document or a record from outside must look like, as data and in one place: its types are inferred from here
- * (`Infer`), `validate` reads by it, and the JSON Schema in `conf/` and the tables in `docs/` are made of it. What each
- * library costs in its place stands in `docs/dependencies.md`.
+ * The schema of a document or record from outside, as data and in one place: types are inferred from it (`Infer`),
+ * `validate` reads by it, and the JSON Schema in `conf/` and the tables in `docs/` are generated from it.
+ * `docs/dependencies.md` says why no library is used.
  */
 export type Schema<T = unknown> =
   | TextSchema<T>
@@ -21,9 +21,9 @@ interface TextSchema<T> extends Yields<T> {
   readonly t: "text";
   /** Completes "wanted …". */
   readonly wanted: string;
-  /** Of a text that will not do nothing. */
+  /** Answers nothing for an invalid text. */
   readonly parse: (text: string) => T | undefined;
-  /** All that will do, where they can be counted. */
+  /** All valid texts, if there are only a few. */
   readonly oneOf?: readonly string[];
 }
 
@@ -55,18 +55,18 @@ export interface ObjectSchema<T = unknown> extends Yields<T> {
 export interface VariantsSchema<T = unknown> extends Yields<T> {
   readonly t: "variants";
   readonly by: string;
-  /** What `by` is for. */
+  /** Describes the key `by`, for documentation. */
   readonly about: string;
   readonly variants: Readonly<Record<string, ObjectSchema>>;
   /** Every key that any of them has. */
   readonly all: Keys;
 }
 
-/** An object whose keys somebody else knows: passed on as it is. */
+/** An object that is passed on without knowing its keys. */
 interface OpaqueSchema<T> extends Yields<T> {
   readonly t: "opaque";
   readonly wanted: string;
-  /** What is wrong with it, where anything is; "$" stands for its path. */
+  /** Answers what is wrong with it, or nothing; "$" stands for its path. */
   readonly fault: (value: object) => string | undefined;
 }
 
@@ -74,18 +74,18 @@ interface OpaqueSchema<T> extends Yields<T> {
 export interface Key<T = unknown, P extends Presence = Presence> {
   readonly of: Schema<T>;
   readonly presence: P;
-  /** What the key is for, for people who write the document. */
+  /** Describes the key, for people who write the document. */
   readonly about: string;
-  /** What counts where it is absent, of a key that is `defaulted`. */
+  /** The default of a `defaulted` key. */
   readonly fallback?: T;
-  /** The same in words, where it depends on something. */
+  /** The default in words, if it depends on something. */
   readonly otherwise?: string;
 }
 
 type Presence = "required" | "optional" | "defaulted";
 export type Keys = Readonly<Record<string, Key>>;
 
-/** What a schema lets through. */
+/** The type of the values that a schema accepts. */
 export type Infer<S> = S extends Yields<infer T> ? T : never;
 
 type NamesOf<K extends Keys, P extends Presence> = {
@@ -105,14 +105,14 @@ type VariantsOf<By extends string, V extends Readonly<Record<string, ObjectSchem
 /** Shows an intersection as one object. */
 type Flat<T> = { readonly [K in keyof T]: T[K] };
 
-/** @param parse answers nothing for a text that will not do. @param wanted completes "wanted …" */
+/** @param parse answers nothing for an invalid text. @param wanted completes "wanted …" */
 export const text = <T>(wanted: string, parse: (text: string) => T | undefined): Schema<T> => ({
   t: "text",
   wanted,
   parse,
 });
 
-/** A text that stays one. @param isRight of those that will do */
+/** A text that is kept as it is. @param isRight whether the text is valid */
 export const textThat = (wanted: string, isRight: (text: string) => boolean): Schema<string> =>
   text(wanted, (given) => (isRight(given) ? given : undefined));
 
@@ -181,7 +181,7 @@ export const defaulted = <T>(
   ...(otherwise === undefined ? {} : { otherwise }),
 });
 
-/** What counts where an object none of whose keys is required is left out. */
+/** The value of an omitted object without required keys. */
 export const defaultsOf = <T>(of: ObjectSchema<T>): T =>
   Object.fromEntries(
     of.entries.flatMap(([name, { presence, fallback }]) => (presence === "defaulted" ? [[name, fallback]] : [])),

@@ -9,7 +9,7 @@ export type Path = readonly (string | number)[];
 export interface Issue {
   readonly path: Path;
   readonly text: string;
-  /** It is the key that is wrong, not its value. */
+  /** The key is wrong, not its value. */
   readonly isKey?: boolean;
 }
 
@@ -18,23 +18,23 @@ export type Validated<T> =
   | { readonly t: "wrong"; readonly issues: readonly Issue[] };
 
 export interface ValidateOptions {
-  /** Of what a program has written a later release may have more; absent: they are refused. */
+  /** "ignored" for records of other releases, which may have more keys; absent: unknown keys are refused. */
   readonly unknownKeys?: "refused" | "ignored";
-  /** A key that need not be there counts as absent where its value is wrong; absent: it is an issue. */
+  /** "ignored": an optional key with an invalid value counts as absent. By default it is an issue. */
   readonly wrongOptional?: "refused" | "ignored";
-  /** No more issues than these are looked for; absent: all are found. */
+  /** Stops after this many issues; absent: finds all. */
   readonly maxIssues?: number;
 }
 
-/** Reads a plain value: texts become what they stand for, defaults are filled in, faults are told with their places. */
+/** Reads a plain value: texts are parsed, defaults are filled in, and faults are listed with their paths. */
 export function validate<T>(schema: Schema<T>, value: unknown, options: ValidateOptions = {}): Validated<T> {
   const reader = new Reader(options);
-  // A document without a word in it is an object without keys.
+  // An empty document counts as an object without keys.
   const read = reader.read(schema, value ?? {});
   return reader.issues.length === 0 ? { t: "ok", value: read as T } : { t: "wrong", issues: reader.issues };
 }
 
-/** What does not fit together in a document each of whose values is right. */
+/** Collects contradictions in a document whose single values are valid. */
 export class Findings {
   readonly issues: Issue[] = [];
   readonly #document: unknown;
@@ -49,7 +49,7 @@ export class Findings {
     this.issues.push({ path, text: `${nameOf(path)} is ${is}` });
   }
 
-  /** A text or a number as the document has it. */
+  /** The text or number at this path, as the document has it. */
   written(path: Path): string {
     const value = path.reduce<unknown>(
       (at, key) => (at as Record<string | number, unknown> | undefined)?.[key],
@@ -70,7 +70,7 @@ class Reader {
   readonly #ignoresUnknown: boolean;
   readonly #ignoresWrongOptional: boolean;
   readonly #maxIssues: number;
-  /** Of the value that is being read: one list for all, since most values have no fault to be told of. */
+  /** The path of the value that is being read; one mutable list, since most values have no fault. */
   readonly #path: (string | number)[] = [];
 
   constructor({ unknownKeys, wrongOptional, maxIssues = Number.POSITIVE_INFINITY }: ValidateOptions) {
@@ -167,7 +167,7 @@ class Reader {
   }
 
   #missing(name: string): undefined {
-    this.#say(`${nameOf([...this.#path, name])} is missing, wanted it set`);
+    this.#say(`${nameOf([...this.#path, name])} is missing`);
   }
 
   #unknown(name: string, keys: Keys): void {
@@ -180,7 +180,7 @@ class Reader {
     this.#say(`${nameOf(this.#path)} is ${describe(value)}, wanted ${wanted}`);
   }
 
-  /** @param name of a key here, where the issue is that key's */
+  /** @param name the key that the issue is about, if it is about a key of this object */
   #say(text: string, name?: string): void {
     this.issues.push({ path: name === undefined ? [...this.#path] : [...this.#path, name], text });
   }

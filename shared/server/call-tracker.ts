@@ -1,7 +1,7 @@
 import { withTimeout } from "../async/with-timeout.ts";
 import { CniCode, CniError } from "../errors.ts";
 
-/** Counts the calls in flight, so that a stop can wait for them and turn away what comes after. */
+/** Counts the calls in flight, so that a stopping server can wait for them and refuse new ones. */
 export class CallTracker {
   #inFlight = 0;
   #begun = 0;
@@ -19,8 +19,7 @@ export class CallTracker {
 
   /** @throws {CniError} code 11 once the tracker is closed */
   async track<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#closed)
-      throw new CniError(CniCode.tryAgainLater, "Cannot serve the call: the server stops, wanted it running");
+    if (this.#closed) throw new CniError(CniCode.tryAgainLater, "Cannot serve the call: the server stops");
     this.#inFlight++;
     this.#begun++;
     try {
@@ -31,7 +30,7 @@ export class CallTracker {
     }
   }
 
-  /** From now on calls are turned away. Resolves with `true` when the last one has ended, `false` when the time is up before. */
+  /** Refuses new calls. Resolves with `true` when the last one has ended, with `false` if the time is up before. */
   async close(withinMs: number): Promise<boolean> {
     this.#closed = true;
     if (this.#inFlight === 0) return true;

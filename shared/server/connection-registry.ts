@@ -5,13 +5,12 @@ import { isWindows } from "../os/platform.ts";
 import type { RequestMemory } from "./http2/request-memory.ts";
 import type { ServedConnection } from "./served-connection.ts";
 
-/** Of the descriptors; the rest is for namespaces, netlink, the database. */
+/** The share of all descriptors for connections; the rest is for namespaces, netlink and the database. */
 const connectionsShare = 0.5;
 
 /**
- * The connections of one server. A server has no way to let clients wait in the kernel's queue, and without a
- * descriptor left it could serve nobody: where there are too many, those go that have been there longest and have no
- * call at work.
+ * The connections of one server. A server cannot leave clients in the kernel's queue, and without a free descriptor it
+ * could serve nobody. So if there are too many connections, the longest idle ones are closed.
  */
 export class ConnectionRegistry implements RequestMemory {
   heldBytes = 0;
@@ -45,7 +44,7 @@ export class ConnectionRegistry implements RequestMemory {
     else most(all, (other) => other.halfBytes)?.refuseHalf();
   }
 
-  /** To be called now and then. */
+  /** To be called periodically. */
   sweep(): void {
     const nowMs = performance.now();
     for (const connection of this.#connections) connection.sweep(nowMs);
@@ -66,14 +65,14 @@ export class ConnectionRegistry implements RequestMemory {
   #end(connection: ServedConnection | undefined): void {
     if (connection === undefined) return;
     this.#ended++;
-    // It is told later that its socket has closed.
+    // Removed now, because the notice that the socket has closed comes later.
     this.#connections.delete(connection);
     connection.terminate();
     connection.closed();
   }
 }
 
-/** Who has the most, if anybody has any. */
+/** The connection with the most, if any has some. */
 function most(
   all: readonly ServedConnection[],
   bytesOf: (one: ServedConnection) => number,
@@ -93,7 +92,7 @@ function maxConnections(): number {
     : Math.min(limits.connections, Math.floor(descriptors * connectionsShare));
 }
 
-/** How many descriptors Linux lets this process have open; `undefined` where there is no telling. */
+/** How many descriptors Linux allows this process; `undefined` if unknown. */
 function descriptorLimit(): number | undefined {
   try {
     const [, most] = /^Max open files +(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];

@@ -4,20 +4,20 @@ import { isWindows } from "../os/platform.ts";
 import { traceOf } from "../reason.ts";
 import type { System } from "./system.ts";
 
-/** What has been started, and serves. */
+/** A started server. */
 export interface Running {
-  /** Resolves, with a sentence, when it cannot go on. */
+  /** Resolves with a sentence when it cannot continue. */
   readonly lost: Promise<string>;
   stop(): Promise<void>;
 }
 
-/** A service manager that is spoken to from within, as Windows' is. */
+/** A service manager that the process itself reports to, such as Windows'. */
 export interface Supervisor {
-  /** Resolves, with a word for the log, when it asks for the end. */
+  /** Resolves with a text for the log when it asks the process to stop. */
   readonly stopRequested: Promise<string>;
-  /** The daemon serves. */
+  /** Reports that the daemon serves. */
   ready(): void;
-  /** It finishes what is in flight. */
+  /** Reports that the daemon finishes its calls and stops. */
   stopping(): void;
 }
 
@@ -28,25 +28,25 @@ export interface DaemonContext {
   readonly system: System;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly supervisor?: Supervisor | undefined;
-  /** Resolves, with a word for the log, when it is to end well so that whoever has started it starts it anew. */
+  /** Resolves with a text for the log when the daemon is to exit with status 0 in order to be restarted. */
   readonly restartWanted?: Promise<string> | undefined;
 }
 
 /**
- * Starts, tells systemd or the supervisor, and stops on a signal that asks for it, the supervisor's word, or when what runs
- * cannot go on.
+ * Starts, tells systemd or the supervisor, and stops on a signal, at the supervisor's request, or when the server
+ * cannot continue.
  * @returns exit status: 0 stopped as asked, 1 failed
  */
 export async function runDaemon(context: DaemonContext, start: () => Promise<Running>): Promise<number> {
   const { who, logger, supervisor, restartWanted } = context;
-  // Whatever nobody waited for leaves a state that nobody knows: the supervisor starts it anew.
+  // An unhandled error leaves the process in an unknown state, so it exits and the supervisor restarts it.
   const onFault = (caught: unknown): void => {
     logger.error(`${who} ends after a fault of its own`, { error: traceOf(caught) });
     process.exit(1);
   };
   process.on("uncaughtException", onFault);
   process.on("unhandledRejection", onFault);
-  // Waited for from the beginning, so that a signal during the start is not lost.
+  // Listened to from the beginning, so that a signal during the start is not lost.
   const asked = [supervisor?.stopRequested, restartWanted].filter((word) => word !== undefined);
   const signalled = Promise.race([stopSignal(), ...asked]);
   try {
@@ -72,7 +72,9 @@ export async function runDaemon(context: DaemonContext, start: () => Promise<Run
   }
 }
 
-/** On Windows these are Ctrl+C, Ctrl+Break and the end of the console; a hangup on Linux ends the process as ever. */
+/**
+ * On Windows these are Ctrl+C, Ctrl+Break and the end of the console; a hangup on Linux ends the process by default.
+ */
 const stopSignals = isWindows ? (["SIGINT", "SIGBREAK", "SIGHUP"] as const) : (["SIGTERM", "SIGINT"] as const);
 
 function stopSignal(): Promise<string> {

@@ -12,7 +12,7 @@ import type { CallListener, ServerCall } from "./http2/server-stream.ts";
 export interface CallContext {
   /** Aborted when the caller has gone or its deadline has passed. */
   readonly signal: AbortSignal;
-  /** When our plugin began the call, by `uptimeMs`; another make's client does not say. */
+  /** When our plugin began the call, by `uptimeMs`; absent for other clients. */
   readonly startedUptimeMs?: number;
   /** Until when it waits for the answer. */
   readonly untilUptimeMs?: number;
@@ -37,8 +37,8 @@ export function rpc<Req, Res>(
 }
 
 /**
- * Binds a handler to a streaming method. The next response is asked for once the caller has room for it, so that a
- * slow one costs no memory; when it has gone the iteration ends by `return()`.
+ * Binds a handler to a streaming method. The next response is requested once the client has room for it, so that a slow
+ * client costs no memory; when it has gone the iteration ends by `return()`.
  */
 export function streamingRpc<Req, Res>(
   method: Method<Req, Res>,
@@ -57,7 +57,7 @@ export function openCalls(
   return (call) => {
     const rpc = byPath.get(call.head.path);
     if (rpc !== undefined) return new HandledCall(rpc, call, tracker, logger);
-    call.finish(GrpcCode.unimplemented, `Cannot serve ${call.head.path}: there is no such method, wanted one of ours`);
+    call.finish(GrpcCode.unimplemented, `Cannot serve ${call.head.path}: there is no such method`);
     return nobody;
   };
 }
@@ -89,7 +89,7 @@ class HandledCall implements CallListener {
         await this.#tracker.track(() => this.#stream(message));
       } else {
         const response = await this.#tracker.track(async () => await this.#handle(message));
-        // In one step with the end, so that both go out together.
+        // Sent in the same step as the end, so that both go out together.
         this.#send(response);
       }
       this.#call.finish(GrpcCode.ok);
@@ -112,7 +112,7 @@ class HandledCall implements CallListener {
   }
 
   #late(timeoutMs: number): void {
-    const is = `there is no answer after ${timeoutMs} ms, wanted one by then`;
+    const is = `there is no answer after ${timeoutMs} ms`;
     this.#call.finish(GrpcCode.deadlineExceeded, `Cannot serve ${this.#call.head.path}: ${is}`);
     this.gone();
   }
@@ -174,21 +174,21 @@ export function callContext(metadata: Metadata, signal: AbortSignal, logger: Log
   };
 }
 
-/** A time that is none counts as not given. */
+/** An invalid time counts as absent. */
 function timeOf(text: string | undefined): number | undefined {
   const time = Number(text ?? Number.NaN);
   return Number.isFinite(time) ? time : undefined;
 }
 
-/** gRPC's code for each of ours, for the services whose failures are statuses; whatever stands not here is INTERNAL. */
+/** gRPC's code for each of ours, for services that report failures as statuses; all others are INTERNAL. */
 const statusOf = new Map<number, GrpcCode>([
-  // The request itself will not do: the same again fails again.
+  // The request itself is wrong: repeating it fails again.
   [CniCode.incompatibleVersion, GrpcCode.invalidArgument],
   [CniCode.unsupportedField, GrpcCode.invalidArgument],
   [CniCode.invalidEnvironment, GrpcCode.invalidArgument],
   [CniCode.decode, GrpcCode.invalidArgument],
   [CniCode.invalidConfig, GrpcCode.invalidArgument],
-  // Nothing to give now; somebody must give something back first.
+  // Nothing is free now; something must be released first.
   [CniCode.ipamFailure, GrpcCode.resourceExhausted],
   // May work later without anybody changing the request.
   [CniCode.io, GrpcCode.unavailable],
@@ -197,8 +197,8 @@ const statusOf = new Map<number, GrpcCode>([
 ]);
 
 /**
- * The gRPC status of a failed call: of an `RpcError` its own, else by the CNI code. A fault of ours keeps its stack
- * out of the answer: the log has it.
+ * The gRPC status of a failed call: an `RpcError`'s own, else by the CNI code. The stack of an internal error is only
+ * in the log.
  */
 export function rpcStatus(caught: unknown): { code: GrpcCode; details: string } {
   if (caught instanceof RpcError) return { code: caught.grpcCode, details: caught.message };

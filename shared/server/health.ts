@@ -3,7 +3,7 @@ import { type HealthCheckResponse, healthService, ServingStatus } from "../proto
 import { GrpcCode, RpcError } from "../rpc/rpc-error.ts";
 import { type Rpc, rpc, streamingRpc } from "./handlers.ts";
 
-/** What a server says of itself by gRPC's health checking protocol. Its services stand and fall together. */
+/** The server's state for gRPC's health checking protocol. All of its services have the same state. */
 export class Health {
   /** Full names; the empty one is the server as a whole. */
   readonly #services: ReadonlySet<string>;
@@ -15,14 +15,17 @@ export class Health {
     this.#services = new Set(["", ...services]);
   }
 
-  /** Whether calls can be served now; not until it is said. */
+  /** Whether calls can be served now; initially `false`. */
   set serving(serving: boolean) {
     this.#serving = serving;
     this.#change.resolve();
     this.#change = Promise.withResolvers();
   }
 
-  /** Tells whoever watches that nothing is served any more, and ends their calls: they would keep the server. */
+  /**
+   * Tells watchers that nothing is served any more, and ends their calls, which would otherwise keep the server from
+   * stopping.
+   */
   close(): void {
     this.#closed = true;
     this.serving = false;
@@ -54,8 +57,7 @@ export class Health {
       const change = this.#change.promise;
       if (status !== told) yield { status };
       told = status;
-      if (this.#closed)
-        throw new CniError(CniCode.tryAgainLater, "Cannot watch the health: the server stops, wanted it running");
+      if (this.#closed) throw new CniError(CniCode.tryAgainLater, "Cannot watch the health: the server stops");
       await Promise.race([change, gone]);
     }
   }

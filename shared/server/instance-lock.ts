@@ -20,11 +20,9 @@ export class InstanceLock implements Disposable {
   static take(path: string, who: string, what: string, system: System): InstanceLock {
     const attempt = tryLock(path, what, system);
     if (attempt.t === "ours") return new InstanceLock(path, attempt.release);
-    throw new CniError(
-      CniCode.io,
-      `Cannot start ${who}: ${what} is held by process ${attempt.holder ?? "unknown"}, wanted nobody to hold it`,
-      { details: `lock "${path}"` },
-    );
+    throw new CniError(CniCode.io, `Cannot start ${who}: ${what} is held by process ${attempt.holder ?? "unknown"}`, {
+      details: `lock "${path}"`,
+    });
   }
 
   [Symbol.dispose](): void {
@@ -38,6 +36,6 @@ function tryLock(path: string, what: string, system: System): LockAttempt {
     return system.tryLock(path);
   } catch (cause) {
     const reason = reasonOf(cause);
-    throw new CniError(CniCode.io, `Cannot lock ${what}: ${reason}, wanted a lock that can be taken`, { cause });
+    throw new CniError(CniCode.io, `Cannot lock ${what}: ${reason}`, { cause });
   }
 }

@@ -1,11 +1,11 @@
 import type { AcceptedSocket, ConnectionHandlers } from "./served-connection.ts";
 
 /**
- * A pipe's connection that takes one piece at a time. Bun itself takes whatever it is given, for a peer that never
- * reads as well, and keeps it in memory without a bound; but it tells when the pipe has taken a piece.
+ * A pipe's connection that takes one piece at a time. Bun itself accepts any amount, also for a peer that never reads,
+ * and keeps it in memory without a bound; but it reports when the pipe has taken a piece.
  */
 class PacedSocket<T> implements AcceptedSocket<T> {
-  /** Set by the handlers, as that of Bun's own sockets. */
+  /** Set by the handlers, as with Bun's own sockets. */
   declare data: T;
   readonly #socket: Bun.Socket<unknown>;
   #underway = false;
@@ -22,7 +22,7 @@ class PacedSocket<T> implements AcceptedSocket<T> {
     return written;
   }
 
-  /** What was underway has been taken by the pipe. */
+  /** The pipe has taken the pending piece. */
   drained(): void {
     this.#underway = false;
   }
@@ -44,7 +44,7 @@ class PacedSocket<T> implements AcceptedSocket<T> {
   }
 }
 
-/** The handlers for Bun's sockets of these for paced ones. */
+/** Wraps handlers of paced sockets for Bun's sockets. */
 export function paced<T>(handlers: ConnectionHandlers<T>): Bun.SocketHandler<PacedSocket<T>> {
   return {
     open(socket) {

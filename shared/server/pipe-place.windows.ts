@@ -5,17 +5,20 @@ import { winError } from "../os/win32.windows.ts";
 import { reasonOf } from "../reason.ts";
 import type { SocketPlace } from "./system.ts";
 
-/** Instances come to be free within milliseconds, and looks are seconds apart: so often, and nobody served meanwhile. */
+/**
+ * Checks in a row that may find every instance busy. Instances become free within milliseconds and checks are seconds
+ * apart, so after this many the server is stuck.
+ */
 const longestBusyLooks = 3;
 
 /**
- * A pipe has no file: it is there while a process serves it, and gone with that process. So there is nothing to be
- * made before, and nothing that a dead process could leave.
+ * A pipe has no file: it exists while a process serves it. So there is nothing to prepare, and a dead process leaves
+ * nothing behind.
  */
 export class PipePlace implements SocketPlace {
   readonly #name: string;
   readonly #pipes: Pipes;
-  /** Looks in a row at which no instance was free, since the last call that came. */
+  /** Checks in a row that found no free instance, since the last call came. */
   #busyLooks = 0;
   #served = 0;
 
@@ -53,12 +56,12 @@ export class PipePlace implements SocketPlace {
   }
 
   fate(served: number): string | undefined {
-    // A crowd takes each instance as soon as it is there: whoever serves it is not lost, however long it lasts.
+    // Many clients may take each instance at once; a server that still gets calls is not lost.
     if (served !== this.#served) this.#busyLooks = 0;
     this.#served = served;
     const attempt = this.#pipes.open(this.#name, pipeAccess.look);
     if (attempt.t === "failed") {
-      // Every instance is taken for a moment, by a crowd. That is none where it lasts.
+      // All instances may be busy for a moment; if that lasts without calls, the server is lost.
       if (attempt.error === winError.pipeBusy) return ++this.#busyLooks < longestBusyLooks ? undefined : "takes nobody";
       return attempt.error === winError.fileNotFound ? "is gone" : `cannot be opened (error ${attempt.error})`;
     }
@@ -75,7 +78,7 @@ export class PipePlace implements SocketPlace {
     }
   }
 
-  /** Bun makes a pipe with the rights that Windows gives to any, and everybody may read it then. */
+  /** Bun creates a pipe with default rights, which let everybody read it. */
   #protect(handle: number): void {
     let access: string;
     try {

@@ -225,11 +225,12 @@ describe("a stream", () => {
       createLogger("error", () => undefined),
     );
     using channel = new RpcChannel(socket);
-    const leases = list(channel, 200);
+    // Long enough for the first on a busy machine.
+    const leases = list(channel, 1_500);
     await leases.next();
     await expect(leases.next()).rejects.toMatchObject({
       grpcCode: 4,
-      message: expect.stringContaining("nothing came for 200 ms"),
+      message: expect.stringContaining("nothing came for 1500 ms"),
     });
     await ended.promise;
   });
@@ -261,7 +262,7 @@ describe("a request that will not do", () => {
     await serve(async () => answer);
     expect(await send(new Uint8Array(bytes))).toEqual([
       3,
-      expect.stringMatching(/^Cannot read the request of \/pipette.v1.Node\/Status: Cannot .*, wanted /),
+      expect.stringMatching(/^Cannot read the request of \/pipette.v1.Node\/Status: Cannot .+: .+/),
     ]);
     expect(await send(nodeService.status.request.encode({ network: "pods" }))).toEqual([0, ""]);
   });

@@ -10,7 +10,7 @@ import { ServedConnection } from "./served-connection.ts";
 import { Turns } from "./turns.ts";
 import { type ListenOptions, UnixListener } from "./unix-listener.ts";
 
-/** How long clients have to take the last answers: on a busy node one may not run for a second. */
+/** How long clients have to read the last answers: on a busy node a client may not run for a second. */
 const farewellMs = 3_000;
 
 export interface ServeOptions extends ListenOptions {
@@ -20,7 +20,7 @@ export interface ServeOptions extends ListenOptions {
 
 /** A gRPC server on a unix socket, or a Windows pipe, that tells its health besides the services it is given. */
 export class RpcServer {
-  /** Not serving, until somebody says so. */
+  /** Initially not serving. */
   readonly health: Health;
   readonly #tracker: CallTracker;
   readonly #connections: ConnectionRegistry;
@@ -96,6 +96,6 @@ export class RpcServer {
 /** `package.Service` in `/package.Service/Name`. */
 const serviceOf = (path: string): string => path.split("/")[1] ?? "";
 
-/** What a write to a pipe comes back with when its reader has closed. */
+/** Whether a write to a pipe failed because the reader has closed. */
 const isPeerGone = (error: Error): boolean =>
   "code" in error && (error.code === "EPIPE" || error.code === "ECONNRESET" || error.code === "EOF");

@@ -4,9 +4,9 @@ import type { ForwardedCalls } from "./forward/forwarded-calls.ts";
 import { ForwardedConnection } from "./forward/forwarded-connection.ts";
 import { type ConnectionOptions, ServerConnection } from "./http2/server-connection.ts";
 
-/** What a connection needs of its socket; as Bun's own. */
+/** The part of Bun's socket that a connection uses. */
 export interface ServedSocket {
-  /** How many bytes were taken; less than 0 where the peer has gone. */
+  /** How many bytes were taken; negative if the peer has gone. */
   write(bytes: Uint8Array): number;
   pause(): void;
   resume(): void;
@@ -39,14 +39,14 @@ export interface ServedOptions extends Omit<ConnectionOptions, "wake"> {
 export class ServedConnection {
   readonly #socket: ServedSocket;
   readonly #options: ServedOptions;
-  /** Absent until the first byte says which it is: most have one forwarded call, and need nothing of gRPC. */
+  /** Absent until the first byte tells which one it is. Most connections carry one forwarded call and need no HTTP/2 state. */
   #protocol: ServerConnection | ForwardedConnection | undefined;
-  /** What the kernel has not taken yet. */
+  /** Bytes that the kernel has not taken yet. */
   #unsent: Uint8Array = new Uint8Array(0);
   #flushDue = false;
   #opening: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
-  /** When a whole request came last, or something of an answer went: single bytes carry nothing on. */
+  /** When the last whole request came or part of an answer was sent; single bytes do not count as activity. */
   #activeMs = performance.now();
   #leaving = false;
 
@@ -60,17 +60,17 @@ export class ServedConnection {
     return this.#protocol?.isHandling ?? false;
   }
 
-  /** What it has of the memory for requests. */
+  /** Its share of the memory for requests. */
   get heldBytes(): number {
     return this.#protocol?.heldBytes ?? 0;
   }
 
-  /** What of that belongs to calls whose request is not whole. */
+  /** The part of that for incomplete requests. */
   get halfBytes(): number {
     return this.#protocol?.halfBytes ?? 0;
   }
 
-  /** Lets go of those; its calls at work go on. */
+  /** Refuses the incomplete requests; running calls continue. */
   refuseHalf(): void {
     this.#protocol?.refuseHalf();
   }
@@ -94,7 +94,7 @@ export class ServedConnection {
     return new ForwardedConnection({ calls, memory, turns, isTrusted, flush: () => this.flush() });
   }
 
-  /** Writes what can be written now. A peer that does not read is not read from either, until it does. */
+  /** Writes what can be written now. While the peer does not read, nothing is read from it either. */
   flush(): void {
     if (this.#closed) return;
     clearTimeout(this.#opening);
@@ -105,7 +105,7 @@ export class ServedConnection {
       if (this.#unsent.length === 0) break;
       const written = this.#socket.write(this.#unsent);
       if (written < 0) {
-        // The peer has closed. A paused socket would never say so.
+        // The peer has closed, which a paused socket would not report.
         this.#socket.terminate();
         return;
       }
@@ -128,7 +128,7 @@ export class ServedConnection {
     this.flush();
   }
 
-  /** To be called now and then: ends a connection that only the peer could carry on, and does not. */
+  /** To be called periodically: ends a connection that waits for its peer too long. */
   sweep(nowMs: number): void {
     this.#protocol?.refresh();
     if (nowMs - this.#activeMs < limits.idleConnectionMs) return;
@@ -150,7 +150,7 @@ export class ServedConnection {
     this.#protocol?.ended();
   }
 
-  /** Once for all that a handler says in one step. */
+  /** Scheduled once for everything that a handler sends in one step. */
   #wake(): void {
     if (this.#flushDue) return;
     this.#flushDue = true;

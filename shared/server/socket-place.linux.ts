@@ -7,10 +7,10 @@ import { letsOthersIn, ownershipRule } from "../os/rights.ts";
 import { reasonOf } from "../reason.ts";
 import type { SocketPlace } from "./system.ts";
 
-/** Long enough for a listener that is there to accept; a frozen one's kernel accepts for it. */
+/** Long enough for a listener to accept; for a frozen process the kernel accepts. */
 const probeMs = 1_000;
 
-/** A socket file; its rights are those that the listener gave it from its first moment on. */
+/** A socket file; the listener creates it with its final rights. */
 export class UnixSocketPlace implements SocketPlace {
   readonly #path: string;
   #own: string | undefined;
@@ -39,8 +39,8 @@ export class UnixSocketPlace implements SocketPlace {
 }
 
 /**
- * Makes the socket's directory, 0750, where it is missing; one that is there keeps its rights. In one of somebody else
- * the socket could be replaced by his, and plugins would take their pods' network from him.
+ * Makes the socket's directory, 0750, where it is missing; one that is there keeps its rights. In another user's
+ * directory the socket could be replaced by theirs, which would then decide pods' networks.
  */
 function makeSocketDirectory(socket: string): void {
   const directory = dirname(socket);
@@ -50,13 +50,9 @@ function makeSocketDirectory(socket: string): void {
     is = letsOthersIn(statSync(directory));
   } catch (cause) {
     const reason = reasonOf(cause);
-    throw new CniError(
-      CniCode.io,
-      `Cannot make the directory of socket "${socket}": ${reason}, wanted it to be there`,
-      {
-        cause,
-      },
-    );
+    throw new CniError(CniCode.io, `Cannot make the directory of socket "${socket}": ${reason}`, {
+      cause,
+    });
   }
   if (is === undefined) return;
   throw new CniError(CniCode.io, `Cannot listen on "${socket}": its directory ${is}, wanted ${ownershipRule}`, {
@@ -90,7 +86,7 @@ function answers(socket: string): Promise<boolean> {
       probe.destroy();
       resolve(listens);
     };
-    // No answer at all is no proof that nobody is there.
+    // A timeout counts as listening, since it does not prove that nobody listens.
     const timer = setTimeout(end(true), probeMs);
     probe.once("connect", end(true));
     probe.once("error", end(false));

@@ -31,7 +31,7 @@ const health = async (): Promise<number> =>
 describe("a socket of one's own", () => {
   test("belongs to one only, from the claim to the end, also where it is served no more", async () => {
     const claim = (): SocketServer => SocketServer.claim(path, "another one", system);
-    const refusal = `Cannot start another one: socket "${path}" is held by process ${process.pid}, wanted nobody to hold it`;
+    const refusal = `Cannot start another one: socket "${path}" is held by process ${process.pid}`;
     expect(claim).toThrow(refusal);
     await server.listen([], 1_000, logger);
     expect(await server.close(0)).toBe(true);

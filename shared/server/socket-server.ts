@@ -7,8 +7,8 @@ import { RpcServer } from "./rpc-server.ts";
 import type { SocketPlace, System } from "./system.ts";
 
 /**
- * A socket, or a Windows pipe, that belongs to one process of ours: from `claim` on no other one takes it, from
- * `listen` on calls are served there, and what becomes of it is watched.
+ * A socket, or a Windows pipe, that belongs to one process of ours: `claim` keeps other processes away, `listen` serves
+ * calls, and afterwards the socket is watched.
  */
 export class SocketServer implements AsyncDisposable {
   readonly path: string;
@@ -37,8 +37,9 @@ export class SocketServer implements AsyncDisposable {
   }
 
   /**
-   * Removes what a dead process left, and serves, administrators only. Not yet healthy: that is for the caller to say.
-   * @param forwarding what answers calls that a plugin's process has handed on; absent: nothing does
+   * Removes what a dead process left, and serves, administrators only. The health is initially not serving; the caller
+   * sets it.
+   * @param forwarding answers calls that a plugin's process hands over; absent: nothing does
    * @throws {CniError} code 5 where the path is another program's, or cannot be kept from others
    */
   async listen(
@@ -66,8 +67,8 @@ export class SocketServer implements AsyncDisposable {
   }
 
   /**
-   * Resolves, with a sentence, when the socket has gone or is another's: nobody can reach this process any
-   * more, and only a new start makes a socket that is its own.
+   * Resolves with a sentence when the socket has gone or was replaced: then nobody can reach this process, and only a
+   * restart creates its socket again.
    */
   get lost(): Promise<string> {
     return this.#lost.promise;

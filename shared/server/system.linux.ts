@@ -4,7 +4,7 @@ import { type Libc, openLibc } from "./libc.linux.ts";
 import { UnixSocketPlace } from "./socket-place.linux.ts";
 import type { LockAttempt, System } from "./system.ts";
 
-/** A pid of Linux has seven digits at most; a line ends it. */
+/** A pid of Linux has seven digits at most, and a line end follows. */
 const pidBytes = 16;
 
 /** Linux: `flock(2)`, socket files, systemd. */
@@ -17,9 +17,12 @@ export function openLinuxSystem(): System {
   };
 }
 
-/** The pid inside is for messages only. The file stays: to remove it would let two processes lock two files of one name. */
+/**
+ * The pid inside is for messages only. The file is never removed: otherwise two processes could lock two files of one
+ * name.
+ */
 function tryLockFile(libc: Libc, path: string): LockAttempt {
-  // Not truncated by opening: until the lock is ours the pid inside is another's.
+  // Not truncated on opening, because until the lock is taken the pid inside is another process's.
   const fd = openOwnFile(path, constants.O_RDWR | constants.O_CREAT);
   try {
     if (libc.lockFile(fd)) {

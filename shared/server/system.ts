@@ -1,12 +1,12 @@
 export type LockAttempt =
   | { readonly t: "ours"; release(): void }
-  /** By a process of this id, where that can be told. */
+  /** The id of the process that holds it, if known. */
   | { readonly t: "held"; readonly holder: number | undefined };
 
 /** The place of one server's socket or pipe. */
 export interface SocketPlace {
   /**
-   * Before anything else: makes the directory where there has to be one.
+   * To be called first: creates the directory if one is needed.
    * @throws {CniError} code 5 where there can be no socket
    */
   prepare(): void;
@@ -16,30 +16,29 @@ export interface SocketPlace {
    */
   clear(): Promise<void>;
   /**
-   * In the turn of the event loop in which this process has bound the socket: sees to it that nobody but the
-   * administrators of the system can use it, and takes note of it as this process's.
-   * @throws {CniError} code 5 where that cannot be had; then nobody must be served
+   * To be called in the turn of the event loop in which the socket was bound: restricts it to administrators, and
+   * remembers it as this process's.
+   * @throws {CniError} code 5 where that fails; then nobody must be served
    */
   settle(): void;
   /**
-   * After `settle`: what has become of it, such as `is gone`; `undefined` while it is this process's.
+   * After `settle`: what has happened to it, such as `is gone`; `undefined` while it is this process's.
    * @param served how many calls have come by it so far
    */
   fate(served: number): string | undefined;
 }
 
-/** What a daemon needs of its operating system, and Bun has nothing for. */
+/** What a daemon needs of its operating system and Bun does not offer. */
 export interface System {
   /**
-   * A lock that keeps a second process of ours away, without waiting. It is the kernel's, and dies with the process,
-   * however that ends.
+   * A lock against a second process of ours; tries once. The kernel releases it when the process ends, however it ends.
    * @param path of a file, which is made where it is missing and stays, or on Windows the name of a pipe
-   * @throws {Error} where the lock can neither be had nor be another's
+   * @throws {Error} where the lock fails for another reason than that a process holds it
    */
   tryLock(path: string): LockAttempt;
   socketPlace(path: string): SocketPlace;
   /**
-   * Tells the supervisor a state such as `READY=1` (sd_notify(3)); without one that wants to hear it nothing happens.
+   * Tells the supervisor a state such as `READY=1` (sd_notify(3)); without a supervisor it does nothing.
    * @returns what went wrong, in words
    */
   notify(env: Readonly<Record<string, string | undefined>>, state: string): string | undefined;

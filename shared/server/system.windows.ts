@@ -18,10 +18,10 @@ const symbols = {
   GetLastError: { args: [], returns: "u32" },
 } as const;
 
-/** Far behind the pid in the file: what is locked nobody else can read. */
+/** Far behind the pid in the file, because others cannot read locked bytes. */
 const lockedByte = { first: 0x4000_0000, length: 1 };
 
-/** Windows: a named mutex for a pipe, `LockFileEx` for a file. Its service manager hears of states in its own way. */
+/** Windows: a named mutex for a pipe, `LockFileEx` for a file. The service manager is told of states elsewhere. */
 export function openWindowsSystem(): System {
   return {
     tryLock: (path) => (isPipeName(path) ? tryLockName(path) : tryLockFile(path)),
@@ -31,11 +31,11 @@ export function openWindowsSystem(): System {
 }
 
 /**
- * A mutex of this name for the whole machine, whichever session the process is in. That it exists is the lock: it
- * ends with its last handle. Names of pipes know neither case nor a difference between the slashes, those of a mutex do.
+ * A machine-wide mutex, whichever session the process is in. Its existence is the lock; it ends with its last handle.
+ * The name is normalised, because names of pipes ignore case and the kind of slash and those of mutexes do not.
  *
- * Any user may make a mutex of that name first. One that is not an administrator's holds nobody up: then the pipe itself
- * keeps a second process away, whose first instance nobody can make twice.
+ * Any user may create a mutex of that name first. One that no administrator owns is ignored: then the pipe itself keeps
+ * a second process away, because its first instance can only be created once.
  */
 function tryLockName(path: string): LockAttempt {
   const k = dlopen(systemLibrary("kernel32.dll"), symbols).symbols;
@@ -50,7 +50,7 @@ function tryLockName(path: string): LockAttempt {
     if (handle !== 0) k.CloseHandle(handle);
   };
   if (handle !== 0 && error !== winError.alreadyExists) return { t: "ours", release };
-  // What shuts administrators out, or is no mutex at all, was made by none of ours.
+  // A mutex that denies access to administrators, or an object of another kind, is not ours.
   const isOurs = handle !== 0 && isOfAdministrators(descriptors, Number(handle));
   release();
   if (!isOurs) return { t: "ours", release: () => undefined };
@@ -59,16 +59,19 @@ function tryLockName(path: string): LockAttempt {
 
 const administrators = "BA";
 
-/** Only an administrator can make them the owners of what he makes; a list of rights anybody can copy. */
+/**
+ * Checked by owner, because only an administrator can make the administrators owner, while anybody can copy an access
+ * list.
+ */
 function isOfAdministrators(descriptors: Descriptors, handle: number): boolean {
   return descriptors.ownerOf(handle) === administrators && isAdministratorsOnly(descriptors.accessOf(handle));
 }
 
 const pipePrefix = "\\\\.\\pipe\\";
-/** What `SocketServer` calls the lock of a socket. */
+/** The suffix of a socket's lock in `SocketServer`. */
 const lockSuffix = ".lock";
 
-/** Whoever serves the pipe holds its lock; `undefined` where nobody does yet, or everybody is busy. */
+/** The process that serves the pipe, which holds its lock; `undefined` if there is none yet, or no free instance. */
 function serverOf(pipe: string): number | undefined {
   const pipes = openPipes();
   const attempt = pipes.open(pipe, pipeAccess.look);

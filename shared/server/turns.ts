@@ -1,24 +1,24 @@
-/** Somebody with work that waits for its turn. */
+/** A connection with calls that wait for their turn. */
 export interface Waiting {
   /** Begins one piece of it. @returns whether another one could begin now */
   beginNext(): boolean;
 }
 
-/** Calls that begin in one turn of the event loop: a turn costs as much as the cheapest of them. */
+/** Calls that begin in one turn of the event loop, since a turn itself costs as much as a cheap call. */
 export const callsPerTurn = 8;
 
 /**
- * Whose call begins next, where many wait: the connections of a server take turns, so that whoever asks for a thousand
- * things at once waits for himself. After a few calls the event loop goes on: others are read from, answers leave,
- * deadlines pass. A call that comes alone begins at once.
+ * Decides which waiting call begins next: the connections of a server take turns, so that a client with a thousand
+ * calls at once delays only itself. After a few calls the event loop continues with reading, writing and deadlines. A
+ * call that comes alone begins at once.
  */
 export class Turns {
   /** In the order of their turns. */
   readonly #waiting = new Set<Waiting>();
-  /** Of this turn of the event loop. */
+  /** Calls begun in this turn of the event loop. */
   #begun = 0;
 
-  /** `one` has something that may begin. Who waits already keeps his place. */
+  /** `one` has a call that may begin. If it waits already it keeps its place. */
   enter(one: Waiting): void {
     this.#waiting.add(one);
     this.#go();

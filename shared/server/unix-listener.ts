@@ -7,7 +7,7 @@ import { listenAgain, socketIdentity } from "./socket-place.linux.ts";
 export interface ListenOptions {
   /** Connections that may wait to be accepted; the kernel may allow less. */
   readonly backlog?: number;
-  /** Connections at a time; absent: as many as the process can well have. */
+  /** Connections at a time; absent: a share of the process's descriptors. */
   readonly connections?: number;
 }
 
@@ -15,8 +15,8 @@ export interface ListenOptions {
 const socketMode = 0o700;
 
 /**
- * Listens on a unix socket, or on a Windows pipe. The socket has its rights from its first moment on, and a queue
- * for a crowd of plugins.
+ * Listens on a unix socket, or on a Windows pipe. The socket is created with its final rights and with a queue long
+ * enough for many plugins.
  */
 export class UnixListener {
   readonly #path: string;
@@ -40,7 +40,7 @@ export class UnixListener {
       const { paced } = await import("./paced-socket.windows.ts");
       return new UnixListener(path, Bun.listen({ unix: path, socket: { binaryType, ...paced(handlers) } }));
     }
-    // The socket is made inside of this call, so the mask covers it and nothing else.
+    // The socket is created inside this call, so the mask affects nothing else.
     const mask = process.umask(0o777 & ~socketMode);
     let listener: Bun.UnixSocketListener<T>;
     try {
@@ -49,7 +49,7 @@ export class UnixListener {
       process.umask(mask);
     }
     try {
-      // Bun's own queue is 512: a crowd of plugins fills that, and the rest is refused.
+      // Bun's own queue is 512, which many plugins at once fill; further ones would be refused.
       listenAgain(fdOf(listener), options.backlog ?? limits.listenBacklog);
     } catch (caught) {
       listener.stop();
@@ -58,11 +58,11 @@ export class UnixListener {
     return new UnixListener(path, listener);
   }
 
-  /** Takes no more connections and removes the socket; connections that stand go on. Repeatable. */
+  /** Takes no more connections and removes the socket; open connections continue. May be called repeatedly. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    // Bun removes whatever stands at the path when it closes; another program's socket must stay.
+    // Bun removes any file at the path when it closes; another program's socket must stay.
     const foreign = !isWindows && existsSync(this.#path) && socketIdentity(this.#path) !== this.#own;
     const aside = `${this.#path}.${process.pid}.aside`;
     if (foreign) renameSync(this.#path, aside);
@@ -74,7 +74,7 @@ export class UnixListener {
   }
 }
 
-/** Bun has it and its types do not say so. */
+/** Bun has this property, but its types lack it. */
 function fdOf(listener: object): number {
   const fd: unknown = Reflect.get(listener, "fd");
   if (typeof fd === "number" && fd >= 0) return fd;

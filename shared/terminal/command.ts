@@ -1,24 +1,24 @@
 import type { TerminalIo } from "./terminal-io.ts";
 
 /**
- * Values that only a look at the node can tell: completion runs `<program> ipam names KIND`, with what the line says of
- * where to look.
+ * Values that only the node's data can tell: completion runs `<program> ipam names KIND`, with the options of the line
+ * that say where the data lies.
  */
 export interface Asked {
   readonly ask: string;
 }
 
-/** What tells such a command where to look, and is handed on to it as it was typed. */
+/** The options that say where the data lies, passed on as they were typed. */
 export const whereOptions = ["--data-dir", "--conf"] as const;
 
-/** One option of a command. Parsing, help and completion all go by this. */
+/** One option of a command, for parsing, help and completion. */
 export interface OptionSpec {
-  /** What stands for its value in the help, such as `FILE`; absent: it is a switch. */
+  /** The placeholder of its value in the help, such as `FILE`; absent: it is a switch. */
   readonly value?: string;
   readonly help: string;
   /** What a value can be: completion offers it, and a value outside a list is refused. */
   readonly of?: "file" | "directory" | readonly string[] | Asked;
-  /** What is wrong with a value, or `undefined` where it will do; and what is wanted instead. */
+  /** Answers what is wrong with a value, or `undefined` if it is valid; and what is wanted instead. */
   readonly rule?: { readonly wrong: (text: string) => string | undefined; readonly wanted: string };
   readonly required?: true;
   /** May be given several times. */
@@ -51,20 +51,20 @@ export interface CommandLine<O extends OptionSpecs> {
   readonly operands: readonly string[];
 }
 
-/** The same where the command is not known. */
+/** A command line of any command. */
 export interface AnyCommandLine {
   readonly options: Readonly<Record<string, string | readonly string[] | boolean | undefined>>;
   readonly operands: readonly string[];
 }
 
 interface CommandSpec<O extends OptionSpecs, Line> {
-  /** What a failure says it could not do: "list leases". */
+  /** The action in error messages: "list leases". */
   readonly action: string;
   /** The help's text, in lines. */
   readonly about: string;
   readonly operands?: readonly OperandSpec[];
   readonly options: O;
-  /** What each exit status says; the ones that every command has are added. */
+  /** The meaning of each exit status; those that every command has are added. */
   readonly exits?: Readonly<Record<number, string>>;
   run(line: Line, io: TerminalIo): Promise<number>;
 }
@@ -80,19 +80,19 @@ export interface CommandGroup {
   readonly entries: readonly CommandEntry[];
 }
 
-/** A command's place in the table; it is loaded when it is wanted. */
+/** An entry of the table of commands; the command is loaded when it is used. */
 export interface CommandEntry {
   readonly name: string;
   /** One line without a full stop. */
   readonly summary: string;
-  /** For scripts of ours: neither the help nor completion shows it. */
+  /** For our own scripts: hidden from help and completion. */
   readonly hidden?: true;
   load(): Promise<Command | CommandGroup>;
 }
 
 /** Ties the type of the values to the table of options. */
 export function defineCommand<const O extends OptionSpecs>(spec: CommandSpec<O, CommandLine<O>>): Command {
-  // The parser answers values by the same table, which the compiler cannot follow.
+  // The parser answers values of these types, which the compiler cannot infer.
   return { kind: "command", ...spec } as unknown as Command;
 }
 

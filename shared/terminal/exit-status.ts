@@ -6,6 +6,6 @@ export const exitStatus = {
   wrongArguments: 2,
   /** What was asked for does not exist. */
   notThere: 3,
-  /** What was asked for is not one thing, and one was wanted. */
+  /** The name fits more than one thing, and one was wanted. */
   several: 4,
 } as const;

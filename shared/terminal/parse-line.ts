@@ -8,14 +8,14 @@ export type ParsedLine =
   | { readonly t: "wrong"; readonly problem: string }
   | { readonly t: "line"; readonly line: AnyCommandLine };
 
-/** Reads what follows a command's name. Nothing is guessed: what the table does not have is refused. */
+/** Parses what follows a command's name. Anything that the table does not have is refused. */
 export function parseLine(command: Command, args: readonly string[]): ParsedLine {
   const known = Object.entries(command.options);
   const types = known.map(([name, { value }]) => [name, { type: value === undefined ? "boolean" : "string" }] as const);
   const { tokens } = parseArgs({
     args: [...args],
     options: { ...Object.fromEntries(types), help: { type: "boolean", short: "h" } },
-    // The words for what is wrong are ours.
+    // Not strict, because we report the mistakes in our own words.
     strict: false,
     allowPositionals: true,
     tokens: true,
@@ -32,7 +32,7 @@ export function parseLine(command: Command, args: readonly string[]): ParsedLine
     if (problem !== undefined) return { t: "wrong", problem };
     const before = values.get(token.name);
     if (before !== undefined && spec?.repeats === undefined && spec?.value !== undefined)
-      return { t: "wrong", problem: `"${token.rawName}" is there twice, wanted once` };
+      return { t: "wrong", problem: `"${token.rawName}" is there twice` };
     values.set(token.name, [...(before ?? []), token.value ?? ""]);
   }
   const problem = missingOption(command, values) ?? wrongOperands(command, operands);
@@ -41,7 +41,7 @@ export function parseLine(command: Command, args: readonly string[]): ParsedLine
   return { t: "line", line: { options: Object.fromEntries(options), operands } };
 }
 
-/** A closed list; what has to be asked for is none. */
+/** Whether the kind of value is a closed list. */
 export const isList = (of: OptionSpec["of"]): of is readonly string[] => Array.isArray(of);
 
 interface OptionToken {
@@ -57,7 +57,7 @@ function wrongOption(command: Command, { rawName, value, inlineValue }: OptionTo
     return `"${written}" is no option of it${didYouMean(rawName, known)}, wanted ${known.join(", ")}`;
   }
   if (spec.value === undefined) return undefined;
-  // The next option taken for a value would be a slip that does something else.
+  // An option is not taken as another option's value, since that is most likely a mistake.
   if (value === undefined || value === "" || (inlineValue !== true && value.startsWith("--")))
     return `"${rawName}" has no value, wanted ${spec.value}`;
   if (isList(spec.of) && !spec.of.includes(value)) return `"${rawName}" is "${value}", wanted ${orList(spec.of)}`;
@@ -78,7 +78,7 @@ function wrongOperands({ operands = [] }: Command, given: readonly string[]): st
   if (missing !== undefined) return `${missing.name} is missing, wanted ${missing.help}`;
   for (const [i, { name, of, mayBeEmpty }] of operands.entries()) {
     const value = given[i];
-    if (value === "" && mayBeEmpty === undefined) return `${name} is empty, wanted some text`;
+    if (value === "" && mayBeEmpty === undefined) return `${name} is empty`;
     if (value !== undefined && isList(of) && !of.includes(value)) return `${name} is "${value}", wanted ${orList(of)}`;
   }
   return undefined;

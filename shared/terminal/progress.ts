@@ -1,12 +1,12 @@
 import type { TerminalIo } from "./terminal-io.ts";
 
-/** Often enough to show that it goes on, seldom enough to cost nothing. */
+/** Often enough to show progress, seldom enough to cost nothing. */
 const terminalMs = 100;
 const logMs = 2000;
 
 /**
- * Says on stderr how far a long work has come: on a terminal in one line that is written over, elsewhere, where it was
- * asked for, in a line now and then; else nothing.
+ * Reports the progress of long work on stderr: on a terminal in one line that is overwritten, elsewhere, if it was
+ * asked for, in a line now and then.
  */
 export class Progress implements Disposable {
   readonly #io: TerminalIo;
@@ -21,7 +21,7 @@ export class Progress implements Disposable {
 
   /**
    * @param what "leases checked"
-   * @param total absent where nobody knows
+   * @param total absent if unknown
    */
   at(what: string, done: number, total?: number): void {
     const now = performance.now();
@@ -33,7 +33,7 @@ export class Progress implements Disposable {
     this.#io.stderr(this.#onScreen ? `\r\u001b[K${line}` : `${line}\n`);
   }
 
-  /** Leaves the screen as it was. */
+  /** Clears the line. */
   [Symbol.dispose](): void {
     if (this.#onScreen) this.#io.stderr("\r\u001b[K");
     this.#onScreen = false;

@@ -9,7 +9,7 @@ import { printable, printableLines } from "./printable.ts";
 import type { TerminalIo } from "./terminal-io.ts";
 
 /**
- * Finds the command that `args` name and runs it. Whatever it throws is said on stderr.
+ * Finds the command that `args` name and runs it. An error is printed on stderr.
  * @param path what was typed so far: `pipette`, `pipette ipam`
  * @returns exit status: one of `exitStatus`
  */
@@ -28,7 +28,7 @@ export async function runCommand(
   const entry = node.entries.find((candidate) => candidate.name === name);
   if (entry !== undefined) return runCommand(`${path} ${entry.name}`, await entry.load(), rest, io);
   const names = node.entries.filter(({ hidden }) => !hidden).map((candidate) => candidate.name);
-  // Whoever has typed a name knows what the commands are for; whoever has not is told.
+  // Without a command the help is printed too; with a wrong one only the names.
   if (name === undefined)
     io.stderr(`Cannot run "${path}": the command is missing, wanted ${orList(names)}\n\n${helpOf(path, node)}`);
   else {

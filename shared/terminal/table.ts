@@ -1,6 +1,9 @@
 import { printable } from "./printable.ts";
 
-/** Rows of text in columns, two blanks apart; the last column is not padded. What is in a cell cannot leave it. */
+/**
+ * Rows of text in columns, two blanks apart; the last column is not padded. Cells are escaped, so that their content
+ * cannot break the table.
+ */
 export function formatTable(rows: readonly (readonly string[])[]): string {
   const cells = rows.map((row) => row.map(printable));
   const widths: number[] = [];
@@ -12,7 +15,7 @@ export function formatTable(rows: readonly (readonly string[])[]): string {
   return cells.map((row) => `${line(row)}\n`).join("");
 }
 
-/** In columns of a terminal. */
+/** The width in columns of a terminal. */
 const widthOf = (text: string): number => Bun.stringWidth(text);
 
 const units = [

@@ -95,7 +95,7 @@ describeWith("an agent that is stopped, killed, frozen, doubled", ["root", "nft"
     expect(await stateOf("a")).toEqual(["cooling", "cooling"]);
   });
 
-  test("leases and departures that were left while it was down are finished at the start", async () => {
+  test("leases and pending detaches that were left while it was down are finished at the start", async () => {
     const first = await home.start();
     for (const id of ["released", "departed", "stays"])
       resultOf(await home.cmd("cmdAdd", id, { netns: await addPod(id) }));

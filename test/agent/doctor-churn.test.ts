@@ -54,7 +54,7 @@ describeWith("pipette doctor beside pods that come and go", ["root", "nft"], () 
       const { findings } = await examine(config, { pauseMs: 300 });
       alarms.push(...findings.filter(({ severity }) => severity !== "note").map(keyOf));
       rounds++;
-      // As if it had found each of them: the agent looks again, in the owner's lane, and leaves a pod that is in order.
+      // As if it had found each of them: the agent looks again, holding the owner's mutex, and leaves a pod that is in order.
       const wanted = paths.map((_, i) => ({
         severity: "error" as const,
         code: "asked",

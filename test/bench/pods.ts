@@ -11,7 +11,7 @@ export interface Side {
   readonly path: string;
 }
 
-export interface Crowd {
+export interface CrowdOutcome {
   /** From the first start to the last end. */
   readonly ms: number;
   /** What each call took. */
@@ -46,7 +46,12 @@ export async function removeNamespaces(namespaces: readonly Namespace[]): Promis
 }
 
 /** One verb for every namespace, all started at once. */
-export function crowd(launcher: Launcher, side: Side, verb: "ADD" | "DEL", namespaces: readonly Namespace[]): Crowd {
+export function crowd(
+  launcher: Launcher,
+  side: Side,
+  verb: "ADD" | "DEL",
+  namespaces: readonly Namespace[],
+): CrowdOutcome {
   const { ms, each } = launcher.run({
     program: [side.executable],
     env: verbEnv(verb, "", "", side.path),

@@ -33,7 +33,7 @@ describeWith("the checker of agreement", ["root", "cni-plugins", "nft"], () => {
 
   const check = (pods: readonly RuntimePod[]): Promise<void> => {
     const fixed = { fixedLinks: ["lo", "uplink", bridgeName], fixedNamespaces: ["outside"] };
-    const options = { node: base.node, home: base.home, executables: base.pluginDir, withinMs: 100, ...fixed };
+    const options = { node: base.node, home: base.home, executables: base.wholeDir, withinMs: 100, ...fixed };
     return expectAgreement(options, async () => pods);
   };
 

@@ -56,7 +56,7 @@ export class ContainerdNode implements AsyncDisposable {
     const options = {
       node: this.base.node,
       home: this.base.home,
-      executables: this.base.pluginDir,
+      executables: this.base.wholeDir,
       fixedLinks: ["lo", "uplink", bridgeName],
       fixedNamespaces: ["outside"],
     };

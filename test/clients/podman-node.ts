@@ -39,7 +39,7 @@ export class PodmanNode implements AsyncDisposable {
     const options = {
       node: this.base.node,
       home: this.base.home,
-      executables: this.base.pluginDir,
+      executables: this.base.wholeDir,
       fixedLinks: ["lo", "uplink", bridgeName, second.bridge],
       fixedNamespaces: ["outside"],
     };

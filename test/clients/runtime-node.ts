@@ -2,6 +2,7 @@ import { copyFileSync, mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { compileExecutables, debianPlugins, executables } from "../conformance/plugin.ts";
 import { AgentHome } from "../support/agent-process.ts";
+import { isInFront, smallPrograms } from "../support/in-front.ts";
 import { PrivateNode } from "../support/private-node.ts";
 
 export const networkName = "pods";
@@ -17,6 +18,8 @@ export class RuntimeNode implements AsyncDisposable {
   readonly node: PrivateNode;
   /** Every CNI executable that the runtime may start. */
   readonly pluginDir: string;
+  /** Where the agent's executable lies: there as well, or of its own where the small program is what runtimes start. */
+  readonly wholeDir: string;
   /** Where the agent writes the network configuration, and where the runtime looks for it. */
   readonly confDir: string;
   readonly home: AgentHome;
@@ -27,17 +30,19 @@ export class RuntimeNode implements AsyncDisposable {
     this.node = node;
     this.pluginDir = join(node.directory, "bin");
     this.confDir = join(node.directory, "net.d");
-    mkdirSync(this.pluginDir);
     mkdirSync(this.confDir);
     // As installed: an agent that runs from there finds the others beside it.
-    for (const name of ["pipette", "pipette-ipam"]) copyFileSync(join(executables, name), join(this.pluginDir, name));
-    for (const name of ["loopback", "portmap", "bandwidth"])
-      symlinkSync(join(debianPlugins, name), join(this.pluginDir, name));
+    this.wholeDir = isInFront ? join(node.directory, "libexec") : this.pluginDir;
+    fill(this.wholeDir, executables);
     const changes = {
       cni: { confDir: this.confDir, plugins: undefined },
       networks: [{ name: networkName, subnets, bridge: bridgeName, hairpin: true, masquerade: true }, ...moreNetworks],
     };
-    this.home = new AgentHome(changes, this.pluginDir, node.prefix);
+    this.home = new AgentHome(changes, this.wholeDir, node.prefix);
+    if (isInFront) {
+      const { socket: agentSocket, directory } = this.home;
+      fill(this.pluginDir, smallPrograms({ agentSocket, ipamSocket: join(directory, "ipam.sock") }));
+    }
   }
 
   /** @param moreNetworks that the agent serves beside the first, as in `agent.yaml` */
@@ -62,4 +67,12 @@ export class RuntimeNode implements AsyncDisposable {
     await this.home[Symbol.asyncDispose]();
     await this.node[Symbol.asyncDispose]();
   }
+}
+
+/** Lays our executables into a directory, and beside them the others that pods need. */
+function fill(directory: string, ours: string): void {
+  mkdirSync(directory);
+  for (const name of ["pipette", "pipette-ipam"]) copyFileSync(join(ours, name), join(directory, name));
+  for (const name of ["loopback", "portmap", "bandwidth"])
+    symlinkSync(join(debianPlugins, name), join(directory, name));
 }

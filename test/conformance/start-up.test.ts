@@ -101,7 +101,7 @@ test("no plugin loads what serves, nor the messages of its services", () => {
   for (const mark of [
     "Cannot watch the health",
     "and the server no ranges for it",
-    "wanted nobody to hold it",
+    "is held by process",
     "/grpc.health.v1.Health/",
     "/pipette.v1.Ipam/",
   ]) {

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { DataPath } from "../../agent/datapath/datapath.ts";
 import { EtherType, ethernet, ipv4, ipv6, Protocol, udp } from "../support/frames/frame.ts";
+import type { Party } from "../support/frames/pod-frames.ts";
 import type { RawLink } from "../support/frames/raw-link.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
 import { bridgeName, cidr, openDataPath } from "./bridge-fixture.ts";
-import { gatewayOf, type Party, type WiredPod, wireOf, wirePod } from "./bridge-pods.ts";
+import { gatewayOf, type WiredPod, wireOf, wirePod } from "./bridge-pods.ts";
 
 const many = 1000;
 const hex = (value: number): string => value.toString(16).padStart(2, "0");

@@ -1,10 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import type { DataPath } from "../../agent/datapath/datapath.ts";
 import { EtherType, ethernet, ipv4, Protocol, udp } from "../support/frames/frame.ts";
+import type { Party } from "../support/frames/pod-frames.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
 import { bridgeName, failureOf, ipamOf, openDataPath, ownerOf, requestFor } from "./bridge-fixture.ts";
-import { gatewayOf, type Party, type WiredPod, wirePod } from "./bridge-pods.ts";
+import { gatewayOf, type WiredPod, wirePod } from "./bridge-pods.ts";
 
 const table = `pipette-${bridgeName}`;
 

@@ -1,12 +1,19 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { DataPath } from "../../agent/datapath/datapath.ts";
 import { address, arp, EtherType, ethernet, ipv4, Protocol, udp } from "../support/frames/frame.ts";
+import {
+  type Frame,
+  forgedArp,
+  forgedIpv6,
+  forgedPackets,
+  honestFrames,
+  type Party,
+} from "../support/frames/pod-frames.ts";
 import type { RawLink } from "../support/frames/raw-link.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
 import { openDataPath } from "./bridge-fixture.ts";
-import { type Frame, forgedArp, forgedIpv6, forgedPackets, honestFrames } from "./bridge-forged.ts";
-import { gatewayOf, marked, marksAt, type Party, type WiredPod, wirePod } from "./bridge-pods.ts";
+import { gatewayOf, marked, marksAt, type WiredPod, wirePod } from "./bridge-pods.ts";
 
 describeWith("what a pod sends into a kernel bridge", ["root", "nft"], () => {
   let sandbox: NetworkSandbox;

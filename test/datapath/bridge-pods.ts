@@ -2,18 +2,11 @@ import { linkLocalOf } from "../../agent/datapath/addresses.ts";
 import type { DataPath } from "../../agent/datapath/datapath.ts";
 import { formatIp } from "../../shared/net/ip.ts";
 import { bytes } from "../support/frames/frame.ts";
+import type { Party } from "../support/frames/pod-frames.ts";
 import { RawLink } from "../support/frames/raw-link.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";
 import type { NetworkSandbox } from "../support/network-sandbox.ts";
 import { bridgeName, requestFor } from "./bridge-fixture.ts";
-
-/** Whom frames name. */
-export interface Party {
-  readonly mac: string;
-  readonly ip4: string;
-  readonly ip6: string;
-  readonly linkLocal: string;
-}
 
 /** A pod on the bridge of `bridge-fixture.ts`, with a hand on its wire. */
 export interface WiredPod extends Party {

@@ -115,7 +115,10 @@ function body({ start, isBrief }: NodeAtSteps): void {
   for (const { name, signal, after } of wanted) {
     for (const verb of ["ADD", "DEL"] as const) {
       test(`${name} during ${verb}: nothing is lost, left or given twice`, async () => {
-        const points = sampled(steps[verb], maxOf(signal), pick);
+        const points = [...sampled(steps[verb], maxOf(signal), pick)];
+        const wantedHits = points.length;
+        // How often the agent reads differs from run to run: for a point that lay behind the call's end comes another.
+        const spare = all > 0 ? [] : [...sampled(steps[verb], 5 * wantedHits, pick)];
         expect(steps[verb].length).toBeGreaterThan(20);
         let hits = 0;
         for (const point of points) {
@@ -124,6 +127,7 @@ function body({ start, isBrief }: NodeAtSteps): void {
           if (verb === "DEL") await succeeds("ADD", pod);
           const { outcome, hit } = await struck(verb, pod, point, signal);
           if (hit) hits++;
+          else points.push(...spare.splice(pick(spare.length || 1), 1));
           // One that is frozen with the database's lock in its hand lets nobody leave word.
           const allowed = verb === "ADD" || signal === "STOP" ? ["ok", 11] : ["ok"];
           expect(allowed, `${at}: ${JSON.stringify(outcome)}`).toContain(
@@ -144,9 +148,8 @@ function body({ start, isBrief }: NodeAtSteps): void {
         }
         expect(await node.reaches(bystander)).toBe(true);
         expect(await node.disagreements([bystander])).toEqual([]);
-        // A read more or less, too: a few points may lie behind the end.
-        expect(hits).toBeGreaterThanOrEqual(Math.floor(0.7 * points.length));
-        if (all > 0) console.log(`${name} during ${verb}: met at ${hits} of ${points.length} steps`);
+        expect(hits).toBeGreaterThanOrEqual(Math.floor(0.7 * wantedHits));
+        if (all > 0) console.log(`${name} during ${verb}: met at ${hits} of ${wantedHits} steps`);
       }, 900_000);
     }
   }

@@ -16,9 +16,9 @@ import {
 import { join } from "node:path";
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { compileExecutables, executables, scratch } from "../conformance/plugin.ts";
+import { writeSample } from "../fakes/sample-executable.ts";
 import { type CniEnded, startCommand } from "../support/cni-call.ts";
 import { describeWith } from "../support/requires.ts";
-import { writeSample } from "./sample-executable.ts";
 
 const pipette = join(executables, "pipette");
 const digest = (path: string): string => createHash("sha256").update(readFileSync(path)).digest("hex");
@@ -40,7 +40,7 @@ function placeIn(path: string): Place {
   const at = (...parts: string[]): string => join(path, ...parts);
   const found = { bin: at("bin"), config: at("etc", "agent.yaml"), data: at("data"), old: at("1"), fresh: at("2") };
   writeSample(found.old, "old ");
-  writeSample(found.fresh, "new ", 12);
+  writeSample(found.fresh, "new ", { mebibytes: 12 });
   return found;
 }
 

@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from "vitest";
 import { compileExecutables, debianPlugins } from "../conformance/plugin.ts";
+import { isInFront } from "../support/in-front.ts";
 import { describeWith } from "../support/requires.ts";
 import { type Call, describeCall } from "./differential/call.ts";
 import { type Difference, firstDifference } from "./differential/compare.ts";
@@ -17,14 +18,14 @@ const atOnce = navigator.hardwareConcurrency;
 
 const peer = (): Side => hostLocal(`${debianPlugins}/host-local`);
 
-async function differenceIn(calls: readonly Call[], own: () => Side): Promise<Difference | undefined> {
+async function differenceIn(calls: readonly Call[], own: () => Side | Promise<Side>): Promise<Difference | undefined> {
   using theirs = peer();
-  using ours = own();
+  using ours = await own();
   return await firstDifference(calls, theirs, ours);
 }
 
 /** What to say of a seed whose sequence shows a difference. */
-async function report(seed: number, calls: readonly Call[], own: () => Side): Promise<string> {
+async function report(seed: number, calls: readonly Call[], own: () => Side | Promise<Side>): Promise<string> {
   const short = await shrink(calls, async (fewer) => (await differenceIn(fewer, own)) !== undefined);
   const difference = await differenceIn(short, own);
   const answers = [difference?.theirs, difference?.ours].map((ended) => `status ${ended?.status}: ${ended?.stdout}`);
@@ -36,7 +37,10 @@ async function report(seed: number, calls: readonly Call[], own: () => Side): Pr
   ].join("\n");
 }
 
-async function runSeeds(seeds: readonly number[], own: () => Side): Promise<{ calls: number; found: string[] }> {
+async function runSeeds(
+  seeds: readonly number[],
+  own: () => Side | Promise<Side>,
+): Promise<{ calls: number; found: string[] }> {
   const waiting = [...seeds];
   const found: string[] = [];
   let calls = 0;
@@ -61,8 +65,8 @@ describeWith("pipette-ipam beside Debian's host-local", ["cni-plugins"], () => {
     expect(calls).toBeGreaterThan(sequences);
   });
 
-  test("a few, each call a process of its own", async () => {
-    const seeds = Array.from({ length: 10 }, (_, i) => 9_000_000 + i);
+  test("a few, each call a process of its own", { timeout: 120_000 }, async () => {
+    const seeds = Array.from({ length: isInFront ? 50 : 10 }, (_, i) => 9_000_000 + i);
     expect((await runSeeds(seeds, () => pipetteProcess(pipetteIpam))).found.join("\n\n")).toBe("");
   });
 });

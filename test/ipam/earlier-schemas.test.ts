@@ -41,7 +41,7 @@ describe.each(schemas)("a database of schema %i", (schema) => {
     "fd00:1::5/64 sandbox-d allocated",
   ];
 
-  test("keeps its leases, their order and its departures", async () => {
+  test("keeps its leases, their order and its pending detaches", async () => {
     using data = scratch();
     databaseOf(schema, data.path);
     using allocator = await Allocator.openExisting(data.path);

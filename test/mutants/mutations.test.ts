@@ -26,7 +26,7 @@ describe("single mutants", () => {
   });
 
   test("neither types, imports nor what is said to a log are asked for", () => {
-    expect(formsOf('import { a } from "./b.ts";\nlet x: 1 | "a";\ncall.log.error("no", { a: 1 });')).toEqual([]);
+    expect(formsOf('import { a } from "./b.ts";\nlet x: 1 | "a";\ncall.logger.error("no", { a: 1 });')).toEqual([]);
   });
 
   test("each says its line and the same sources give the same", () => {

@@ -58,7 +58,7 @@ function isLeftOut(node: Node): boolean {
   if (node.type === "ImportDeclaration") return true;
   if (node.type !== "CallExpression") return false;
   const callee = nameOf(node["callee"] as Node);
-  return callee === "assert" || /(^|\.)#?log\.(debug|info|warn|error)$/.test(callee);
+  return callee === "assert" || /(^|\.)#?log(ger)?\.(debug|info|warn|error)$/.test(callee);
 }
 
 /** `a.b.c` of a chain of names, as far as it is one. */

@@ -161,11 +161,11 @@ describeWith("a pod that opens connections without end", ["root", "openvswitch",
     await vswitch.startSwitch();
     await expect.poll(connects, { timeout: 30_000 }).toBe("server");
     expect(await counted()).toEqual([3, 3]);
-    // The agent would have put them back before anybody looks.
-    single.node.agent.signal("SIGSTOP");
-    await ofctl("del-meters");
-    expect(await counted()).toEqual([0, 0]);
-    single.node.agent.signal("SIGCONT");
+    {
+      using _ = await single.node.agent.held();
+      await ofctl("del-meters");
+      expect(await counted()).toEqual([0, 0]);
+    }
     await single.node.pipette("doctor", "--repair", "--config", home.configFile);
     expect(await counted()).toEqual([3, 3]);
     expect(await connects()).toBe("server");

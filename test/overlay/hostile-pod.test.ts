@@ -92,25 +92,28 @@ describeWith("a pod with root and raw sockets against its node", ["root", "openv
     },
   );
 
-  test("a flood of addresses that nobody has leaves the node's table of neighbours as it is", async () => {
+  test("of a flood of addresses that nobody has none gets into the node's table of neighbours", async () => {
     await start({});
     const { namespace } = single.node;
-    const neighbours = async (): Promise<number> =>
-      (await namespace.run("ip neigh show nud all dev pipette-gw0")).split("\n").length;
+    const flooded = new Set<string>();
+    const neighbours = async (): Promise<readonly string[]> =>
+      (await namespace.run("ip neigh show nud all dev pipette-gw0"))
+        .split("\n")
+        .map((line) => line.split(" ")[0] ?? "");
     const other = await single.node.addPod("other");
     using neighbour = await openRawPod(other);
     await settled();
-    const before = await neighbours();
     for (let i = 0; i < 1000; i++) {
-      const to = [`10.10.${8 + (i >> 8)}.${i & 0xff}`, `fd10:0:0:1::beef:${i.toString(16)}`] as const;
+      const to = [`10.10.${8 + (i >> 8)}.${i & 0xff}`, `fd10::1:0:0:beef:${i.toString(16)}`] as const;
       for (const address of to) {
+        flooded.add(address);
         send(address, 9);
         const link = { from: raw.mac, to: neighbour.mac };
         raw.link.send(datagram(link, { from: raw[address.includes(":") ? 6 : 4], to: address }, [40_000, 9], [4]));
       }
       if (i % 100 === 99) await settled();
     }
-    expect(await neighbours()).toBe(before);
+    expect((await neighbours()).filter((address) => flooded.has(address))).toEqual([]);
   });
 
   describe.each([

@@ -35,7 +35,7 @@ const context: PipelineContext = {
 
 interface Agent {
   readonly program: OpenFlowProgram;
-  readonly keeper: ServiceReconciler;
+  readonly reconciler: ServiceReconciler;
 }
 
 /** A pod with an address of each family. */
@@ -46,7 +46,7 @@ export interface TestPod {
 }
 
 /**
- * One node with the real flows and the real keeper of services on an Open vSwitch of its own, with as many pods as are
+ * One node with the real flows and the real reconciler of services on an Open vSwitch of its own, with as many pods as are
  * asked for and a host outside: without agent and plugin, so that a test says what the services are.
  */
 export class ServiceNode implements AsyncDisposable {
@@ -88,7 +88,7 @@ export class ServiceNode implements AsyncDisposable {
 
   /** What an agent does that starts, for the first time or again: all flows anew, then the ones of before away. */
   async startAgent(): Promise<void> {
-    await this.#agent?.keeper[Symbol.asyncDispose]();
+    await this.#agent?.reconciler[Symbol.asyncDispose]();
     await this.#agent?.program[Symbol.asyncDispose]();
     const management = `unix:${this.vswitch.management("br-int")}`;
     const rounds = {
@@ -104,10 +104,10 @@ export class ServiceNode implements AsyncDisposable {
       [Symbol.asyncDispose]: async () => undefined,
     };
     const logger = createLogger("warn", (line) => void this.log.push(line));
-    const keeper = new ServiceReconciler({ source, program, context, cidrs: serviceCidrs, management, logger });
-    this.#agent = { program, keeper };
+    const reconciler = new ServiceReconciler({ source, program, context, cidrs: serviceCidrs, management, logger });
+    this.#agent = { program, reconciler };
     await program.set(new Map([["base", { category: Category.base, flows: baseFlows(context) }], ...this.#podParts]));
-    if (this.#services.current !== undefined) await keeper.synced();
+    if (this.#services.current !== undefined) await reconciler.synced();
     await program.finishRound();
   }
 
@@ -115,7 +115,7 @@ export class ServiceNode implements AsyncDisposable {
   async serve(...services: readonly Service[]): Promise<void> {
     this.#services.set(new Map(services.map((service) => [service.key, service])));
     await Bun.sleep(0);
-    await this.#agent?.keeper.synced();
+    await this.#agent?.reconciler.synced();
     await this.vswitch.run("ovs-appctl", "-t", this.vswitch.control, "revalidator/purge");
   }
 
@@ -133,7 +133,7 @@ export class ServiceNode implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#agent?.keeper[Symbol.asyncDispose]();
+    await this.#agent?.reconciler[Symbol.asyncDispose]();
     await this.#agent?.program[Symbol.asyncDispose]();
     for (const { namespace } of this.pods) namespace[Symbol.dispose]();
     await this.#stack.disposeAsync();

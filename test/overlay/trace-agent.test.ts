@@ -85,6 +85,7 @@ describeWith("pipette trace of pods that agents have wired", ["root", "openvswit
 
   test("where flows are missing the trace says so", async () => {
     const [node] = nodes;
+    using _ = await node.agent.held();
     const target = `unix:${node.vswitch.management("br-int")}`;
     const remove = (match: string) => node.vswitch.run("ovs-ofctl", "-O", "OpenFlow15", "del-flows", target, match);
     const to = c?.address(4) ?? "";

@@ -200,7 +200,11 @@ describeWith("pipette trace on a real switch with the real pipeline", ["linux", 
       "",
       expect.stringContaining('"10.10.2.9" is no pod of this node'),
     ]);
-    expect(await said("web", "db", "--tcp", "1", "--udp", "1")).toEqual([1, "", expect.stringContaining("wanted one")]);
+    expect(await said("web", "db", "--tcp", "1", "--udp", "1")).toEqual([
+      1,
+      "",
+      expect.stringContaining("more than one of --tcp, --udp and --icmp"),
+    ]);
     expect(await said("web", "db", "--tcp", "0")).toEqual([
       2,
       "",

@@ -35,7 +35,7 @@ describeWith("a node that joins by etcd, with the compiled executable", ["root",
   test("without etcd it waits; with it, it joins; without it again, it goes on", { timeout: 120_000 }, async () => {
     await etcd.signal(0, "SIGKILL");
     const waiting = home.spawn();
-    const silent = "waits to join, wanted it ready. Cannot join: the registry has given no answer for 2000 ms";
+    const silent = "waits to join. Cannot join: the registry has given no answer for 2000 ms";
     await eventually(
       async () => (await home.status().catch(() => undefined))?.problems[0]?.message.includes(silent),
       "the reason in the status",

@@ -29,11 +29,13 @@ describeWith("a node that loses its registry", ["root", "nft", "etcd"], () => {
 
   /** In the status, in words and for programs, and in what the doctor says; a probe takes no offence. */
   async function tellsOf(what: string, reason: RegExp): Promise<void> {
-    const lines = await eventually(async () => {
+    let lines: readonly string[] = [];
+    const look = async (): Promise<readonly string[]> => {
       const { stdout } = await status();
-      const found = stdout.split("\n").filter((line) => line.startsWith(`registry: cannot ${what} since `));
-      return found.some((line) => reason.test(line)) && found;
-    }, `the registry's trouble, ${reason}`);
+      lines = stdout.split("\n").filter((line) => line.startsWith(`registry: cannot ${what} since `));
+      return lines;
+    };
+    await expect.poll(look).toContainEqual(expect.stringMatching(reason));
     expect(lines[0]).toMatch(/^registry: cannot [^:]* since \d{4}-\d\d-\d\dT[\d:.]+Z \(\d+s\): /);
     const said = await status();
     expect([said.status, said.stdout.includes("no problems")]).toEqual([1, false]);

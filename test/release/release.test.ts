@@ -90,7 +90,7 @@ describeWith("a release, as npm run package makes it", ["linux", "busybox", "nft
     expect(later.tag).not.toContain("+");
     await copy.git("tag", "v99.0.0");
     expect(() => versionOf(copy.directory)).toThrow(/the tag is "v99\.0\.0" and package\.json says/);
-    await releaseExecutables(root, later.full, ["linux-x64"], at("scratch"));
+    await releaseExecutables(later.full, ["linux-x64"], at("scratch"), () => undefined);
     const { stdout } = await execa(at("scratch/linux-x64/pipette"), ["version"]);
     expect(stdout).toContain(`pipette ${later.full}: `);
   });

@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { isInFront, withSmallProgram } from "./in-front.ts";
 
 /** One verb of one CNI executable, as a runtime starts it. */
 export interface CniCall {
@@ -26,13 +27,18 @@ export interface Running {
   readonly ended: Promise<CniEnded>;
 }
 
-/** Starts a command line with this environment and stdin, without blocking the calling process. */
+/**
+ * Starts a command line with this environment and stdin, without blocking the calling process. A call of our plugins
+ * goes through the small program where that stands in front of them.
+ */
 export function startCommand(
-  command: readonly string[],
-  env: Readonly<Record<string, string>>,
+  whole: readonly string[],
+  variables: Readonly<Record<string, string>>,
   stdin: string,
   cwd = "/",
 ): Running {
+  const given = { command: whole, env: variables };
+  const { command, env } = isInFront ? withSmallProgram(given, stdin) : given;
   const [file = "", ...args] = command;
   const { promise, resolve, reject } = Promise.withResolvers<CniEnded>();
   const from = performance.now();

@@ -16,7 +16,7 @@ const script = `set -e
 mount --make-rprivate /
 mount -t proc proc /proc
 mount --bind "$0" ${executablesInside}
-for directory in run var/lib opt tmp usr/local/bin; do mount -t tmpfs -o mode=755 tmpfs /$directory; done
+for directory in run var/lib opt tmp usr/local/bin usr/libexec; do mount -t tmpfs -o mode=755 tmpfs /$directory; done
 mkdir /run/etc /run/netns /run/systemd && cp -a /etc/. /run/etc && mount --bind /run/etc /etc
 for directory in /lib/systemd/system /lib/systemd/system-generators /etc/systemd; do
   mount -t tmpfs -o mode=755 tmpfs $directory

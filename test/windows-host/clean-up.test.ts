@@ -130,7 +130,7 @@ hand back            192.168.1.5/24 on "Ethernet0"                      was ther
     const agent = system.tryLock(`${host.dataDir}/agent.lock`);
     if (agent.t !== "ours") throw new Error("the lock was to be had");
     await expect(cleanUp(host, hns)).rejects.toThrow(
-      `Cannot start the clean-up: data directory "${host.dataDir}" is held by process ${process.pid}, wanted nobody to hold it`,
+      `Cannot start the clean-up: data directory "${host.dataDir}" is held by process ${process.pid}`,
     );
     expect([host.snapshot(), hns.service.calls]).toEqual([before, []]);
     agent.release();

@@ -1,5 +1,5 @@
 import { asService, logInto } from "../../agent/commands/agent/agent-supervision.ts";
-import { ExecutableReader } from "../../agent/commands/install/executables.ts";
+import { ExecutableReader } from "../../agent/commands/install/executable-reader.ts";
 import { createLogger } from "../../shared/log.ts";
 import { runDaemon } from "../../shared/server/daemon.ts";
 import { openSystem } from "../../shared/server/open-system.ts";

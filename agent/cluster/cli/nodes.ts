@@ -156,13 +156,7 @@ agent gives none of them to new pods any more, and joins anew when its pods are 
       if (refused !== undefined) return refused;
       const node = (await registry.list()).find((candidate) => candidate.name === name);
       if (node === undefined)
-        return fail(
-          io,
-          releaseAction,
-          `${registry.name} has no node "${name}"`,
-          "one that is there",
-          exitStatus.notThere,
-        );
+        return fail(io, releaseAction, `${registry.name} has no node "${name}"`, undefined, exitStatus.notThere);
       if (!options.force && node.state === "ready")
         return fail(io, releaseAction, `"${name}" was heard of lately, and its pods may run`, "--force");
       const unreadable = node.uid === "" && node.problem !== undefined;
@@ -174,7 +168,7 @@ agent gives none of them to new pods any more, and joins anew when its pods are 
           io,
           releaseAction,
           `"${name}" has gone, or is another machine by now`,
-          "it as it was",
+          undefined,
           exitStatus.notThere,
         );
       if (options.json) io.stdout(formatJson({ released: nodeView(node) }));

@@ -13,7 +13,7 @@ import { type ClusterNode, isProjectName } from "../node-registry.ts";
 import { nodeSchema } from "../node-text.ts";
 import { conflictsAmong } from "../peers.ts";
 
-/** What a file of nodes says. */
+/** The content of a file of nodes. */
 export interface NodeFile {
   readonly nodes: ReadonlyMap<string, ClusterNode>;
   /** VNIDs of projects; absent where the file keeps none. */
@@ -33,7 +33,7 @@ const tenants = opaque<Readonly<Record<string, number>>>(
   },
 );
 
-/** 1 to 9 are kept back, as OpenShift SDN does it. */
+/** 1 to 9 are reserved, as in OpenShift SDN. */
 const isVnid = (value: unknown): boolean =>
   typeof value === "number" && Number.isInteger(value) && (value === 0 || (value >= 10 && value <= maxVnid));
 
@@ -59,12 +59,12 @@ export function readNodeFile(text: string, file: string): ReadDocument<NodeFile>
   };
 }
 
-/** Faults that no single value shows. */
+/** Finds contradictions between nodes. */
 function checkTogether({ nodes }: Written, findings: Findings): void {
   const places = new Map(nodes.map((node, i) => [node, ["nodes", i]]));
   const names = new Set<string>();
   for (const [node, at] of places) {
-    if (names.has(node.name)) findings.add([...at, "name"], `"${node.name}" for the second time, wanted another name`);
+    if (names.has(node.name)) findings.add([...at, "name"], `"${node.name}" for the second time`);
     names.add(node.name);
     for (const key of ["addresses", "subnets"] as const) {
       const [first, second] = node[key].map((entry) => ("ip" in entry ? entry.ip.family : entry.family));
@@ -72,6 +72,5 @@ function checkTogether({ nodes }: Written, findings: Findings): void {
         findings.add([...at, key], "two of one family, wanted one of IPv4 and one of IPv6");
     }
   }
-  for (const { node, is } of conflictsAmong(nodes))
-    findings.add(places.get(node) ?? ["nodes"], `with ${is}, wanted its own`);
+  for (const { node, is } of conflictsAmong(nodes)) findings.add(places.get(node) ?? ["nodes"], `with ${is}`);
 }

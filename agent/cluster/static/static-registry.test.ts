@@ -110,7 +110,7 @@ test.each([
   [
     "two with one address",
     two.replace("192.168.1.2", "192.168.1.1"),
-    ['nodes.yaml:3:5: "nodes[1]" is with "192.168.1.1", the address of "a", wanted its own'],
+    ['nodes.yaml:3:5: "nodes[1]" is with "192.168.1.1", the address of "a"'],
   ],
   [
     "an address that every machine has",

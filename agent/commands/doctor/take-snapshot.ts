@@ -18,7 +18,7 @@ export interface TakenSnapshot {
 /** Asks every source once. Changes nothing. @throws {CniError | NetlinkError} where this process may not look */
 export async function takeSnapshot(config: AgentConfig, runtime: RuntimeList | undefined): Promise<TakenSnapshot> {
   const { networks, janitorIntervalMs, dataPath, ovs } = config;
-  // Leases first: an ADD has them before its interface, and a DEL after it.
+  // Leases first, because an ADD creates them before its interface, and a DEL ends them after it.
   const { problem, ...stored } = await lookAtLeases(config.dataDir);
   const agent = await askAgent(config.socket);
   const kernel = dataPath === "hns" ? undefined : (await import("./kernel-snapshot.ts")).kernelSnapshot();
@@ -48,17 +48,17 @@ async function lookIntoNamespaces(): Promise<Pick<NodeSnapshot, "namespaceAddres
 
 async function lookAtLeases(
   dataDir: string,
-): Promise<Pick<NodeSnapshot, "leases" | "departures"> & { readonly problem?: string }> {
+): Promise<Pick<NodeSnapshot, "leases" | "pendingDetaches"> & { readonly problem?: string }> {
   const { StoreSnapshot, databaseIn, requireRights } = await loadCheck();
   requireRights(databaseIn(dataDir));
   try {
     using snapshot = await StoreSnapshot.open(databaseIn(dataDir));
-    if (snapshot === undefined) return { leases: [], departures: [] };
-    // Those that cool have nothing that they could agree with, and there may be very many.
+    if (snapshot === undefined) return { leases: [], pendingDetaches: [] };
+    // Cooling leases are left out: there may be very many, and nothing has to agree with them.
     const leases = Iterator.from(snapshot.leases()).filter(({ state }) => state !== "cooling");
-    return { leases: [...leases], departures: snapshot.pendingDetaches().map(({ owner }) => owner) };
+    return { leases: [...leases], pendingDetaches: snapshot.pendingDetaches().map(({ owner }) => owner) };
   } catch (caught) {
-    if (caught instanceof CniError) return { leases: undefined, departures: [], problem: caught.message };
+    if (caught instanceof CniError) return { leases: undefined, pendingDetaches: [], problem: caught.message };
     throw caught;
   }
 }
@@ -81,7 +81,7 @@ async function askAgent(socket: string): Promise<SeenAgent> {
   }
 }
 
-/** Where the agent alone can tell: of HNS' endpoints only it knows whose they are. */
+/** Asks the agent, because only it knows the owners of HNS endpoints. */
 async function interfacesOf(socket: string): Promise<readonly SeenInterface[] | undefined> {
   try {
     const options = { timeoutMs: limits.statusTimeoutMs };

@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
-import { type FileHandle, lstat, mkdir, open, stat, unlink } from "node:fs/promises";
+import { type FileHandle, mkdir, open, stat, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { paths } from "../../../shared/os/paths.ts";
+import { type ExecutableFile, ExecutableReader } from "./executable-reader.ts";
 import {
   failed,
   freeNameAside,
@@ -15,54 +16,83 @@ import {
 } from "./files.ts";
 import type { Step } from "./plan.ts";
 
-/** In which executables are read and copied. */
+/** The size of the chunks in which executables are read and copied. */
 const chunkBytes = 1024 * 1024;
 
-/** Both names of the executable in `directory`, the plugin's and agent's first. */
+/** Where executables lie; `places.ts` chooses. */
+export interface Places {
+  /** Where the runtime looks for plugins. */
+  readonly bin: string;
+  /**
+   * Of the whole program, where `bin` has the small one of `forward/` under both names; absent: `bin` has the whole one
+   * under both.
+   */
+  readonly libexec?: string | undefined;
+}
+
+/** Both names of the plugins in `directory`, that of the agent's face first. */
 export const executablesIn = (directory: string): readonly [string, string] => [
   join(directory, `pipette${paths.executableSuffix}`),
   join(directory, `pipette-ipam${paths.executableSuffix}`),
 ];
 
-/**
- * What puts the executable `from` into `directory` under both names, the second as a hard link where the file system
- * has them.
- * @throws {CniError} code 5 where something stands in the way; nothing was touched
- */
-export async function planExecutables(from: string, directory: string): Promise<readonly Step[]> {
-  const reader = new ExecutableReader();
-  const source = await reader.contentsOf(from);
-  if (!source.marked)
-    throw new CniError(
-      CniCode.io,
-      `Cannot install "${from}": it is no executable of Pipette, wanted one that "npm run build" has made`,
-    );
-  const present = await directoryIsThere(directory);
-  const [main, ipam] = executablesIn(directory);
-  const place = async (path: string, write: (temporary: string) => Promise<void>): Promise<Step> => {
-    const old: ExecutableFile = present ? await reader.lookAt(path) : { t: "absent" };
-    const detail = `${(source.bytes / 1e6).toFixed(1)} MB, SHA-256 ${source.digest.slice(0, 12)}…`;
-    if (old.t === "ours" && old.digest === source.digest && (old.runnable || paths.executableSuffix !== ""))
-      return { action: "keep", target: path, detail: `${detail}, the same already` };
-    const run = () => put(path, old, source.digest, { write, reader });
-    return { action: old.t === "absent" ? "create" : "replace", target: path, detail, run };
-  };
-  const copy = (temporary: string) => copyWhole(from, temporary);
-  return [
-    ...(present ? [] : [makeDirectory(directory)]),
-    await place(main, copy),
-    await place(ipam, async (temporary) => {
-      if (!(await linkBeside(main, temporary))) await copy(temporary);
-    }),
-  ];
+/** What the small program becomes where no daemon answers. */
+export const wholeIn = (libexec: string): string => join(libexec, `pipette${paths.executableSuffix}`);
+
+/** All of them in the order in which they have to come: at no time is a small program there and its whole one not. */
+export const executablesAt = ({ bin, libexec }: Places): readonly string[] => [
+  ...(libexec === undefined ? [] : [wholeIn(libexec)]),
+  ...executablesIn(bin),
+];
+
+export interface PlannedExecutables {
+  readonly steps: readonly Step[];
+  /** The whole program, once the steps are done: what a service runs. */
+  readonly whole: string;
 }
 
-/** What takes both away, and what running ones have left. @throws {CniError} where another's file has the name */
-export async function planRemoval(directory: string): Promise<readonly Step[]> {
-  if (!(await directoryIsThere(directory))) return [];
+/**
+ * What puts the executable `from` in place, whole before small, the second name as a hard link where the file system has
+ * them. An executable that carries no small program goes under both names itself.
+ * @throws {CniError} code 5 where something stands in the way; nothing was touched
+ */
+export async function planExecutables(from: string, { bin, libexec }: Places): Promise<PlannedExecutables> {
+  const reader = new ExecutableReader();
+  const source = await reader.contentsOf(from);
+  if (source.program !== "whole")
+    throw new CniError(
+      CniCode.io,
+      source.program === "small"
+        ? `Cannot install "${from}": it is the small program in front of Pipette, wanted the whole one, which carries it`
+        : `Cannot install "${from}": it is no executable of Pipette, wanted one that "npm run build" has made`,
+    );
+  const whole: Content = { ...source, write: (path) => copyWhole(from, path) };
+  const front = libexec === undefined || source.carried === undefined ? whole : contentOf(source.carried);
+  const places: Places = front === whole ? { bin } : { bin, libexec };
+  const [main, ipam] = executablesIn(bin);
+  const write = async (path: string): Promise<void> => {
+    if (!(await linkBeside(main, path))) await front.write(path);
+  };
+  const wanted: readonly (readonly [string, Content])[] = [
+    ...(places.libexec === undefined ? [] : [[wholeIn(places.libexec), whole] as const]),
+    [main, front],
+    [ipam, { ...front, write }],
+  ];
+  const steps: Step[] = [];
+  for (const directory of directoriesOf(places))
+    if (!(await directoryIsThere(directory))) steps.push(makeDirectory(directory));
+  for (const [path, content] of wanted) steps.push(await place(path, content, reader));
+  return { steps, whole: executablesAt(places)[0] ?? main };
+}
+
+/** What takes them away, and what running ones have left. @throws {CniError} where another's file has the name */
+export async function planRemoval(places: Places): Promise<readonly Step[]> {
   const reader = new ExecutableReader();
   const steps: Step[] = [];
-  for (const path of executablesIn(directory).toReversed()) {
+  const present: string[] = [];
+  for (const directory of directoriesOf(places)) if (await directoryIsThere(directory)) present.push(directory);
+  const there = executablesAt(places).filter((path) => present.includes(dirname(path)));
+  for (const path of there.toReversed()) {
     const old = await reader.lookAt(path);
     if (old.t === "absent") steps.push({ action: "none", target: path, detail: "is not there" });
     else steps.push({ action: "remove", target: path, detail: "", run: () => takeAway(path, old.digest) });
@@ -70,11 +100,42 @@ export async function planRemoval(directory: string): Promise<readonly Step[]> {
   return steps;
 }
 
+export const directoriesOf = ({ bin, libexec }: Places): readonly string[] => [
+  ...(libexec === undefined ? [] : [libexec]),
+  bin,
+];
+
+/** What is to stand at a path. */
+interface Content {
+  /** SHA-256, in hexadecimal. */
+  readonly digest: string;
+  readonly bytes: number;
+  /** As a new file, on the disk before this answers. */
+  write(path: string): Promise<void>;
+}
+
+const contentOf = (bytes: Uint8Array): Content => ({
+  digest: createHash("sha256").update(bytes).digest("hex"),
+  bytes: bytes.length,
+  write: (path) => writeNew(path, async (file) => void (await file.writeFile(bytes))),
+});
+
+async function place(path: string, content: Content, reader: ExecutableReader): Promise<Step> {
+  const old = await reader.lookAt(path);
+  const size =
+    content.bytes < 1e6 ? `${(content.bytes / 1e3).toFixed(1)} kB` : `${(content.bytes / 1e6).toFixed(1)} MB`;
+  const detail = `${size}, SHA-256 ${content.digest.slice(0, 12)}…`;
+  if (old.t === "ours" && old.digest === content.digest && (old.runnable || paths.executableSuffix !== ""))
+    return { action: "keep", target: path, detail: `${detail}, the same already` };
+  const run = () => put(path, old, content, reader);
+  return { action: old.t === "absent" ? "create" : "replace", target: path, detail, run };
+}
+
 async function put(
   path: string,
   old: ExecutableFile,
-  digest: string,
-  { write, reader }: { readonly write: (temporary: string) => Promise<void>; readonly reader: ExecutableReader },
+  { digest, write }: Content,
+  reader: ExecutableReader,
 ): Promise<string | undefined> {
   const temporary = nameBeside(path);
   try {
@@ -94,16 +155,21 @@ async function put(
   }
 }
 
-/** As a new file, on the disk before this answers. */
 async function copyWhole(from: string, to: string): Promise<void> {
   await using source = await open(from, "r");
-  await using target = await open(to, "wx", 0o755);
-  const buffer = new Uint8Array(chunkBytes);
-  for (;;) {
-    const { bytesRead } = await source.read(buffer, 0, chunkBytes);
-    if (bytesRead === 0) break;
-    for (let at = 0; at < bytesRead; ) at += (await target.write(buffer, at, bytesRead - at)).bytesWritten;
-  }
+  await writeNew(to, async (target) => {
+    const buffer = new Uint8Array(chunkBytes);
+    for (;;) {
+      const { bytesRead } = await source.read(buffer, 0, chunkBytes);
+      if (bytesRead === 0) return;
+      for (let at = 0; at < bytesRead; ) at += (await target.write(buffer, at, bytesRead - at)).bytesWritten;
+    }
+  });
+}
+
+async function writeNew(path: string, write: (file: FileHandle) => Promise<void>): Promise<void> {
+  await using target = await open(path, "wx", 0o755);
+  await write(target);
   // The mask of whoever installs must not keep the runtime from running it.
   await target.chmod(0o755);
   await target.sync();
@@ -138,86 +204,4 @@ async function directoryIsThere(path: string): Promise<boolean> {
     throw failed("look at", path, caught);
   }
   throw new CniError(CniCode.io, `Cannot install into "${path}": it is no directory, wanted one, or nothing`);
-}
-
-/**
- * Stands in every executable of ours, because this file is part of it: so an executable can be told from another
- * program's without running it. Releases know each other by it, so it never changes.
- */
-const mark = "pipette:executable:b9b2a6d0c1f84a6e";
-
-/** What stands at a path where an executable of ours is to be. */
-export type ExecutableFile =
-  | { readonly t: "absent" }
-  | {
-      readonly t: "ours";
-      /** SHA-256, in hexadecimal. */
-      readonly digest: string;
-      readonly bytes: number;
-      readonly runnable: boolean;
-    };
-
-/** What a file holds. */
-export interface FileContents {
-  /** SHA-256, in hexadecimal. */
-  readonly digest: string;
-  readonly bytes: number;
-  readonly marked: boolean;
-}
-
-/** Reads executables, and one that has two names once: it has 100 MB and more. */
-export class ExecutableReader {
-  readonly #read = new Map<string, FileContents>();
-
-  /**
-   * Looks at what stands at `path`, following no link.
-   * @throws {CniError} code 5 where it is something that may not be replaced: a link, a directory, another program
-   */
-  async lookAt(path: string): Promise<ExecutableFile> {
-    const refuse = (is: string): CniError =>
-      new CniError(CniCode.io, `Cannot replace "${path}": it is ${is}, wanted an executable of Pipette, or nothing`);
-    const stat = await lstat(path).catch((caught: unknown) => {
-      if (isMissing(caught)) return undefined;
-      throw failed("look at", path, caught);
-    });
-    if (stat === undefined) return { t: "absent" };
-    if (stat.isSymbolicLink()) throw refuse("a symbolic link");
-    if (!stat.isFile()) throw refuse(stat.isDirectory() ? "a directory" : "no file");
-    const { digest, bytes, marked } = await this.contentsOf(path);
-    if (!marked) throw refuse("another program");
-    return { t: "ours", digest, bytes, runnable: (stat.mode & 0o111) === 0o111 };
-  }
-
-  /** @throws {CniError} code 5 where it cannot be read */
-  async contentsOf(path: string): Promise<FileContents> {
-    try {
-      await using file = await open(path, "r");
-      const { dev, ino, size, mtimeNs } = await file.stat({ bigint: true });
-      const identity = `${dev}:${ino}:${size}:${mtimeNs}`;
-      const contents = this.#read.get(identity) ?? (await readWhole(file));
-      // Where a file system numbers no files, nothing is known of them.
-      if (ino !== 0n) this.#read.set(identity, contents);
-      return contents;
-    } catch (caught) {
-      throw failed("read", path, caught);
-    }
-  }
-}
-
-async function readWhole(file: FileHandle): Promise<FileContents> {
-  const hash = createHash("sha256");
-  const needle = new TextEncoder().encode(mark);
-  // Room for the end of the chunk before, in which the mark may begin.
-  const buffer = Buffer.allocUnsafe(needle.length + chunkBytes);
-  let [kept, bytes, marked] = [0, 0, false];
-  for (;;) {
-    const { bytesRead } = await file.read(buffer, kept, chunkBytes);
-    if (bytesRead === 0) return { digest: hash.digest("hex"), bytes, marked };
-    hash.update(buffer.subarray(kept, kept + bytesRead));
-    bytes += bytesRead;
-    const held = kept + bytesRead;
-    marked ||= buffer.subarray(0, held).includes(needle);
-    kept = Math.min(needle.length, held);
-    buffer.copyWithin(0, held - kept, held);
-  }
 }

@@ -11,16 +11,21 @@ import type { Step } from "./plan.ts";
 export const lockName = ".pipette.lock";
 
 /**
- * Keeps a second installation away from this directory, which is made where it is missing. The lock ends with the
+ * Keeps a second installation away from these directories, which are made where they are missing. The locks end with the
  * process, however that ends.
- * @throws {CniError} code 5 naming the process that holds it
+ * @throws {CniError} code 5 naming the process that holds one
  */
-export async function lockInstallation(directory: string): Promise<InstanceLock> {
-  await mkdir(directory, { recursive: true, mode: 0o755 }).catch((caught) => {
-    throw failed("make", directory, caught);
-  });
-  const path = join(directory, lockName);
-  return InstanceLock.take(path, "a change of the installation", `"${directory}"`, await openSystem());
+export async function lockInstallation(directories: readonly string[]): Promise<Disposable> {
+  using locks = new DisposableStack();
+  for (const directory of directories) {
+    await mkdir(directory, { recursive: true, mode: 0o755 }).catch((caught) => {
+      throw failed("make", directory, caught);
+    });
+    const path = join(directory, lockName);
+    const system = await openSystem();
+    locks.use(await InstanceLock.take(path, "a change of the installation", `"${directory}"`, system));
+  }
+  return locks.move();
 }
 
 /** `process 123`, where an agent holds the data directory, whether it answers or not. */
@@ -34,8 +39,8 @@ async function runningAgent(dataDir: string): Promise<string | undefined> {
 }
 
 /**
- * An agent that no service has started ends with none either: it is refused before anything is touched, and, where a
- * service is to be stopped first, once that has ended and an agent still runs.
+ * An agent that no service has started does not end with the service: it is refused before anything is changed, or, if
+ * a service has to be stopped first, once that has ended and an agent still runs.
  * @param service the steps that stop it
  * @throws {CniError} code 11 naming the agent's process
  */
@@ -50,7 +55,7 @@ export async function planAgentGone(dataDir: string, service: readonly Step[]): 
   return [{ action: "none", target: join(dataDir, "agent.lock"), detail: "no agent runs any more", run }];
 }
 
-/** For whoever has said that something else runs the agent. */
+/** A warning if an agent runs, for the option that leaves services alone. */
 export async function agentWarning(dataDir: string): Promise<readonly string[]> {
   const running = await runningAgent(dataDir);
   return running === undefined ? [] : [`an agent still runs as ${running}: stop it by what has started it`];

@@ -8,8 +8,9 @@ import { formatTable } from "../../../shared/terminal/table.ts";
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
 import type { HostRunner, Listing, Row } from "../../datapath/hns/windows-host/mod.ts";
 import { readConfig } from "./config-file.ts";
+import { executablesAt, type Places } from "./executables.ts";
 
-/** One thing that a Windows node needs, as it was found. */
+/** One requirement of a Windows node, and whether it is met. */
 export interface Check {
   readonly what: string;
   /** `missing`: pods get no network without it. `advice`: they do, and better with it. `unknown`: Windows did not say. */
@@ -22,7 +23,7 @@ export interface Check {
 export interface PreflightWish {
   /** The address that pods go out by, where it is known already. */
   readonly nodeAddress: string | undefined;
-  readonly directory: string;
+  readonly places: Places;
   readonly dataDir: string;
 }
 
@@ -36,8 +37,8 @@ const tunnelPorts = ["4789", "6081"];
 type Look = (listing: Listing) => Promise<readonly Row[]>;
 
 /**
- * Looks, changes nothing, and goes on past what Windows does not tell: each in a PowerShell of its own, since one cmdlet
- * that is not there ends a whole script.
+ * Changes nothing, and continues after a failed query: each runs in a PowerShell of its own, because a missing cmdlet
+ * ends a whole script.
  */
 export async function preflight(run: HostRunner, wish: PreflightWish): Promise<readonly Check[]> {
   const look: Look = async (listing) => (await run.run("look at this machine", [listing])).get(0) ?? [];
@@ -148,7 +149,7 @@ async function ports(look: Look): Promise<Check> {
   return { what, verdict: "advice", is, todo };
 }
 
-async function defender(look: Look, { directory, dataDir }: PreflightWish): Promise<Check> {
+async function defender(look: Look, { places, dataDir }: PreflightWish): Promise<Check> {
   const [preference] = await look({
     cmdlet: "Get-MpPreference",
     fields: ["ExclusionPath[]", "ExclusionProcess[]", "DisableRealtimeMonitoring"],
@@ -158,8 +159,7 @@ async function defender(look: Look, { directory, dataDir }: PreflightWish): Prom
     return { what, verdict: "ok", is: "does not look at files", todo: "" };
   const excluded = (field: string, path: string): boolean =>
     [preference[field] ?? []].flat().some((one) => one.toLowerCase() === path.toLowerCase());
-  const programs = ["pipette.exe", "pipette-ipam.exe"].map((name) => `${directory}\\${name}`);
-  const unknown = programs.filter((path) => !excluded("ExclusionProcess", path));
+  const unknown = executablesAt(places).filter((path) => !excluded("ExclusionProcess", path));
   const paths = excluded("ExclusionPath", dataDir) ? [] : [dataDir];
   if (unknown.length + paths.length === 0) return { what, verdict: "ok", is: "leaves ours alone", todo: "" };
   const list = (all: readonly string[]): string => all.map((path) => `'${path}'`).join(",");

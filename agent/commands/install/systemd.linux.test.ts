@@ -7,7 +7,7 @@ import { carryOut } from "./plan.ts";
 import { openSystemd } from "./systemd.linux.ts";
 
 const definition = {
-  executable: "/opt/cni/bin/pipette",
+  executable: "/usr/libexec/pipette/pipette",
   configFile: "/etc/pipette/agent.yaml",
   dataDir: "/var/lib/pipette",
   confDir: "/etc/cni/net.d",

@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { rmdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { paths } from "../../../shared/os/paths.ts";
@@ -10,11 +11,12 @@ import { conflistPath } from "../../conflist/conflist.ts";
 import { planUnlink } from "./command-link.ts";
 import { readConfig } from "./config-file.ts";
 import { podsWithAddresses, removeConfig, removeData, removeSocket } from "./data-directory.ts";
-import { executablesIn, planRemoval } from "./executables.ts";
+import { directoriesOf, executablesAt, executablesIn, type Places, planRemoval } from "./executables.ts";
 import { planSweep, removeFile } from "./files.ts";
 import { planHostCleanUp, planNetworkCleanUp } from "./host-clean-up.ts";
 import { leftBehind } from "./left.ts";
 import { agentWarning, lockInstallation, lockName, planAgentGone } from "./locks.ts";
+import { placesOf } from "./places.ts";
 import type { Plan, Step } from "./plan.ts";
 import { placeOptions, runPlan } from "./plan.ts";
 import { planUnconfigure } from "./runtime-configuration.ts";
@@ -36,20 +38,22 @@ const options = {
 export const uninstallCommandWith = (openInstaller: () => Promise<ServiceInstaller>) =>
   defineCommand({
     action: "uninstall",
-    about: `Takes the runtime's configuration away, then the service, then both executables; agent.yaml and the leases stay,
+    about: `Takes the runtime's configuration away, then the service, then the executables; agent.yaml and the leases stay,
 unless --purge asks for those too. What stays is listed, with the command that takes it away. It wants a drained node: without the executables nobody takes a pod's network down.
 What is not there already is passed over, so it can be run again to finish what was interrupted.`,
     options,
     exits: { 1: "failed; what was done is listed, and the next run goes on from there" },
     run: async (line, io) => {
-      const { "bin-dir": binDir = paths.cniBinDir, "dry-run": dryRun, json, progress } = line.options;
-      const directory = resolve(binDir);
-      const present = existsSync(directory);
-      using lock = dryRun || !present ? undefined : await lockInstallation(directory);
-      const plan = await planUninstall(line, directory, openInstaller);
+      const { "dry-run": dryRun, json, progress } = line.options;
+      const places = placesOf(line.options);
+      const directories = directoriesOf(places).filter((directory) => existsSync(directory));
+      using locks = dryRun ? undefined : await lockInstallation(directories);
+      const plan = await planUninstall(line, places, openInstaller);
       const status = await runPlan(plan, { dryRun, json, progress }, io);
-      lock?.[Symbol.dispose]();
-      if (lock !== undefined) await removeFile(join(directory, lockName));
+      locks?.[Symbol.dispose]();
+      if (!dryRun) for (const directory of directories) await removeFile(join(directory, lockName));
+      // Of our making, unlike the other; where it is mounted, or holds what still runs, it stays.
+      if (!dryRun && places.libexec !== undefined) await rmdir(places.libexec).catch(() => undefined);
       if (line.options.stay && status === exitStatus.done) await terminated();
       return status;
     },
@@ -57,12 +61,12 @@ What is not there already is passed over, so it can be run again to finish what 
 
 async function planUninstall(
   { options: given }: CommandLine<typeof options>,
-  directory: string,
+  places: Places,
   openInstaller: () => Promise<ServiceInstaller>,
 ): Promise<Plan> {
-  const swept = await Promise.all(executablesIn(directory).map((path) => planSweep(path)));
-  const link = await planUnlink(executablesIn(directory)[0], given["link-dir"]);
-  const executables = [...link, ...(await planRemoval(directory)), ...swept.flat()];
+  const swept = await Promise.all(executablesAt(places).map((path) => planSweep(path)));
+  const link = await planUnlink(executablesIn(places.bin)[0], given["link-dir"]);
+  const executables = [...link, ...(await planRemoval(places)), ...swept.flat()];
   if (given["executables-only"]) return { steps: executables, warnings: [] };
   const configFile = resolve(given.config ?? paths.agentConfig);
   const { config, warnings } = await configOrDefaults(configFile);
@@ -77,11 +81,11 @@ async function planUninstall(
   const unconfigured = conflist === undefined ? { steps: [], warnings: [] } : await planUnconfigure(conflist);
   const service = given["no-service"] ? [] : await (await openInstaller()).planRemoval();
   const gone = given["no-service"] ? [] : await planAgentGone(dataDir, service);
-  // Where that goes that it works with, an agent that somebody else has started has to have ended as well.
+  // Before its data is removed, an agent that was not started by our service has to have ended too.
   if (given["no-service"] && given.network) await planAgentGone(dataDir, []);
   const isSocketFree = config !== undefined && !isWindows && (given.network || !given["no-service"]);
   const running = given["no-service"] ? await agentWarning(dataDir) : [];
-  // What says where the rest lies goes after it: a run that fails is run again.
+  // The configuration is removed after what it describes, so that a failed run can be repeated.
   const data: readonly Step[] = given.purge
     ? [
         ...(isSocketFree ? [removeSocket(config.socket)] : []),
@@ -90,28 +94,28 @@ async function planUninstall(
         removeConfig(configFile),
       ]
     : [];
-  // The host's network is the stopped agent's to take back, with the executable that is still there.
+  // The host's network is cleaned up after the agent has stopped, with the executable that is still installed.
   const network = given.network ? planNetworkCleanUp(config, configFile) : [];
   const host = isWindows ? await planHostCleanUp(dataDir, configFile) : network;
   return {
-    // The executables last, since with them the command itself may go.
+    // The executables last, because this command may be one of them.
     steps: [...unconfigured.steps, ...service, ...gone, ...host, ...data, ...executables],
     warnings: [...warnings, ...unconfigured.warnings, ...running],
     left: await leftBehind(config, { configFile, dataDir, purge: given.purge, network: given.network }),
   };
 }
 
-/** Resolves with SIGTERM, which nothing but this hears where it is the first process of a container. */
+/** Resolves with SIGTERM, which has no default action for the first process of a container. */
 async function terminated(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => resolve());
-  // A handler alone keeps nobody from ending.
+  // A signal handler alone does not keep the process alive.
   const timer = setInterval(() => undefined, 60_000);
   await promise;
   clearInterval(timer);
 }
 
-/** A configuration that cannot be read keeps nobody from removing the rest. */
+/** An unreadable configuration must not prevent the removal of the rest. */
 async function configOrDefaults(
   path: string,
 ): Promise<{ readonly config: AgentConfig | undefined; readonly warnings: readonly string[] }> {

@@ -123,7 +123,7 @@ function protocolOf(tcp: string | undefined, udp: string | undefined, icmp: bool
   const several = [tcp !== undefined, udp !== undefined, icmp].filter(Boolean).length > 1;
   if (several) {
     const is = "there is more than one of --tcp, --udp and --icmp";
-    throw new CniError(CniCode.invalidConfig, `Cannot ${action}: ${is}, wanted one`);
+    throw new CniError(CniCode.invalidConfig, `Cannot ${action}: ${is}`);
   }
   if (tcp !== undefined) return { t: "tcp", port: Number(tcp) };
   return udp === undefined ? { t: "icmp" } : { t: "udp", port: Number(udp) };
@@ -141,7 +141,7 @@ function withName(verdict: Verdict, known: KnownNodes): Verdict {
   return verdict.t === "tunnel" && name !== undefined ? { ...verdict, name } : verdict;
 }
 
-/** Says on stderr why it is none. @returns an exit status then */
+/** Reports on stderr why there is none. @returns an exit status then */
 function endOf(ports: readonly SwitchPort[], wanted: string, io: TerminalIo): End | number {
   const found = findPod(ports, wanted);
   if (found.t === "pod" || found.t === "address") return found;

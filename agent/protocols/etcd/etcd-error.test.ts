@@ -31,7 +31,7 @@ test.each([
   expect(error).toMatchObject({ trouble, passing: trouble === "unreachable" || trouble === "uncertain" });
   const told = cniErrorOf(error, 'register node "a"', registry);
   expect(told.code).toBe(cniCode);
-  expect(told.message).toMatch(/^Cannot register node "a" in the etcd registry at http:\/\/h:1: .*, wanted /);
+  expect(told.message).toMatch(/^Cannot register node "a" in the etcd registry at http:\/\/h:1: .+/);
   expect(told.message).not.toContain("Resolution note");
 });
 

@@ -88,7 +88,7 @@ class V2Library {
     }
     if (answer.address !== 0) return answer.address as HcnHandle;
     const call = functionName(action, kind);
-    throw new NativeError({ call, reason: `${call} answers no object, wanted an open one` });
+    throw new NativeError({ call, reason: `${call} answers no object` });
   }
 
   call(action: HcnAction, kind: HcnKind, args: readonly Argument[]): void {

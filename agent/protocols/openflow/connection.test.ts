@@ -176,7 +176,7 @@ test("what is late ends, the rest goes on, and a late bundle is discarded", () =
   const late = bundle(script, 400);
   expect(script.connection.expire(399)).toBe(400);
   expect(script.connection.expire(500)).toBe(900);
-  const is = "no answer came in time, wanted one";
+  const is = "no answer came in time";
   expect([slow.error?.message, late.error?.message]).toEqual([
     `Cannot make 3 changes: ${is}`,
     `Cannot make 3 changes: ${is}`,
@@ -329,7 +329,7 @@ test("what waits is bounded, and a request that cannot be said leaves nothing be
   expect(script.connection.waiting).toBe(0);
   run(script, fill);
   run(script, fill);
-  expect(() => run(script, adds)).toThrow("wanted the switch to answer");
+  expect(() => run(script, adds)).toThrow("requests wait already");
   script.heard();
   expect(() =>
     run(

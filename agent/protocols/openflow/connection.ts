@@ -18,9 +18,9 @@ export const maxPendingRequests = 200_000;
 export type ConnectionEvent =
   | RequestForwarded
   | FlowUpdate
-  /** To a message that nobody waits for: `cause` is its type. */
+  /** An error for a message without a waiting exchange: `cause` is its type. */
   | { readonly t: "refused"; readonly error: ErrorMessage; readonly cause: number | undefined }
-  /** A message whose inside is not what its type says; it is left out. */
+  /** A message with invalid content, which is skipped. */
   | { readonly t: "unreadable"; readonly error: MalformedMessage };
 
 export interface ConnectionOptions {
@@ -149,7 +149,7 @@ export class OpenFlowConnection {
     for (const [exchange, deadline] of [...this.#deadlines]) {
       if (deadline > now) next = Math.min(next ?? deadline, deadline);
       else {
-        exchange.failed(new OpenFlowError("late", exchange.action, "no answer came in time, wanted one"));
+        exchange.failed(new OpenFlowError("late", exchange.action, "no answer came in time"));
         this.#finish(exchange);
       }
     }
@@ -233,7 +233,7 @@ export class OpenFlowConnection {
     }
   }
 
-  /** `undefined` where its inside is broken: whoever waits for it is told, and the connection goes on. */
+  /** `undefined` if its content is invalid: the waiting exchange fails, and the connection continues. */
   #read(frame: Frame, exchange?: Exchange): Message | undefined {
     if (frame.version !== wireVersion && frame.type !== MessageType.HELLO) {
       throw new MalformedMessage("an OpenFlow message", `its version is ${frame.version}, wanted ${wireVersion}`);
@@ -266,7 +266,7 @@ export class OpenFlowConnection {
     this.#requireOpen(action);
     const count = requests.length;
     if (this.waiting > this.#unsentBytes || this.#pending + count > maxPendingRequests) {
-      const is = `${this.waiting} bytes and ${this.#pending} requests wait already, wanted the switch to answer`;
+      const is = `${this.waiting} bytes and ${this.#pending} requests wait already`;
       throw new OpenFlowError("full", action, is);
     }
     // Numbers of one exchange lie side by side; 0 is never ours.

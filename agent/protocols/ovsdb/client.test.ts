@@ -212,7 +212,7 @@ describe("a connection that ends", () => {
     expect(await failureOf(asked)).toMatchObject({
       code: "disconnected",
       mayHaveHappened: true,
-      message: 'Cannot add port "p9": the server has closed the connection before the answer, wanted the answer',
+      message: 'Cannot add port "p9": the server has closed the connection before the answer',
     });
   });
 

@@ -2,7 +2,7 @@ import { JsonRpc, type Notify, type Reply } from "./json-rpc.ts";
 import { OvsdbCode, OvsdbError, serverError } from "./ovsdb-error.ts";
 import type { ByteStream, OpenStream, OvsdbAddress } from "./transport.ts";
 
-/** What became of a request on a connection: as `Reply`, no answer in time, or not sent: over already, or no room. */
+/** The outcome of a request: as `Reply`, no answer in time, or not sent because the connection has ended or is full. */
 export type Outcome =
   | Reply
   | { readonly t: "late" }
@@ -19,7 +19,7 @@ export interface ConnectionOptions {
   readonly ended: (reason: string) => void;
 }
 
-/** One connection from its beginning to its end: requests with a bound in time, and a look whether the server lives. */
+/** One connection: requests with deadlines, and probes whether the server is alive. */
 export class Connection implements Disposable {
   /** Resolves when it is over. */
   readonly over: Promise<void>;
@@ -137,24 +137,18 @@ function failure(action: string, outcome: Failed, timeoutMs: number): OvsdbError
   switch (outcome.t) {
     case "error": {
       const { code, text } = serverError(outcome.error);
-      return new OvsdbError(code, `Cannot ${action}: the server answers ${text}, wanted a result`);
+      return new OvsdbError(code, `Cannot ${action}: the server answers ${text}`);
     }
-    case "gone": {
-      const is = `${outcome.reason} before the answer`;
-      return new OvsdbError(OvsdbCode.disconnected, `Cannot ${action}: ${is}, wanted the answer`);
-    }
-    case "unsent": {
-      const is = `the connection has ended (${outcome.reason})`;
-      return new OvsdbError(OvsdbCode.unreachable, `Cannot ${action}: ${is}, wanted one that stands`);
-    }
+    case "gone":
+      return new OvsdbError(OvsdbCode.disconnected, `Cannot ${action}: ${outcome.reason} before the answer`);
+    case "unsent":
+      return new OvsdbError(OvsdbCode.unreachable, `Cannot ${action}: the connection has ended (${outcome.reason})`);
     case "late":
       return new OvsdbError(
         OvsdbCode.late,
         `Cannot ${action}: no answer came, wanted one within ${Math.round(timeoutMs)} ms`,
       );
-    case "full": {
-      const is = "the request is too long or too many wait";
-      return new OvsdbError(OvsdbCode.invalid, `Cannot ${action}: ${is}, wanted it within the bounds`);
-    }
+    case "full":
+      return new OvsdbError(OvsdbCode.invalid, `Cannot ${action}: the request is too long or too many wait`);
   }
 }

@@ -26,8 +26,8 @@ interface NewBridge {
 }
 
 /**
- * Makes a bridge with its own port. The transaction fails where one of the name is there: names are unique.
- * Plain operations, as those below: what should stand is the caller's to know.
+ * Makes a bridge with its own port. The transaction fails where one of the name is there: names are unique. Plain
+ * operations, as those below: the caller decides about the wanted state.
  */
 export function insertBridge(
   transaction: Transaction,
@@ -94,7 +94,7 @@ export async function transactAndApply<M extends WatchesConfiguration>(
   const outcome = await client.transact(transaction, timeoutMs);
   const wanted = outcome.rowsOf(numbers)[0]?.next_cfg;
   if (wanted === undefined) {
-    const is = "the database has no row in Open_vSwitch, wanted one";
+    const is = "the database has no row in Open_vSwitch";
     throw new OvsdbError(OvsdbCode.notSeen, `Cannot ${action}: ${is}`);
   }
   const isDone = (row: AnyRow): boolean => typeof row["cur_cfg"] === "number" && row["cur_cfg"] >= wanted;
@@ -111,7 +111,7 @@ type InterfaceKey = { readonly uuid: Uuid } | { readonly name: string };
 export interface OfportOptions {
   readonly timeoutMs?: number;
   /**
-   * Waits on where ovs-vswitchd could not make the port: its device may come later, as a pod's does on Windows once a
+   * Keeps waiting if ovs-vswitchd could not make the port, because its device may come later, as on Windows once a
    * container has started. Otherwise that is an error.
    */
   readonly patient?: boolean;
@@ -141,7 +141,7 @@ export async function waitForOfport<M extends WatchesInterfaces>(
   const { ofport, error } = found as unknown as AnyRow;
   if (typeof ofport === "number" && ofport >= 0) return ofport;
   const reason = typeof error === "string" ? ` (${error})` : "";
-  throw new OvsdbError(OvsdbCode.refused, `Cannot ${action}: ovs-vswitchd has made no port${reason}, wanted one`);
+  throw new OvsdbError(OvsdbCode.refused, `Cannot ${action}: ovs-vswitchd has made no port${reason}`);
 }
 
 function requireWatched(monitored: Monitored, table: TableName, columns: readonly string[], action: string): void {

@@ -11,7 +11,7 @@ export class AnswerSender {
   window: number;
   #head: Uint8Array | undefined;
   #messages: Uint8Array[] = [];
-  /** Of the first message, what has gone out. */
+  /** How much of the first message has been sent. */
   #sent = 0;
   #waiting = 0;
   #last: Uint8Array | undefined;
@@ -22,7 +22,7 @@ export class AnswerSender {
     this.window = window;
   }
 
-  /** Bytes of messages that wait for the peer to make room. */
+  /** Bytes of messages that wait for the peer's window. */
   get waiting(): number {
     return this.#waiting;
   }
@@ -32,7 +32,7 @@ export class AnswerSender {
     return this.#ended;
   }
 
-  /** Whether there is something that its own window lets go out. */
+  /** Whether there is something that the stream's own window allows to send. */
   get ready(): boolean {
     if (this.#ended) return false;
     return this.#waiting > 0 ? this.#head !== undefined || this.window > 0 : (this.#head ?? this.#last) !== undefined;
@@ -54,7 +54,7 @@ export class AnswerSender {
     this.#last = block;
   }
 
-  /** Appends what may go out now. @returns how many bytes of the windows it took, `most` at most */
+  /** Appends the frames that may be sent now. @returns how many bytes of the windows it took, `most` at most */
   frames(out: Uint8Array[], most: number, frameBytes: number): number {
     if (this.#head !== undefined) {
       out.push(encodeFrame(FrameType.headers, flags.endHeaders, this.#stream, this.#head));
@@ -110,7 +110,7 @@ function statusHeaders(code: GrpcCode, message: string): Header[] {
   return headers;
 }
 
-/** `grpc-message`: UTF-8, all but printable ASCII and the percent sign as it is. Cut between two characters. */
+/** `grpc-message`: UTF-8, percent-encoded except for printable ASCII. Cut between two characters. */
 export function percentEncode(text: string): string {
   let encoded = "";
   for (const character of text) {

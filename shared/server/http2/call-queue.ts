@@ -2,20 +2,20 @@ import { limits } from "../../limits.ts";
 import type { Waiting } from "../turns.ts";
 import type { ServerStream } from "./server-stream.ts";
 
-/** Whoever says which connection's next call begins: `Turns`. */
+/** Decides which connection's next call begins: `Turns`. */
 export interface TurnTaker {
   enter(one: Waiting): void;
   leave(one: Waiting): void;
 }
 
 /**
- * The calls of one connection from the end of their requests to the end of their answers. One begins when its answer
- * could leave, and only so many are at work, those with answers that are not read among them: who reads nothing has
- * nothing done.
+ * The calls of one connection from the end of their requests to the end of their answers. A call begins only when its
+ * answer could be sent, and only a bounded number runs, counting unread answers: a client that does not read gets no
+ * more work done.
  */
 export class CallQueue implements Waiting {
   readonly #turns: TurnTaker;
-  /** Whose window is closed: the peer takes no answer. */
+  /** Streams whose window is closed, so that the peer takes no answer. */
   readonly #deaf = new Set<ServerStream>();
   readonly #waiting = new Set<ServerStream>();
   readonly #atWork = new Set<ServerStream>();
@@ -31,13 +31,13 @@ export class CallQueue implements Waiting {
     return false;
   }
 
-  /** Its request is there. */
+  /** The request of this stream is complete. */
   whole(stream: ServerStream): void {
     (stream.answer.window > 0 ? this.#waiting : this.#deaf).add(stream);
     if (this.#canBegin) this.#turns.enter(this);
   }
 
-  /** The peer takes more on this stream. */
+  /** The peer has widened this stream's window. */
   widened(stream: ServerStream): void {
     if (stream.answer.window > 0 && this.#deaf.delete(stream)) this.whole(stream);
   }
@@ -52,7 +52,7 @@ export class CallQueue implements Waiting {
     return this.#canBegin;
   }
 
-  /** Nobody has to do with it any more, begun or not. */
+  /** The stream is over, whether its call has begun or not. */
   left(stream: ServerStream): void {
     this.#deaf.delete(stream);
     this.#waiting.delete(stream);
@@ -60,7 +60,7 @@ export class CallQueue implements Waiting {
     if (this.#waiting.size === 0) this.#turns.leave(this);
   }
 
-  /** The peer has gone: nothing of it begins any more. */
+  /** The peer has gone: none of its calls begins any more. */
   close(): void {
     this.#waiting.clear();
     this.#turns.leave(this);

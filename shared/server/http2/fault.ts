@@ -14,17 +14,17 @@ export const H2Code = {
 
 export type H2Code = (typeof H2Code)[keyof typeof H2Code];
 
-/** What the peer did that ends the connection; it is told both. */
+/** The fault of the peer that ends the connection; both are sent to it. */
 export interface Fault {
   readonly code: H2Code;
   /** `<what came>, wanted <what should have>`. */
   readonly is: string;
 }
 
-/** Whatever is no HTTP/2. */
+/** The fault for anything that is no valid HTTP/2. */
 export const broken = (is: string): Fault => ({ code: H2Code.protocolError, is: `${is}, wanted HTTP/2` });
 
-/** A frame whose type has another length. */
+/** The fault for a frame of the wrong length for its type. */
 export const wrongSize = (name: string, { payload }: Frame): Fault => ({
   code: H2Code.frameSizeError,
   is: `${name} came with ${payload.length} bytes, wanted its length`,

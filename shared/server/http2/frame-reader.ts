@@ -2,11 +2,11 @@ import { type Frame, frameHeaderBytes, frameLength, initialFrameBytes, readFrame
 
 const nothing = new Uint8Array(0);
 
-/** Cuts what arrives into frames. A frame that came whole is not copied; at most one that did not is held. */
+/** Cuts received bytes into frames. A complete frame is not copied; at most one incomplete frame is held. */
 export class FrameReader {
   #chunk: Uint8Array = nothing;
   #at = 0;
-  /** The beginning of a frame: room for its header, then for all of it. */
+  /** The incomplete frame: a buffer for its header, then for all of it. */
   #held: Uint8Array | undefined;
   #filled = 0;
 
@@ -16,10 +16,13 @@ export class FrameReader {
     this.#at = 0;
   }
 
-  /** The next whole frame, valid until the next call; `"too long"` for one that was not allowed; `undefined` for now. */
+  /**
+   * The next whole frame, valid until the next call; `"too long"` for one over the limit; `undefined` if there is none
+   * yet.
+   */
   next(): Frame | "too long" | undefined {
     if (this.#at === this.#chunk.length) {
-      // Not kept: it may be much larger than what is left of it.
+      // The chunk is not referenced any longer, since it may be much larger than the rest.
       this.push(nothing);
       return undefined;
     }

@@ -18,8 +18,8 @@ interface OpenBlock {
 }
 
 /**
- * Puts header blocks together (RFC 9113, section 4.3) and reads them. Every block has to pass here, wanted or not:
- * each may change the table for the next.
+ * Assembles header blocks (RFC 9113, section 4.3) and decodes them. Every block has to be decoded, also of refused
+ * streams, because each may change the table for the next.
  */
 export class HeaderGatherer {
   readonly #hpack = new HpackDecoder(limits.headerTableBytes, limits.headerBlockBytes);
@@ -30,18 +30,18 @@ export class HeaderGatherer {
     this.#held = new HeldBytes(memory);
   }
 
-  /** Of a block that is not whole yet. */
+  /** Bytes of an incomplete block. */
   get heldBytes(): number {
     return this.#held.bytes;
   }
 
-  /** The connection is over. */
+  /** Drops the incomplete block when the connection ends. */
   close(): void {
     this.#held.close();
     this.#open = undefined;
   }
 
-  /** While a block is open nothing else may come, on any stream. */
+  /** While a block is incomplete no other frame may come, on any stream. */
   isInterruptedBy(frame: Frame): boolean {
     return this.#open !== undefined && (frame.type !== FrameType.continuation || frame.stream !== this.#open.stream);
   }
@@ -49,16 +49,14 @@ export class HeaderGatherer {
   /** A HEADERS or CONTINUATION frame; answers the list that it completes. */
   push(frame: Frame): HeaderList | Fault | undefined {
     if (frame.type === FrameType.continuation) {
-      if (this.#open === undefined)
-        return { code: H2Code.protocolError, is: "CONTINUATION came without HEADERS, wanted it behind them" };
-      // Empty ones would count for nothing and could come without end.
+      if (this.#open === undefined) return { code: H2Code.protocolError, is: "CONTINUATION came without HEADERS" };
+      // Empty frames would add nothing to the bound and could come without end.
       if (frame.payload.length === 0 && !(frame.flags & flags.endHeaders))
-        return { code: H2Code.enhanceYourCalm, is: "an empty CONTINUATION came, wanted the rest of the headers" };
+        return { code: H2Code.enhanceYourCalm, is: "an empty CONTINUATION came" };
       return this.#extend(this.#open, frame.payload, frame.flags);
     }
     const part = unpadded(frame, frame.flags & flags.priority ? 5 : 0);
-    if (part === undefined)
-      return { code: H2Code.protocolError, is: "HEADERS came with more padding than payload, wanted less" };
+    if (part === undefined) return { code: H2Code.protocolError, is: "HEADERS came with more padding than payload" };
     const endStream = (frame.flags & flags.endStream) !== 0;
     return this.#extend({ stream: frame.stream, endStream, parts: [], bytes: 0 }, part, frame.flags);
   }
@@ -66,13 +64,13 @@ export class HeaderGatherer {
   #extend(block: OpenBlock, part: Uint8Array, frameFlags: number): HeaderList | Fault | undefined {
     block.bytes += part.length;
     if (block.bytes > limits.headerBlockBytes) {
-      const is = `headers of more than ${limits.headerBlockBytes} bytes came, wanted less`;
+      const is = `headers of more than ${limits.headerBlockBytes} bytes came`;
       return { code: H2Code.enhanceYourCalm, is };
     }
     const whole = (frameFlags & flags.endHeaders) !== 0;
     if (!whole && !this.#held.take(part.length)) return { code: H2Code.enhanceYourCalm, is: this.#held.problem };
     if (whole) this.#held.giveBack();
-    // A copy where it waits for the next frame: the bytes are the caller's.
+    // Copied if it waits for the next frame, because the caller reuses the bytes.
     block.parts.push(whole ? part : new Uint8Array(part));
     this.#open = whole ? undefined : block;
     if (!whole) return undefined;

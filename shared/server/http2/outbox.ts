@@ -18,9 +18,9 @@ import type { ServerStream } from "./server-stream.ts";
 export class Outbox {
   readonly peer = new PeerSettings();
   #control: Uint8Array[];
-  /** How many frames at the beginning of `#control` do no more than open the connection. */
+  /** How many frames at the beginning of `#control` only open the connection. */
   #opening: number;
-  /** Streams with something to send that only the connection's window may hold up, the longest waiting first. */
+  /** Streams with something to send that only the connection's window can delay, the longest waiting first. */
   readonly #ready = new Set<ServerStream>();
   #window: number = initialWindowBytes;
   #waiting = 0;
@@ -42,7 +42,7 @@ export class Outbox {
     return this.#frames;
   }
 
-  /** Whether what there is to send does no more than open the connection. */
+  /** Whether the frames to send only open the connection. */
   get onlyOpens(): boolean {
     return this.#opening > 0 && this.#control.length === this.#opening && this.#ready.size === 0;
   }
@@ -51,7 +51,7 @@ export class Outbox {
     this.#control.push(frame);
   }
 
-  /** A stream has more to send, of that so many bytes of messages. */
+  /** A stream has more to send, with so many bytes of messages. */
   wrote(stream: ServerStream, bytes: number): void {
     this.#waiting += bytes;
     this.#ready.add(stream);
@@ -76,7 +76,7 @@ export class Outbox {
       this.#window -= bytes;
       this.#waiting -= bytes;
       most -= bytes;
-      // The others first, then this one again.
+      // Moves this stream behind the others.
       this.#ready.delete(stream);
       if (stream.answer.ended) sent(stream);
       else if (stream.answer.ready) this.#ready.add(stream);
@@ -87,20 +87,20 @@ export class Outbox {
     return parts.length === 1 && parts[0] !== undefined ? parts[0] : concat(parts);
   }
 
-  /** The peer takes more on the whole connection. */
+  /** The peer has widened the connection's window. */
   widen(more: number): Fault | undefined {
     this.#window += more;
     return this.#window > maxWindowBytes ? beyondWindow : undefined;
   }
 
-  /** The peer takes more on this stream. @returns whether it may */
+  /** The peer has widened this stream's window. @returns whether that is allowed */
   widenStream(stream: ServerStream, more: number): boolean {
     stream.answer.window += more;
     if (stream.answer.ready) this.#ready.add(stream);
     return stream.answer.window <= maxWindowBytes;
   }
 
-  /** Takes the peer's settings over, for the streams that are open as well, and confirms them. */
+  /** Applies the peer's settings, also to open streams, and confirms them. */
   settings(payload: Uint8Array, streams: Iterable<ServerStream>, opens: boolean): Fault | undefined {
     const before = this.peer.windowBytes;
     const fault = this.peer.apply(payload);
@@ -123,7 +123,7 @@ export class Outbox {
 /** "The table holds 0 bytes from here on" (RFC 7541, section 6.3): ours never holds anything. */
 const tableOfNothing = new Uint8Array([0x20]);
 
-const beyondWindow: Fault = { code: H2Code.flowControlError, is: "a window beyond 2^31 bytes came, wanted less" };
+const beyondWindow: Fault = { code: H2Code.flowControlError, is: "a window beyond 2^31 bytes came" };
 
 /** What the peer allows (RFC 9113, section 6.5.2), as far as it concerns what we send. */
 class PeerSettings {

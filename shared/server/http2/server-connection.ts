@@ -173,7 +173,7 @@ export class ServerConnection implements StreamOwner {
     this.#outbox.wrote(stream, bytes);
     const { waiting } = this.#outbox;
     if (waiting > limits.answerBytesHeld)
-      this.#fail({ code: H2Code.enhanceYourCalm, is: `${waiting} bytes of answers wait, wanted them to be read` });
+      this.#fail({ code: H2Code.enhanceYourCalm, is: `${waiting} bytes of answers wait` });
     this.#options.wake();
   }
 
@@ -243,7 +243,7 @@ export class ServerConnection implements StreamOwner {
   #count(): Fault | undefined {
     this.#controlFrames++;
     if (this.#controlFrames <= limits.controlFrames) return undefined;
-    const is = `more than ${limits.controlFrames} frames came that carry nothing on, wanted calls`;
+    const is = `more than ${limits.controlFrames} frames came that carry nothing on`;
     return { code: H2Code.enhanceYourCalm, is };
   }
 

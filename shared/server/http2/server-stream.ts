@@ -125,7 +125,7 @@ export class ServerStream implements ServerCall {
     if (this.#finished || this.#closed || this.listener === undefined) return;
     const message = this.#request.message();
     if (message === undefined) {
-      this.refuse({ code: GrpcCode.internal, is: "the request holds no whole message, wanted one" });
+      this.refuse({ code: GrpcCode.internal, is: "the request holds no whole message" });
       return;
     }
     this.#message = message;

@@ -17,7 +17,7 @@ export async function loadTree(node: Command | CommandGroup, path = ""): Promise
   return { path, node, children: await Promise.all(entries.map(load)) };
 }
 
-/** A word that completion offers, with what the help says of it. */
+/** A word that completion offers, with its line of help. */
 export interface Word {
   readonly word: string;
   readonly help: string;
@@ -29,9 +29,9 @@ export interface Place {
   /** Names of commands. */
   readonly commands: readonly Word[];
   readonly options: readonly Word[];
-  /** Options that want a value, by what it can be; `undefined`: anything. */
+  /** Options that take a value, with the kind of value; `undefined`: any. */
   readonly values: readonly { readonly option: string; readonly of: OptionSpec["of"] }[];
-  /** What the first word without a name can be. */
+  /** The kind of the first operand. */
   readonly operand: OptionSpec["of"];
 }
 

@@ -11,7 +11,7 @@ const shells: Readonly<Record<string, (program: string, places: readonly Place[]
   powershell: powershellCompletion,
 };
 
-/** `pipette completion SHELL`: a script for the shell, made of the table that `root` is. */
+/** `pipette completion SHELL`: a script for the shell, made from the table of commands `root`. */
 export const completionCommand = (program: string, root: () => Command | CommandGroup): Command =>
   defineCommand({
     action: "print a completion script",

@@ -1,7 +1,7 @@
 import { AgentHome } from "../../support/agent-process.ts";
 import { budgets } from "../budgets.ts";
 import { compileFront } from "../front.ts";
-import { type Crowd, crowd, makeNamespaces, removeNamespaces, type Side } from "../pods.ts";
+import { type CrowdOutcome, crowd, makeNamespaces, removeNamespaces, type Side } from "../pods.ts";
 import { compareInBothStates, type Row } from "../row.ts";
 import type { Setting } from "../setting.ts";
 import { summarize } from "../stats.ts";
@@ -78,7 +78,7 @@ async function measureCrowds(setting: Setting, ours: Side, peer: Side): Promise<
   const doubled: number[] = [];
   const adds = { ours: [] as number[], peer: [] as number[] };
   let round = 0;
-  const once = async (who: "ours" | "peer", side: Side): Promise<Crowd> => {
+  const once = async (who: "ours" | "peer", side: Side): Promise<CrowdOutcome> => {
     const namespaces = await makeNamespaces(`crowd-${who}-${round++}`, pods);
     const added = crowd(launcher, side, "ADD", namespaces);
     const gone = crowd(launcher, side, "DEL", namespaces);

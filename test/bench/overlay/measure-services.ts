@@ -141,10 +141,10 @@ async function measureMemory(vswitch: OpenVswitch, setting: OverlaySetting): Pro
   return { measure: `agent's resident memory, ${text}`, unit: "MB", value, ...overlayBudgets.servicesMb };
 }
 
-/** A program of the switch and a keeper of services on it, without an agent around. */
+/** A program of the switch and a reconciler of services on it, without an agent around. */
 class Kept implements AsyncDisposable {
   readonly #program: OpenFlowProgram;
-  readonly #keeper: ServiceReconciler;
+  readonly #reconciler: ServiceReconciler;
   readonly #services = new LiveValue<ReadonlyMap<string, Service>>(new Map());
 
   private constructor(program: OpenFlowProgram, management: string) {
@@ -156,14 +156,14 @@ class Kept implements AsyncDisposable {
     };
     const logger = createLogger("error", console.error);
     const context = { podSubnets: [{ ip: ipOf(4, 0x0a80_0000n), prefix: 23 }] };
-    this.#keeper = new ServiceReconciler({ source, program, context, cidrs: [], management, logger });
+    this.#reconciler = new ServiceReconciler({ source, program, context, cidrs: [], management, logger });
   }
 
   static async start(vswitch: OpenVswitch): Promise<Kept> {
     const rounds = { loadRound: async () => undefined, saveRound: async () => undefined };
     const program = await OpenFlowProgram.start({ management: target(vswitch), rounds });
     const kept = new Kept(program, target(vswitch));
-    await kept.#keeper.synced();
+    await kept.#reconciler.synced();
     return kept;
   }
 
@@ -173,12 +173,12 @@ class Kept implements AsyncDisposable {
     return timed(async () => {
       this.#services.set(byKey);
       await Promise.resolve();
-      await this.#keeper.synced();
+      await this.#reconciler.synced();
     });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#keeper[Symbol.asyncDispose]();
+    await this.#reconciler[Symbol.asyncDispose]();
     await this.#program[Symbol.asyncDispose]();
   }
 }

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
+import { frontDirectory } from "../../support/in-front.ts";
 import { BridgeNode } from "../node/bridge-node.ts";
 import type { Fault } from "../workload/fault.ts";
 
@@ -55,18 +56,23 @@ const pluginsKilled: Fault = {
   },
 };
 
-/** Processes of the executable in the node's namespaces that have no arguments: agent, doctor and commands have. */
+/**
+ * Processes of the executable in the node's namespaces that have no arguments, as agent, doctor and commands have; with
+ * the small program in front also its own, and those it has become.
+ */
 function pluginsOf(node: BridgeNode): readonly number[] {
   const place = namespaceOf(node.machine.firstPid);
   const file = join(node.executables, "pipette");
+  const isOurs = (exe = ""): boolean => exe === file || exe.startsWith(`${frontDirectory}/`);
   return readdirSync("/proc")
     .map(Number)
-    .filter((pid) => pid > 0 && exeOf(pid) === file && namespaceOf(pid) === place && hasNoArguments(pid));
+    .filter((pid) => pid > 0 && isOurs(exeOf(pid)) && namespaceOf(pid) === place && isPlugin(pid));
 }
 
-function hasNoArguments(pid: number): boolean {
+function isPlugin(pid: number): boolean {
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").length === 2;
+    const [, argument] = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+    return argument === "" || argument === "--forwarded";
   } catch {
     return false; // Has ended.
   }

@@ -77,7 +77,7 @@ describeWith("what others lost when a pod went", ["root", "cni-plugins", "nft"],
     await eventually(async () => !(await node.home.containers()).includes(pod.containerId), "the interface to go");
     await node.removePod(pod);
     using store = await node.home.store();
-    await eventually(() => store.pendingDetaches().length === 0, "the departure to be struck off");
+    await eventually(() => store.pendingDetaches().length === 0, "the pending detach to be struck off");
   });
 
   test("peers 6: a DEL that a missing plugin of the chain keeps from us: the leases end with the interfaces", async () => {

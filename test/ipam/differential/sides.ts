@@ -1,6 +1,10 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { executables } from "../../conformance/plugin.ts";
+import { AgentProcess } from "../../support/agent-process.ts";
+import { startCommand } from "../../support/cni-call.ts";
+import { isInFront, socketsOf } from "../../support/in-front.ts";
 import { callInProcess } from "../in-process.ts";
 import { type Call, dataDirHere, type Ended } from "./call.ts";
 
@@ -38,8 +42,13 @@ const removeAll = (path: string): void => rmSync(path, { recursive: true, force:
 /** With a file beside the leases that a configuration may name as its `resolvConf`. */
 function newDirectory(): string {
   const path = mkdtempSync(join(tmpdir(), "pt-diff-"));
-  writeFileSync(`${path}/resolv.conf`, resolvConf);
+  fill(path);
   return path;
+}
+
+function fill(path: string): void {
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+  writeFileSync(`${path}/resolv.conf`, resolvConf);
 }
 
 /** Released addresses are free at once here, as in host-local, so that both give the same ones. */
@@ -61,24 +70,32 @@ export function pipetteInProcess(): Side {
 }
 
 async function execute(executable: string, call: Call, stdin: string): Promise<Ended> {
-  const child = Bun.spawn([executable], {
-    env: environment(call),
-    stdin: new TextEncoder().encode(stdin),
-    stdout: "pipe",
-    stderr: "ignore",
-  });
-  const [stdout, status] = await Promise.all([new Response(child.stdout).text(), child.exited]);
-  return { status, stdout };
+  const { status, stdout } = await startCommand([executable], environment(call), stdin).ended;
+  return { status: status ?? -1, stdout };
 }
 
-/** Pipette's plugin as it is installed. */
-export function pipetteProcess(executable: string): Side {
-  const dataDir = newDirectory();
+/** Pipette's plugin as it is installed; with the small program in front, before a service that has the store. */
+export async function pipetteProcess(executable: string): Promise<Side> {
+  const parent = mkdtempSync(join(tmpdir(), "pt-diff-"));
+  const dataDir = join(parent, "data");
+  fill(dataDir);
+  const service = isInFront ? await serviceOf(dataDir) : undefined;
   return {
     run: (call) => execute(executable, call, stdinFor(call, dataDir)),
     turnBack: () => undefined,
-    [Symbol.dispose]: () => removeAll(dataDir),
+    [Symbol.dispose]: () => {
+      service?.signal("SIGKILL");
+      removeAll(parent);
+    },
   };
+}
+
+async function serviceOf(dataDir: string): Promise<AgentProcess> {
+  const socket = socketsOf(dataDir).ipamSocket;
+  const command = [join(executables, "pipette"), "ipam", "serve", "--socket", socket, "--data-dir", dataDir];
+  const service = new AgentProcess(command);
+  await service.logged((line) => line["message"] === "ready");
+  return service;
 }
 
 /** Debian's. */

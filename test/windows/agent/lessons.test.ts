@@ -67,13 +67,13 @@ describeWine("what others have lived through", (wine) => {
   test("peers 10: calls of HNS that never return freeze neither the agent nor a DEL", async () => {
     await added("a");
     {
-      using hang = node.stubs.hns.fault({ call: "HcnDeleteEndpoint", times: 2, holdMs: "until released" });
+      // The agent gives each of them up, and tries again.
+      using hang = node.stubs.hns.fault({ call: "HcnDeleteEndpoint", times: 20, holdMs: "until released" });
       await deleted("a");
       await hang.hit();
-      const answered = await node.prefix.run(`${node.executables}/pipette.exe`, {
-        args: ["status", "--socket", node.socket],
-      });
-      expect(answered.stdout).toContain("attachments being taken away 1");
+      const status = ["status", "--socket", node.socket];
+      const answered = () => node.prefix.run(`${node.executables}/pipette.exe`, { args: status });
+      await expect.poll(async () => (await answered()).stdout).toContain("attachments being taken away 1");
       const other = node.stubs.hns.newNamespace();
       await added("b", other);
       await deleted("b", other);

@@ -68,8 +68,8 @@ describeWine("the plugin at a pipe", (wine) => {
   });
 
   test.each([
-    ["that is silent", new Uint8Array(0), /there is no answer after 2000 ms, wanted one by then$/],
-    ["that stops in mid-answer", whole.subarray(0, 40), /there is no answer after 2000 ms, wanted one by then$/],
+    ["that is silent", new Uint8Array(0), /there is no answer after 2000 ms$/],
+    ["that stops in mid-answer", whole.subarray(0, 40), /there is no answer after 2000 ms$/],
   ])("ends at its deadline with a server %s", async (_, answer, wanted) => {
     await lab.fakeServer(answer, 10_000);
     const ended = await lab.plugin("ADD", { addTimeoutMs: 2_000 });

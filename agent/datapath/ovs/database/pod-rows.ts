@@ -30,7 +30,7 @@ export class PodRows {
     this.#bridge = bridge;
   }
 
-  /** Those that the database has; what they say of themselves is missing where it cannot be. */
+  /** The pods' ports in the database; invalid fields are left out. */
   all(): readonly PodRow[] {
     return portsOf(this.#db.view, this.#bridge).flatMap((row) => {
       const whose = this.#whose(row);
@@ -50,7 +50,7 @@ export class PodRows {
     return this.#read.get(row);
   }
 
-  /** Whose port has this name; `undefined` where there is none, or it is no pod's. */
+  /** The owner of the port of this name; `undefined` if there is none, or it is no pod's. */
   ownerOf(name: string): Owner | undefined {
     const row = portNamed(this.#db.view, name);
     return row === undefined ? undefined : this.#whose(row)?.owner;
@@ -66,7 +66,7 @@ export class PodRows {
     return ofport === undefined || ofport < 0 ? undefined : ofport;
   }
 
-  /** The number that a port has or is to get; for one that is new, the next one. 0: as the switch likes. */
+  /** The number that a port has or is to get; for a new port the next one. 0: the switch chooses. */
   numberFor(name: string): number {
     const { ofport = -1, ofport_request: requested } = interfaceNamed(this.#db.view, name) ?? {};
     if (ofport >= 0) return ofport;
@@ -86,8 +86,8 @@ export class PodRows {
   }
 
   /**
-   * Has the row of this port as it should be. One for an earlier device of the name goes first, and the switch has to
-   * have let go of it: it would keep the old device else.
+   * Creates or updates the row of this port. The row of an earlier device of the same name is deleted first, and the
+   * switch has to release it, since it would keep the old device otherwise.
    * @param number of a new port; 0: as the switch likes
    * @throws {OvsdbError}
    * @throws {CniError} 102 where the name is taken by a port of somebody else
@@ -154,7 +154,7 @@ export class PodRows {
 const nameTaken = (port: string, { sandboxId }: Owner): CniError =>
   new CniError(
     CniCode.interfaceFailure,
-    `Cannot add the port "${port}" of sandbox "${sandboxId}": Open vSwitch has a port of that name that is not ours, wanted the name free`,
+    `Cannot add the port "${port}" of sandbox "${sandboxId}": Open vSwitch has a port of that name that is not ours`,
   );
 
 /** Below the node's own ports, above those that the switch gives by itself. */
@@ -162,13 +162,13 @@ const first = 1024;
 export const lastPodNumber = 32_767;
 
 /**
- * Numbers for pods' ports, one after the other, so that a port that has just gone leaves its number to nobody soon:
- * flows that still name it lead nowhere. Known before the switch has made the port, flows go in meanwhile.
+ * Numbers for pods' ports, in sequence, so that the number of a removed port is not reused soon and flows that still
+ * name it are harmless. Because the number is known in advance, flows can be added while the switch makes the port.
  */
 export class PortNumbers {
   #given: number | undefined;
 
-  /** @param taken those that ports have now. Answers 0, which leaves it to the switch, where all are taken. */
+  /** @param taken those that ports have now. Answers 0, with which the switch chooses, if all are taken. */
   next(taken: ReadonlySet<number>): number {
     let number = this.#given;
     // Whose number was the last is asked for once, and whether all are taken where there are as many.

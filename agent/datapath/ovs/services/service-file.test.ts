@@ -68,7 +68,7 @@ describe("what is wrong is named with its place", () => {
     [text.replace("10.10.2.2", "10.10.1.2"), '"services[0].endpoints[1]" is "10.10.1.2" port 8080 for the second time'],
     [text.replace("affinitySeconds", "sticky"), '"services[0].sticky" is an unknown key'],
     [one(", { name: a, clusterIp: 10.96.0.2, protocol: tcp, port: 1, endpoints: [] }"), '"a" for the second time'],
-    [one(", { name: b, clusterIp: 10.96.0.1, protocol: tcp, port: 1, endpoints: [] }"), 'that of "a", wanted its own'],
+    [one(", { name: b, clusterIp: 10.96.0.1, protocol: tcp, port: 1, endpoints: [] }"), 'that of "a"'],
     [one("").replace("name: a", 'name: "a b"'), '"services[0].name" is "a b"'],
   ])("%#", (given, problem) => {
     expect(problemsOf(given).join("\n")).toContain(problem);

@@ -62,7 +62,7 @@ function keeping() {
     subscribe: (listener) => services.subscribe(listener),
     [Symbol.asyncDispose]: async () => undefined,
   };
-  const keeper = new ServiceReconciler({
+  const reconciler = new ServiceReconciler({
     source,
     program,
     context: { podSubnets: [cidr("10.10.1.0/24")] },
@@ -74,14 +74,14 @@ function keeping() {
   const have = async (...all: readonly Service[]): Promise<void> => {
     say(...all);
     await Bun.sleep(0);
-    await keeper.synced();
+    await reconciler.synced();
   };
-  return { program, keeper, log, say, have };
+  return { program, reconciler, log, say, have };
 }
 
 test("what comes while the switch is busy comes together, and the same again not at all", async () => {
-  const { program, keeper, say, have } = keeping();
-  await using _ = keeper;
+  const { program, reconciler, say, have } = keeping();
+  await using _ = reconciler;
   const gate = Promise.withResolvers<void>();
   program.held = gate.promise;
   say(service("a", "10.96.0.1"));
@@ -89,7 +89,7 @@ test("what comes while the switch is busy comes together, and the same again not
   for (let i = 0; i < 50; i++) say(service("a", "10.96.0.1"), service(`b${i}`, "10.96.0.2"));
   await Bun.sleep(0);
   gate.resolve();
-  await keeper.synced();
+  await reconciler.synced();
   expect(program.services).toEqual(["service/a", "service/b49"]);
   expect(program.calls.length).toBeLessThanOrEqual(3);
   const before = program.calls.length;
@@ -98,8 +98,8 @@ test("what comes while the switch is busy comes together, and the same again not
 });
 
 test("endpoints in another order are no change; one more, or another weight, is one of that service alone", async () => {
-  const { program, keeper, have } = keeping();
-  await using _ = keeper;
+  const { program, reconciler, have } = keeping();
+  await using _ = reconciler;
   const other = service("b", "10.96.0.2");
   await have(service("a", "10.96.0.1", ["10.10.1.2", "10.10.1.3"]), other);
   const before = program.calls.length;
@@ -110,8 +110,8 @@ test("endpoints in another order are no change; one more, or another weight, is 
 });
 
 test("own endpoints have their way to themselves as long as any service has them", async () => {
-  const { program, keeper, have } = keeping();
-  await using _ = keeper;
+  const { program, reconciler, have } = keeping();
+  await using _ = reconciler;
   const [a, b] = [service("a", "10.96.0.1", ["10.10.1.2", "10.10.2.2"]), service("b", "10.96.0.2")];
   await have(a, b);
   expect(program.hairpins).toEqual(["service-hairpin/10.10.1.2"]);
@@ -127,8 +127,8 @@ test("own endpoints have their way to themselves as long as any service has them
 });
 
 test("a service that gets another address keeps its number, so that no other gets its group", async () => {
-  const { program, keeper, have } = keeping();
-  await using _ = keeper;
+  const { program, reconciler, have } = keeping();
+  await using _ = reconciler;
   const numberOf = (key: string) => program.parts.get(`service/${key}`)?.groups?.[0]?.id;
   // Their keys have one hash.
   await have(service("costarring", "10.96.0.1"));
@@ -141,8 +141,8 @@ test("a service that gets another address keeps its number, so that no other get
 test("many services go in in bundles of a bounded size, and may change places over all of them", {
   timeout: 60_000,
 }, async () => {
-  const { program, keeper, log, have } = keeping();
-  await using _ = keeper;
+  const { program, reconciler, log, have } = keeping();
+  await using _ = reconciler;
   const endpoints = Array.from({ length: 10 }, (_, i) => `10.10.${i}.2`);
   const address = (i: number) => `10.96.${4 + (i >> 8)}.${i & 255}`;
   const all = Array.from({ length: 700 }, (_, i) => service(`s${i}`, address(i), endpoints));
@@ -162,8 +162,8 @@ test("many services go in in bundles of a bounded size, and may change places ov
 });
 
 test("a service that the switch refuses costs the others nothing, and is told of", async () => {
-  const { program, keeper, log, have } = keeping();
-  await using _ = keeper;
+  const { program, reconciler, log, have } = keeping();
+  await using _ = reconciler;
   program.refuses = (parts) =>
     parts.has("service/s5") ? new CniError(CniCode.interfaceFailure, "Cannot put it in: it is bad") : undefined;
   const all = Array.from({ length: 20 }, (_, i) => service(`s${i}`, `10.96.0.${i + 1}`));
@@ -177,8 +177,8 @@ test("a service that the switch refuses costs the others nothing, and is told of
 });
 
 test("while the switch is away it is asked again, and nobody is told of it", async () => {
-  const { program, keeper, log, have } = keeping();
-  await using _ = keeper;
+  const { program, reconciler, log, have } = keeping();
+  await using _ = reconciler;
   let times = 0;
   program.refuses = () =>
     ++times <= 2 ? new CniError(CniCode.tryAgainLater, "Cannot reach the switch: it is away") : undefined;
@@ -189,8 +189,8 @@ test("while the switch is away it is asked again, and nobody is told of it", asy
 });
 
 test("what comes and goes again while the switch is away is not left in it", async () => {
-  const { program, keeper, have } = keeping();
-  await using _ = keeper;
+  const { program, reconciler, have } = keeping();
+  await using _ = reconciler;
   const [a, b] = [service("a", "10.96.0.1", ["10.10.1.2"]), service("b", "10.96.0.2", ["10.10.1.3"])];
   await have(a);
   const first = program.parts.get("service/a");
@@ -209,8 +209,8 @@ test("what comes and goes again while the switch is away is not left in it", asy
 });
 
 test("a source that says what no switch can have costs the others nothing", async () => {
-  const { program, keeper, log, have } = keeping();
-  await using _ = keeper;
+  const { program, reconciler, log, have } = keeping();
+  await using _ = reconciler;
   await have(service("a", "10.96.0.1"), { ...service("b", "10.96.0.2"), port: 70_000 });
   expect(program.services).toEqual(["service/a"]);
   expect(log.join()).toContain("0x11170 is too large, wanted 16 bits");
@@ -218,19 +218,19 @@ test("a source that says what no switch can have costs the others nothing", asyn
 
 test("the agent's start waits for a switch that is slow, and not for a source that says nothing", async () => {
   const silent = keeping();
-  await using _ = silent.keeper;
-  await silent.keeper.initialSync();
-  const { program, keeper, say } = keeping();
-  await using _other = keeper;
+  await using _ = silent.reconciler;
+  await silent.reconciler.initialSync();
+  const { program, reconciler, say } = keeping();
+  await using _other = reconciler;
   program.held = Bun.sleep(100);
   say(service("a", "10.96.0.1"));
-  await keeper.initialSync();
+  await reconciler.initialSync();
   expect(program.services).toEqual(["service/a"]);
 });
 
 test("more endpoints than a group takes, and those of another family, are left out and told of", async () => {
-  const { program, keeper, log, have } = keeping();
-  await using _ = keeper;
+  const { program, reconciler, log, have } = keeping();
+  await using _ = reconciler;
   const many = Array.from({ length: 501 }, (_, i) => `10.20.${i >> 8}.${i & 255}`);
   await have(service("a", "10.96.0.1", [...many, "fd00::1", "10.20.0.7"]));
   expect(program.parts.get("service/a")?.groups?.[0]?.buckets).toHaveLength(500);
@@ -238,12 +238,12 @@ test("more endpoints than a group takes, and those of another family, are left o
 });
 
 test("ends in the middle of a change, and follows no longer", async () => {
-  const { program, keeper, say } = keeping();
+  const { program, reconciler, say } = keeping();
   const gate = Promise.withResolvers<void>();
   program.held = gate.promise;
   say(service("a", "10.96.0.1"));
   await Bun.sleep(0);
-  await keeper[Symbol.asyncDispose]();
+  await reconciler[Symbol.asyncDispose]();
   gate.resolve();
   const calls = program.calls.length;
   say(service("b", "10.96.0.2"));

@@ -14,8 +14,15 @@ import {
   tagged,
   u16,
   udp,
-} from "../support/frames/frame.ts";
-import type { Party } from "./bridge-pods.ts";
+} from "./frame.ts";
+
+/** Whom frames name. */
+export interface Party {
+  readonly mac: string;
+  readonly ip4: string;
+  readonly ip6: string;
+  readonly linkLocal: string;
+}
 
 export type Frame = readonly [name: string, frame: Uint8Array];
 
@@ -163,6 +170,15 @@ export function forgedIpv6(pod: Party, victim: Party, gateway: Party): readonly 
     ["a question that names another MAC", asks(ends, victim.ip6, linkOption(1, stranger))],
     ["the same as the second option", asks(ends, victim.ip6, linkOption(1, pod.mac), linkOption(1, stranger))],
     ["a probe of the victim's address", asks({ from: "::", to: solicitedNode("::1") }, victim.ip6)],
+    [
+      "a probe of its own address with a MAC",
+      asks({ from: "::", to: solicitedNode("::1") }, pod.ip6, linkOption(1, pod.mac)),
+    ],
+    [
+      "a marked probe that tells more",
+      asks({ from: "::", to: solicitedNode("::1") }, pod.ip6, [14, 1, 1, 2, 3, 4, 5, 6], linkOption(1, stranger)),
+    ],
+    ["an answer that tells its MAC as a question does", advertises(ends, pod.ip6, linkOption(1, pod.mac))],
     ["an inverse question", nd(ends, icmp6(ends, 141, bytes([0, 0, 0, 0], linkOption(1, pod.mac))))],
     ["a multicast router's query", nd(toAll, icmp6(toAll, 130, new Uint8Array(20)))],
     hidden("hidden behind hop-by-hop options", 0, options(Protocol.icmp6)),
@@ -170,13 +186,21 @@ export function forgedIpv6(pod: Party, victim: Party, gateway: Party): readonly 
     hidden("hidden behind a routing header", 43, routing(Protocol.icmp6)),
     hidden("hidden behind a mobility header", 135, mobility(Protocol.icmp6)),
     hidden("hidden behind HIP", 139, mobility(Protocol.icmp6)),
+    hidden("hidden behind a shim", 140, mobility(Protocol.icmp6)),
     hidden("hidden behind an experiment", 253, mobility(Protocol.icmp6)),
+    hidden("hidden behind another experiment", 254, mobility(Protocol.icmp6)),
     hidden("hidden behind two headers", 0, [...options(60), ...options(Protocol.icmp6)]),
     hidden("hidden in a fragment", 44, fragment(Protocol.icmp6)),
     hidden("hidden in a first fragment", 44, fragment(Protocol.icmp6, 0, 1)),
     hidden("hidden in a fragment behind options", 0, [...options(44), ...fragment(Protocol.icmp6)]),
     hidden("hidden in a fragment before options", 44, [...fragment(60), ...options(Protocol.icmp6)]),
-    hidden("a later fragment of options", 44, fragment(60, 1)),
+    ...[0, 43, 51, 135, 139, 140, 253, 254].map((number) =>
+      hidden(`hidden in a fragment before a header ${number}`, 44, [
+        ...fragment(number, 0, 1),
+        ...mobility(Protocol.icmp6),
+      ]),
+    ),
+    ...[43, 60, 135, 254].map((number) => hidden(`a later fragment of a header ${number}`, 44, fragment(number, 1))),
     hidden("an authentication header before it", 51, [Protocol.icmp6, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0]),
     hidden("a router advertisement behind options", 60, options(Protocol.icmp6), router(ends)),
     hidden("a router advertisement in a fragment", 44, fragment(Protocol.icmp6), router(ends)),
@@ -253,6 +277,7 @@ export function honestFrames(pod: Party, victim: Party): readonly Frame[] {
     ["whether somebody has its address", nd(fromNone, 135, pod.ip6)],
     ["the same with a nonce", nd(fromNone, 135, pod.linkLocal, [14, 1, 1, 2, 3, 4, 5, 6])],
     ["a report of groups", listens({ from: pod.linkLocal, to: "ff02::16" }, 143)],
+    ["a report of a group, version 1", listens({ from: pod.linkLocal, to: "ff02::16" }, 131)],
     ["a report of groups from no address", listens({ from: "::", to: "ff02::16" }, 143)],
     ["the end of listening", listens({ from: pod.linkLocal, to: "ff02::2" }, 132)],
   ];
