@@ -61,6 +61,7 @@ const config = defineConfig({
           name: "unit",
           include: ["{cni,ipam,agent,shared,build,forward}/**/*.test.ts", ...fuzzing],
           testTimeout: 30_000,
+          hookTimeout: 60_000,
           expect,
           sequence: { groupOrder: 0 },
         },

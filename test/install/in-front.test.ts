@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { supportedVersions } from "../../shared/cni/versions.ts";
 import { compileExecutables, executables, scratch } from "../conformance/plugin.ts";
+import { smallSample, writeSample } from "../fakes/sample-executable.ts";
 import { type CniEnded, startCommand } from "../support/cni-call.ts";
 import { describeWith } from "../support/requires.ts";
 import { earlierExecutables } from "../upgrade/earlier-release.ts";
-import { smallSample, writeSample } from "./sample-executable.ts";
 
 const pipette = join(executables, "pipette");
 const sumOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");

@@ -6,7 +6,7 @@ import { whyNoKubernetes } from "../kubernetes/assets.ts";
 import { whyNoSchemas } from "../manifests/schemas.ts";
 import { whyNoEarlierRelease } from "../upgrade/earlier-release.ts";
 
-/** What a system test may need of the machine, and the sentence that its absence gives. */
+/** What a system test may need of the machine, and the sentence for its absence. */
 const needs = {
   linux: () => (isWindows ? "it is about sockets and namespaces of Linux" : undefined),
   root: () => (process.getuid?.() === 0 ? undefined : "it is not run as root"),
