@@ -106,6 +106,16 @@ export async function compileFuzzer(outfile: string): Promise<void> {
   await compile("/usr/bin/gcc", [...sanitizers, ...sources], outfile, told);
 }
 
+/** Of the Debian packages clang-14 and libclang-rt-14-dev, which nothing else needs. */
+export const clang = "/usr/bin/clang-14";
+
+/** The same, led by libFuzzer, whose options it takes. Needs `clang`. */
+export async function compileLedFuzzer(outfile: string): Promise<void> {
+  const sources = ["fuzz.c", "answer.c"].map((name) => join(directory, name));
+  const told = { buildId: "00".repeat(16), places: defaultPlaces.linux };
+  await compile(clang, [...sanitizers, "-fsanitize=fuzzer", "-DPIPETTE_LIBFUZZER", ...sources], outfile, told);
+}
+
 async function compile(
   compiler: string,
   given: readonly string[],

@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from "vitest";
 import { compileExecutables, debianPlugins } from "../conformance/plugin.ts";
+import { isInFront } from "../support/in-front.ts";
 import { describeWith } from "../support/requires.ts";
 import { type Call, describeCall } from "./differential/call.ts";
 import { type Difference, firstDifference } from "./differential/compare.ts";
@@ -64,8 +65,8 @@ describeWith("pipette-ipam beside Debian's host-local", ["cni-plugins"], () => {
     expect(calls).toBeGreaterThan(sequences);
   });
 
-  test("a few, each call a process of its own", async () => {
-    const seeds = Array.from({ length: 10 }, (_, i) => 9_000_000 + i);
+  test("a few, each call a process of its own", { timeout: 120_000 }, async () => {
+    const seeds = Array.from({ length: isInFront ? 50 : 10 }, (_, i) => 9_000_000 + i);
     expect((await runSeeds(seeds, () => pipetteProcess(pipetteIpam))).found.join("\n\n")).toBe("");
   });
 });

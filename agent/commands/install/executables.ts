@@ -16,7 +16,7 @@ import {
 } from "./files.ts";
 import type { Step } from "./plan.ts";
 
-/** In which executables are copied. */
+/** The size of the chunks in which executables are read and copied. */
 const chunkBytes = 1024 * 1024;
 
 /** Where executables lie; `places.ts` chooses. */

@@ -7,7 +7,7 @@ import { codeOf, failed, isMissing, nameBeside, planSweep, removeFile, syncDirec
 import type { Step } from "./plan.ts";
 import type { ServiceInstaller, ServiceWish } from "./service.ts";
 
-/** The agent as a unit of systemd; on a machine without it there is nothing to plan but a word about that. */
+/** The agent as a unit of systemd; on a machine without systemd the plan only says so. */
 export function openSystemd(systemd: Systemd = thisSystemd): ServiceInstaller {
   const path = join(systemd.unitDir, unitName);
   const call = async (...args: readonly string[]): Promise<undefined> => {
@@ -74,7 +74,7 @@ function startSteps(
 ): Step[] {
   if (leaveStopped) return [{ action: "none", target: unitName, detail: "left as it runs, or does not" }];
   if (active && !changed) return [{ action: "keep", target: unitName, detail: "runs, and is the same" }];
-  // It ends well once the agent serves, and has written the runtime's file.
+  // `systemctl` returns once the agent serves and has written the runtime's file.
   return [step(active ? "restart" : "start", "until it serves", "restart", unitName)];
 }
 
@@ -119,7 +119,7 @@ async function takeAway(path: string): Promise<undefined> {
   });
 }
 
-/** A masked unit is a link to /dev/null: that it is masked was somebody's wish. */
+/** A masked unit is a link to /dev/null, which the administrator made on purpose. */
 async function textOf(path: string): Promise<string | undefined> {
   try {
     const { lstat } = await import("node:fs/promises");
