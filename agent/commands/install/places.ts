@@ -11,6 +11,7 @@ export interface PlaceWish {
   readonly "bin-dir"?: string | undefined;
   readonly "libexec-dir"?: string | undefined;
   readonly "no-libexec"?: boolean;
+  readonly "executables-only"?: boolean;
 }
 
 const usualLibexec = dirname(paths.wholeProgram);
@@ -40,7 +41,8 @@ export async function choosePlaces(
   const places = placesOf(wish);
   const { bin, libexec } = places;
   if (libexec === undefined || wish["no-libexec"]) return { places: { bin }, warnings: [] };
-  if (wish["libexec-dir"] !== undefined) return { places, warnings: [] };
+  if (wish["libexec-dir"] !== undefined)
+    return { places, warnings: wish["executables-only"] || libexec === usualLibexec ? [] : [startsAnother(libexec)] };
   const why = (await isMountedAlone(bin))
     ? `"${bin}" is mounted by itself, so "${libexec}" may be another machine's`
     : (await isReadOnly(libexec))
