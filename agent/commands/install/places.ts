@@ -56,6 +56,10 @@ export async function choosePlaces(
   };
 }
 
+/** A container with the node's directory elsewhere installs executables only. */
+const startsAnother = (libexec: string): string =>
+  `the small program starts "${paths.wholeProgram}", and the whole one goes into "${libexec}": it has to be found there`;
+
 /** Whether this directory is mounted separately, as the node's in a container. */
 async function isMountedAlone(directory: string): Promise<boolean> {
   if (isWindows) return false;
