@@ -12,7 +12,8 @@ import { pipetteIpam } from "./ipam-call.ts";
 // Any number of sequences from any seed by hand:
 // PIPETTE_DIFF_SEED=12345 PIPETTE_DIFF_SEQUENCES=20000 npx bun --bun vitest run test/ipam/differential.test.ts
 const firstSeed = Number(process.env["PIPETTE_DIFF_SEED"] ?? 1);
-const sequences = Number(process.env["PIPETTE_DIFF_SEQUENCES"] ?? 250);
+// In this process there is nothing that the small program could stand in front of.
+const sequences = Number(process.env["PIPETTE_DIFF_SEQUENCES"] ?? (isInFront ? 1 : 250));
 /** As many as the machine has processors to run host-local on. */
 const atOnce = navigator.hardwareConcurrency;
 
