@@ -29,9 +29,9 @@ export interface Executable {
   readonly buildId?: string;
   /** What `version --licenses` prints; absent: it has nothing to print. */
   readonly licences?: string;
-  /** The small program of `forward/` for its system; absent: "pipette install" puts the whole one in its place. */
+  /** The small program of `forward/` for its system; absent: "pipette install" installs the whole one in its place. */
   readonly smallProgram?: Uint8Array;
-  /** Whether it obeys Bun's own variables of the environment, for tests that need one of them. Absent: it does not. */
+  /** Whether it obeys Bun's own environment variables, for tests that need one. Default: no. */
   readonly unsealed?: boolean;
 }
 

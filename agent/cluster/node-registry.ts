@@ -88,8 +88,8 @@ export interface TenantRegistry {
    */
   followConfirmed?(): Followed<ReadonlyMap<string, number>>;
   /**
-   * Confirms the number of the project and of all that share it; absent as above. @throws {CniError} 7 where it has
-   * another
+   * Confirms the number of the project and of all that share it; absent as above.
+   * @throws {CniError} 7 where it has another
    */
   confirm?(project: string, vnid: number): Promise<void>;
 }

@@ -7,8 +7,8 @@ const overhead: Readonly<Record<TunnelType, number>> = { geneve: 50, vxlan: 50, 
 const ipv6More = 20;
 
 /**
- * The MTU of pods, so that a packet still fits the transport interface with the tunnel's headers. @param transport
- * bytes
+ * The MTU of pods, so that a packet still fits the transport interface with the tunnel's headers.
+ * @param transport bytes
  */
 export function podMtu(
   transport: number,

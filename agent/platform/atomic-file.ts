@@ -23,8 +23,8 @@ export function writeAtomically(path: string, text: string): boolean {
 }
 
 /**
- * As `writeAtomically`, without flushing to the disk, for files about things that a power cut ends too. @throws
- * {CniError} code 5
+ * As `writeAtomically`, without flushing to the disk, for files about things that a power cut ends too.
+ * @throws {CniError} code 5
  */
 export function writeUnsynced(path: string, text: string): void {
   write(path, text, renameSync, false);

@@ -75,7 +75,10 @@ async function answer(
   }
 }
 
-/** A pod that stands gets its answer again, whether or not new ones get addresses. @throws as `Gate.requireAddresses` */
+/**
+ * A pod that has its addresses already gets the same answer again, whether or not new pods get addresses.
+ * @throws as `Gate.requireAddresses`
+ */
 function requireAddresses({ allocator }: AgentContext, gate: Gate, owner: Owner): void {
   try {
     gate.requireAddresses(owner.network);
@@ -84,7 +87,10 @@ function requireAddresses({ allocator }: AgentContext, gate: Gate, owner: Owner)
   }
 }
 
-/** `details` of the proto are typed messages, which text is not: it goes behind the message. A fault's stack stays in the log. */
+/**
+ * `details` of the proto are typed messages, so our text is appended to the message. The stack of an internal error
+ * stays in the log.
+ */
 function toMessage(error: CniError): CmdError {
   const details = error.code === CniCode.internal ? "the agent's log tells where" : error.details;
   return { code: error.code, message: details === "" ? error.message : `${error.message}; ${details}`, details: [] };

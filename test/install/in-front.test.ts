@@ -129,6 +129,12 @@ describeWith("pipette install, with the small program in front", ["linux", "musl
     const same = await run(pipette, ["install", "--bin-dir", place.bin, "--libexec-dir", place.bin]);
     expect([same.status, same.stderr]).toEqual([1, expect.stringContaining("wanted two directories")]);
   });
+
+  test("says where the small program looks for the whole one, if that goes elsewhere and it is no container's view", async () => {
+    const own = ["--no-service", "--config", join(place.directory, "agent.yaml"), "--subnet=10.9.0.0/24", "--dry-run"];
+    const { stderr } = await run(pipette, [...place.install(pipette).filter((word) => !word.includes("only")), ...own]);
+    expect(stderr).toMatch(/^Warning: the small program starts "\/usr\/libexec\/pipette\/pipette", .* found there\n$/);
+  });
 });
 
 describeWith("pipette install at the usual places", ["linux", "root", "musl"], () => {

@@ -72,7 +72,7 @@ interface Surroundings {
   readonly places: Places;
   /** About these. */
   readonly warnings: readonly string[];
-  /** The PATH of whoever installs. */
+  /** The PATH of the installing user. */
   readonly path: string;
   readonly openInstaller: () => Promise<ServiceInstaller>;
 }

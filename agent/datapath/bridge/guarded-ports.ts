@@ -85,8 +85,8 @@ export class GuardedPorts {
   }
 
   /**
-   * If an element stays, it names a port that is down or gone, so it is harmless. @param link its host's end, if it was
-   * there
+   * If an element stays, it names a port that is down or gone, so it is harmless.
+   * @param link its host's end, if it was there
    */
   dismiss(owner: Owner, link: Link | undefined): void {
     const port = link?.index ?? this.#guard.portOf(owner);

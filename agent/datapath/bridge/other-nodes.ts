@@ -23,7 +23,8 @@ interface OtherNodesOptions {
   readonly cluster: BridgeCluster;
   readonly socket: NetlinkSocket;
   /**
-   * Updates the packet rules when the destinations change that pods reach under their own addresses. @throws {CniError}
+   * Updates the packet rules when the destinations change that pods reach under their own addresses.
+   * @throws {CniError}
    */
   setRules(): Promise<void>;
   readonly logger: Logger;

@@ -61,7 +61,8 @@ const headersInFragments = [0, 43, 44, 60, ...opaqueHeaders] as const;
 type OwnAddress = (mac: Field, address: Field) => readonly Expression[];
 
 /**
- * IPv6 from an address of the pod, or from the unspecified one. @param own whether a MAC with an address is the pod's
+ * IPv6 from an address of the pod, or from the unspecified one.
+ * @param own whether a MAC with an address is the pod's
  */
 export function ipv6Rules(rule: RuleMaker, own: OwnAddress): readonly Rule[] {
   const isUdp = [...is(nextHeader, Upper.udp), ...isNot(upperDestinationPort, dhcpClient)];

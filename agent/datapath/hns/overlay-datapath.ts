@@ -23,8 +23,8 @@ export interface OverlayDataPathOptions {
   /** Makes the endpoints. Disposed with this one. */
   readonly hns: DataPath;
   /**
-   * To be called before the HNS network takes the adapter, after which only the switch reaches the network. @throws
-   * {CniError} 11 where there is none
+   * To be called before the HNS network takes the adapter, after which only the switch reaches the network.
+   * @throws {CniError} 11 where there is none
    */
   requireSwitch(): Promise<void>;
   /** Called once the HNS network exists: the node's part of the overlay. */

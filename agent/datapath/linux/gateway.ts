@@ -23,8 +23,8 @@ export const missingFrom = (standing: readonly Cidr[], wanted: readonly Cidr[]):
   wanted.filter(({ ip, prefix }) => !standing.some((other) => sameIp(other.ip, ip) && other.prefix === prefix));
 
 /**
- * Of an interface in the socket's namespace. @throws {NetlinkError} also if it has gone, which must not be taken for
- * "none"
+ * Of an interface in the socket's namespace.
+ * @throws {NetlinkError} also if it has gone, which must not be taken for "none"
  */
 export function addressesOf(socket: NetlinkSocket, { index }: Pick<Link, "index">): readonly Cidr[] {
   return socket.dump(listAddresses(index), readAddress).flatMap((one) => (one.index === index ? [one.address] : []));

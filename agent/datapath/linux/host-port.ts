@@ -7,8 +7,8 @@ interface PortAdmission {
   /** The pod's hardware address as it was admitted; a pod may have set another one since. */
   macOf(host: Link): string | undefined;
   /**
-   * To be called before the interface is up. Repeatable. @throws {NetlinkError | CniError} in which case nothing may
-   * enter
+   * To be called before the interface is up. Repeatable.
+   * @throws {NetlinkError | CniError} in which case nothing may enter
    */
   admit(host: Link, plan: Plan, podMac: string): void;
   /** To be called once it is down. */

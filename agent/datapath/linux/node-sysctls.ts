@@ -51,10 +51,9 @@ export const routersAccepted = (ifname: string): readonly string[] =>
     isOff(path) ? [] : [`"${ifname}" believes routers on its link: "${path}" is "${readSysctl(path)}", wanted "0"`],
   );
 
-/** The same for the node's end of a pair, which has no address. */
+/** Turns IPv6 off on the node's end of a pair, which has no address. Its IPv4 options are set by netlink. */
 export function isolateHostEnd(ifname: string): void {
   writeIfPossible(`/proc/sys/net/ipv6/conf/${ifname}/disable_ipv6`, "1");
-  writeIfPossible(`/proc/sys/net/ipv4/conf/${ifname}/accept_redirects`, "0");
 }
 
 /**

@@ -23,8 +23,8 @@ export const rulesProblem = (found: number, wanted: number, table: string): stri
   `${found} of ${wanted}${stand}"${table}"`;
 
 /**
- * The problem text for rules with sets of pods, whose elements only the agent knows. @param elements how many are
- * missing; absent: rules are
+ * The problem text for rules with sets of pods, whose elements only the agent knows.
+ * @param elements how many are missing; absent: rules are
  */
 const podRulesProblem = (table: string, elements?: number): string =>
   elements === undefined

@@ -66,7 +66,10 @@ async function finish(
     isolateHostEnd(made.name);
     runAll(tools.socket, [
       // Before the group is set, so that every member of the group has these settings.
-      ...(side.group === linkGroup.onSwitch ? [setIpv4Options(made.name, made.index, { hearsNobody: true })] : []),
+      setIpv4Options(made.name, made.index, {
+        acceptRedirects: false,
+        ...(side.group === linkGroup.onSwitch ? { hearsNobody: true } : {}),
+      }),
       setLink(made.name, made.index, { alias: plan.alias, group: side.group }),
       addAltName(made.name, made.index, plan.altName),
     ]);

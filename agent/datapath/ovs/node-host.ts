@@ -73,7 +73,8 @@ export class NodeHost {
 
   /**
    * Removes the port of a gateway whose device was deleted, so that it is created again, because the switch does not
-   * notice the deletion. @throws {OvsdbError | CniError}
+   * notice the deletion.
+   * @throws {OvsdbError | CniError}
    */
   async dropLostGateway(): Promise<void> {
     const { host, bridge, gateway } = this.#options;

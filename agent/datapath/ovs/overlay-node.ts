@@ -36,8 +36,8 @@ export interface OverlayNode extends AsyncDisposable {
   /** The ports that the database has for pods, before and after `start`. @throws {CniError} 11 where it cannot be reached */
   pods(): Promise<readonly ConnectedPod[]>;
   /**
-   * Sets up the bridge, ports and flows of existing pods; removes ports that `keep` refuses. Repeatable. @throws
-   * {CniError} 11, 102
+   * Sets up the bridge, ports and flows of existing pods; removes ports that `keep` refuses. Repeatable.
+   * @throws {CniError} 11, 102
    */
   start(keep: (pod: ConnectedPod) => boolean): Promise<void>;
   /**
@@ -77,7 +77,8 @@ export interface HostNetwork {
   /** Whether the system has an interface of the name. @throws {CniError} */
   hasInterface(name: string): Promise<boolean>;
   /**
-   * Gives the gateway port its addresses, once it is on the bridge, and turns forwarding on for it. @throws {CniError}
+   * Gives the gateway port its addresses, once it is on the bridge, and turns forwarding on for it.
+   * @throws {CniError}
    */
   useGateway(gateway: Gateway): Promise<void>;
   /**

@@ -68,7 +68,8 @@ export class NetlinkSocket implements Disposable {
   #sequence = 0;
 
   /**
-   * Takes over `fd`. @param ports a set to which it adds its port, so that changes made by this process are recognised
+   * Takes over `fd`.
+   * @param ports a set to which it adds its port, so that changes made by this process are recognised
    */
   constructor(libc: Libc, buffers: NetlinkBuffers, fd: number, ports?: Set<number>) {
     this.#libc = libc;

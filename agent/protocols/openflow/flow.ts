@@ -81,7 +81,8 @@ export function flow(given: Partial<Flow>): Flow {
 
 /**
  * Checks each action against the match: a field's prerequisites must be matched, otherwise the switch refuses the flow
- * (OFPBAC_MATCH_INCONSISTENT), or an older one ignores such packets. @throws {InvalidFlow}
+ * (OFPBAC_MATCH_INCONSISTENT), or an older one ignores such packets.
+ * @throws {InvalidFlow}
  */
 function checkActions(actions: readonly Action[], match: Match, what: string): void {
   let under = match;

@@ -102,7 +102,8 @@ export class OvsdbClient<M extends Monitored> implements Disposable {
 
   /**
    * The first row of a table that satisfies the predicate, now or later. A view from before a connection loss is not
-   * used. @throws {OvsdbError} `not seen`, `closed`
+   * used.
+   * @throws {OvsdbError} `not seen`, `closed`
    */
   waitForRow<T extends WatchedTable<M>>(
     table: T,

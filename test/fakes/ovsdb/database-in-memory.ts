@@ -3,6 +3,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { JsonSplitter } from "../../../agent/protocols/ovsdb/json-splitter.ts";
+import { reasonOf } from "../../../shared/reason.ts";
 
 type Row = Record<string, unknown>;
 type Operation = { readonly op: string; readonly table: string } & Readonly<Record<string, unknown>>;
@@ -209,7 +210,7 @@ export class DatabaseInMemory implements AsyncDisposable {
         if (words.some((word) => word !== "comment")) this.done.push(words);
         say(results);
       } catch (caught) {
-        say([{ error: caught instanceof Error ? caught.message : "", details: "" }]);
+        say([{ error: reasonOf(caught), details: "" }]);
       }
     } else say(null, { error: "unknown method" });
   }

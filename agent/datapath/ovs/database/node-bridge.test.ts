@@ -241,7 +241,7 @@ describe("a clean-up", () => {
     strangePort("gw0", { "pipette-type": "gateway" });
     const [[did, problem] = []] = await cleanUp();
     expect(did).toBe("failed");
-    expect(problem).toContain('it has ports "tap0", wanted ours alone');
+    expect(problem).toContain('it has ports "tap0", which are not ours');
     expect(database.names("Port")).toEqual(["tap0"]);
   });
 });

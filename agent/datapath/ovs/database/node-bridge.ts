@@ -106,8 +106,8 @@ export async function ensureNodeBridge(db: SwitchDatabase, bridge: NodeBridge): 
 }
 
 /**
- * Removes a port of the node and waits until the switch has released it, so that it is created again. @throws
- * {OvsdbError}
+ * Removes a port of the node and waits until the switch has released it, so that it is created again.
+ * @throws {OvsdbError}
  */
 export async function dropNodePort(db: SwitchDatabase, bridge: string, name: string): Promise<void> {
   const row = portsOf(db.view, bridge).find((port) => port.name === name && roleOf(port.external_ids) !== undefined);

@@ -137,7 +137,8 @@ function restoreAddresses(
 
 /**
  * The same at an agent's start, in the calling thread's network namespace, because joining needs the node's addresses
- * and happens before the switch is set up. @throws {CniError} 102
+ * and happens before the switch is set up.
+ * @throws {CniError} 102
  */
 export function restoreNodeAddresses(dataDir: string, uplink: string, bridge: string, logger: Logger): boolean {
   try {

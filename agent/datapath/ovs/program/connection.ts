@@ -87,7 +87,8 @@ export async function keepConnected({
 /**
  * Subscribes to changes by others: flows by a flow monitor, groups and meters as forwarded requests. This connection's
  * own changes are reported briefly, with eight bytes each.
- * @returns why it does not report flows; nothing where it does @throws {OpenFlowError} where the connection is lost
+ * @returns why it does not report flows; nothing where it does
+ * @throws {OpenFlowError} where the connection is lost
  */
 export async function watchForeignChanges(client: OpenFlowClient): Promise<string | undefined> {
   try {

@@ -26,7 +26,8 @@ export class Meters {
 
   /**
    * Installs the meters of these flows without waiting: the switch handles requests in order, and a refused meter makes
-   * it refuse the flow too. @throws {OpenFlowError} as `learn`
+   * it refuse the flow too.
+   * @throws {OpenFlowError} as `learn`
    */
   async ensure(client: OpenFlowClient, flows: Iterable<Flow>): Promise<void> {
     const missing = new Set<number>();

@@ -142,7 +142,8 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
 
   /**
    * To be called once all flow sets of this start are set: deletes flows of earlier rounds and unused groups. If it
-   * fails it is done as soon as the switch can be reached. @throws {CniError} 11
+   * fails it is done as soon as the switch can be reached.
+   * @throws {CniError} 11
    */
   async finishRound(): Promise<void> {
     const action = "take the flows of earlier rounds out of the switch";

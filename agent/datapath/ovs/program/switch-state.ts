@@ -38,7 +38,8 @@ export class SwitchState {
 
   /**
    * Installs everything in place of this round's earlier flows, atomically for packets. A flow set that the switch
-   * refuses is left out, so that it does not affect the others. @throws {OpenFlowError} where the connection is lost
+   * refuses is left out, so that it does not affect the others.
+   * @throws {OpenFlowError} where the connection is lost
    */
   async fill(client: OpenFlowClient): Promise<void> {
     await this.configure(client);
@@ -61,8 +62,8 @@ export class SwitchState {
   }
 
   /**
-   * @returns why the switch refused; then it has its earlier state. @throws {OpenFlowError} where the connection is
-   * lost
+   * @returns why the switch refused; then it has its earlier state.
+   * @throws {OpenFlowError} where the connection is lost
    */
   async put(client: OpenFlowClient, changes: KeyedChanges): Promise<CniError | undefined> {
     const difference = this.keep(changes);
