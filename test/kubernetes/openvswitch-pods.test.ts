@@ -100,13 +100,26 @@ describeWith(
       await allReached();
     });
 
+    /** What each release's manifest has its installing container do. */
+    const install = {
+      earlier: ["/pipette", "install", "--executables-only", "--bin-dir", "/host/opt/cni/bin"],
+      get "0.1.0"() {
+        return [...this.earlier, "--libexec-dir", "/host/usr/libexec/pipette"];
+      },
+    };
+
     /** Rolls the agents, has them wire a pod more, and looks after all of them. */
-    const rolled = async (tag: string): Promise<void> => {
+    const rolled = async (tag: keyof typeof install): Promise<void> => {
       const [one, two] = await Promise.all((await podsOf(cluster(), "first")).map((pod) => placeOf(cluster(), pod)));
       if (one === undefined || two === undefined) throw new Error("There are too few pods");
       using talk = await Conversation.start(one.namespace, two.namespace, two.addresses[0] ?? "");
-      const image = `pipette:${tag}`;
-      await machines().played(`kubectl -n kube-system set image ds/pipette-agent install=${image} agent=${image}
+      const changed = (path: string, value: unknown) => ({ op: "replace", path: `/spec/template/spec/${path}`, value });
+      const patch = JSON.stringify([
+        changed("initContainers/0/image", `pipette:${tag}`),
+        changed("initContainers/0/command", install[tag]),
+        changed("containers/0/image", `pipette:${tag}`),
+      ]);
+      await machines().played(`kubectl -n kube-system patch ds/pipette-agent --type=json --patch='${patch}'
 kubectl -n kube-system rollout status ds/pipette-agent --timeout=2m
 kubectl run by-${tag.replaceAll(".", "-")} --image=busybox:1.37 --labels=app=first --command -- sleep 3600
 kubectl wait pods -l app=first --for=condition=Ready --timeout=1m`);
