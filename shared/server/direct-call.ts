@@ -27,17 +27,14 @@ export async function callDirectly<Req, Res>(
 ): Promise<Res> {
   const found = rpcs.find((rpc) => rpc.method.path === method.path);
   if (found === undefined)
-    throw new RpcError(
-      GrpcCode.unimplemented,
-      `Cannot serve ${method.path}: there is no such method, wanted one of ours`,
-    );
+    throw new RpcError(GrpcCode.unimplemented, `Cannot serve ${method.path}: there is no such method`);
   const late = new AbortController();
   const context = callContext((name) => metadata[name], AbortSignal.any([signal, late.signal]), logger);
   const ended = (async () => (await found.handle(request, context)) as Res)();
   try {
     return await withTimeout(ended, Math.max(1, timeoutMs), () => {
       late.abort();
-      const is = `there is no answer after ${Math.round(timeoutMs)} ms, wanted one by then`;
+      const is = `there is no answer after ${Math.round(timeoutMs)} ms`;
       throw new RpcError(GrpcCode.deadlineExceeded, `${what}: ${is}`);
     });
   } catch (caught) {

@@ -21,12 +21,14 @@ import { Errno } from "../../protocols/netlink/mod.ts";
 import type { DataPath } from "../datapath.ts";
 import type { BridgeNetwork } from "./options.ts";
 
-vi.mock(import("../../protocols/netlink/kernel.ts"), () => import("../../../test/fakes/netlink/kernel.ts") as never);
-vi.mock(import("../../platform/run-program.ts"), async (original) => ({
-  ...(await original()),
-  runProgram: async (_file: string, _args: readonly string[], { input = "" }: { readonly input?: string }) =>
-    present.node.nft(input),
-}));
+vi.mock(import("../../protocols/netlink/mod.ts"), async (original) => {
+  const { netlinkInMemory } = await import("../../../test/fakes/netlink/mocks.ts");
+  return netlinkInMemory(await original());
+});
+vi.mock(import("../../platform/run-program.ts"), async (original) => {
+  const { programsInMemory } = await import("../../../test/fakes/netlink/mocks.ts");
+  return programsInMemory(await original());
+});
 vi.mock(import("node:fs"), async (original) => {
   const { hostFiles } = await import("../../../test/fakes/netlink/host-files.ts");
   return hostFiles(await original()) as never;

@@ -10,8 +10,8 @@ import { NodeInMemory, present } from "./kernel.ts";
 import type { LinkInMemory, NamespaceInMemory } from "./namespace.ts";
 
 /**
- * A bridge data path on a node in memory. Whoever uses it puts kernel.ts, host-files.ts and the
- * node's `nft` in the place of the real ones.
+ * A bridge data path on a node in memory. Whoever uses it puts what mocks.ts and host-files.ts have in the place of the
+ * real ones.
  */
 
 /** What the data path has logged at `warn` or above. */

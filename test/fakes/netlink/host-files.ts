@@ -2,7 +2,7 @@ import { present } from "./kernel.ts";
 
 /**
  * Files below /proc/sys of the node in memory, for what reads and writes them by `node:fs`:
- * `vi.mock(import("node:fs"), async (original) => ({ ...(await original()), ...(await hostFiles(original)) }) as never);`
+ * `vi.mock(import("node:fs"), async (original) => hostFiles(await original()) as never);`
  */
 export function hostFiles(real: typeof import("node:fs")) {
   const isSysctl = (path: unknown): path is string => typeof path === "string" && path.startsWith("/proc/sys/");

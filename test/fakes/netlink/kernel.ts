@@ -59,10 +59,7 @@ export class NodeInMemory {
 /** The node of the test that runs. */
 export const present: { node: NodeInMemory } = { node: new NodeInMemory() };
 
-/**
- * In the place of the real one, of which every agent opens its own:
- * `vi.mock(import("../../protocols/netlink/kernel.ts"), () => import("../../../test/fakes/netlink/kernel.ts") as never);`
- */
+/** In the place of the real one, of which every agent opens its own (`mocks.ts`). */
 export class Kernel implements Disposable {
   static readonly isInMemory = true;
   readonly #node = present.node;
