@@ -41,7 +41,7 @@ export async function callCni(
   const { containerId, netns, ifname, args, path } = call.request.env;
   const networkConfiguration = new TextEncoder().encode(conf);
   const cniArgs = { containerId, netns, ifname, args, path, networkConfiguration };
-  const attempt = new Attempts(timeoutMs - call.agedMs, method !== "cmdDel", call.surroundings.seen);
+  const attempt = new Attempts(timeoutMs - call.agedMs, method !== "cmdDel", call.context.seen);
   for (;;) {
     try {
       const response = await callAgent(call, cniService[method], { cniArgs }, attempt.leftMs);
@@ -109,7 +109,7 @@ export async function callAgent<Req, Res>(
   const timeoutMs = Math.max(1, Math.ceil(waitsMs));
   const started = performance.now();
   const metadata = { ...traceOf(call.request.io.env), ...timesOf(started - call.startedMs, timeoutMs) };
-  const response = await call.surroundings.ask(call.conf.socket, method, request, { timeoutMs, metadata, alone: true });
+  const response = await call.context.ask(call.conf.socket, method, request, { timeoutMs, metadata, alone: true });
   call.log.debug("The agent answered", { method: method.path, ms: performance.now() - started });
   return response;
 }

@@ -12,14 +12,14 @@ import type { Logger } from "../shared/log.ts";
 import { isWindows } from "../shared/os/platform.ts";
 import { show } from "../shared/schema/json-fields.ts";
 import type { NetConf } from "./net-conf.ts";
-import type { Surroundings } from "./surroundings.ts";
+import type { PluginContext } from "./plugin-context.ts";
 
 /** One verb on its way: what the runtime asked, what its configuration says, and where to report. */
 export interface Call {
   readonly request: CniRequest;
   readonly conf: NetConf;
   readonly log: Logger;
-  readonly surroundings: Surroundings;
+  readonly context: PluginContext;
   /** What of its time was over when it came to be run here, in milliseconds. */
   readonly agedMs: number;
   /** By the wall clock, in milliseconds since 1970; the clock may have been set since. */

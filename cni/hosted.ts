@@ -4,11 +4,11 @@ import type { Verb } from "../shared/cni/environment.ts";
 import { CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
 import { type NetConf, parseNetConfLeniently } from "./net-conf.ts";
-import type { Surroundings } from "./surroundings.ts";
+import type { PluginContext } from "./plugin-context.ts";
 import { verbsIn } from "./verbs.ts";
 
 /** What the plugin needs of the agent when a call runs inside the agent. */
-export interface Host extends Pick<Surroundings, "ask"> {
+export interface Host extends Pick<PluginContext, "ask"> {
   /** How long ago the call began, in milliseconds. */
   agedMs(): number;
   /** Where the agent listens. */

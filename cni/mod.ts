@@ -7,7 +7,7 @@
  */
 import { runPlugin } from "../shared/cni/dispatch.ts";
 import { runPluginProcess } from "../shared/cni/plugin-process.ts";
-import { surroundingsOf } from "./surroundings.ts";
+import { pluginContextOf } from "./plugin-context.ts";
 import { verbsIn } from "./verbs.ts";
 
 /**
@@ -15,4 +15,4 @@ import { verbsIn } from "./verbs.ts";
  * @returns the exit status
  */
 export const runCniPlugin = (args: readonly string[]): Promise<number> =>
-  runPluginProcess((io) => runPlugin(verbsIn(surroundingsOf(args)), io));
+  runPluginProcess((io) => runPlugin(verbsIn(pluginContextOf(args)), io));

@@ -49,5 +49,5 @@ export async function openStore(call: Call): Promise<Allocator> {
     // DEL and GC must be able to finish also when the `ipam` section cannot be read.
     call.log.warn(CniError.from(caught).message);
   }
-  return call.surroundings.openStore(dataDir);
+  return call.context.openStore(dataDir);
 }

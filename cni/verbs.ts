@@ -7,30 +7,30 @@ import { check } from "./check.ts";
 import { del } from "./del.ts";
 import { gc } from "./gc.ts";
 import { type NetConf, parseNetConf, parseNetConfLeniently } from "./net-conf.ts";
+import type { PluginContext } from "./plugin-context.ts";
 import { openPluginLog } from "./plugin-log.ts";
 import { status } from "./status.ts";
-import type { Surroundings } from "./surroundings.ts";
 
 type Run = (call: Call) => Promise<string | undefined>;
 
 /** Every verb as the dispatcher calls it: with its log, and its part of the configuration read. */
-export function verbsIn(surroundings: Surroundings): VerbTable {
+export function verbsIn(context: PluginContext): VerbTable {
   return {
-    ADD: handler(surroundings, add, "strictly"),
-    CHECK: handler(surroundings, check, "strictly"),
-    STATUS: handler(surroundings, status, "strictly"),
+    ADD: handler(context, add, "strictly"),
+    CHECK: handler(context, check, "strictly"),
+    STATUS: handler(context, status, "strictly"),
     // DEL and GC must be able to finish with any configuration.
-    DEL: handler(surroundings, del, "leniently"),
-    GC: handler(surroundings, gc, "leniently"),
+    DEL: handler(context, del, "leniently"),
+    GC: handler(context, gc, "leniently"),
   };
 }
 
-function handler(surroundings: Surroundings, run: Run, manner: "strictly" | "leniently"): VerbHandler {
+function handler(context: PluginContext, run: Run, manner: "strictly" | "leniently"): VerbHandler {
   return async (request) => {
-    surroundings.admit?.(request);
+    context.admit?.(request);
     const opened = await openPluginLog(request);
     const log = opened.log.with(fieldsOf(request));
-    const agedMs = surroundings.agedMs?.() ?? 0;
+    const agedMs = context.agedMs?.() ?? 0;
     const started = performance.now() - agedMs;
     const startedAtMs = Date.now() - Math.ceil(agedMs);
     const sinceMs = (): number => Math.round((performance.now() - started) * 1000) / 1000;
@@ -41,7 +41,7 @@ function handler(surroundings: Surroundings, run: Run, manner: "strictly" | "len
         manner === "strictly"
           ? parseNetConf(request.conf)
           : parseNetConfLeniently(request.conf, (problem) => log.warn(problem));
-      const text = await run({ request, conf, log, surroundings, agedMs, startedAtMs, startedMs: started });
+      const text = await run({ request, conf, log, context, agedMs, startedAtMs, startedMs: started });
       log.info("Done", { ms: sinceMs() });
       return text;
     } catch (caught) {

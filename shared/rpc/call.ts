@@ -5,7 +5,7 @@ import { reasonOf } from "../reason.ts";
 import { exchangeAlone } from "./exchange-alone.linux.ts";
 import { H2Call } from "./h2-client.ts";
 import type { Header } from "./hpack.ts";
-import { GrpcCode, RpcError } from "./rpc-error.ts";
+import { GrpcCode, noAnswer, RpcError } from "./rpc-error.ts";
 
 export interface CallOptions {
   /** From the call until the answer, connecting included. The server is told. */
@@ -34,7 +34,7 @@ export async function callUnary<Req, Res>(
   const call = new H2Call(requestHeaders(method.path, options), encodeRequest(method, request, what), what);
   const message = await exchanged(address, call, options, what);
   if (message !== undefined) return decodeResponse(method, message, what);
-  throw new RpcError(GrpcCode.deadlineExceeded, `${what}: there is no answer after ${options.timeoutMs} ms`);
+  throw noAnswer(what, options.timeoutMs);
 }
 
 async function exchanged(

@@ -51,6 +51,10 @@ export class RpcError extends Error {
   }
 }
 
+/** Nothing came before the caller's deadline. @param what `Cannot ask the agent at …` */
+export const noAnswer = (what: string, timeoutMs: number): RpcError =>
+  new RpcError(GrpcCode.deadlineExceeded, `${what}: there is no answer after ${timeoutMs} ms`);
+
 /** Why a call ended, from the part that noticed it: the middle of an error message, and its code. */
 export interface Problem {
   readonly code: GrpcCode;

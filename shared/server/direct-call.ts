@@ -1,7 +1,7 @@
 import { withTimeout } from "../async/with-timeout.ts";
 import type { Logger } from "../log.ts";
 import type { Method } from "../proto/services.ts";
-import { GrpcCode, RpcError } from "../rpc/rpc-error.ts";
+import { GrpcCode, noAnswer, RpcError } from "../rpc/rpc-error.ts";
 import { callContext, type Rpc, rpcStatus } from "./handlers.ts";
 
 export interface DirectCallOptions {
@@ -34,8 +34,7 @@ export async function callDirectly<Req, Res>(
   try {
     return await withTimeout(ended, Math.max(1, timeoutMs), () => {
       late.abort();
-      const is = `there is no answer after ${Math.round(timeoutMs)} ms`;
-      throw new RpcError(GrpcCode.deadlineExceeded, `${what}: ${is}`);
+      throw noAnswer(what, Math.round(timeoutMs));
     });
   } catch (caught) {
     const { code, details } = rpcStatus(caught);

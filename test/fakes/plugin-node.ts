@@ -1,5 +1,5 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { surroundingsOf } from "../../cni/surroundings.ts";
+import { pluginContextOf } from "../../cni/plugin-context.ts";
 import { verbsIn } from "../../cni/verbs.ts";
 import { Allocator, parseIpamConfig } from "../../ipam/mod.ts";
 import { runPlugin } from "../../shared/cni/dispatch.ts";
@@ -71,7 +71,7 @@ export class PluginNode implements Disposable {
     const text = `${JSON.stringify({ dataDir: this.dataDir, ipam: this.own, ...whole })}${end}`;
     let out = "";
     const log: string[] = [];
-    const status = await runPlugin(verbsIn(surroundingsOf(args)), {
+    const status = await runPlugin(verbsIn(pluginContextOf(args)), {
       env: variables,
       readStdin: async () => new TextEncoder().encode(text),
       writeResult: async (written) => {

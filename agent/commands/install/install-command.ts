@@ -68,7 +68,7 @@ be run again at any time: to upgrade, and to finish what was interrupted.`,
     },
   });
 
-interface Surroundings {
+interface InstallContext {
   readonly places: Places;
   /** About these. */
   readonly warnings: readonly string[];
@@ -79,7 +79,7 @@ interface Surroundings {
 
 async function planInstall(
   { options: given }: CommandLine<typeof options>,
-  { places, path, warnings: aboutPlaces, openInstaller }: Surroundings,
+  { places, path, warnings: aboutPlaces, openInstaller }: InstallContext,
 ): Promise<Plan> {
   const { steps: executables, whole } = await planExecutables(resolve(given.from ?? process.execPath), places);
   const changed = executables.some((step) => step.run !== undefined);

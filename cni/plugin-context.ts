@@ -5,7 +5,7 @@ import type { Method } from "../shared/proto/services.ts";
 import { type CallOptions, callUnary } from "../shared/rpc/call.ts";
 
 /** What a call uses beyond its environment and streams, in a process of its own or inside the agent. */
-export interface Surroundings {
+export interface PluginContext {
   /** How long ago the call began, in milliseconds, when its verb begins; absent: just now. */
   agedMs?(): number;
   /** Whether the agent may have carried the call out already without an answer. */
@@ -18,19 +18,19 @@ export interface Surroundings {
   openStore(dataDir: string): Promise<Allocator>;
 }
 
-/** The surroundings of a process for one call. */
-export const ownProcess: Surroundings = {
+/** The context of a process for one call. */
+export const ownProcess: PluginContext = {
   ask: callUnary,
   // Loaded here, because most calls never need it.
   openStore: async (dataDir) => (await import("../ipam/mod.ts")).Allocator.open(dataDir),
 };
 
 /**
- * The surroundings of a process that was the small program before, with its knowledge of the call
+ * The context of a process that was the small program before, with its knowledge of the call
  * (`forward/PROTOCOL.md`).
  * @param args `--forwarded`, `unasked` or `lost`, and when the call began, in microseconds since the boot
  */
-export function surroundingsOf([option, fate, started]: readonly string[]): Surroundings {
+export function pluginContextOf([option, fate, started]: readonly string[]): PluginContext {
   if (option !== "--forwarded") return ownProcess;
   const startedMs = Number(started) / 1000;
   const agedMs = (): number => Math.max(0, (uptimeMs() ?? 0) - startedMs) || 0;
